@@ -1,0 +1,39 @@
+//! Calls one tool of one server and shows what happens:
+//! `cargo run -p consort-wire --example call -- echo '{"message":"hi"}' npx -y @modelcontextprotocol/server-everything`
+
+#![expect(clippy::print_stdout, reason = "showing what happens is the point")]
+
+use consort_wire::{Client, Command, Endpoint, Event, Json, Request, Server, Settings, Shelf};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut words = std::env::args().skip(1);
+    let (Some(tool), Some(arguments), Some(place)) = (words.next(), words.next(), words.next())
+    else {
+        return Err(
+            "use: call TOOL ARGUMENTS URL | call TOOL ARGUMENTS PROGRAM [ARGUMENT…]".into(),
+        );
+    };
+    let server = if place.starts_with("http") {
+        Server::Http(Endpoint::new(&place)?)
+    } else {
+        Server::Command(Command::new(place).arguments(words))
+    };
+    let client = Client::connect(&server, Settings::default()).await?;
+    println!("{:?}", client.about().found);
+    for item in client.list(Shelf::Tools).await?.items {
+        println!("  {}", item.name);
+    }
+    let mut call = client.call(Request::tool(&tool, &Json::parse(arguments)?));
+    while let Some(event) = call.next().await {
+        match event {
+            Event::Progress(progress) => {
+                println!("{} of {:?}", progress.progress(), progress.total());
+            }
+            Event::End(end) => println!("{}", end?.object().json()),
+            other => println!("{other:?}"),
+        }
+    }
+    client.close().await;
+    Ok(())
+}

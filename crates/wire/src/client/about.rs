@@ -1,0 +1,120 @@
+//! What a server says of itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::{Json, Object};
+use crate::revision::Revision;
+
+/// What a server said of itself in the handshake.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// How it was reached and what it speaks: worth keeping for the next time.
+    pub found: Found,
+    /// What it offers.
+    pub capabilities: Object,
+    /// Its name and version. Unverified: for display only.
+    pub server: Option<Json>,
+    /// How to use it, for a model.
+    pub instructions: Option<String>,
+    /// The whole answer.
+    pub raw: Object,
+}
+
+impl Default for About {
+    fn default() -> Self {
+        Self {
+            found: Found {
+                revision: Revision::NEWEST_MODERN,
+                way: Way::Stdio,
+            },
+            capabilities: Object::empty(),
+            server: None,
+            instructions: None,
+            raw: Object::empty(),
+        }
+    }
+}
+
+impl About {
+    pub(crate) fn new(found: Found, raw: Object) -> Self {
+        const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+        let meta = raw.get("_meta").and_then(|meta| meta.to_object());
+        Self {
+            found,
+            capabilities: raw
+                .get("capabilities")
+                .and_then(|json| json.to_object())
+                .unwrap_or_else(Object::empty),
+            server: meta
+                .and_then(|meta| meta.get(SERVER))
+                .or_else(|| raw.get("serverInfo")),
+            instructions: raw.text("instructions"),
+            raw,
+        }
+    }
+
+    /// Whether it offers this: a path into its capabilities, as in `resources.subscribe`. A member set
+    /// to `false` counts as absent.
+    pub fn offers(&self, path: &str) -> bool {
+        let mut object = self.capabilities.clone();
+        let mut names = path.split('.').peekable();
+        while let Some(name) = names.next() {
+            let Some(value) = object.get(name) else {
+                return false;
+            };
+            if value.boolean() == Some(false) {
+                return false;
+            }
+            match value.to_object() {
+                Some(inner) => object = inner,
+                None => return names.peek().is_none(),
+            }
+        }
+        true
+    }
+}
+
+/// How a server was reached and what it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// The revision in force.
+    pub revision: Revision,
+    /// The transport that worked.
+    pub way: Way,
+}
+
+/// A transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// A child process.
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+    /// The HTTP+SSE transport of 2024-11-05.
+    Sse,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capability_is_found_by_its_path() {
+        let raw = Json::parse(
+            r#"{"capabilities":{"tools":{},"resources":{"subscribe":true,"listChanged":false}}}"#,
+        )
+        .unwrap();
+        let found = Found {
+            revision: Revision::V2025_11_25,
+            way: Way::Http,
+        };
+        let about = About::new(found, raw.to_object().unwrap());
+        assert!(about.offers("tools"));
+        assert!(about.offers("resources.subscribe"));
+        assert!(!about.offers("resources.listChanged"));
+        assert!(!about.offers("tools.listChanged"));
+        assert!(!about.offers("resources.subscribe.deeper"));
+        assert!(!about.offers("prompts"));
+    }
+}

@@ -1,0 +1,341 @@
+//! Reaching a server: which transport, which era, which revision.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+
+use crate::client::about::{About, Found, Way};
+use crate::client::dialect::Dialect;
+use crate::client::error::{CallError, Closed, ConnectError, NotSent};
+use crate::client::link::Link;
+use crate::client::request::{Request, Tasks};
+use crate::client::{Server, Settings, Speak, run, session};
+use crate::json::{Json, Object};
+use crate::message::ServerError;
+use crate::revision::{Era, Revision};
+use crate::splice;
+use crate::transport::Transport;
+use crate::transport::http::Http;
+use crate::transport::process::Command;
+use crate::transport::sse::Sse;
+use crate::transport::stdio::Stdio;
+use crate::transport::url::Endpoint;
+
+/// The codes only a modern server uses.
+const MODERN_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
+const UNSUPPORTED_VERSION: i64 = -32022;
+const UNKNOWN_METHOD: i64 = -32601;
+
+/// Reaches a server and shakes hands.
+pub(crate) async fn connect(
+    server: &Server,
+    settings: Settings,
+) -> Result<Arc<Link>, ConnectError> {
+    let remembered = settings.found;
+    match Box::pin(reach(server, settings.clone(), remembered)).await {
+        // What was remembered no longer holds: look again.
+        Err(error)
+            if remembered.is_some()
+                && !matches!(
+                    error,
+                    ConnectError::Unauthorized { .. } | ConnectError::Start { .. }
+                ) =>
+        {
+            Box::pin(reach(server, settings, None)).await
+        }
+        result => result,
+    }
+}
+
+async fn reach(
+    server: &Server,
+    settings: Settings,
+    found: Option<Found>,
+) -> Result<Arc<Link>, ConnectError> {
+    let speak = match (settings.speak, found) {
+        (Speak::Auto, Some(found)) if found.revision.era() == Era::Modern => Speak::Modern,
+        (Speak::Auto, Some(_)) => Speak::Legacy,
+        (speak, _) => speak,
+    };
+    match server {
+        Server::Command(command) => stdio(command, settings, speak).await,
+        Server::Sse(endpoint) => sse(endpoint, settings).await,
+        Server::Http(endpoint) if found.is_some_and(|found| found.way == Way::Sse) => {
+            sse(endpoint, settings).await
+        }
+        Server::Http(endpoint) => http(endpoint, settings, speak).await,
+    }
+}
+
+async fn stdio(
+    command: &Command,
+    settings: Settings,
+    speak: Speak,
+) -> Result<Arc<Link>, ConnectError> {
+    let link = start(command, settings.clone())?;
+    let shaken = within(&link, async {
+        match speak {
+            Speak::Modern => modern(&link, Way::Stdio).await,
+            Speak::Legacy => initialize(&link, Way::Stdio).await,
+            Speak::Auto => Box::pin(probe(&link)).await,
+        }
+    });
+    match shaken.await {
+        Ok(()) => Ok(link),
+        // Some old servers do not survive a request they do not know.
+        Err(ConnectError::Closed(Closed::Exited { .. })) if speak == Speak::Auto => {
+            let link = start(command, settings)?;
+            within(&link, initialize(&link, Way::Stdio)).await?;
+            Ok(link)
+        }
+        Err(error) => {
+            link.stop.cancel();
+            Err(error)
+        }
+    }
+}
+
+fn start(command: &Command, settings: Settings) -> Result<Arc<Link>, ConnectError> {
+    let failed = |source: io::Error| ConnectError::Start {
+        program: command.program(),
+        source,
+    };
+    let (stdio, pipes) = Stdio::start(command, &settings.limits).map_err(failed)?;
+    let link = Link::new(settings, Transport::Stdio(stdio));
+    link.crew.spawn(pipes.serve(Arc::clone(&link)));
+    Ok(link)
+}
+
+async fn http(
+    endpoint: &Endpoint,
+    settings: Settings,
+    speak: Speak,
+) -> Result<Arc<Link>, ConnectError> {
+    let link = Link::new(
+        settings.clone(),
+        Transport::Http(Http::new(endpoint, &settings.limits, &settings.times)),
+    );
+    let shaken = within(&link, async {
+        let refused = match speak {
+            Speak::Legacy => None,
+            _ => match modern(&link, Way::Http).await {
+                Ok(()) => return Ok(None),
+                Err(error) if speak == Speak::Modern || !may_be_legacy(&error) => {
+                    return Err(error);
+                }
+                Err(error) => Some(error),
+            },
+        };
+        match (initialize(&link, Way::Http).await, refused) {
+            (Ok(()), _) => Ok(None),
+            // Neither: a modern server that cannot describe itself.
+            (Err(_), Some(ConnectError::Refused(error))) if error.code == UNKNOWN_METHOD => {
+                introduce(&link, Revision::NEWEST_MODERN, Way::Http, Object::empty());
+                Ok(None)
+            }
+            (
+                Err(
+                    error @ ConnectError::Status {
+                        status: 400 | 404 | 405,
+                        ..
+                    },
+                ),
+                _,
+            ) => Ok(Some(error)),
+            (Err(error), _) => Err(error),
+        }
+    });
+    match shaken.await {
+        Ok(None) => Ok(link),
+        // An old server has only a stream here. If it has none, what it said first counts.
+        Ok(Some(error)) => sse(endpoint, settings).await.map_err(|_| error),
+        Err(error) => Err(error),
+    }
+}
+
+async fn sse(endpoint: &Endpoint, settings: Settings) -> Result<Arc<Link>, ConnectError> {
+    let dialect = Dialect::new(
+        Revision::NEWEST_LEGACY,
+        &settings.client,
+        &settings.host.offers(),
+    );
+    let (limit, patience) = (settings.limits.message_bytes, settings.times.handshake);
+    let http = Http::new(endpoint, &settings.limits, &settings.times);
+    let opening = Sse::open(http, &dialect, limit);
+    let (sse, stream) = tokio::time::timeout(patience, opening)
+        .await
+        .map_err(|_| ConnectError::TimedOut {
+            limit: patience,
+            stderr: String::new(),
+        })?
+        .map_err(ConnectError::from)?;
+    let link = Link::new(settings, Transport::Sse(sse));
+    link.crew.spawn(stream.serve(Arc::clone(&link)));
+    within(&link, initialize(&link, Way::Sse)).await?;
+    Ok(link)
+}
+
+/// Gives a handshake its time, and ends the connection if it fails.
+async fn within<T>(
+    link: &Arc<Link>,
+    shaking: impl Future<Output = Result<T, ConnectError>>,
+) -> Result<T, ConnectError> {
+    let limit = link.settings.times.handshake;
+    let result = tokio::time::timeout(limit, shaking)
+        .await
+        .unwrap_or_else(|_| {
+            let stderr = match &link.transport {
+                Transport::Stdio(stdio) => stdio.tail.text(),
+                _ => String::new(),
+            };
+            Err(ConnectError::TimedOut { limit, stderr })
+        });
+    if result.is_err() {
+        link.stop.cancel();
+    }
+    result
+}
+
+/// Finds out the era of a stdio server: asks the modern question, and if no answer comes soon, the
+/// legacy one as well. A server that is merely slow to start then still decides by its answers.
+async fn probe(link: &Arc<Link>) -> Result<(), ConnectError> {
+    let patience = link.settings.times.probe;
+    let mut modern = pin!(modern(link, Way::Stdio));
+    if let Ok(answer) = tokio::time::timeout(patience, &mut modern).await {
+        return match answer {
+            Err(error) if may_be_legacy(&error) => initialize(link, Way::Stdio).await,
+            answer => answer,
+        };
+    }
+    let mut legacy = pin!(initialize(link, Way::Stdio));
+    let mut refused = None;
+    loop {
+        tokio::select! {
+            answer = &mut modern, if refused.is_none() => match answer {
+                Err(error) if may_be_legacy(&error) => refused = Some(error),
+                answer => return answer,
+            },
+            answer = &mut legacy => match answer {
+                // Both questions were answered with no: the second says what the server thinks of it.
+                Err(ConnectError::Refused(_)) if refused.is_none() => {
+                    return (&mut modern).await;
+                }
+                answer => return answer,
+            },
+        }
+    }
+}
+
+/// Whether a server that answers so to a modern question may be a legacy one.
+fn may_be_legacy(error: &ConnectError) -> bool {
+    match error {
+        ConnectError::Refused(error) => !MODERN_ERRORS.contains(&error.code),
+        ConnectError::Status { .. } | ConnectError::NotMcp(_) => true,
+        ConnectError::Revision { offered } => offered
+            .iter()
+            .any(|offer| offer.parse::<Revision>().is_ok()),
+        _ => false,
+    }
+}
+
+/// Asks a modern server what it is, in a revision we both speak.
+async fn modern(link: &Arc<Link>, way: Way) -> Result<(), ConnectError> {
+    let request = Request::new("server/discover").tasks(Tasks::Never);
+    let revision = Revision::NEWEST_MODERN;
+    let dialect = Dialect::new(
+        revision,
+        &link.settings.client,
+        &link.settings.host.offers(),
+    );
+    let mut answer = run::ask(link, &dialect, &request).await;
+    if let Err(CallError::Refused(error)) = &answer
+        && error.code == UNSUPPORTED_VERSION
+    {
+        let offered = supported(error);
+        if !offered.iter().any(|offer| offer == revision.as_str()) {
+            return Err(ConnectError::Revision { offered });
+        }
+        answer = run::ask(link, &dialect, &request).await;
+    }
+    let result = answer?;
+    let offered: Vec<String> = result
+        .get("supportedVersions")
+        .and_then(|json| json.read().ok())
+        .unwrap_or_default();
+    if !offered.iter().any(|offer| offer == revision.as_str()) {
+        if offered.is_empty() {
+            return Err(ConnectError::NotMcp(
+                "its answer to `server/discover` names no revision".to_owned(),
+            ));
+        }
+        return Err(ConnectError::Revision { offered });
+    }
+    introduce(link, revision, way, result);
+    Ok(())
+}
+
+fn supported(error: &ServerError) -> Vec<String> {
+    let data = error.data().and_then(|data| data.to_object());
+    data.and_then(|data| data.get("supported"))
+        .and_then(|list| list.read().ok())
+        .unwrap_or_default()
+}
+
+/// Opens a legacy session.
+pub(crate) async fn initialize(link: &Arc<Link>, way: Way) -> Result<(), ConnectError> {
+    let offers = link.settings.host.offers();
+    let newest = Dialect::new(Revision::NEWEST_LEGACY, &link.settings.client, &offers);
+    let request = Request::new("initialize")
+        .with("protocolVersion", Json::string(newest.revision.as_str()))
+        .with("capabilities", newest.initial_capabilities().clone())
+        .with("clientInfo", newest.client.clone());
+    let result = run::ask(link, &newest, &request).await?;
+    let offered = result.text("protocolVersion");
+    let Some(offered) = offered else {
+        return Err(ConnectError::NotMcp(
+            "its answer to `initialize` names no revision".to_owned(),
+        ));
+    };
+    let revision = match offered.parse::<Revision>() {
+        Ok(revision) if revision.era() == Era::Legacy => revision,
+        _ => {
+            return Err(ConnectError::Revision {
+                offered: vec![offered],
+            });
+        }
+    };
+    introduce(link, revision, way, result);
+    link.send(splice::notification("notifications/initialized", None))
+        .await?;
+    if way == Way::Http {
+        let current = session::current(link);
+        let listening = Arc::clone(link);
+        link.spawn(async move { session::listen(&listening, current).await });
+    }
+    Ok(())
+}
+
+fn introduce(link: &Link, revision: Revision, way: Way, raw: Object) {
+    link.speak(revision);
+    link.introduce(About::new(Found { revision, way }, raw));
+}
+
+impl From<CallError> for ConnectError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused(error) => Self::Refused(error),
+            CallError::Unauthorized { status, challenge } => {
+                Self::Unauthorized { status, challenge }
+            }
+            CallError::Status { status, body, .. } => Self::Status { status, body },
+            CallError::NotSent(NotSent::Unreachable { host, reason }) => Self::Unreachable {
+                host,
+                source: io::Error::other(reason),
+            },
+            CallError::NotSent(NotSent::Closed(closed)) | CallError::Unknown(closed) => {
+                Self::Closed(closed)
+            }
+            other => Self::NotMcp(other.to_string()),
+        }
+    }
+}

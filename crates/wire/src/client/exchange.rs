@@ -1,0 +1,341 @@
+//! One request and its answer, over any transport.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::StatusCode;
+use bytes::Bytes;
+use tokio::time::sleep;
+
+use crate::client::Settings;
+use crate::client::call::{Event, Progress};
+use crate::client::dialect::Dialect;
+use crate::client::error::{CallError, Closed};
+use crate::client::facts::Facts;
+use crate::client::link::{Link, Origin};
+use crate::client::mailbox::{Arrival, Mailbox};
+use crate::client::request::{Round, Tasks};
+use crate::client::run::Run;
+use crate::json::Object;
+use crate::message::{Message, Notification};
+use crate::sse;
+use crate::transport::http::{self, Content, Http};
+use crate::transport::pool::Reply;
+use crate::transport::{Ticket, Transport};
+
+impl Run<'_> {
+    /// One request and its answer; what comes between is emitted.
+    pub(crate) async fn exchange(
+        &self,
+        id: u64,
+        dialect: &Dialect,
+        round: Option<&Round>,
+    ) -> Result<Object, CallError> {
+        let facts = self.link.facts();
+        let as_task = !dialect.is_modern()
+            && self.request.tasks != Tasks::Never
+            && self
+                .request
+                .tool_name()
+                .is_some_and(|name| facts.task_only(&name))
+            && self.link.about().offers("tasks.requests.tools.call");
+        let bytes = self.request.write(id, dialect, round, as_task);
+        let mut open = self.open(id, dialect)?;
+        let (mailbox, ticket) = (Arc::clone(&open.mailbox), Arc::clone(&open.ticket));
+        let result = async {
+            match &self.link.transport {
+                Transport::Stdio(stdio) => stdio.send(bytes, Some(ticket)).await?,
+                Transport::Sse(sse) => sse.send(dialect, bytes, &ticket).await?,
+                Transport::Http(http) => {
+                    return self
+                        .over_http(http, dialect, &facts, id, bytes, &mailbox, &ticket)
+                        .await;
+                }
+            }
+            self.wait(&mailbox).await
+        };
+        let result = result.await;
+        open.answered = !matches!(result, Err(CallError::Unknown(_)));
+        result
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the parts of one request in flight"
+    )]
+    async fn over_http(
+        &self,
+        http: &Http,
+        dialect: &Dialect,
+        facts: &Facts,
+        id: u64,
+        bytes: Bytes,
+        mailbox: &Mailbox,
+        ticket: &Ticket,
+    ) -> Result<Object, CallError> {
+        let reply = {
+            let mut posted = pin!(http.post(dialect, self.request, facts, bytes, ticket));
+            loop {
+                tokio::select! {
+                    reply = &mut posted => break reply?,
+                    arrival = mailbox.next() => if let Some(end) = self.take(arrival).await {
+                        return end;
+                    }
+                }
+            }
+        };
+        let in_session =
+            !dialect.is_modern() && self.request.method != "initialize" && http.session().is_some();
+        if reply.status == StatusCode::NOT_FOUND && in_session {
+            return Err(CallError::Unknown(Closed::Session));
+        }
+        if !reply.status.is_success() {
+            return Err(http::refused(reply).await);
+        }
+        match http::content(&reply.headers) {
+            // Boxed, so that answers without a stream do not carry its weight.
+            Content::Events => Box::pin(self.read_events(http, dialect, id, reply, mailbox)).await,
+            Content::Json => self.read_json(id, reply, mailbox).await,
+            Content::Other => {
+                let kind = reply
+                    .headers
+                    .get("content-type")
+                    .and_then(|kind| kind.to_str().ok())
+                    .unwrap_or("no type");
+                Err(CallError::Malformed(format!(
+                    "a body of {kind}, neither JSON nor events"
+                )))
+            }
+        }
+    }
+
+    fn open(&self, id: u64, dialect: &Dialect) -> Result<Open<'_>, CallError> {
+        let closed = |closed| CallError::closed(closed, false);
+        let mailbox = self
+            .link
+            .calls
+            .open(id, &self.link.settings.limits, self.pulse)
+            .map_err(closed)?;
+        // A modern HTTP server is told by the end of the connection, and a handshake is never cancelled.
+        let stream = dialect.is_modern() && matches!(self.link.transport, Transport::Http(_));
+        let handshake = matches!(
+            self.request.method.as_ref(),
+            "initialize" | "server/discover"
+        );
+        let silent = stream || handshake;
+        Ok(Open {
+            link: self.link,
+            id,
+            mailbox,
+            ticket: self.tickets.issue(),
+            silent,
+            answered: false,
+        })
+    }
+
+    /// Waits for the answer on a channel that others share.
+    pub(crate) async fn wait(&self, mailbox: &Mailbox) -> Result<Object, CallError> {
+        loop {
+            if let Some(end) = self.take(mailbox.next().await).await {
+                return end;
+            }
+        }
+    }
+
+    /// Takes what arrived: an event is emitted, an end is returned.
+    async fn take(&self, arrival: Arrival) -> Option<Result<Object, CallError>> {
+        self.pulse.beat();
+        let event = match arrival {
+            Arrival::Message(Message::Response { result, .. }) => return Some(Ok(result)),
+            Arrival::Message(Message::Error { error, .. }) => {
+                return Some(Err(CallError::Refused(error)));
+            }
+            Arrival::TooLarge => return Some(Err(self.too_large())),
+            Arrival::Closed(closed) => {
+                return Some(Err(CallError::closed(closed, self.tickets.left())));
+            }
+            Arrival::Ended => return Some(Ok(Object::empty())),
+            Arrival::Skipped(count) => Event::Skipped(count),
+            Arrival::Message(Message::Notification(body) | Message::Request { body, .. }) => {
+                event(body)
+            }
+        };
+        self.events.emit(event).await;
+        None
+    }
+
+    fn too_large(&self) -> CallError {
+        CallError::TooLarge {
+            limit: self.link.settings.limits.message_bytes,
+        }
+    }
+
+    /// Reads the answer from a body. Nothing else can come: what cannot be read now never will be.
+    async fn read_json(
+        &self,
+        id: u64,
+        reply: Reply,
+        mailbox: &Mailbox,
+    ) -> Result<Object, CallError> {
+        let body = reply
+            .collect(self.link.settings.limits.message_bytes)
+            .await
+            .map_err(|reason| match reason {
+                None => self.too_large(),
+                Some(reason) => CallError::Unknown(Closed::Broken(reason)),
+            })?;
+        self.link
+            .receive(body, Origin::Call(id))
+            .map_err(CallError::Unknown)?;
+        while let Some(arrival) = mailbox.try_next() {
+            if let Some(end) = self.take(arrival).await {
+                return end;
+            }
+        }
+        Err(CallError::Malformed(
+            "its body does not answer the request".to_owned(),
+        ))
+    }
+
+    /// Reads a stream of events to the answer, resuming it where a legacy server allows that.
+    async fn read_events(
+        &self,
+        http: &Http,
+        dialect: &Dialect,
+        id: u64,
+        mut reply: Reply,
+        mailbox: &Mailbox,
+    ) -> Result<Object, CallError> {
+        let limits = &self.link.settings.limits;
+        let mut resuming = Resuming::default();
+        loop {
+            let mut events = sse::Events::new(limits.message_bytes);
+            let broken = loop {
+                if let Some(end) = self.drain(&mut events, id, mailbox).await? {
+                    return end;
+                }
+                tokio::select! {
+                    biased;
+                    arrival = mailbox.next() => if let Some(end) = self.take(arrival).await {
+                        return end;
+                    },
+                    chunk = reply.chunk() => match chunk {
+                        Some(Ok(bytes)) => events.push(&bytes),
+                        Some(Err(reason)) => break reason,
+                        None => break "its stream of events ended".to_owned(),
+                    },
+                }
+            };
+            resuming.note(&events);
+            reply = loop {
+                let Some(last) = resuming.last.clone().filter(|_| !dialect.is_modern()) else {
+                    return Err(CallError::Unknown(Closed::Broken(broken)));
+                };
+                let Some(pause) = resuming.pause(&self.link.settings) else {
+                    return Err(CallError::Unknown(Closed::Broken(broken)));
+                };
+                sleep(pause).await;
+                match http.listen(dialect, Some(&last)).await {
+                    Ok(reply)
+                        if reply.status.is_success()
+                            && http::content(&reply.headers) == Content::Events =>
+                    {
+                        break reply;
+                    }
+                    // It is not offered, or no longer known: nothing more will come.
+                    Ok(reply) if reply.status.is_client_error() => {
+                        return Err(CallError::Unknown(Closed::Broken(broken)));
+                    }
+                    _ => {}
+                }
+            };
+        }
+    }
+
+    /// Takes the events that are complete, one by one, so that none waits behind the limit.
+    async fn drain(
+        &self,
+        events: &mut sse::Events,
+        id: u64,
+        mailbox: &Mailbox,
+    ) -> Result<Option<Result<Object, CallError>>, CallError> {
+        while let Some(event) = events.next_event().map_err(|_| self.too_large())? {
+            if event.kind != "message" {
+                continue;
+            }
+            self.link
+                .receive(event.data, Origin::Call(id))
+                .map_err(CallError::Unknown)?;
+            while let Some(arrival) = mailbox.try_next() {
+                if let Some(end) = self.take(arrival).await {
+                    return Ok(Some(end));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn event(body: Notification) -> Event {
+    match body.method.as_str() {
+        "notifications/progress" => Event::Progress(Progress(body)),
+        "notifications/message" => Event::Log(body.params),
+        method if !method.starts_with("notifications/") => Event::Question(body),
+        _ => Event::Notification(body),
+    }
+}
+
+/// How a broken stream is resumed.
+#[derive(Default)]
+struct Resuming {
+    last: Option<String>,
+    retry: Option<Duration>,
+    /// Attempts without hearing anything new.
+    attempts: u32,
+}
+
+impl Resuming {
+    /// Notes what the stream said before it broke.
+    fn note(&mut self, events: &sse::Events) {
+        if let Some(id) = events.last_id() {
+            if self.last.as_deref() != Some(id) {
+                self.attempts = 0;
+            }
+            self.last = Some(id.to_owned());
+        }
+        self.retry = events.retry().or(self.retry);
+    }
+
+    /// How long to wait before the next attempt, `None` if there were enough.
+    fn pause(&mut self, settings: &Settings) -> Option<Duration> {
+        self.attempts += 1;
+        let times = &settings.times;
+        let doubled = times.resume * 2u32.saturating_pow(self.attempts - 1);
+        (self.attempts <= settings.limits.resumes)
+            .then(|| self.retry.unwrap_or(doubled).min(times.resume_most))
+    }
+}
+
+/// A request in flight. Dropped without its answer, it is cancelled at the server.
+struct Open<'a> {
+    link: &'a Arc<Link>,
+    id: u64,
+    mailbox: Arc<Mailbox>,
+    ticket: Arc<Ticket>,
+    silent: bool,
+    answered: bool,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.link.calls.remove(self.id);
+        if !self.answered
+            && !self.silent
+            && self.ticket.left()
+            && self.link.calls.closed().is_none()
+        {
+            self.link.cancel(self.id, "the caller no longer waits");
+        }
+    }
+}

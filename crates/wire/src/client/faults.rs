@@ -1,0 +1,69 @@
+//! What went wrong without ending anything: counted, so that it can be seen.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The time over which malformed messages are counted.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// What a server did wrong so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Messages that could not be read.
+    pub malformed: u64,
+    /// Messages larger than the limit.
+    pub oversized: u64,
+    /// Answers and progress for no call in flight: late, twice, or never asked for.
+    pub stray: u64,
+    /// Questions it may not ask.
+    pub refused: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    malformed: AtomicU64,
+    oversized: AtomicU64,
+    stray: AtomicU64,
+    refused: AtomicU64,
+    /// The start of the present window and the malformed messages in it.
+    window: Mutex<Option<(Instant, u32)>>,
+}
+
+impl Counts {
+    /// Counts a malformed message. True if they were too many lately.
+    pub(crate) fn malformed(&self, most: u32) -> bool {
+        self.malformed.fetch_add(1, Ordering::Relaxed);
+        let now = Instant::now();
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, count) = window
+            .filter(|(start, _)| now - *start < WINDOW)
+            .unwrap_or((now, 0));
+        *window = Some((start, count + 1));
+        count + 1 >= most
+    }
+
+    pub(crate) fn oversized(&self) {
+        self.oversized.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stray(&self) {
+        self.stray.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn faults(&self) -> Faults {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Faults {
+            malformed: load(&self.malformed),
+            oversized: load(&self.oversized),
+            stray: load(&self.stray),
+            refused: load(&self.refused),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What a server has on offer, all pages of it, within bounds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::client::error::CallError;
+use crate::client::facts::Facts;
+use crate::client::host::BoxFuture;
+use crate::client::link::Link;
+use crate::client::request::{Request, Tasks};
+use crate::client::run;
+use crate::json::{Json, Object};
+use crate::transport::Transport;
+
+/// The parameters are invalid: for a page, its cursor has expired.
+const INVALID_PARAMS: i64 = -32602;
+
+/// A kind of thing servers offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shelf {
+    /// What can be called.
+    Tools,
+    /// What can be asked.
+    Prompts,
+    /// What can be read.
+    Resources,
+    /// Patterns of what can be read.
+    Templates,
+}
+
+impl Shelf {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// The member of the result that holds the items.
+    const fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// The member of an item that names it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
+    /// The capability a server declares to have any.
+    const fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources | Self::Templates => "resources",
+        }
+    }
+}
+
+/// A whole list.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// In the server's order.
+    pub items: Vec<Item>,
+    /// What was left out of it, and why.
+    pub left_out: Vec<LeftOut>,
+    /// For how long it may be taken as unchanged; zero if the server does not say.
+    pub fresh: Duration,
+    /// Whether others may see it too.
+    pub public: bool,
+}
+
+/// One thing on offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The tool's or prompt's name, the resource's URI, the template's pattern.
+    pub name: String,
+    /// The definition as the server wrote it.
+    pub definition: Object,
+}
+
+/// Something a server offers that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name, if it has one.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Why there is no list.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListError {
+    /// A page could not be read.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// A page is not what the protocol says.
+    #[error("the server's list makes no sense: {0}")]
+    Malformed(&'static str),
+    /// The list does not end within a limit.
+    #[error("the list is longer than {limit} {what}")]
+    TooLong {
+        /// `pages`, `items` or `bytes`.
+        what: &'static str,
+        /// The limit of that name.
+        limit: usize,
+    },
+    /// The list does not end in time.
+    #[error("the list did not end within {limit:?}")]
+    TimedOut {
+        /// [`Times::list`](crate::Times::list).
+        limit: Duration,
+    },
+}
+
+/// Reads a whole list: all of it or nothing.
+pub(crate) async fn list(link: &Arc<Link>, shelf: Shelf) -> Result<Listing, ListError> {
+    if !link.about().offers(shelf.capability()) {
+        return Ok(Listing {
+            items: Vec::new(),
+            left_out: Vec::new(),
+            fresh: Duration::ZERO,
+            public: false,
+        });
+    }
+    let limit = link.settings.times.list;
+    let reading = async {
+        match pages(link, shelf).await {
+            // A cursor that expired between two pages: once more, from the start.
+            Err(Page {
+                first: false,
+                error: ListError::Call(CallError::Refused(error)),
+            }) if error.code == INVALID_PARAMS => pages(link, shelf).await,
+            other => other,
+        }
+    };
+    match tokio::time::timeout(limit, reading).await {
+        Ok(listing) => listing.map_err(|page| page.error),
+        Err(_) => Err(ListError::TimedOut { limit }),
+    }
+}
+
+/// Reads the tools once more, for what they ask of callers. True if that worked. Boxed, as calls use
+/// it and it makes some itself.
+pub(crate) fn tools_again(link: &Arc<Link>) -> BoxFuture<'_, bool> {
+    Box::pin(async { list(link, Shelf::Tools).await.is_ok() })
+}
+
+/// A page that could not be read.
+struct Page {
+    first: bool,
+    error: ListError,
+}
+
+async fn pages(link: &Arc<Link>, shelf: Shelf) -> Result<Listing, Page> {
+    let limits = &link.settings.limits;
+    let mut listing = Listing {
+        items: Vec::new(),
+        left_out: Vec::new(),
+        fresh: Duration::MAX,
+        public: true,
+    };
+    let mut facts = Facts::default();
+    let mut bytes = 0;
+    let mut cursors: Vec<Json> = Vec::new();
+    loop {
+        let first = cursors.is_empty();
+        let failed = |error: ListError| Page { first, error };
+        let mut request = Request::new(shelf.method()).tasks(Tasks::Never);
+        if let Some(cursor) = cursors.last() {
+            request = request.with("cursor", cursor.clone());
+        }
+        let page = run::request(link, &request)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        bytes += page.as_bytes().len();
+        if bytes > limits.list_bytes {
+            return Err(failed(ListError::TooLong {
+                what: "bytes",
+                limit: limits.list_bytes,
+            }));
+        }
+        let items = page.get(shelf.member()).and_then(|items| items.to_items());
+        for item in items.ok_or_else(|| failed(ListError::Malformed("a page without items")))? {
+            match check(link, shelf, &item, &mut facts) {
+                Ok(item) => listing.items.push(item),
+                Err(left_out) => {
+                    tracing::warn!(
+                        name = left_out.name,
+                        reason = left_out.reason,
+                        "left out of the list"
+                    );
+                    listing.left_out.push(left_out);
+                }
+            }
+        }
+        if listing.items.len() + listing.left_out.len() > limits.items {
+            return Err(failed(ListError::TooLong {
+                what: "items",
+                limit: limits.items,
+            }));
+        }
+        let fresh = page
+            .get("ttlMs")
+            .and_then(|ttl| ttl.integer())
+            .and_then(|ttl| u64::try_from(ttl).ok());
+        listing.fresh = listing.fresh.min(Duration::from_millis(fresh.unwrap_or(0)));
+        listing.public &= page.text("cacheScope").as_deref() == Some("public");
+        match page
+            .get("nextCursor")
+            .filter(|cursor| *cursor != Json::NULL)
+        {
+            None => break,
+            Some(cursor) if cursors.contains(&cursor) => {
+                return Err(failed(ListError::Malformed("its pages go in circles")));
+            }
+            Some(_) if cursors.len() + 1 == limits.pages => {
+                return Err(failed(ListError::TooLong {
+                    what: "pages",
+                    limit: limits.pages,
+                }));
+            }
+            Some(cursor) => cursors.push(cursor),
+        }
+    }
+    if shelf == Shelf::Tools {
+        link.learn(facts);
+    }
+    Ok(listing)
+}
+
+/// Checks one item for what would make it unusable.
+fn check(link: &Link, shelf: Shelf, item: &Json, facts: &mut Facts) -> Result<Item, LeftOut> {
+    let left_out = |name: &str, reason: String| LeftOut {
+        name: name.to_owned(),
+        reason,
+    };
+    let Some(definition) = item.to_object() else {
+        return Err(left_out("", "it is not an object".to_owned()));
+    };
+    let Some(name) = definition.text(shelf.name()) else {
+        return Err(left_out("", format!("it has no `{}`", shelf.name())));
+    };
+    let limit = link.settings.limits.definition_bytes;
+    if definition.as_bytes().len() > limit {
+        return Err(left_out(
+            &name,
+            format!("its definition is larger than {limit} bytes"),
+        ));
+    }
+    if shelf == Shelf::Tools {
+        let noted = facts.note(&name, &definition);
+        // Only modern Streamable HTTP has headers to get wrong.
+        let mirrors = matches!(link.transport, Transport::Http(_)) && link.dialect().is_modern();
+        if let (Err(reason), true) = (noted, mirrors) {
+            return Err(left_out(&name, reason));
+        }
+    }
+    Ok(Item { name, definition })
+}

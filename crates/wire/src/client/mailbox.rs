@@ -1,0 +1,320 @@
+//! Where messages wait for the call they belong to: bounded, in order, one reader.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use crate::client::error::Closed;
+use crate::client::pulse::Pulse;
+use crate::limits::Limits;
+use crate::message::{Message, Notification};
+
+/// What arrives for a call.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// Its answer, or a notification that belongs to it.
+    Message(Message),
+    /// So many notifications were dropped here because the reader was behind.
+    Skipped(u64),
+    /// Its answer was too large to keep.
+    TooLarge,
+    /// The server itself ended it: a subscription it tears down.
+    Ended,
+    /// The connection is gone.
+    Closed(Closed),
+}
+
+/// The letter box of one call.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    inner: Mutex<Inner>,
+    pub(crate) pulse: Arc<Pulse>,
+    most: usize,
+    most_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    queue: VecDeque<Arrival>,
+    /// Notifications in the queue, and their bytes.
+    waiting: usize,
+    bytes: usize,
+    answered: bool,
+    reader: Option<Waker>,
+}
+
+impl Mailbox {
+    fn new(limits: &Limits, pulse: Arc<Pulse>) -> Self {
+        Self {
+            inner: Mutex::default(),
+            pulse,
+            most: limits.call_events,
+            most_bytes: limits.call_event_bytes,
+        }
+    }
+
+    /// Puts a notification in; behind the limit, the oldest one gives way.
+    fn put(&self, notification: Notification) {
+        let mut inner = self.lock();
+        inner.waiting += 1;
+        inner.bytes += size(&notification);
+        inner
+            .queue
+            .push_back(Arrival::Message(Message::Notification(notification)));
+        while inner.waiting > self.most || inner.waiting > 1 && inner.bytes > self.most_bytes {
+            inner.drop_oldest();
+        }
+        inner.wake();
+    }
+
+    /// Puts the end in. Returns false if there was one already.
+    fn end(&self, arrival: Arrival) -> bool {
+        let mut inner = self.lock();
+        if std::mem::replace(&mut inner.answered, true) {
+            return false;
+        }
+        inner.queue.push_back(arrival);
+        inner.wake();
+        true
+    }
+
+    /// The next arrival. One reader at a time.
+    pub(crate) async fn next(&self) -> Arrival {
+        poll_fn(|cx| {
+            let mut inner = self.lock();
+            match inner.take() {
+                Some(arrival) => Poll::Ready(arrival),
+                None => {
+                    inner.reader = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// The next arrival, if there is one.
+    pub(crate) fn try_next(&self) -> Option<Arrival> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn take(&mut self) -> Option<Arrival> {
+        let arrival = self.queue.pop_front()?;
+        if let Arrival::Message(Message::Notification(notification)) = &arrival {
+            self.waiting -= 1;
+            self.bytes -= size(notification);
+        }
+        Some(arrival)
+    }
+
+    fn drop_oldest(&mut self) {
+        let is_notification =
+            |arrival: &Arrival| matches!(arrival, Arrival::Message(Message::Notification(_)));
+        let Some(oldest) = self.queue.iter().position(is_notification) else {
+            return;
+        };
+        if let Arrival::Message(Message::Notification(notification)) = &self.queue[oldest] {
+            self.waiting -= 1;
+            self.bytes -= size(notification);
+        }
+        // The count stands where the first loss was, so the reader sees it in order.
+        match oldest.checked_sub(1).map(|before| &mut self.queue[before]) {
+            Some(Arrival::Skipped(count)) => {
+                *count += 1;
+                self.queue.remove(oldest);
+            }
+            _ => self.queue[oldest] = Arrival::Skipped(1),
+        }
+    }
+
+    fn wake(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+fn size(notification: &Notification) -> usize {
+    notification.method.len() + notification.params.as_bytes().len()
+}
+
+/// The calls in flight on a connection, by the id of their request. Progress tokens are the same
+/// numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    open: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    boxes: HashMap<u64, Arc<Mailbox>>,
+    closed: Option<Closed>,
+}
+
+impl Calls {
+    /// Opens a letter box for a request, unless the connection is gone.
+    pub(crate) fn open(
+        &self,
+        id: u64,
+        limits: &Limits,
+        pulse: &Arc<Pulse>,
+    ) -> Result<Arc<Mailbox>, Closed> {
+        let mut state = self.lock();
+        if let Some(closed) = &state.closed {
+            return Err(closed.clone());
+        }
+        let mailbox = Arc::new(Mailbox::new(limits, Arc::clone(pulse)));
+        state.boxes.insert(id, Arc::clone(&mailbox));
+        Ok(mailbox)
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        self.lock().boxes.remove(&id);
+    }
+
+    /// Delivers what belongs to the request `id`. Returns false if no such call waits for it.
+    pub(crate) fn deliver(&self, id: u64, arrival: Arrival) -> bool {
+        let Some(mailbox) = self.lock().boxes.get(&id).cloned() else {
+            return false;
+        };
+        match arrival {
+            Arrival::Message(Message::Notification(notification)) => {
+                if mailbox.lock().answered {
+                    return false;
+                }
+                mailbox.put(notification);
+                true
+            }
+            end => mailbox.end(end),
+        }
+    }
+
+    /// The pulse of the call whose request is `id`.
+    pub(crate) fn pulse(&self, id: u64) -> Option<Arc<Pulse>> {
+        self.lock()
+            .boxes
+            .get(&id)
+            .map(|mailbox| Arc::clone(&mailbox.pulse))
+    }
+
+    /// The only call in flight, if there is just one.
+    pub(crate) fn only(&self) -> Option<u64> {
+        let state = self.lock();
+        (state.boxes.len() == 1)
+            .then(|| state.boxes.keys().next().copied())
+            .flatten()
+    }
+
+    /// Ends every call and refuses new ones. Returns false if that had happened already.
+    pub(crate) fn close(&self, closed: &Closed) -> bool {
+        let boxes = {
+            let mut state = self.lock();
+            if state.closed.is_some() {
+                return false;
+            }
+            state.closed = Some(closed.clone());
+            std::mem::take(&mut state.boxes)
+        };
+        for mailbox in boxes.into_values() {
+            mailbox.end(Arrival::Closed(closed.clone()));
+        }
+        true
+    }
+
+    /// Why the connection ended, if it did.
+    pub(crate) fn closed(&self) -> Option<Closed> {
+        self.lock().closed.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::{Json, Object};
+
+    fn progress(n: usize) -> Arrival {
+        let params = Json::from(serde_json::json!({ "progress": n }))
+            .to_object()
+            .unwrap();
+        Arrival::Message(Message::Notification(Notification {
+            method: "notifications/progress".to_owned(),
+            params,
+        }))
+    }
+
+    fn answer() -> Arrival {
+        Arrival::Message(Message::Response {
+            id: 1.into(),
+            result: Object::empty(),
+        })
+    }
+
+    async fn drain(mailbox: &Mailbox) -> Vec<String> {
+        let mut seen = Vec::new();
+        loop {
+            match mailbox.next().await {
+                Arrival::Message(Message::Notification(notification)) => {
+                    seen.push(notification.params.get("progress").unwrap().to_string());
+                }
+                Arrival::Skipped(count) => seen.push(format!("-{count}")),
+                _ => return seen,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_who_is_behind_loses_the_oldest_and_is_told() {
+        let calls = Calls::default();
+        let limits = Limits {
+            call_events: 3,
+            ..Limits::default()
+        };
+        let mailbox = calls.open(1, &limits, &Arc::default()).unwrap();
+        for n in 0..10 {
+            assert!(calls.deliver(1, progress(n)));
+        }
+        assert!(calls.deliver(1, answer()));
+        assert_eq!(drain(&mailbox).await, ["-7", "7", "8", "9"]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_delivered_behind_the_end() {
+        let calls = Calls::default();
+        let mailbox = calls.open(1, &Limits::default(), &Arc::default()).unwrap();
+        assert!(calls.deliver(1, progress(1)));
+        assert!(calls.deliver(1, answer()));
+        assert!(!calls.deliver(1, progress(2)));
+        assert!(!calls.deliver(1, answer()));
+        assert!(!calls.deliver(2, answer()));
+        assert_eq!(drain(&mailbox).await, ["1"]);
+    }
+
+    #[tokio::test]
+    async fn a_lost_connection_ends_every_call_once() {
+        let calls = Calls::default();
+        let boxes = [
+            calls.open(1, &Limits::default(), &Arc::default()).unwrap(),
+            calls.open(2, &Limits::default(), &Arc::default()).unwrap(),
+        ];
+        assert!(calls.close(&Closed::Malformed));
+        assert!(!calls.close(&Closed::Ours));
+        for mailbox in boxes {
+            assert!(matches!(
+                mailbox.next().await,
+                Arrival::Closed(Closed::Malformed)
+            ));
+        }
+        assert!(calls.open(3, &Limits::default(), &Arc::default()).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! The time limits of a call: how long since the server was heard, and since the call began.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::client::error::Limit;
+
+/// When a call began and when its server was last heard.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    begun: Instant,
+    /// Microseconds since `begun`.
+    heard: AtomicU64,
+    /// Questions the server waits for us to answer: that silence is ours.
+    asked: AtomicUsize,
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self {
+            begun: Instant::now(),
+            heard: AtomicU64::new(0),
+            asked: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Pulse {
+    /// The server was heard.
+    pub(crate) fn beat(&self) {
+        let since = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.heard.store(since, Ordering::Relaxed);
+    }
+
+    /// While this is held, the server waits for us and not we for it.
+    pub(crate) fn wait_for_us(&self) -> WaitForUs<'_> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        WaitForUs(self)
+    }
+
+    /// Waits until a limit has run out, and says which.
+    pub(crate) async fn stopped(&self, idle: Duration, total: Duration) -> Limit {
+        loop {
+            let heard = self.begun + Duration::from_micros(self.heard.load(Ordering::Relaxed));
+            let end = self.begun + total;
+            let now = Instant::now();
+            if now >= end {
+                return Limit::Total;
+            }
+            if now >= heard + idle {
+                if self.asked.load(Ordering::Relaxed) == 0 {
+                    return Limit::Idle;
+                }
+                self.beat();
+                continue;
+            }
+            tokio::time::sleep_until(end.min(heard + idle)).await;
+        }
+    }
+}
+
+/// A question that is being answered.
+pub(crate) struct WaitForUs<'a>(&'a Pulse);
+
+impl Drop for WaitForUs<'_> {
+    fn drop(&mut self) {
+        self.0.beat();
+        self.0.asked.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(2);
+    const TOTAL: Duration = Duration::from_secs(5);
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_a_call_after_the_idle_limit() {
+        let (begun, pulse) = (Instant::now(), Pulse::default());
+        assert_eq!(pulse.stopped(IDLE, TOTAL).await, Limit::Idle);
+        assert_eq!(begun.elapsed().as_secs(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_renews_it_but_not_beyond_the_total() {
+        let (begun, pulse) = (Instant::now(), Pulse::default());
+        let progress = async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                pulse.beat();
+            }
+        };
+        tokio::select! {
+            limit = pulse.stopped(IDLE, TOTAL) => assert_eq!(limit, Limit::Total),
+            () = progress => {}
+        }
+        assert_eq!(begun.elapsed().as_secs(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_a_person_takes_to_answer_is_not_the_servers() {
+        let (begun, pulse) = (Instant::now(), Pulse::default());
+        let person = async {
+            let waiting = pulse.wait_for_us();
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            drop(waiting);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            limit = pulse.stopped(IDLE, TOTAL * 10) => assert_eq!(limit, Limit::Idle),
+            () = person => {}
+        }
+        assert_eq!(begun.elapsed().as_secs(), 12);
+    }
+}

@@ -1,0 +1,320 @@
+//! A request as a caller makes it, before it is known how the server wants it spoken.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::dialect::Dialect;
+use crate::json::{Json, Object, unescaped};
+use crate::message::Id;
+use crate::splice;
+
+/// A request to a server.
+///
+/// ```
+/// use std::time::Duration;
+/// use consort_wire::{Json, Request};
+///
+/// let arguments = Json::parse(r#"{"city":"Paris"}"#)?;
+/// let request = Request::tool("get_weather", &arguments).idle(Duration::from_secs(10));
+/// # Ok::<(), consort_wire::JsonError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub(crate) method: Cow<'static, str>,
+    pub(crate) params: Vec<(Cow<'static, str>, Json)>,
+    pub(crate) meta: Option<Object>,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) total: Option<Duration>,
+    pub(crate) log: Option<LogLevel>,
+    pub(crate) capabilities: Option<Json>,
+    pub(crate) questions: Questions,
+    pub(crate) tasks: Tasks,
+    pub(crate) cancel: Cancel,
+}
+
+/// What to do with what the server asks in the middle of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Questions {
+    /// Let the [`Host`](crate::Host) answer and go on.
+    #[default]
+    Answer,
+    /// End the call with [`Answer::InputRequired`](crate::Answer::InputRequired); the caller repeats it
+    /// with the answers. Only modern servers can be asked this way.
+    Return,
+}
+
+/// What to do when the server turns the call into a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tasks {
+    /// Follow it to its result.
+    #[default]
+    Follow,
+    /// End the call with [`Answer::Task`](crate::Answer::Task).
+    Return,
+    /// Do not offer tasks for this call.
+    Never,
+}
+
+/// Which of a server's log messages to receive during a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(
+    missing_docs,
+    reason = "the eight levels of RFC 5424 explain themselves"
+)]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl LogLevel {
+    /// As written on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+}
+
+/// Cancels calls from elsewhere. Clones cancel together.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(CancellationToken);
+
+impl Cancel {
+    /// A handle that cancelled nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels every call made with it: the server is told, the caller gets
+    /// [`CallError::Cancelled`](crate::CallError::Cancelled).
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    pub(crate) async fn cancelled(&self) {
+        self.0.cancelled().await;
+    }
+}
+
+/// What a further round of a call adds to its parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Round {
+    pub(crate) responses: Option<Json>,
+    /// Exactly as the server sent it.
+    pub(crate) state: Option<Json>,
+}
+
+impl Request {
+    /// Any request, without parameters yet.
+    pub fn new(method: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            method: method.into(),
+            params: Vec::new(),
+            meta: None,
+            idle: None,
+            total: None,
+            log: None,
+            capabilities: None,
+            questions: Questions::default(),
+            tasks: Tasks::default(),
+            cancel: Cancel::default(),
+        }
+    }
+
+    /// A tool call.
+    pub fn tool(name: &str, arguments: &Json) -> Self {
+        Self::new("tools/call")
+            .with("name", Json::string(name))
+            .with("arguments", arguments.clone())
+    }
+
+    /// The reading of a resource.
+    pub fn resource(uri: &str) -> Self {
+        Self::new("resources/read").with("uri", Json::string(uri))
+    }
+
+    /// The rendering of a prompt, with its arguments as a JSON object.
+    pub fn prompt(name: &str, arguments: &Json) -> Self {
+        Self::new("prompts/get")
+            .with("name", Json::string(name))
+            .with("arguments", arguments.clone())
+    }
+
+    /// A request whose parameters someone else wrote: every member is passed on as it is, `_meta`
+    /// merged with ours.
+    pub fn forward(method: impl Into<Cow<'static, str>>, params: &Object) -> Self {
+        let mut request = Self::new(method);
+        for (name, value) in params.members() {
+            match unescaped(name.as_bytes()) {
+                Some(name) if name == "_meta" => request.meta = value.to_object(),
+                Some(name) => request.params.push((Cow::Owned(name.into_owned()), value)),
+                // Half a surrogate pair: a strict reader refuses such a name in `params`.
+                None => {}
+            }
+        }
+        request
+    }
+
+    /// Sets a parameter.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<Cow<'static, str>>, value: Json) -> Self {
+        let name = name.into();
+        match self.params.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value,
+            None => self.params.push((name, value)),
+        }
+        self
+    }
+
+    /// Adds to `_meta`, for example trace context.
+    #[must_use]
+    pub fn meta(mut self, meta: Object) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
+    /// Overrides the server's idle limit for this call.
+    #[must_use]
+    pub fn idle(mut self, limit: Duration) -> Self {
+        self.idle = Some(limit);
+        self
+    }
+
+    /// Overrides the server's total limit for this call.
+    #[must_use]
+    pub fn total(mut self, limit: Duration) -> Self {
+        self.total = Some(limit);
+        self
+    }
+
+    /// Asks a modern server for log messages from this level on. For legacy servers the level is a
+    /// matter of the whole connection: see [`Client::log_level`](crate::Client::log_level).
+    #[must_use]
+    pub fn log(mut self, level: LogLevel) -> Self {
+        self.log = Some(level);
+        self
+    }
+
+    /// Declares these client capabilities to a modern server for this request alone.
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: Json) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
+    /// Says what to do with the server's questions.
+    #[must_use]
+    pub fn questions(mut self, questions: Questions) -> Self {
+        self.questions = questions;
+        self
+    }
+
+    /// Says what to do with tasks.
+    #[must_use]
+    pub fn tasks(mut self, tasks: Tasks) -> Self {
+        self.tasks = tasks;
+        self
+    }
+
+    /// Lets `cancel` end the call.
+    #[must_use]
+    pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+
+    pub(crate) fn param(&self, name: &str) -> Option<&Json> {
+        self.params
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
+    }
+
+    /// The value of the `Mcp-Name` header: what the request is about.
+    pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
+        let name = match self.method.as_ref() {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" => "uri",
+            "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" => "taskId",
+            _ => return None,
+        };
+        self.param(name)?.text()
+    }
+
+    /// The tool it calls, if it does.
+    pub(crate) fn tool_name(&self) -> Option<Cow<'_, str>> {
+        (self.method == "tools/call")
+            .then(|| self.subject())
+            .flatten()
+    }
+
+    /// Whether the server may report progress on it.
+    fn has_progress(&self) -> bool {
+        matches!(
+            self.method.as_ref(),
+            "tools/call" | "prompts/get" | "resources/read" | "completion/complete"
+        )
+    }
+
+    /// The message, in the words of `dialect`.
+    pub(crate) fn write(
+        &self,
+        id: u64,
+        dialect: &Dialect,
+        round: Option<&Round>,
+        task: bool,
+    ) -> Bytes {
+        let size = self
+            .params
+            .iter()
+            .map(|(name, value)| name.len() + value.as_bytes().len() + 4)
+            .sum::<usize>();
+        splice::request(
+            &Id::from(id),
+            &self.method,
+            size + dialect.meta.len() + 256,
+            |params| {
+                for (name, value) in &self.params {
+                    params.raw(name, value.as_bytes());
+                }
+                if let Some(responses) = round.and_then(|round| round.responses.as_ref()) {
+                    params.raw("inputResponses", responses.as_bytes());
+                }
+                if let Some(state) = round.and_then(|round| round.state.as_ref()) {
+                    params.raw("requestState", state.as_bytes());
+                }
+                if task {
+                    params.raw("task", b"{}");
+                }
+                let progress = self.has_progress();
+                if progress || self.meta.is_some() || dialect.is_modern() {
+                    params.object("_meta", |meta| {
+                        if let Some(own) = &self.meta {
+                            meta.members(own, &Dialect::RESERVED);
+                        }
+                        if progress {
+                            meta.number("progressToken", id);
+                        }
+                        dialect.write_meta(meta, self);
+                    });
+                }
+            },
+        )
+    }
+}

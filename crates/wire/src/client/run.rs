@@ -1,0 +1,338 @@
+//! The life of one call: from a place among those in flight to its end, whatever the transport.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::http::HeaderValue;
+
+use crate::client::call::{Answer, Event, Events};
+use crate::client::dialect::Dialect;
+use crate::client::error::{CallError, Closed, Limit};
+use crate::client::host::{Question, Refusal};
+use crate::client::link::Link;
+use crate::client::pulse::Pulse;
+use crate::client::request::{Questions, Request, Round, Tasks};
+use crate::client::{list, session, task};
+use crate::json::{Json, Object};
+use crate::message::Notification;
+use crate::splice::Writer;
+use crate::transport::{Ticket, Transport};
+
+/// The headers and the body of a request disagree.
+const HEADER_MISMATCH: i64 = -32020;
+
+/// Runs a call to its end, within its limits.
+pub(crate) async fn run(
+    link: Arc<Link>,
+    id: u64,
+    request: Request,
+    events: Events,
+) -> Result<Answer, CallError> {
+    let settings = &link.settings;
+    let tool = request
+        .tool_name()
+        .and_then(|name| settings.tools.get(name.as_ref()).copied())
+        .unwrap_or_default();
+    let idle = request.idle.or(tool.idle).unwrap_or(settings.times.idle);
+    let total = request.total.or(tool.total).unwrap_or(settings.times.total);
+    let pulse = Arc::new(Pulse::default());
+    let run = Run {
+        link: &link,
+        request: &request,
+        events: &events,
+        pulse: &pulse,
+        tickets: Tickets::default(),
+    };
+    let work = async {
+        let _place = link.gate.enter().await?;
+        pulse.beat();
+        run.rounds(id).await
+    };
+    // An answer that is there counts, even if the time is up.
+    tokio::select! {
+        biased;
+        end = work => end,
+        () = request.cancel.cancelled() => Err(CallError::Cancelled { sent: run.tickets.left() }),
+        () = link.stop.cancelled() => {
+            let closed = link.calls.closed().unwrap_or(Closed::Ours);
+            Err(CallError::closed(closed, run.tickets.left()))
+        }
+        kind = pulse.stopped(idle, total) => {
+            let limit = if kind == Limit::Idle { idle } else { total };
+            Err(CallError::TimedOut { kind, limit, sent: run.tickets.left() })
+        }
+    }
+}
+
+/// Runs a subscription: it has no limits but the connection's.
+pub(crate) async fn endless(
+    link: &Arc<Link>,
+    id: u64,
+    request: &Request,
+    events: &Events,
+) -> Result<Answer, CallError> {
+    let run = Run {
+        link,
+        request,
+        events,
+        pulse: &Arc::default(),
+        tickets: Tickets::default(),
+    };
+    let dialect = link.dialect();
+    tokio::select! {
+        biased;
+        end = run.exchange(id, &dialect, None) => end.map(Answer::Complete),
+        () = link.stop.cancelled() => {
+            Err(CallError::closed(link.calls.closed().unwrap_or(Closed::Ours), run.tickets.left()))
+        }
+    }
+}
+
+/// One request without events or rounds, for our own needs. The caller sets the limits.
+pub(crate) async fn ask(
+    link: &Arc<Link>,
+    dialect: &Dialect,
+    request: &Request,
+) -> Result<Object, CallError> {
+    let events = Events::default();
+    let run = Run {
+        link,
+        request,
+        events: &events,
+        pulse: &Arc::default(),
+        tickets: Tickets::default(),
+    };
+    run.exchange(link.next_id(), dialect, None).await
+}
+
+/// The same, made anew where a session was lost.
+pub(crate) async fn request(link: &Arc<Link>, request: &Request) -> Result<Object, CallError> {
+    let events = Events::default();
+    let run = Run {
+        link,
+        request,
+        events: &events,
+        pulse: &Arc::default(),
+        tickets: Tickets::default(),
+    };
+    run.attempt(link.next_id(), None)
+        .await
+        .map(|(_, result)| result)
+}
+
+/// What one call works with.
+pub(crate) struct Run<'a> {
+    pub(crate) link: &'a Arc<Link>,
+    pub(crate) request: &'a Request,
+    pub(crate) events: &'a Events,
+    pub(crate) pulse: &'a Arc<Pulse>,
+    pub(crate) tickets: Tickets,
+}
+
+impl<'a> Run<'a> {
+    /// Another request on behalf of the same call.
+    pub(crate) fn with<'b>(&self, request: &'b Request) -> Run<'b>
+    where
+        'a: 'b,
+    {
+        Run {
+            link: self.link,
+            request,
+            events: self.events,
+            pulse: self.pulse,
+            tickets: Tickets::default(),
+        }
+    }
+
+    async fn rounds(&self, first: u64) -> Result<Answer, CallError> {
+        let limit = self.link.settings.limits.rounds;
+        let (mut id, mut round) = (first, None);
+        for _ in 0..=limit {
+            let (dialect, result) = self.attempt(id, round.as_ref()).await?;
+            match kind(&dialect, &result) {
+                Kind::Complete => return Ok(Answer::Complete(result)),
+                Kind::Task if self.request.tasks == Tasks::Follow => {
+                    return Box::pin(task::follow(self, &dialect, id, result)).await;
+                }
+                Kind::Task => return Ok(Answer::Task(result)),
+                Kind::InputRequired if self.request.questions == Questions::Return => {
+                    return Ok(Answer::InputRequired(result));
+                }
+                Kind::InputRequired => round = Some(Box::pin(self.answers(first, &result)).await?),
+                Kind::Unknown(kind) => {
+                    return Err(CallError::Malformed(format!(
+                        "a result of unknown kind `{kind}`"
+                    )));
+                }
+            }
+            id = self.link.next_id();
+        }
+        Err(CallError::Rounds { rounds: limit })
+    }
+
+    /// One exchange, repeated once if it failed for a reason that can be mended first.
+    async fn attempt(
+        &self,
+        id: u64,
+        round: Option<&Round>,
+    ) -> Result<(Arc<Dialect>, Object), CallError> {
+        let dialect = self.link.dialect();
+        let session = session::current(self.link);
+        match self.exchange(id, &dialect, round).await {
+            Ok(result) => Ok((dialect, result)),
+            Err(error) => {
+                if !Box::pin(self.mends(&dialect, &error, session)).await {
+                    return Err(error);
+                }
+                let dialect = self.link.dialect();
+                let result = self.exchange(self.link.next_id(), &dialect, round).await?;
+                Ok((dialect, result))
+            }
+        }
+    }
+
+    /// Mends what made the server refuse, if that can be. True if the request may then be repeated.
+    async fn mends(
+        &self,
+        dialect: &Dialect,
+        error: &CallError,
+        session: Option<HeaderValue>,
+    ) -> bool {
+        let Transport::Http(http) = &self.link.transport else {
+            return false;
+        };
+        match error {
+            // The tool's definition changed, and with it the headers it wants. Nothing has run.
+            CallError::Refused(error) if error.code == HEADER_MISMATCH && dialect.is_modern() => {
+                self.request.tool_name().is_some() && list::tools_again(self.link).await
+            }
+            // The session is replaced in any case. A tool may have run before it was forgotten.
+            CallError::Unknown(Closed::Session) => {
+                session::renew(self.link, http, session).await.is_ok()
+                    && self.request.method != "tools/call"
+            }
+            _ => false,
+        }
+    }
+
+    /// Has the host answer what the server needs to go on.
+    async fn answers(&self, call: u64, result: &Object) -> Result<Round, CallError> {
+        let _waiting = self.pulse.wait_for_us();
+        let state = result.get("requestState");
+        let requests = result
+            .get("inputRequests")
+            .and_then(|requests| requests.to_object());
+        if state.is_none() && requests.is_none() {
+            return Err(CallError::Malformed(
+                "it asks for input without saying which".to_owned(),
+            ));
+        }
+        let responses = match requests {
+            Some(requests) => Some(self.put(call, &requests, |_| true).await?),
+            None => None,
+        };
+        Ok(Round { responses, state })
+    }
+
+    /// Puts questions to the host, one after the other, as a person would want them.
+    pub(crate) async fn put(
+        &self,
+        call: u64,
+        requests: &Object,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Json, CallError> {
+        let host = &self.link.settings.host;
+        let offers = host.offers();
+        let mut responses = Writer::new();
+        for (key, request) in requests.members().filter(|(key, _)| wanted(key)) {
+            let request = request.to_object().unwrap_or_else(Object::empty);
+            let method = request.text("method").unwrap_or_default();
+            let params = request
+                .get("params")
+                .and_then(|params| params.to_object())
+                .unwrap_or_else(Object::empty);
+            if !offers.allow(&method, &params) {
+                self.link.counts.refused();
+                return Err(CallError::Malformed(format!(
+                    "it asks for `{method}`, which was not offered"
+                )));
+            }
+            let body = Notification {
+                method: method.clone(),
+                params: params.clone(),
+            };
+            self.events.emit(Event::Question(body)).await;
+            match host
+                .answer(Question {
+                    call: Some(call.into()),
+                    method,
+                    params,
+                })
+                .await
+            {
+                Ok(answer) => responses.written(key, answer.as_bytes()),
+                Err(Refusal { message, .. }) => {
+                    return Err(CallError::Malformed(format!(
+                        "its question found no answer: {message}"
+                    )));
+                }
+            }
+        }
+        Ok(responses.finish())
+    }
+}
+
+/// What a result is.
+enum Kind {
+    Complete,
+    InputRequired,
+    Task,
+    Unknown(String),
+}
+
+fn kind(dialect: &Dialect, result: &Object) -> Kind {
+    if !dialect.is_modern() {
+        let created = || {
+            result
+                .get("task")
+                .and_then(|task| task.to_object())
+                .is_some_and(|task| task.get("taskId").is_some())
+        };
+        return if result.get("content").is_none() && created() {
+            Kind::Task
+        } else {
+            Kind::Complete
+        };
+    }
+    match result.text("resultType").as_deref() {
+        None | Some("complete") => Kind::Complete,
+        Some("input_required") => Kind::InputRequired,
+        Some("task") => Kind::Task,
+        Some(other) => Kind::Unknown(other.chars().take(40).collect()),
+    }
+}
+
+/// The tickets of a call's requests, one for each round.
+#[derive(Default)]
+pub(crate) struct Tickets(Mutex<Vec<Arc<Ticket>>>);
+
+impl Tickets {
+    pub(crate) fn issue(&self) -> Arc<Ticket> {
+        let ticket = Arc::<Ticket>::default();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(&ticket));
+        ticket
+    }
+
+    /// Whether any of them left. Those that did not never will.
+    pub(crate) fn left(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .filter(|ticket| ticket.left())
+            .count()
+            > 0
+    }
+}

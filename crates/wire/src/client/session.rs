@@ -1,0 +1,82 @@
+//! The session of a legacy Streamable HTTP server: replaced when lost, with its common stream.
+
+use std::sync::Arc;
+
+use ::http::HeaderValue;
+
+use crate::client::about::Way;
+use crate::client::connect::initialize;
+use crate::client::error::{Closed, ConnectError};
+use crate::client::link::{Link, Origin};
+use crate::client::notices::Notice;
+use crate::sse::Events;
+use crate::transport::Transport;
+use crate::transport::http::{self, Content, Http};
+use crate::transport::pool::Reply;
+
+/// The session in force.
+pub(crate) fn current(link: &Link) -> Option<HeaderValue> {
+    match &link.transport {
+        Transport::Http(http) => http.session(),
+        Transport::Stdio(_) | Transport::Sse(_) => None,
+    }
+}
+
+/// Replaces a session the server forgot, once for all who notice.
+pub(crate) async fn renew(
+    link: &Arc<Link>,
+    http: &Http,
+    lost: Option<HeaderValue>,
+) -> Result<(), ConnectError> {
+    let _renewing = http.renewing.lock().await;
+    if http.session() != lost {
+        return Ok(());
+    }
+    initialize(link, Way::Http).await?;
+    let _ = link.notices.send(Notice::Renewed);
+    Ok(())
+}
+
+/// Keeps the common stream of a legacy session open: what the server says to nobody in particular,
+/// and what it asks without saying in which call.
+pub(crate) async fn listen(link: &Arc<Link>, session: Option<HeaderValue>) {
+    let Transport::Http(http) = &link.transport else {
+        return;
+    };
+    let times = &link.settings.times;
+    let mut last: Option<String> = None;
+    let mut pause = times.resume;
+    // A session that was replaced has a stream of its own.
+    while current(link) == session {
+        let mut events = Events::new(link.settings.limits.message_bytes);
+        match http.listen(&link.dialect(), last.as_deref()).await {
+            Ok(reply)
+                if reply.status.is_success()
+                    && http::content(&reply.headers) == Content::Events =>
+            {
+                pause = times.resume;
+                if let Err(closed) = follow(link, reply, &mut events).await {
+                    return link.close(&closed);
+                }
+            }
+            // It has none to offer, or the session is gone.
+            Ok(reply) if reply.status.is_client_error() => return,
+            Ok(_) | Err(_) => {}
+        }
+        last = events.last_id().map(str::to_owned).or(last);
+        tokio::time::sleep(events.retry().unwrap_or(pause).min(times.resume_most)).await;
+        pause = (pause * 2).min(times.resume_most);
+    }
+}
+
+async fn follow(link: &Arc<Link>, mut reply: Reply, events: &mut Events) -> Result<(), Closed> {
+    while let Some(Ok(bytes)) = reply.chunk().await {
+        events.push(&bytes);
+        while let Some(event) = events.next_event().map_err(|_| Closed::Oversized)? {
+            if event.kind == "message" {
+                link.receive(event.data, Origin::Pipe)?;
+            }
+        }
+    }
+    Ok(())
+}

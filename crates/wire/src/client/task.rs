@@ -1,0 +1,222 @@
+//! Calls that a server turned into tasks, followed to their result, in both of the shapes tasks have.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::client::call::{Answer, Event};
+use crate::client::dialect::Dialect;
+use crate::client::error::CallError;
+use crate::client::link::Link;
+use crate::client::request::Request;
+use crate::client::run::{self, Run};
+use crate::json::{Json, Object};
+use crate::message::ServerError;
+
+/// How often to look, if the server does not say.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The bounds within which the server may say.
+const POLL_LEAST: Duration = Duration::from_millis(20);
+const POLL_MOST: Duration = Duration::from_mins(1);
+
+/// Failures in a row to look at a task before it is given up.
+const ATTEMPTS: u32 = 3;
+
+/// Follows the task that `created` describes.
+pub(crate) async fn follow(
+    run: &Run<'_>,
+    dialect: &Arc<Dialect>,
+    id: u64,
+    created: Object,
+) -> Result<Answer, CallError> {
+    let state = if dialect.is_modern() {
+        Some(created)
+    } else {
+        created.get("task").and_then(|task| task.to_object())
+    };
+    let state = state.ok_or_else(|| CallError::Malformed("a task without a state".to_owned()))?;
+    let Some(task) = state.get("taskId") else {
+        return Err(CallError::Malformed("a task without an id".to_owned()));
+    };
+    let mut guard = Guard {
+        link: run.link,
+        dialect,
+        task: &task,
+        ended: false,
+    };
+    let end = if dialect.is_modern() {
+        modern(run, dialect, id, &task, state).await
+    } else {
+        legacy(run, dialect, id, &task, state).await
+    };
+    guard.ended = true;
+    end
+}
+
+/// The tasks extension: the state carries the questions and, at the end, the result.
+async fn modern(
+    run: &Run<'_>,
+    dialect: &Dialect,
+    id: u64,
+    task: &Json,
+    mut state: Object,
+) -> Result<Answer, CallError> {
+    let mut answered = HashSet::new();
+    loop {
+        run.events.emit(Event::Task(state.clone())).await;
+        match state.text("status").as_deref() {
+            Some("completed") => {
+                let result = state.get("result").and_then(|result| result.to_object());
+                return result.map(Answer::Complete).ok_or_else(|| {
+                    CallError::Malformed("a completed task without a result".to_owned())
+                });
+            }
+            Some("failed") => return Err(CallError::Refused(failure(&state))),
+            Some("cancelled") => return Err(CallError::Cancelled { sent: true }),
+            Some("input_required") => {
+                let requests = state
+                    .get("inputRequests")
+                    .and_then(|requests| requests.to_object());
+                let requests = requests.unwrap_or_else(Object::empty);
+                // Until the server has taken an answer in, it shows the question again.
+                let fresh: HashSet<String> = requests
+                    .members()
+                    .map(|(key, _)| key.to_owned())
+                    .filter(|key| !answered.contains(key))
+                    .collect();
+                if !fresh.is_empty() {
+                    let waiting = run.pulse.wait_for_us();
+                    let responses = run.put(id, &requests, |key| fresh.contains(key)).await?;
+                    drop(waiting);
+                    let update = about("tasks/update", task).with("inputResponses", responses);
+                    run::ask(run.link, dialect, &update).await?;
+                    answered.extend(fresh);
+                }
+            }
+            _ => {}
+        }
+        sleep(poll(&state, "pollIntervalMs")).await;
+        state = look(run, dialect, task).await?;
+    }
+}
+
+/// The tasks of 2025-11-25: the result is fetched by a request that waits for it, and on whose
+/// stream questions may come.
+async fn legacy(
+    run: &Run<'_>,
+    dialect: &Dialect,
+    id: u64,
+    task: &Json,
+    mut state: Object,
+) -> Result<Answer, CallError> {
+    // The token of the first request stays valid, so its progress still has to find us.
+    let mailbox = run
+        .link
+        .calls
+        .open(id, &run.link.settings.limits, run.pulse)
+        .map_err(|closed| CallError::closed(closed, true))?;
+    let end = async {
+        run.events.emit(Event::Task(state.clone())).await;
+        while state.text("status").as_deref() == Some("working") {
+            sleep(poll(&state, "pollInterval")).await;
+            let next = look(run, dialect, task).await?;
+            if next.text("status") != state.text("status")
+                || next.text("statusMessage") != state.text("statusMessage")
+            {
+                run.events.emit(Event::Task(next.clone())).await;
+            }
+            state = next;
+        }
+        if state.text("status").as_deref() == Some("cancelled") {
+            return Err(CallError::Cancelled { sent: true });
+        }
+        let result = about("tasks/result", task);
+        run.with(&result)
+            .exchange(run.link.next_id(), dialect, None)
+            .await
+            .map(Answer::Complete)
+    };
+    let end = tokio::select! {
+        end = end => end,
+        // Progress is emitted on the way; only a lost connection ends this wait.
+        end = run.wait(&mailbox) => end.map(Answer::Complete),
+    };
+    run.link.calls.remove(id);
+    end
+}
+
+/// Asks for the state of the task. Looking again is harmless, so a failure is not the end.
+async fn look(run: &Run<'_>, dialect: &Dialect, task: &Json) -> Result<Object, CallError> {
+    let mut attempt = 1;
+    loop {
+        match run::ask(run.link, dialect, &about("tasks/get", task)).await {
+            Ok(state) => {
+                run.pulse.beat();
+                return Ok(state);
+            }
+            Err(error @ CallError::Refused(_)) => return Err(error),
+            Err(error) if attempt == ATTEMPTS || run.link.calls.closed().is_some() => {
+                return Err(error);
+            }
+            Err(_) => sleep(POLL * attempt).await,
+        }
+        attempt += 1;
+    }
+}
+
+fn about(method: &'static str, task: &Json) -> Request {
+    Request::new(method).with("taskId", task.clone())
+}
+
+fn poll(state: &Object, name: &str) -> Duration {
+    let asked = state
+        .get(name)
+        .and_then(|time| time.integer())
+        .and_then(|time| u64::try_from(time).ok());
+    asked
+        .map_or(POLL, Duration::from_millis)
+        .clamp(POLL_LEAST, POLL_MOST)
+}
+
+fn failure(state: &Object) -> ServerError {
+    let raw = state
+        .get("error")
+        .and_then(|error| error.to_object())
+        .unwrap_or_else(Object::empty);
+    let code = raw
+        .get("code")
+        .and_then(|code| code.integer())
+        .unwrap_or(-32603);
+    let message = raw.text("message").or_else(|| state.text("statusMessage"));
+    ServerError {
+        code,
+        message: message.unwrap_or_else(|| "the task failed".to_owned()),
+        raw: raw.json().clone(),
+    }
+}
+
+/// A task in progress. Dropped before its end, it is cancelled at the server.
+struct Guard<'a> {
+    link: &'a Arc<Link>,
+    dialect: &'a Arc<Dialect>,
+    task: &'a Json,
+    ended: bool,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if self.ended || self.link.calls.closed().is_some() {
+            return;
+        }
+        let (link, dialect) = (Arc::clone(self.link), Arc::clone(self.dialect));
+        let cancel = about("tasks/cancel", self.task);
+        self.link.spawn(async move {
+            if let Err(error) = run::ask(&link, &dialect, &cancel).await {
+                tracing::debug!(%error, "a task was not cancelled");
+            }
+        });
+    }
+}

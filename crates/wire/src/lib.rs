@@ -1,0 +1,35 @@
+//! MCP on the wire.
+
+#[cfg(feature = "client")]
+mod client;
+pub mod json;
+mod limits;
+pub mod line;
+mod message;
+mod revision;
+pub mod splice;
+pub mod sse;
+#[cfg(feature = "client")]
+mod transport;
+
+pub use json::{Json, JsonError, Object};
+pub use limits::{Limits, Times};
+pub use message::{Id, Message, MessageError, Notification, ServerError};
+pub use revision::{Era, Revision, UnknownRevision};
+
+#[cfg(feature = "client")]
+pub use client::{
+    Client, Server, Settings, Speak, ToolTimes,
+    about::{About, Found, Way},
+    call::{Answer, Call, CallId, Event, Progress},
+    dialect::ClientInfo,
+    error::{CallError, Closed, ConnectError, Effect, Limit, NotSent},
+    faults::Faults,
+    host::{BoxFuture, Host, Offers, Question, Refusal, Silent},
+    list::{Item, LeftOut, ListError, Listing, Shelf},
+    listen::{Filter, Subscription},
+    notices::{Notice, Notices},
+    request::{Cancel, LogLevel, Questions, Request, Tasks},
+};
+#[cfg(feature = "client")]
+pub use transport::{process::Command, url::Endpoint};

@@ -1,0 +1,202 @@
+//! Newline framing, as stdio servers use it: bytes in, lines out, never more than a limit held.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::json::{scan, unescaped};
+
+/// How much of an oversized line is searched for the id of the call it answers.
+const HEAD: usize = 64 << 10;
+
+/// Cuts a stream of bytes into lines.
+#[derive(Debug)]
+pub struct Lines {
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no newline.
+    searched: usize,
+    limit: usize,
+    skip_limit: usize,
+    /// Bytes of an oversized line skipped so far, while skipping.
+    skipped: Option<usize>,
+}
+
+/// What a stream of bytes was cut into.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A line without its line break.
+    Whole(Bytes),
+    /// A line longer than the limit: its remainder is being skipped.
+    Oversized {
+        /// The `id` the line carries, if it stands near its start: which call is lost.
+        id: Option<u64>,
+    },
+    /// A line longer than what may be skipped: the stream is of no more use.
+    Endless,
+}
+
+impl Lines {
+    /// Lines of at most `limit` bytes; a longer one is skipped if it ends within `skip_limit` more.
+    pub fn new(limit: usize, skip_limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            limit,
+            skip_limit,
+            skipped: None,
+        }
+    }
+
+    /// Where to read the next bytes into.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        self.buffer.reserve(8 << 10);
+        &mut self.buffer
+    }
+
+    /// The next line, `None` until more bytes are read.
+    pub fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let newline =
+                memchr::memchr(b'\n', &self.buffer[self.searched..]).map(|at| at + self.searched);
+            if let Some(skipped) = self.skipped {
+                let junk = newline.map_or(self.buffer.len(), |at| at + 1);
+                // Dropped, not shifted: the memory of an oversized line goes at once.
+                drop(self.buffer.split_to(junk));
+                self.searched = 0;
+                self.skipped = newline.is_none().then_some(skipped + junk);
+                if self
+                    .skipped
+                    .is_some_and(|skipped| skipped > self.skip_limit)
+                {
+                    return Some(Line::Endless);
+                }
+                newline?;
+                continue;
+            }
+            match newline {
+                Some(at) if at <= self.limit => {
+                    let mut line = self.buffer.split_to(at + 1);
+                    line.truncate(if line[..at].ends_with(b"\r") {
+                        at - 1
+                    } else {
+                        at
+                    });
+                    self.searched = 0;
+                    return Some(Line::Whole(line.freeze()));
+                }
+                None if self.buffer.len() <= self.limit => {
+                    self.searched = self.buffer.len();
+                    return None;
+                }
+                _ => {
+                    let id = leading_id(&self.buffer[..HEAD.min(self.buffer.len())]);
+                    self.searched = 0;
+                    self.skipped = Some(0);
+                    return Some(Line::Oversized { id });
+                }
+            }
+        }
+    }
+}
+
+/// The integer `id` of an envelope of which only the start is at hand.
+fn leading_id(head: &[u8]) -> Option<u64> {
+    let mut at = scan::space(head, 0);
+    if head.get(at) != Some(&b'{') {
+        return None;
+    }
+    loop {
+        at = scan::space(head, at + 1);
+        let (key_end, behind) = scan::key(head, at).ok()?;
+        let key = unescaped(&head[at + 1..key_end - 1])?;
+        // A value that is cut off ends the search here: what stands behind it is out of reach.
+        let (start, end) = scan::value(head, behind, 1).ok()?;
+        if key == "id" && end < head.len() {
+            return std::str::from_utf8(&head[start..end]).ok()?.parse().ok();
+        }
+        at = scan::space(head, end);
+        if head.get(at) != Some(&b',') {
+            return None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(limit: usize, chunks: &[&[u8]]) -> Vec<Line> {
+        let mut lines = Lines::new(limit, 150);
+        let mut out = Vec::new();
+        for chunk in chunks {
+            lines.buffer().extend_from_slice(chunk);
+            while let Some(line) = lines.next_line() {
+                let endless = line == Line::Endless;
+                out.push(line);
+                if endless {
+                    return out;
+                }
+            }
+        }
+        out
+    }
+
+    fn whole(text: &'static str) -> Line {
+        Line::Whole(Bytes::from_static(text.as_bytes()))
+    }
+
+    #[test]
+    fn lines_come_out_alike_however_the_bytes_arrive() {
+        let text = b"one\r\n\ntwo\xe2\x82\xac\nthree";
+        let expected = vec![whole("one"), whole(""), whole("two€")];
+        assert_eq!(cut(50, &[text]), expected);
+        for at in 0..text.len() {
+            assert_eq!(
+                cut(50, &[&text[..at], &text[at..]]),
+                expected,
+                "split at {at}"
+            );
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(cut(50, &bytes), expected);
+    }
+
+    #[test]
+    fn an_oversized_line_is_skipped_and_the_next_one_delivered() {
+        let long = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"result":{{"text":"{}"}}}}"#,
+            "x".repeat(60)
+        );
+        let text = format!("{long}\nnext\n");
+        for step in [1, 10, 500] {
+            let chunks: Vec<&[u8]> = text.as_bytes().chunks(step).collect();
+            assert_eq!(
+                cut(50, &chunks),
+                vec![Line::Oversized { id: Some(7) }, whole("next")],
+                "step {step}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up() {
+        let chunk = [b'x'; 40];
+        let chunks = vec![&chunk[..]; 5];
+        assert_eq!(
+            cut(50, &chunks),
+            vec![Line::Oversized { id: None }, Line::Endless]
+        );
+    }
+
+    #[test]
+    fn an_id_is_found_only_where_it_stands_whole() {
+        assert_eq!(
+            leading_id(br#"{"jsonrpc":"2.0","id":12,"result":{"#),
+            Some(12)
+        );
+        assert_eq!(leading_id(br#" { "id" : 3 , "result":{"#), Some(3));
+        assert_eq!(leading_id(br#"{"jsonrpc":"2.0","id":12"#), None);
+        assert_eq!(leading_id(br#"{"result":{"id":9},"id":4,"#), Some(4));
+        assert_eq!(leading_id(br#"{"result":{"id":9,"#), None);
+        assert_eq!(leading_id(br#"{"id":"12","#), None);
+        assert_eq!(leading_id(b"xxxx"), None);
+    }
+}

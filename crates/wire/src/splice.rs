@@ -1,0 +1,225 @@
+//! Messages built by splicing: what is already JSON is copied, never read again.
+
+use bytes::Bytes;
+
+use crate::json::{Json, Object, quoted};
+use crate::message::Id;
+
+/// Writes one JSON object, member by member.
+///
+/// ```
+/// use consort_wire::{Json, splice::Writer};
+///
+/// let arguments = Json::parse(r#"{"n": 1.0}"#)?;
+/// let mut params = Writer::new();
+/// params.text("name", "echo");
+/// params.raw("arguments", arguments.as_bytes());
+/// assert_eq!(params.finish().as_str(), r#"{"name":"echo","arguments":{"n": 1.0}}"#);
+/// # Ok::<(), consort_wire::JsonError>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Writer {
+    /// An object without members yet.
+    pub fn new() -> Self {
+        Self::with_capacity(256)
+    }
+
+    /// The same, with room for `bytes`.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut writer = Self {
+            bytes: Vec::with_capacity(bytes),
+        };
+        writer.bytes.push(b'{');
+        writer
+    }
+
+    /// A member whose value is already JSON.
+    pub fn raw(&mut self, name: &str, json: &[u8]) {
+        self.name(name);
+        self.bytes.extend_from_slice(json);
+    }
+
+    /// A member that is a string.
+    pub fn text(&mut self, name: &str, text: &str) {
+        self.raw(name, quoted(text).as_bytes());
+    }
+
+    /// A member that is a number.
+    pub fn number(&mut self, name: &str, number: u64) {
+        self.raw(name, number.to_string().as_bytes());
+    }
+
+    /// A member that is an object itself.
+    pub fn object(&mut self, name: &str, write: impl FnOnce(&mut Self)) {
+        self.name(name);
+        self.bytes.push(b'{');
+        write(self);
+        self.bytes.push(b'}');
+    }
+
+    /// The members of another object, except those with these names.
+    pub fn members(&mut self, object: &Object, except: &[&str]) {
+        for (name, value) in object.members() {
+            if !except.contains(&name) {
+                self.written(name, value.as_bytes());
+            }
+        }
+    }
+
+    /// A member whose name is already JSON text without its quotes.
+    pub fn written(&mut self, name: &str, json: &[u8]) {
+        self.written_name(name);
+        self.bytes.extend_from_slice(json);
+    }
+
+    /// Members already written out: `"a":1,"b":2`.
+    pub fn spliced(&mut self, members: &[u8]) {
+        if !members.is_empty() {
+            self.comma();
+            self.bytes.extend_from_slice(members);
+        }
+    }
+
+    /// The finished object.
+    pub fn finish(self) -> Json {
+        Json::checked(self.into_bytes())
+    }
+
+    pub(crate) fn into_bytes(mut self) -> Bytes {
+        self.bytes.push(b'}');
+        self.bytes.into()
+    }
+
+    fn name(&mut self, name: &str) {
+        if name
+            .bytes()
+            .any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'))
+        {
+            let quoted = quoted(name);
+            self.written_name(&quoted[1..quoted.len() - 1]);
+        } else {
+            self.written_name(name);
+        }
+    }
+
+    fn written_name(&mut self, name: &str) {
+        self.comma();
+        self.bytes.push(b'"');
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.extend_from_slice(b"\":");
+    }
+
+    fn comma(&mut self) {
+        if self.bytes.last() != Some(&b'{') {
+            self.bytes.push(b',');
+        }
+    }
+}
+
+/// A request whose parameters are written in place; `size` is a guess of how much.
+pub fn request(id: &Id, method: &str, size: usize, params: impl FnOnce(&mut Writer)) -> Bytes {
+    let mut writer = envelope(size + method.len() + 64);
+    writer.raw("id", id.json().as_bytes());
+    writer.text("method", method);
+    writer.object("params", params);
+    writer.into_bytes()
+}
+
+/// A notification.
+pub fn notification(method: &str, params: Option<&Json>) -> Bytes {
+    let mut writer =
+        envelope(params.map_or(0, |params| params.as_bytes().len()) + method.len() + 64);
+    writer.text("method", method);
+    if let Some(params) = params {
+        writer.raw("params", params.as_bytes());
+    }
+    writer.into_bytes()
+}
+
+/// A successful answer.
+pub fn response(id: &Id, result: &Json) -> Bytes {
+    let mut writer = envelope(result.as_bytes().len() + id.json().as_bytes().len() + 48);
+    writer.raw("id", id.json().as_bytes());
+    writer.raw("result", result.as_bytes());
+    writer.into_bytes()
+}
+
+/// A failed answer.
+pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&Json>) -> Bytes {
+    let mut writer = envelope(message.len() + 128);
+    if let Some(id) = id {
+        writer.raw("id", id.json().as_bytes());
+    }
+    writer.object("error", |error| {
+        error.raw("code", code.to_string().as_bytes());
+        error.text("message", message);
+        if let Some(data) = data {
+            error.raw("data", data.as_bytes());
+        }
+    });
+    writer.into_bytes()
+}
+
+fn envelope(bytes: usize) -> Writer {
+    let mut writer = Writer::with_capacity(bytes);
+    writer.raw("jsonrpc", br#""2.0""#);
+    writer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Message;
+
+    #[test]
+    fn what_is_spliced_reads_back_byte_for_byte() {
+        let result =
+            Json::parse(r#"{"z": 1.0, "a" : [ 123456789012345678901234567890 ], "\u0041":"\/"}"#)
+                .unwrap();
+        let bytes = response(&Id::from(7), &result);
+        let Message::Response { id, result: read } = Message::parse(bytes).unwrap() else {
+            panic!()
+        };
+        assert_eq!((id, read.json()), (Id::from(7), &result));
+    }
+
+    #[test]
+    fn members_are_copied_in_order_without_those_left_out() {
+        let object = Json::parse(r#"{"b":1,"_meta":{},"q\"":[2],"a":3}"#)
+            .unwrap()
+            .to_object()
+            .unwrap();
+        let mut writer = Writer::new();
+        writer.members(&object, &["_meta"]);
+        writer.object("_meta", |meta| meta.number("n", 1));
+        writer.raw("x\"y", b"null");
+        assert_eq!(
+            writer.finish().as_str(),
+            r#"{"b":1,"q\"":[2],"a":3,"_meta":{"n":1},"x\"y":null}"#
+        );
+    }
+
+    #[test]
+    fn an_error_carries_what_it_is_given() {
+        let data = Json::parse("[1]").unwrap();
+        assert_eq!(
+            error(Some(&Id::from(1)), -32601, "no \"x\"", Some(&data)),
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no \"x\"","data":[1]}}"#
+        );
+        assert_eq!(
+            error(None, 1, "m", None),
+            r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#
+        );
+        assert_eq!(notification("x", None), r#"{"jsonrpc":"2.0","method":"x"}"#);
+    }
+}

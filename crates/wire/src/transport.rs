@@ -1,0 +1,77 @@
+//! How messages travel: a child process, Streamable HTTP, or HTTP+SSE.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub(crate) mod http;
+pub(crate) mod pool;
+pub(crate) mod process;
+pub(crate) mod sse;
+pub(crate) mod stdio;
+mod stream;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+pub(crate) mod url;
+mod watchdog;
+
+use http::Http;
+use sse::Sse;
+use stdio::Stdio;
+
+/// The way to one server.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    Stdio(Stdio),
+    Http(Http),
+    Sse(Sse),
+}
+
+/// How far a request has come on its way out: what makes "never left" provable.
+#[derive(Debug, Default)]
+pub(crate) struct Ticket(AtomicU8);
+
+const WAITING: u8 = 0;
+const LEAVING: u8 = 1;
+const WITHDRAWN: u8 = 2;
+
+impl Ticket {
+    /// Taken out to be sent. False if it was withdrawn: then it must not be.
+    pub(crate) fn leave(&self) -> bool {
+        self.0
+            .compare_exchange(WAITING, LEAVING, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// It provably did not leave after all.
+    pub(crate) fn stay(&self) {
+        self.0.store(WAITING, Ordering::Release);
+    }
+
+    /// Whether it left, or may have. If it did not, now it never will.
+    pub(crate) fn left(&self) -> bool {
+        match self
+            .0
+            .compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire)
+        {
+            Ok(_) | Err(WITHDRAWN) => false,
+            Err(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_leave_never_will() {
+        let waiting = Ticket::default();
+        assert!(!waiting.left());
+        assert!(!waiting.leave());
+
+        let sent = Ticket::default();
+        assert!(sent.leave());
+        assert!(sent.left());
+        sent.stay();
+        assert!(!sent.left());
+    }
+}

@@ -1,0 +1,344 @@
+//! Streamable HTTP: every message is a request of its own, answered by JSON or a stream of events.
+
+use std::sync::{PoisonError, RwLock};
+
+use ::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
+use ::http::uri::PathAndQuery;
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, StatusCode};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http_body_util::Full;
+
+use super::Ticket;
+use super::pool::{Failure, Pool, Reply};
+use super::url::Endpoint;
+use crate::client::dialect::Dialect;
+use crate::client::error::{CallError, Closed, NotSent};
+use crate::client::facts::Facts;
+use crate::client::request::Request;
+use crate::limits::{Limits, Times};
+use crate::revision::Revision;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How often a server may send us elsewhere on its own origin.
+const REDIRECTS: usize = 5;
+
+/// How much of the body of an error is kept.
+pub(crate) const ERROR_BODY: usize = 64 << 10;
+
+/// The way to a Streamable HTTP server.
+#[derive(Debug)]
+pub(crate) struct Http {
+    pool: Pool,
+    headers: HeaderMap,
+    path: RwLock<PathAndQuery>,
+    session: RwLock<Option<HeaderValue>>,
+    /// Held while a lost session is being replaced.
+    pub(crate) renewing: tokio::sync::Mutex<()>,
+}
+
+/// What a reply carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Json,
+    Events,
+    Other,
+}
+
+impl Http {
+    pub(crate) fn new(endpoint: &Endpoint, limits: &Limits, times: &Times) -> Self {
+        let url = endpoint.url.clone();
+        let mut headers = HeaderMap::new();
+        let agent = concat!("consort/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        let authority =
+            HeaderValue::try_from(url.authority()).expect("an authority is a header value");
+        headers.insert(HOST, authority);
+        for (name, value) in &endpoint.headers {
+            headers.append(name, value.clone());
+        }
+        Self {
+            headers,
+            path: RwLock::new(url.path.clone()),
+            session: RwLock::default(),
+            renewing: tokio::sync::Mutex::default(),
+            pool: Pool::new(url, limits, times),
+        }
+    }
+
+    /// Posts a request; the reply is its answer, or the start of it.
+    pub(crate) async fn post(
+        &self,
+        dialect: &Dialect,
+        request: &Request,
+        facts: &Facts,
+        bytes: Bytes,
+        ticket: &Ticket,
+    ) -> Result<Reply, CallError> {
+        let mut headers = self.message_headers(dialect);
+        if dialect.is_modern() {
+            headers.insert(METHOD, header(&request.method));
+            if let Some(subject) = request.subject() {
+                headers.insert(NAME, header(&subject));
+            }
+            if let (Some(tool), Some(arguments)) = (request.tool_name(), request.param("arguments"))
+            {
+                for (name, value) in facts.mirrored(&tool, arguments) {
+                    headers.insert(name, header(&value));
+                }
+            }
+        } else if request.method == "initialize" {
+            headers.remove(SESSION);
+            headers.remove(VERSION);
+        }
+        let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
+        if request.method == "initialize" && reply.status.is_success() {
+            let session = reply.headers.get(SESSION).cloned();
+            *self.session.write().unwrap_or_else(PoisonError::into_inner) = session;
+        }
+        Ok(reply)
+    }
+
+    /// Posts a notification, or an answer to the server.
+    pub(crate) async fn send(
+        &self,
+        dialect: &Dialect,
+        bytes: Bytes,
+        ticket: &Ticket,
+    ) -> Result<(), CallError> {
+        let headers = self.message_headers(dialect);
+        let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
+        if reply.status.is_success() {
+            // Some servers answer with a body nobody asked for; reading it saves the connection.
+            let _ = reply.collect(ERROR_BODY).await;
+            return Ok(());
+        }
+        Err(refused(reply).await)
+    }
+
+    /// Opens the common stream of events, or resumes a broken one behind `last_id`.
+    pub(crate) async fn listen(
+        &self,
+        dialect: &Dialect,
+        last_id: Option<&str>,
+    ) -> Result<Reply, CallError> {
+        let mut headers = self.message_headers(dialect);
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.remove(CONTENT_TYPE);
+        if let Some(id) = last_id.and_then(|id| HeaderValue::try_from(id).ok()) {
+            headers.insert(LAST_EVENT_ID, id);
+        }
+        self.exchange(Method::GET, headers, Bytes::new(), &Ticket::default())
+            .await
+    }
+
+    /// Tells the server that the session is over. Nobody waits for more than a courtesy.
+    pub(crate) async fn leave(&self, dialect: &Dialect) {
+        if self.session().is_some() {
+            let headers = self.message_headers(dialect);
+            let _ = self
+                .exchange(Method::DELETE, headers, Bytes::new(), &Ticket::default())
+                .await;
+        }
+    }
+
+    /// From now on, post to where this leads. False if that is another origin.
+    pub(crate) fn redirect(&self, reference: &str) -> bool {
+        let Some(url) = self.pool.url().join(reference) else {
+            return false;
+        };
+        *self.path.write().unwrap_or_else(PoisonError::into_inner) = url.path;
+        true
+    }
+
+    pub(crate) fn session(&self) -> Option<HeaderValue> {
+        self.session
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn message_headers(&self, dialect: &Dialect) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        );
+        if dialect.revision >= Revision::V2025_06_18 {
+            headers.insert(VERSION, HeaderValue::from_static(dialect.revision.as_str()));
+        }
+        if !dialect.is_modern()
+            && let Some(session) = self.session()
+        {
+            headers.insert(SESSION, session);
+        }
+        headers
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        bytes: Bytes,
+        ticket: &Ticket,
+    ) -> Result<Reply, CallError> {
+        for _ in 0..=REDIRECTS {
+            let path = self
+                .path
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            let mut request = HttpRequest::new(Full::new(bytes.clone()));
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = path.into();
+            request.headers_mut().clone_from(&headers);
+            let reply = self
+                .pool
+                .send(request, ticket)
+                .await
+                .map_err(|failure| self.failed(failure))?;
+            if !matches!(
+                reply.status,
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            ) {
+                return Ok(reply);
+            }
+            let location = reply
+                .headers
+                .get(LOCATION)
+                .and_then(|value| value.to_str().ok());
+            if !location.is_some_and(|location| self.redirect(location)) {
+                let body =
+                    "it sends us to another origin, where our credentials do not belong".to_owned();
+                return Err(CallError::Status {
+                    status: reply.status.as_u16(),
+                    retry_after: None,
+                    body,
+                });
+            }
+            // Whoever redirects has not done anything.
+            ticket.stay();
+        }
+        Err(CallError::Malformed("it redirects in circles".to_owned()))
+    }
+
+    fn failed(&self, failure: Failure) -> CallError {
+        match failure {
+            Failure::Unreachable(error) => {
+                let host = self.pool.url().authority().to_owned();
+                NotSent::Unreachable {
+                    host,
+                    reason: error.to_string(),
+                }
+                .into()
+            }
+            Failure::Broken(reason) => CallError::Unknown(Closed::Broken(reason)),
+        }
+    }
+}
+
+/// What a reply carries, by its headers.
+pub(crate) fn content(headers: &HeaderMap) -> Content {
+    if headers.contains_key(CONTENT_ENCODING) {
+        // We offered none, and a small body could unpack to a large one.
+        return Content::Other;
+    }
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        Content::Json
+    } else if essence.eq_ignore_ascii_case("text/event-stream") {
+        Content::Events
+    } else {
+        Content::Other
+    }
+}
+
+/// The error that a reply other than success stands for.
+pub(crate) async fn refused(reply: Reply) -> CallError {
+    let text = |name: &str| {
+        reply
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned)
+    };
+    let status = reply.status.as_u16();
+    if matches!(status, 401 | 403) {
+        return CallError::Unauthorized {
+            status,
+            challenge: text("www-authenticate"),
+        };
+    }
+    let retry_after = text("retry-after");
+    let body = reply.collect(ERROR_BODY).await.unwrap_or_default();
+    match crate::Message::parse(body.clone()) {
+        Ok(crate::Message::Error { error, .. }) => CallError::Refused(error),
+        _ => {
+            let body = String::from_utf8_lossy(&body).chars().take(400).collect();
+            CallError::Status {
+                status,
+                retry_after,
+                body,
+            }
+        }
+    }
+}
+
+/// A header value for any text: as it is if HTTP allows it, else as base64 between two marks.
+fn header(text: &str) -> HeaderValue {
+    let plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e))
+        && text.trim() == text
+        && !text.is_empty()
+        && !(text.starts_with("=?base64?") && text.ends_with("?="));
+    let encoded = if plain {
+        text.to_owned()
+    } else {
+        format!("=?base64?{}?=", STANDARD.encode(text))
+    };
+    HeaderValue::try_from(encoded).expect("printable ASCII is a header value")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_carries_any_text() {
+        for (text, expected) in [
+            ("us-west1", "us-west1"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("=?base64?", "=?base64?"),
+            ("", "=?base64??="),
+        ] {
+            assert_eq!(header(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_reply_is_told_by_its_headers() {
+        let told = |kind: &'static str| {
+            content(&HeaderMap::from_iter([(
+                CONTENT_TYPE,
+                HeaderValue::from_static(kind),
+            )]))
+        };
+        assert_eq!(told("application/json; charset=utf-8"), Content::Json);
+        assert_eq!(told("Text/Event-Stream"), Content::Events);
+        assert_eq!(told("text/html"), Content::Other);
+        assert_eq!(content(&HeaderMap::new()), Content::Other);
+    }
+}

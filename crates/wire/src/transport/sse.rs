@@ -1,0 +1,112 @@
+//! HTTP+SSE, the transport of 2024-11-05: one stream of events for everything that comes, a POST for
+//! everything that goes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Ticket;
+use super::http::{self, Content, Http};
+use super::pool::Reply;
+use crate::client::dialect::Dialect;
+use crate::client::error::{CallError, Closed};
+use crate::client::link::{Link, Origin};
+use crate::sse::Events;
+
+/// The way to an HTTP+SSE server.
+#[derive(Debug)]
+pub(crate) struct Sse {
+    http: Http,
+}
+
+/// The stream on which everything comes.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    reply: Reply,
+    events: Events,
+}
+
+impl Sse {
+    /// Opens the stream and waits for the server to say where to post.
+    pub(crate) async fn open(
+        http: Http,
+        dialect: &Dialect,
+        limit: usize,
+    ) -> Result<(Self, Stream), CallError> {
+        let mut reply = http.listen(dialect, None).await?;
+        if !reply.status.is_success() {
+            return Err(http::refused(reply).await);
+        }
+        if http::content(&reply.headers) != Content::Events {
+            return Err(CallError::Malformed(
+                "it answers with no stream of events".to_owned(),
+            ));
+        }
+        let mut events = Events::new(limit);
+        loop {
+            let event = events
+                .next_event()
+                .map_err(|error| CallError::Malformed(error.to_string()))?;
+            if let Some(event) = event {
+                let place = String::from_utf8_lossy(&event.data);
+                if event.kind != "endpoint" || !http.redirect(place.trim()) {
+                    return Err(CallError::Malformed(
+                        "its first event names no endpoint on its own origin".to_owned(),
+                    ));
+                }
+                return Ok((Self { http }, Stream { reply, events }));
+            }
+            match reply.chunk().await {
+                Some(Ok(bytes)) => events.push(&bytes),
+                Some(Err(reason)) => return Err(CallError::Unknown(Closed::Broken(reason))),
+                None => {
+                    return Err(CallError::Malformed(
+                        "its stream ends before it names an endpoint".to_owned(),
+                    ));
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn send(
+        &self,
+        dialect: &Dialect,
+        bytes: Bytes,
+        ticket: &Ticket,
+    ) -> Result<(), CallError> {
+        self.http.send(dialect, bytes, ticket).await
+    }
+}
+
+impl Stream {
+    /// Sorts what comes until the stream or the connection ends.
+    pub(crate) async fn serve(mut self, link: Arc<Link>) {
+        let closed = tokio::select! {
+            closed = self.read(&link) => closed,
+            () = link.stop.cancelled() => Closed::Ours,
+        };
+        link.close(&closed);
+    }
+
+    async fn read(&mut self, link: &Arc<Link>) -> Closed {
+        loop {
+            loop {
+                match self.events.next_event() {
+                    Ok(Some(event)) if event.kind == "message" => {
+                        if let Err(closed) = link.receive(event.data, Origin::Pipe) {
+                            return closed;
+                        }
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(_) => return Closed::Oversized,
+                }
+            }
+            match self.reply.chunk().await {
+                Some(Ok(bytes)) => self.events.push(&bytes),
+                Some(Err(reason)) => return Closed::Broken(reason),
+                None => return Closed::Broken("its stream of events ended".to_owned()),
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The addresses of HTTP servers.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use ::http::uri::{Authority, PathAndQuery, Scheme};
+use ::http::{HeaderName, HeaderValue, Uri};
+
+use crate::client::error::ConnectError;
+
+/// An HTTP server's address with the headers every request to it carries.
+///
+/// ```
+/// use consort_wire::Endpoint;
+///
+/// let endpoint = Endpoint::new("https://mcp.example.com/mcp")?.header("Authorization", "Bearer s3cret")?;
+/// assert_eq!(format!("{endpoint:?}"), "https://mcp.example.com/mcp (authorization)");
+/// assert!(Endpoint::new("http://mcp.example.com/mcp").is_err());
+/// # Ok::<(), consort_wire::ConnectError>(())
+/// ```
+#[derive(Clone)]
+pub struct Endpoint {
+    pub(crate) url: Url,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Endpoint {
+    /// The server at this URL: `https`, or `http` on this machine.
+    pub fn new(url: &str) -> Result<Self, ConnectError> {
+        let endpoint = Self::plain(url)?;
+        if !endpoint.url.secure && !endpoint.url.is_loopback() {
+            return Err(address(
+                url,
+                "use https: plain http is for servers on this machine, unless it is allowed explicitly",
+            ));
+        }
+        Ok(endpoint)
+    }
+
+    /// The server at this URL, even if everybody on the way can read and change what is said.
+    pub fn plain(url: &str) -> Result<Self, ConnectError> {
+        Ok(Self {
+            url: Url::parse(url)?,
+            headers: Vec::new(),
+        })
+    }
+
+    /// Adds a header to every request. Its value never shows in debug output.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, ConnectError> {
+        let name = HeaderName::try_from(name)
+            .map_err(|_| address(name, "that is not the name of an HTTP header"))?;
+        let Ok(mut value) = HeaderValue::try_from(value) else {
+            return Err(address(
+                name.as_str(),
+                "the header's value has characters that HTTP does not allow",
+            ));
+        };
+        value.set_sensitive(true);
+        self.headers.push((name, value));
+        Ok(self)
+    }
+
+    /// The URL, for messages.
+    pub fn url(&self) -> String {
+        self.url.to_string()
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.url)?;
+        for (n, (name, _)) in self.headers.iter().enumerate() {
+            write!(f, "{}{name}", if n == 0 { " (" } else { ", " })?;
+        }
+        if self.headers.is_empty() {
+            Ok(())
+        } else {
+            f.write_str(")")
+        }
+    }
+}
+
+/// An absolute `http` or `https` URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Url {
+    pub(crate) secure: bool,
+    authority: Authority,
+    pub(crate) path: PathAndQuery,
+}
+
+impl Url {
+    pub(crate) fn parse(text: &str) -> Result<Self, ConnectError> {
+        let uri: Uri = text
+            .parse()
+            .map_err(|_| address(text, "that is not a URL"))?;
+        let parts = uri.into_parts();
+        let secure = match parts.scheme {
+            Some(scheme) if scheme == Scheme::HTTPS => true,
+            Some(scheme) if scheme == Scheme::HTTP => false,
+            _ => return Err(address(text, "start it with http:// or https://")),
+        };
+        let authority = parts
+            .authority
+            .ok_or_else(|| address(text, "it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(address(
+                "the URL",
+                "it holds credentials; send them in a header",
+            ));
+        }
+        let path = parts
+            .path_and_query
+            .unwrap_or_else(|| PathAndQuery::from_static("/"));
+        Ok(Self {
+            secure,
+            authority,
+            path,
+        })
+    }
+
+    /// What `reference` means when read at this URL, if that is on the same origin.
+    pub(crate) fn join(&self, reference: &str) -> Option<Self> {
+        if reference.contains("://") {
+            return Self::parse(reference)
+                .ok()
+                .filter(|url| url.same_origin(self));
+        }
+        let path = match reference.as_bytes() {
+            [b'/', b'/', ..] | [] => return None,
+            [b'/', ..] => reference.to_owned(),
+            [b'?', ..] => format!("{}{reference}", self.path.path()),
+            _ => {
+                let base = self.path.path();
+                let folder = base.rfind('/').map_or("/", |at| &base[..=at]);
+                format!("{folder}{reference}")
+            }
+        };
+        Some(Self {
+            path: path.parse().ok()?,
+            ..self.clone()
+        })
+    }
+
+    fn same_origin(&self, other: &Self) -> bool {
+        self.secure == other.secure
+            && self.host().eq_ignore_ascii_case(other.host())
+            && self.port() == other.port()
+    }
+
+    /// The host, without the brackets of an IPv6 address.
+    pub(crate) fn host(&self) -> &str {
+        self.authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.authority
+            .port_u16()
+            .unwrap_or(if self.secure { 443 } else { 80 })
+    }
+
+    /// Host and port as written: what the `Host` header says.
+    pub(crate) fn authority(&self) -> &str {
+        self.authority.as_str()
+    }
+
+    fn is_loopback(&self) -> bool {
+        let host = self.host().trim_end_matches('.').to_ascii_lowercase();
+        host == "localhost"
+            || host.ends_with(".localhost")
+            || host
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The query may hold a key.
+        write!(
+            f,
+            "{}://{}{}",
+            if self.secure { "https" } else { "http" },
+            self.authority,
+            self.path.path()
+        )
+    }
+}
+
+fn address(address: &str, reason: &'static str) -> ConnectError {
+    ConnectError::Address {
+        address: address.chars().take(200).collect(),
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_is_for_this_machine() {
+        for url in [
+            "http://127.0.0.1:1/mcp",
+            "http://[::1]/",
+            "http://localhost:8080",
+            "http://a.localhost./x",
+            "https://example.com",
+        ] {
+            assert!(Endpoint::new(url).is_ok(), "{url}");
+        }
+        for url in [
+            "http://example.com",
+            "http://127.0.0.1.example.com",
+            "http://10.0.0.1/",
+            "ftp://x",
+            "/mcp",
+            "",
+            "https://u:p@example.com",
+        ] {
+            assert!(Endpoint::new(url).is_err(), "{url}");
+        }
+        assert!(Endpoint::plain("http://example.com").is_ok());
+    }
+
+    #[test]
+    fn a_reference_is_followed_only_on_its_own_origin() {
+        let base = Url::parse("http://Host:80/a/sse?x=1").unwrap();
+        let joined = |reference: &str| base.join(reference).map(|url| url.path.to_string());
+        assert_eq!(joined("/m?id=1").as_deref(), Some("/m?id=1"));
+        assert_eq!(joined("m").as_deref(), Some("/a/m"));
+        assert_eq!(joined("?id=2").as_deref(), Some("/a/sse?id=2"));
+        assert_eq!(joined("http://host/m").as_deref(), Some("/m"));
+        assert_eq!(joined("http://evil/m"), None);
+        assert_eq!(joined("https://host/m"), None);
+        assert_eq!(joined("//evil/m"), None);
+        assert_eq!(joined(""), None);
+    }
+}
