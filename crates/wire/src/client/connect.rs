@@ -128,8 +128,10 @@ async fn http(
         };
         match (initialize(&link, Way::Http).await, refused) {
             (Ok(()), _) => Ok(None),
-            // Neither: a modern server that cannot describe itself.
-            (Err(_), Some(ConnectError::Refused(error))) if error.code == UNKNOWN_METHOD => {
+            // It knows neither question: a modern server that cannot describe itself.
+            (Err(ConnectError::Refused(second)), Some(ConnectError::Refused(first)))
+                if (first.code, second.code) == (UNKNOWN_METHOD, UNKNOWN_METHOD) =>
+            {
                 introduce(&link, Revision::NEWEST_MODERN, Way::Http, Object::empty());
                 Ok(None)
             }

@@ -1,5 +1,6 @@
 //! A server on the standard input and output of a child process.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,18 +99,16 @@ impl Pipes {
             outgoing,
         } = self;
         let tail = process.tail.clone();
-        let listener = tail.clone().follow(stderr);
-        tokio::pin!(listener);
+        let mut listener = Some(Box::pin(tail.clone().follow(stderr)));
         let closed = {
-            let reader = read(stdout, &link);
-            let writer = write(stdin, outgoing);
-            tokio::pin!(reader, writer);
-            let (mut listening, mut writing) = (true, true);
+            let mut reader = pin!(read(stdout, &link));
+            let mut writer = pin!(write(stdin, outgoing));
+            let mut writing = true;
             loop {
                 tokio::select! {
                     biased;
                     closed = &mut reader => break closed,
-                    () = &mut listener, if listening => listening = false,
+                    () = hear(&mut listener), if listener.is_some() => {}
                     () = &mut writer, if writing => writing = false,
                     () = link.stop.cancelled() => break Closed::Ours,
                 }
@@ -118,7 +117,7 @@ impl Pipes {
         // The writer is gone, and with it the server's standard input is closed.
         link.close(&match closed {
             Closed::Broken(reason) => {
-                let last_words = async { tokio::join!(process.ended(), &mut listener).0 };
+                let last_words = async { tokio::join!(process.ended(), hear(&mut listener)).0 };
                 match tokio::time::timeout(LAST_WORDS, last_words).await {
                     Ok(Ok(status)) => Closed::Exited {
                         status: status.to_string(),
@@ -129,10 +128,21 @@ impl Pipes {
             }
             other => other,
         });
-        tokio::select! {
-            () = process.end(&link.settings.times) => {}
-            () = async { listener.await; std::future::pending().await } => {}
+        let mut ending = pin!(process.end(&link.settings.times));
+        loop {
+            tokio::select! {
+                () = &mut ending => break,
+                () = hear(&mut listener), if listener.is_some() => {}
+            }
         }
+    }
+}
+
+/// Listens to the standard error until it closes; from then on it is closed.
+async fn hear(listener: &mut Option<Pin<Box<impl Future<Output = ()>>>>) {
+    if let Some(listening) = listener {
+        listening.await;
+        *listener = None;
     }
 }
 

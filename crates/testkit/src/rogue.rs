@@ -1,0 +1,160 @@
+//! A server that does exactly what a test tells it, however wrong: over stdio ([`command`]) and over
+//! HTTP ([`Http`]).
+//!
+//! It answers the handshake of either era, lists the tools below, and has these to call:
+//! - `result {raw}`: its result is exactly the JSON text `raw`;
+//! - `progress {count}`: so many progress notifications, then a result;
+//! - `write {steps}`: the [`Step`]s, and nothing by itself;
+//! - `ask {method, params}`: a request to the client, then its answer as the result;
+//! - `seen`: every message it has received, as the result's `seen`.
+
+mod brain;
+mod http;
+mod stdio;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use consort_wire::Command;
+use serde::{Deserialize, Serialize};
+
+pub use brain::Brain;
+pub use http::{Http, Request};
+pub use stdio::serve as serve_stdio;
+
+/// One thing to do in answer to a call. `$ID` and `$TOKEN` in texts are the request's id and token.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Send a message, framed as the transport does it.
+    Message(String),
+    /// Send bytes as they are.
+    Text(String),
+    /// Send bytes given as hexadecimal digits.
+    Hex(String),
+    /// Send a text so many times.
+    Repeat(String, usize),
+    /// From here on, send one byte at a time.
+    Dribble,
+    /// Wait so many milliseconds.
+    Sleep(u64),
+    /// Send an answer to the request with this id instead of `$ID`.
+    Answer(serde_json::Value),
+    /// Over HTTP: end the response here, without its end. Over stdio: close the standard output.
+    Cut,
+    /// End the process with this code. Over HTTP: like [`Step::Cut`].
+    Exit(i32),
+    /// Do nothing more, for ever.
+    Hang,
+    /// Over HTTP: answer with this status, content type and body instead of a stream of events.
+    Status(u16, String, String),
+}
+
+impl Step {
+    /// The answer to the request, with this result.
+    pub fn result(result: &serde_json::Value) -> Self {
+        Self::Message(format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{result}}}"#))
+    }
+
+    /// A notification.
+    pub fn notify(method: &str, params: &serde_json::Value) -> Self {
+        Self::Message(format!(
+            r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#
+        ))
+    }
+}
+
+/// How the server behaves outside calls.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Manner {
+    /// Whether it answers `server/discover`.
+    pub modern: bool,
+    /// Whether it answers `initialize`, and with which revision.
+    pub legacy: Option<String>,
+    /// What it does with `server/discover` if it is not modern.
+    pub probe: Probe,
+    /// Milliseconds before it reads anything.
+    pub slow_start: u64,
+    /// The versions it claims to support in `server/discover`.
+    pub supported: Vec<String>,
+    /// Pages of its list of tools beyond the first; each has one more tool.
+    pub pages: usize,
+    /// Whether every page names the same next page.
+    pub circle: bool,
+    /// A tool definition, as JSON text, that it lists too.
+    pub extra_tool: Option<String>,
+    /// Over HTTP: whether it has sessions.
+    pub sessions: bool,
+    /// Its capabilities beside tools, as a JSON object.
+    pub capabilities: serde_json::Value,
+    /// What it does about further methods: one list of steps for each time, the last for ever after.
+    pub script: BTreeMap<String, VecDeque<Vec<Step>>>,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self {
+            modern: true,
+            legacy: Some("2025-11-25".to_owned()),
+            probe: Probe::Error,
+            slow_start: 0,
+            supported: vec!["2026-07-28".to_owned()],
+            pages: 0,
+            circle: false,
+            extra_tool: None,
+            sessions: true,
+            capabilities: serde_json::json!({}),
+            script: BTreeMap::new(),
+        }
+    }
+}
+
+impl Manner {
+    /// A server of the legacy era, with the newest revision of it.
+    pub fn legacy() -> Self {
+        Self {
+            modern: false,
+            ..Self::default()
+        }
+    }
+
+    /// A server of the modern era.
+    pub fn modern() -> Self {
+        Self {
+            legacy: None,
+            ..Self::default()
+        }
+    }
+
+    /// The next time `method` is asked, it takes these steps.
+    #[must_use]
+    pub fn on(mut self, method: &str, steps: impl IntoIterator<Item = Step>) -> Self {
+        let script = self.script.entry(method.to_owned()).or_default();
+        script.push_back(steps.into_iter().collect());
+        self
+    }
+
+    /// The next time `method` is asked, this is the result.
+    #[must_use]
+    pub fn answer(self, method: &str, result: &serde_json::Value) -> Self {
+        self.on(method, [Step::result(result)])
+    }
+}
+
+/// What a legacy server does with a modern question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Probe {
+    /// Answers with an error.
+    Error,
+    /// Says nothing.
+    Silence,
+    /// Ends.
+    Exit,
+}
+
+/// The rogue as a program.
+pub fn command(manner: &Manner) -> Command {
+    let manner = serde_json::to_string(manner).expect("plain data serialises");
+    Command::new(crate::bin("rogue")).arguments([manner])
+}

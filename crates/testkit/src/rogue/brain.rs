@@ -1,0 +1,190 @@
+//! What the rogue makes of a message, whatever way it came.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use super::{Manner, Probe, Step};
+
+/// The rogue's memory and manners.
+#[derive(Debug)]
+pub struct Brain {
+    pub(super) manner: Manner,
+    seen: Mutex<Vec<Value>>,
+    script: Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>,
+}
+
+impl Brain {
+    /// A rogue with these manners.
+    pub fn new(manner: Manner) -> Self {
+        Self {
+            script: Mutex::new(manner.script.clone()),
+            seen: Mutex::default(),
+            manner,
+        }
+    }
+
+    /// Every message received so far.
+    pub fn seen(&self) -> Vec<Value> {
+        self.seen.lock().expect("never poisoned").clone()
+    }
+
+    /// What to do about a message.
+    pub fn react(&self, message: &Value) -> Vec<Step> {
+        self.seen
+            .lock()
+            .expect("never poisoned")
+            .push(message.clone());
+        let id = &message["id"];
+        let Some(method) = message["method"].as_str().filter(|_| !id.is_null()) else {
+            return Vec::new();
+        };
+        if let Some(steps) = self.scripted(method) {
+            return fill(steps, id, &message["params"]["_meta"]["progressToken"]);
+        }
+        match method {
+            "initialize" => match &self.manner.legacy {
+                Some(revision) => answer(
+                    id,
+                    &json!({
+                        "protocolVersion": revision,
+                        "capabilities": self.capabilities(),
+                        "serverInfo": { "name": "rogue", "version": "0" },
+                    }),
+                ),
+                None => error(id, -32601, "no handshake here"),
+            },
+            "server/discover" if self.manner.modern => answer(
+                id,
+                &json!({
+                    "resultType": "complete",
+                    "supportedVersions": self.manner.supported,
+                    "capabilities": self.capabilities(),
+                    "ttlMs": 0,
+                    "cacheScope": "private",
+                }),
+            ),
+            "server/discover" => match self.manner.probe {
+                Probe::Error => error(id, -32601, "unknown method"),
+                Probe::Silence => Vec::new(),
+                Probe::Exit => vec![Step::Exit(3)],
+            },
+            "tools/list" => self.tools(id, &message["params"]["cursor"]),
+            "tools/call" => self.call(id, &message["params"]),
+            "ping" => answer(id, &json!({})),
+            "test/seen" => answer(id, &json!({ "seen": self.seen() })),
+            _ => error(id, -32601, "unknown method"),
+        }
+    }
+
+    fn scripted(&self, method: &str) -> Option<Vec<Step>> {
+        let mut script = self.script.lock().expect("never poisoned");
+        let steps = script.get_mut(method)?;
+        if steps.len() > 1 {
+            steps.pop_front()
+        } else {
+            steps.front().cloned()
+        }
+    }
+
+    fn capabilities(&self) -> Value {
+        let mut capabilities = json!({ "tools": {} });
+        if let Some(more) = self.manner.capabilities.as_object() {
+            for (name, value) in more {
+                capabilities[name] = value.clone();
+            }
+        }
+        capabilities
+    }
+
+    fn tools(&self, id: &Value, cursor: &Value) -> Vec<Step> {
+        let page: usize = cursor
+            .as_str()
+            .and_then(|page| page.parse().ok())
+            .unwrap_or(0);
+        let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+        let mut tools = if page == 0 {
+            ["result", "progress", "write", "ask", "seen"]
+                .map(tool)
+                .to_vec()
+        } else {
+            vec![tool(&format!("page-{page}"))]
+        };
+        if let Some(extra) = self.manner.extra_tool.as_ref().filter(|_| page == 0) {
+            tools.push(serde_json::from_str(extra).expect("the test gives JSON"));
+        }
+        let mut result = json!({ "tools": tools, "resultType": "complete" });
+        if self.manner.circle {
+            result["nextCursor"] = json!("1");
+        } else if page < self.manner.pages {
+            result["nextCursor"] = json!((page + 1).to_string());
+        }
+        answer(id, &result)
+    }
+
+    fn call(&self, id: &Value, params: &Value) -> Vec<Step> {
+        let arguments = &params["arguments"];
+        let token = &params["_meta"]["progressToken"];
+        match params["name"].as_str() {
+            Some("result") => {
+                let raw = arguments["raw"].as_str().unwrap_or("{}");
+                vec![Step::Message(format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{raw}}}"#
+                ))]
+            }
+            Some("progress") => {
+                let count = arguments["count"].as_u64().unwrap_or(1);
+                let progress = |n| {
+                    Step::Message(
+                        json!({
+                            "jsonrpc": "2.0",
+                            "method": "notifications/progress",
+                            "params": { "progressToken": token, "progress": n, "total": count },
+                        })
+                        .to_string(),
+                    )
+                };
+                (1..=count)
+                    .map(progress)
+                    .chain(answer(id, &json!({ "content": [] })))
+                    .collect()
+            }
+            Some("write") => {
+                let steps: Vec<Step> = serde_json::from_value(arguments["steps"].clone())
+                    .expect("the test gives steps");
+                fill(steps, id, token)
+            }
+            Some("seen") => answer(id, &json!({ "content": [], "seen": self.seen() })),
+            _ => error(id, -32602, "unknown tool"),
+        }
+    }
+}
+
+/// Puts the request's id and token where the texts want them.
+fn fill(steps: Vec<Step>, id: &Value, token: &Value) -> Vec<Step> {
+    let fill = |text: String| {
+        text.replace("$ID", &id.to_string())
+            .replace("$TOKEN", &token.to_string())
+    };
+    let filled = |step| match step {
+        Step::Message(text) => Step::Message(fill(text)),
+        Step::Text(text) => Step::Text(fill(text)),
+        other => other,
+    };
+    steps.into_iter().map(filled).collect()
+}
+
+/// The answer to a request.
+pub(super) fn answer(id: &Value, result: &Value) -> Vec<Step> {
+    vec![Step::Message(
+        json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string(),
+    )]
+}
+
+fn error(id: &Value, code: i64, message: &str) -> Vec<Step> {
+    let error = json!({ "code": code, "message": message });
+    vec![Step::Message(
+        json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string(),
+    )]
+}

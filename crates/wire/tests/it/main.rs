@@ -1,0 +1,134 @@
+//! The client against real and faulty servers.
+
+mod eras;
+mod faults;
+mod fidelity;
+mod listening;
+mod lists;
+mod processes;
+mod progress;
+mod questions;
+mod sessions;
+mod tasks;
+
+use std::time::Duration;
+
+use consort_wire::{
+    Answer, CallError, Client, ConnectError, Endpoint, Json, Object, Request, Server, Settings,
+    Times,
+};
+use serde_json::{Value, json};
+use testkit::rogue::{self, Http, Manner, Step};
+
+/// Limits short enough to wait for.
+fn quick() -> Settings {
+    Settings {
+        times: Times {
+            idle: Duration::from_millis(400),
+            total: Duration::from_millis(1200),
+            probe: Duration::from_millis(400),
+            handshake: Duration::from_secs(10),
+            resume: Duration::from_millis(20),
+            close: Duration::from_millis(500),
+            terminate: Duration::from_millis(500),
+            ..Times::default()
+        },
+        ..Settings::default()
+    }
+}
+
+/// A server on one of the three transports, and the client that reached it.
+struct Pair {
+    client: Client,
+    http: Option<Http>,
+}
+
+/// The ways to a server that a test goes through one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Stdio,
+    Http,
+    Sse,
+}
+
+const WAYS: [Way; 3] = [Way::Stdio, Way::Http, Way::Sse];
+
+impl Pair {
+    async fn new(way: Way, manner: Manner) -> Self {
+        Self::with(way, manner, quick()).await
+    }
+
+    async fn with(way: Way, manner: Manner, settings: Settings) -> Self {
+        Self::attempt(way, manner, settings)
+            .await
+            .expect("the rogue shakes hands")
+    }
+
+    async fn attempt(way: Way, manner: Manner, settings: Settings) -> Result<Self, ConnectError> {
+        if way == Way::Stdio {
+            let server = Server::Command(rogue::command(&manner));
+            let client = Client::connect(&server, settings).await?;
+            return Ok(Self { client, http: None });
+        }
+        let http = Http::start(manner).await;
+        let server = match way {
+            Way::Sse => Server::Sse(Endpoint::new(&http.sse_url())?),
+            _ => Server::Http(Endpoint::new(&http.url())?),
+        };
+        let client = Client::connect(&server, settings).await?;
+        Ok(Self {
+            client,
+            http: Some(http),
+        })
+    }
+
+    /// Has the server take steps in answer to a call.
+    async fn write(&self, steps: &[Step]) -> Result<Object, CallError> {
+        complete(self.client.request(write(steps)).await)
+    }
+
+    /// Every message the server received.
+    async fn seen(&self) -> Vec<Value> {
+        if let Some(http) = &self.http {
+            return http.seen();
+        }
+        let result =
+            complete(self.client.request(tool("seen", &json!({}))).await).expect("it answers");
+        result.get("seen").expect("it says").read().expect("a list")
+    }
+
+    /// Waits until the server has received a message like this.
+    async fn until_seen(&self, like: impl Fn(&Value) -> bool) -> Value {
+        let waiting = async {
+            loop {
+                if let Some(found) = self.seen().await.into_iter().find(&like) {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), waiting)
+            .await
+            .expect("the server is told")
+    }
+}
+
+fn tool(name: &str, arguments: &Value) -> Request {
+    Request::tool(name, &Json::from(arguments.clone()))
+}
+
+fn write(steps: &[Step]) -> Request {
+    tool("write", &json!({ "steps": steps }))
+}
+
+/// Has the server answer with exactly this result.
+fn result(raw: &str) -> Request {
+    tool("result", &json!({ "raw": raw }))
+}
+
+fn complete(answer: Result<Answer, CallError>) -> Result<Object, CallError> {
+    match answer? {
+        Answer::Complete(result) => Ok(result),
+        other => panic!("not complete: {other:?}"),
+    }
+}
