@@ -337,7 +337,7 @@ async fn a_message_without_end_ends_the_connection_and_takes_no_memory() {
     for way in [Way::Stdio, Way::Http] {
         let mut settings = quick();
         settings.times.idle = Duration::from_secs(20);
-        settings.times.total = Duration::from_secs(60);
+        settings.times.total = Duration::from_mins(1);
         let limit = settings.limits.message_bytes;
         let pair = Pair::with(way, manner(way), settings).await;
         let before = resident();

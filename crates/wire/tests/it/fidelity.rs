@@ -60,7 +60,7 @@ async fn a_result_may_be_as_large_as_the_limit_and_no_larger() {
         };
         let mut settings = quick();
         settings.times.idle = std::time::Duration::from_secs(20);
-        settings.times.total = std::time::Duration::from_secs(60);
+        settings.times.total = std::time::Duration::from_mins(1);
         let pair = Pair::with(way, manner, settings).await;
         for (bytes, fits) in [(limit - 1, true), (limit + 1, false)] {
             let start = r#"{"jsonrpc":"2.0","id":$ID,"result":{"text":""#;

@@ -1,5 +1,7 @@
 //! The client against real and faulty servers.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
 mod eras;
 mod faults;
 mod fidelity;
