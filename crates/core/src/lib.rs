@@ -1,1 +1,32 @@
-//! Placeholder.
+//! The words of Consort and its pure rules.
+//!
+//! A [`Catalog`] is what is on offer, each entry with its [`Route`] back to a server. A [`Toolbox`]
+//! lists for a [`Caller`] and calls: an [`Invocation`] in, [`Event`]s out, the last of them the end.
+//! Nothing here runs, reads or connects; the crates below do.
+
+mod caller;
+mod catalog;
+mod content;
+mod error;
+mod event;
+mod local;
+mod name;
+mod nearest;
+mod problem;
+mod tool;
+mod toolbox;
+mod transform;
+
+pub use caller::{Caller, Kind};
+pub use catalog::{Catalog, Entry, Offer, Route, Shelf, ShelfKind, resolve::Unresolved};
+pub use consort_wire::{Json, JsonError, Object};
+pub use content::{Content, ToolResult};
+pub use error::{CallError, Fault, Repeat};
+pub use event::{Event, Outcome, Progress};
+pub use local::{LocalTool, Reporter, Working};
+pub use name::{InvalidName, ServerId, ToolName};
+pub use nearest::nearest;
+pub use problem::{Problem, Severity};
+pub use tool::{Annotations, Tool};
+pub use toolbox::{BoxFuture, BoxStream, Invocation, Toolbox};
+pub use transform::{Describe, Draft, Drop, Keep, Pattern, Prefix, Rename, Transform};

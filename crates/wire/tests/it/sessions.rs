@@ -144,7 +144,7 @@ async fn a_broken_stream_is_resumed_behind_its_last_event() {
         match event {
             consort_wire::Event::Progress(progress) => seen.push(progress.progress().to_string()),
             consort_wire::Event::End(end) => {
-                seen.push(complete(end).unwrap().get("n").unwrap().to_string())
+                seen.push(complete(end).unwrap().get("n").unwrap().to_string());
             }
             other => panic!("{other:?}"),
         }

@@ -1,0 +1,334 @@
+//! What is on offer, after all transforms: an immutable snapshot, each entry with its route back.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) mod resolve;
+
+use crate::name::{ServerId, ToolName};
+use crate::problem::Problem;
+use crate::tool::Tool;
+use crate::transform::{Draft, Transform, replaced};
+use crate::{Json, Object};
+
+/// A kind of thing on offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShelfKind {
+    /// What can be called.
+    Tools,
+    /// What can be asked.
+    Prompts,
+    /// What can be read.
+    Resources,
+    /// Patterns of what can be read.
+    Templates,
+}
+
+impl ShelfKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// One thing of this kind.
+    pub const fn singular(self) -> &'static str {
+        match self {
+            Self::Tools => "tool",
+            Self::Prompts => "prompt",
+            Self::Resources => "resource",
+            Self::Templates => "template",
+        }
+    }
+}
+
+/// How a call reaches its server.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Route {
+    /// The server.
+    pub server: ServerId,
+    /// What the server calls it: a name, a URI or a pattern.
+    pub name: String,
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.server, self.name)
+    }
+}
+
+/// One thing on offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The way to it.
+    pub route: Route,
+    /// What it is called here, within its server.
+    pub name: String,
+    /// Its definition, under that name.
+    pub definition: Object,
+}
+
+impl Entry {
+    /// What it is called here, with its server: `server.name`.
+    pub fn id(&self) -> String {
+        format!("{}.{}", self.route.server, self.name)
+    }
+
+    /// The entry as a tool.
+    pub fn tool(&self) -> Tool {
+        Tool::from_object(self.definition.clone())
+    }
+}
+
+/// All things of one kind, in order, found by any of their spellings.
+#[derive(Clone, Debug, Default)]
+pub struct Shelf {
+    entries: Vec<Entry>,
+    /// `server.name` and `server:name`.
+    ids: HashMap<String, usize>,
+    /// The name alone: every server that has it.
+    names: HashMap<String, Vec<usize>>,
+}
+
+/// What one ensemble offers, as its server wrote it.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    /// Name (or URI, or pattern) and definition, in the server's order.
+    pub shelves: BTreeMap<ShelfKind, Vec<(String, Object)>>,
+    /// Local tools, not an MCP server.
+    pub local: bool,
+}
+
+impl Shelf {
+    /// Every entry: by server, then in the server's order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entries of one server.
+    pub fn of<'a>(&'a self, server: &'a ServerId) -> impl Iterator<Item = &'a Entry> {
+        self.entries.iter().filter(move |entry| entry.route.server == *server)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entry with this `server.name` or `server:name`.
+    pub fn get(&self, id: &str) -> Option<&Entry> {
+        self.ids.get(id).map(|&at| &self.entries[at])
+    }
+
+    /// The entries with this name, whatever the server.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &Entry> {
+        self.names.get(name).into_iter().flatten().map(|&at| &self.entries[at])
+    }
+
+    fn merge<'a>(
+        kind: ShelfKind,
+        offers: impl Iterator<Item = (&'a ServerId, &'a Offer)>,
+        transforms: &[&dyn Transform],
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let mut shelf = Self::default();
+        for (server, offer) in offers {
+            let items = offer.shelves.get(&kind).map(Vec::as_slice).unwrap_or_default();
+            let drafts = items.iter().filter_map(|(name, definition)| {
+                let draft = Draft {
+                    server: server.clone(),
+                    original: name.clone(),
+                    name: name.clone(),
+                    definition: definition.clone(),
+                };
+                transforms.iter().try_fold(draft, |draft, transform| transform.apply(draft))
+            });
+            shelf.add(kind, server, drafts.collect(), problems);
+        }
+        shelf
+    }
+
+    /// Adds what one server offers. Two things under one name are both left out: whichever was called,
+    /// it might be the other.
+    fn add(
+        &mut self,
+        kind: ShelfKind,
+        server: &ServerId,
+        drafts: Vec<Draft>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for draft in &drafts {
+            *counts.entry(draft.name.clone()).or_default() += 1;
+        }
+        let one = kind.singular();
+        for draft in drafts {
+            if counts[&draft.name] > 1 {
+                let message = format!(
+                    "{one} `{}` is left out: `{}` has more than one owner",
+                    draft.original, draft.name
+                );
+                problems
+                    .push(Problem::error(message).of(server).hint("give one of them another name"));
+                continue;
+            }
+            if matches!(kind, ShelfKind::Tools | ShelfKind::Prompts)
+                && let Err(error) = draft.name.parse::<ToolName>()
+            {
+                problems.push(Problem::error(format!("a {one} is left out: {error}")).of(server));
+                continue;
+            }
+            self.push(kind, draft);
+        }
+    }
+
+    fn push(&mut self, kind: ShelfKind, draft: Draft) {
+        let Draft { server, original, name, mut definition } = draft;
+        if name != original {
+            let member =
+                if kind == ShelfKind::Tools || kind == ShelfKind::Prompts { "name" } else { "uri" };
+            definition = replaced(&definition, member, &Json::string(&name));
+        }
+        let at = self.entries.len();
+        self.ids.insert(format!("{server}.{name}"), at);
+        self.ids.insert(format!("{server}:{name}"), at);
+        self.names.entry(name.clone()).or_default().push(at);
+        self.entries.push(Entry { route: Route { server, name: original }, name, definition });
+    }
+}
+
+/// What is on offer: an immutable snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// What can be called.
+    pub tools: Shelf,
+    /// What can be asked.
+    pub prompts: Shelf,
+    /// What can be read.
+    pub resources: Shelf,
+    /// Patterns of what can be read.
+    pub templates: Shelf,
+    /// What was left out or changed, and why.
+    pub problems: Vec<Problem>,
+    /// Which ensembles are local tools.
+    local: Vec<ServerId>,
+}
+
+impl Catalog {
+    /// Puts together what all ensembles offer. The order is theirs; nothing depends on who answered
+    /// first. Transforms apply to tools, in the order given.
+    pub fn build(offers: &BTreeMap<ServerId, Offer>, transforms: &[&dyn Transform]) -> Self {
+        let mut problems = Vec::new();
+        let mut shelf = |kind, transforms: &[&dyn Transform]| {
+            Shelf::merge(kind, offers.iter(), transforms, &mut problems)
+        };
+        let tools = shelf(ShelfKind::Tools, transforms);
+        let prompts = shelf(ShelfKind::Prompts, &[]);
+        let resources = shelf(ShelfKind::Resources, &[]);
+        let templates = shelf(ShelfKind::Templates, &[]);
+        let local = offers
+            .iter()
+            .filter(|(_, offer)| offer.local)
+            .map(|(server, _)| server.clone())
+            .collect();
+        Self { tools, prompts, resources, templates, problems, local }
+    }
+
+    /// One of its shelves.
+    pub fn shelf(&self, kind: ShelfKind) -> &Shelf {
+        match kind {
+            ShelfKind::Tools => &self.tools,
+            ShelfKind::Prompts => &self.prompts,
+            ShelfKind::Resources => &self.resources,
+            ShelfKind::Templates => &self.templates,
+        }
+    }
+
+    /// Whether an ensemble is local tools, not an MCP server.
+    pub fn is_local(&self, server: &ServerId) -> bool {
+        self.local.contains(server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::{Drop, Pattern, Prefix, Rename};
+    use serde_json::json;
+
+    fn offer(names: &[&str]) -> Offer {
+        let tool = |name: &&str| {
+            let definition =
+                Json::from(json!({ "name": name, "inputSchema": { "type": "object" } }));
+            ((*name).to_owned(), definition.to_object().unwrap())
+        };
+        let tools = names.iter().map(tool).collect();
+        Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools)]), local: false }
+    }
+
+    fn offers(parts: &[(&str, &[&str])]) -> BTreeMap<ServerId, Offer> {
+        parts.iter().map(|(server, names)| (server.parse().unwrap(), offer(names))).collect()
+    }
+
+    fn ids(catalog: &Catalog) -> Vec<String> {
+        catalog.tools.entries().iter().map(Entry::id).collect()
+    }
+
+    #[test]
+    fn the_same_name_on_two_servers_is_two_tools() {
+        let catalog =
+            Catalog::build(&offers(&[("web", &["search", "fetch"]), ("files", &["search"])]), &[]);
+        assert_eq!(ids(&catalog), ["files.search", "web.search", "web.fetch"]);
+        assert_eq!(catalog.tools.named("search").count(), 2);
+        assert_eq!(catalog.tools.get("web:search").unwrap().route.server.as_str(), "web");
+        assert!(catalog.problems.is_empty());
+    }
+
+    #[test]
+    fn a_renamed_tool_keeps_the_way_to_its_server() {
+        let rename = Rename { from: Pattern::new("web.search"), to: "find".to_owned() };
+        let catalog =
+            Catalog::build(&offers(&[("web", &["search"])]), &[&rename, &Prefix("x_".to_owned())]);
+        let entry = catalog.tools.get("web.x_find").unwrap();
+        assert_eq!(entry.route.name, "search");
+        assert_eq!(entry.tool().name(), "x_find");
+        assert!(catalog.tools.get("web.search").is_none());
+    }
+
+    #[test]
+    fn two_tools_under_one_name_are_both_left_out_and_named() {
+        let rename = Rename { from: Pattern::new("fetch"), to: "search".to_owned() };
+        let catalog =
+            Catalog::build(&offers(&[("web", &["search", "fetch", "other"])]), &[&rename]);
+        assert_eq!(ids(&catalog), ["web.other"]);
+        let problems: Vec<_> = catalog.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            problems,
+            [
+                "web: tool `search` is left out: `search` has more than one owner",
+                "web: tool `fetch` is left out: `search` has more than one owner",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_nobody_can_see_is_left_out() {
+        let catalog = Catalog::build(&offers(&[("web", &["ok", "in\u{200b}visible"])]), &[]);
+        assert_eq!(ids(&catalog), ["web.ok"]);
+        assert_eq!(catalog.problems.len(), 1);
+    }
+
+    #[test]
+    fn what_a_transform_drops_is_not_on_the_shelf() {
+        let catalog = Catalog::build(
+            &offers(&[("web", &["read", "delete_all"])]),
+            &[&Drop(vec![Pattern::new("delete*")])],
+        );
+        assert_eq!(ids(&catalog), ["web.read"]);
+    }
+}
