@@ -2,6 +2,8 @@
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "client")]
+mod emit;
 pub mod json;
 mod limits;
 pub mod line;
@@ -31,5 +33,7 @@ pub use client::{
     notices::{Notice, Notices},
     request::{Cancel, LogLevel, Questions, Request, Tasks},
 };
+#[cfg(feature = "client")]
+pub use emit::{Emitter, Emitting};
 #[cfg(feature = "client")]
 pub use transport::{process::Command, url::Endpoint};

@@ -1,15 +1,13 @@
 //! A call in progress: its events in order, then exactly one end.
 
-use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
 use crate::client::error::CallError;
-use crate::client::host::BoxFuture;
+use crate::emit::{Emitter, Emitting};
 use crate::json::Object;
 use crate::message::Notification;
 
@@ -103,24 +101,26 @@ impl Progress {
 ///
 /// It runs while it is polled, by [`next`](Call::next) or as a [`Stream`]. Dropping it cancels it at
 /// the server.
+#[derive(Debug)]
 #[must_use = "a call does nothing unless it is polled"]
 pub struct Call {
     id: CallId,
-    events: Events,
-    run: Option<BoxFuture<'static, Result<Answer, CallError>>>,
+    events: Emitting<Event>,
 }
+
+/// Where the run of a call puts its events.
+pub(crate) type Events = Emitter<Event>;
 
 impl Call {
     pub(crate) fn new<F>(id: u64, run: impl FnOnce(Events) -> F) -> Self
     where
         F: Future<Output = Result<Answer, CallError>> + Send + 'static,
     {
-        let events = Events::default();
-        Self {
-            id: CallId(id),
-            run: Some(Box::pin(run(events.clone()))),
-            events,
-        }
+        let events = Emitting::new(|events| {
+            let run = run(events);
+            async { Event::End(run.await) }
+        });
+        Self { id: CallId(id), events }
     }
 
     /// Its name, as [`Question::call`](crate::Question::call) gives it.
@@ -130,7 +130,7 @@ impl Call {
 
     /// The next event; `None` behind the end.
     pub async fn next(&mut self) -> Option<Event> {
-        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+        self.events.next().await
     }
 
     /// How it ends, leaving out what happens before.
@@ -148,53 +148,6 @@ impl Stream for Call {
     type Item = Event;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        let this = self.get_mut();
-        if let Some(event) = this.events.lock().pop_front() {
-            return Poll::Ready(Some(event));
-        }
-        let Some(run) = &mut this.run else {
-            return Poll::Ready(None);
-        };
-        let end = run.as_mut().poll(cx);
-        if let Poll::Ready(end) = end {
-            this.run = None;
-            this.events.lock().push_back(Event::End(end));
-        }
-        match this.events.lock().pop_front() {
-            Some(event) => Poll::Ready(Some(event)),
-            None => Poll::Pending,
-        }
-    }
-}
-
-impl std::fmt::Debug for Call {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call")
-            .field("ended", &self.run.is_none())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Where the run of a call puts its events for the one who polls it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Events(Arc<Mutex<VecDeque<Event>>>);
-
-impl Events {
-    /// Hands an event over and waits until it was taken. The taker polls us again then, so no waker
-    /// is needed.
-    pub(crate) async fn emit(&self, event: Event) {
-        self.lock().push_back(event);
-        poll_fn(|_| {
-            if self.lock().is_empty() {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Event>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Pin::new(&mut self.get_mut().events).poll_next(cx)
     }
 }

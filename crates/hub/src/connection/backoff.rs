@@ -1,0 +1,146 @@
+//! When to try a server again: soon at first, then ever later, and not at all for a while if it
+//! keeps falling over.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The pause after the first failure; it doubles.
+const FIRST: Duration = Duration::from_millis(100);
+
+/// The longest pause.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// So many failures within the window open the breaker.
+const FAILURES: usize = 5;
+const WINDOW: Duration = Duration::from_mins(1);
+
+/// How long the breaker stays open at first; it doubles.
+const OPEN: Duration = Duration::from_secs(30);
+const OPEN_LONGEST: Duration = Duration::from_mins(10);
+
+/// A server that stays up this long has recovered.
+const RECOVERED: Duration = Duration::from_mins(1);
+
+/// What is remembered of a server's failures.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    /// Failures in a row.
+    row: u32,
+    /// When the last ones were.
+    recent: VecDeque<Instant>,
+    /// How often the breaker opened in a row.
+    opened: u32,
+    up_since: Option<Instant>,
+}
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// Before the next attempt.
+    Short(Duration),
+    /// It fell over too often: nothing is tried before.
+    Breaker(Duration),
+}
+
+impl Pause {
+    pub(crate) fn time(self) -> Duration {
+        match self {
+            Self::Short(time) | Self::Breaker(time) => time,
+        }
+    }
+}
+
+impl Backoff {
+    /// The server is up.
+    pub(crate) fn up(&mut self, now: Instant) {
+        self.up_since = Some(now);
+    }
+
+    /// The server failed, to start or after it was up. `chance` between 0 and 1 spreads those who
+    /// failed together.
+    pub(crate) fn failed(&mut self, now: Instant, chance: f64) -> Pause {
+        if self.up_since.take().is_some_and(|since| now - since >= RECOVERED) {
+            *self = Self::default();
+        }
+        self.row += 1;
+        self.recent.push_back(now);
+        while self.recent.front().is_some_and(|&first| now - first > WINDOW) {
+            self.recent.pop_front();
+        }
+        if self.recent.len() >= FAILURES {
+            self.recent.clear();
+            self.row = 0;
+            self.opened += 1;
+            return Pause::Breaker(doubled(OPEN, self.opened, OPEN_LONGEST));
+        }
+        let pause = doubled(FIRST, self.row, LONGEST);
+        // Between half of it and all of it.
+        Pause::Short(pause.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0))
+    }
+}
+
+fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+    first.saturating_mul(2u32.saturating_pow(times - 1)).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_double_and_five_failures_in_a_minute_open_the_breaker() {
+        let now = Instant::now();
+        let mut backoff = Backoff::default();
+        let pauses: Vec<_> = (0..5).map(|_| backoff.failed(now, 1.0)).collect();
+        assert_eq!(
+            pauses,
+            [
+                Pause::Short(Duration::from_millis(100)),
+                Pause::Short(Duration::from_millis(200)),
+                Pause::Short(Duration::from_millis(400)),
+                Pause::Short(Duration::from_millis(800)),
+                Pause::Breaker(seconds(30)),
+            ]
+        );
+        let again: Vec<_> = (0..5).map(|_| backoff.failed(now, 1.0)).collect();
+        assert_eq!(again[4], Pause::Breaker(seconds(60)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_far_apart_do_not_open_the_breaker_but_lengthen_the_pause() {
+        let mut backoff = Backoff::default();
+        let mut last = Pause::Short(Duration::ZERO);
+        for _ in 0..20 {
+            last = backoff.failed(Instant::now(), 1.0);
+            tokio::time::advance(seconds(20)).await;
+        }
+        assert_eq!(last, Pause::Short(LONGEST));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_stayed_up_starts_afresh() {
+        let mut backoff = Backoff::default();
+        for _ in 0..4 {
+            backoff.failed(Instant::now(), 1.0);
+        }
+        backoff.up(Instant::now());
+        tokio::time::advance(seconds(61)).await;
+        assert_eq!(backoff.failed(Instant::now(), 1.0), Pause::Short(FIRST));
+
+        // One that fell over at once does not.
+        backoff.up(Instant::now());
+        assert_eq!(backoff.failed(Instant::now(), 1.0), Pause::Short(FIRST * 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn chance_spreads_a_pause_between_half_and_all_of_it() {
+        let pause = |chance| Backoff::default().failed(Instant::now(), chance).time();
+        assert_eq!((pause(0.0), pause(1.0)), (FIRST / 2, FIRST));
+    }
+}

@@ -1,0 +1,114 @@
+//! When to read a server's lists again after it said that they changed: soon, but not as often as it
+//! says so.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The least time between two readings.
+const GAP: Duration = Duration::from_secs(1);
+
+/// The most that a server which always says so is kept waiting.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// How long to leave a list alone that could not be read.
+const FAILED: Duration = Duration::from_mins(1);
+
+/// One reading at a time, and at most one more to follow.
+#[derive(Debug)]
+pub(crate) struct Refresh {
+    gap: Duration,
+    last: Option<Instant>,
+    due: Option<Instant>,
+}
+
+impl Default for Refresh {
+    fn default() -> Self {
+        Self { gap: GAP, last: None, due: None }
+    }
+}
+
+impl Refresh {
+    /// The server says that something changed.
+    pub(crate) fn changed(&mut self, now: Instant) {
+        if self.due.is_none() {
+            // A server that says so right after every reading waits longer each time.
+            match self.last {
+                Some(last) if now - last < self.gap * 2 => self.gap = (self.gap * 2).min(LONGEST),
+                _ => self.gap = GAP,
+            }
+            self.due = Some(self.last.map_or(now, |last| (last + self.gap).max(now)));
+        }
+    }
+
+    /// The lists were read; what was said until now is answered.
+    pub(crate) fn read(&mut self, now: Instant) {
+        self.last = Some(now);
+        self.due = None;
+    }
+
+    /// The lists could not be read.
+    pub(crate) fn failed(&mut self, now: Instant) {
+        self.last = Some(now);
+        self.due = Some(now + FAILED);
+    }
+
+    /// When to read again, if at all.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a server that says so every `interval` for `time`, and counts the readings.
+    fn readings(interval: Duration, time: Duration) -> usize {
+        let start = Instant::now();
+        let mut refresh = Refresh::default();
+        refresh.read(start);
+        let (mut now, mut count) = (start, 0);
+        while now < start + time {
+            now += interval;
+            if refresh.due().is_some_and(|due| due <= now) {
+                count += 1;
+                refresh.read(now);
+            }
+            refresh.changed(now);
+        }
+        count
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_single_change_is_read_at_once_if_the_last_reading_is_old() {
+        let start = Instant::now();
+        let mut refresh = Refresh::default();
+        refresh.read(start);
+        let later = start + Duration::from_mins(2);
+        refresh.changed(later);
+        assert_eq!(refresh.due(), Some(later));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_storm_is_a_few_readings() {
+        let storm = readings(Duration::from_micros(100), Duration::from_secs(10));
+        assert!((2..=10).contains(&storm), "{storm}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_always_says_so_is_read_ever_less_often() {
+        let forever = readings(Duration::from_millis(300), Duration::from_mins(60));
+        assert!(forever < 75, "{forever}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_could_not_be_read_is_left_alone_for_a_while() {
+        let start = Instant::now();
+        let mut refresh = Refresh::default();
+        refresh.changed(start);
+        refresh.failed(start);
+        refresh.changed(start + Duration::from_secs(1));
+        assert_eq!(refresh.due(), Some(start + FAILED));
+    }
+}

@@ -1,0 +1,258 @@
+//! Arguments checked against a tool's schema before they leave, within bounds.
+
+use std::collections::HashMap;
+
+use consort_core::Json;
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+/// Bytes of a schema that is checked at all.
+const MOST_BYTES: usize = 64 << 10;
+
+/// How deep a schema may nest.
+const MOST_DEPTH: usize = 64;
+
+/// References that may lead from one to the next.
+const MOST_CHAIN: usize = 500;
+
+/// Subschemas, counting each as often as it is referred to: what a hostile schema multiplies.
+const MOST_SUBSCHEMAS: usize = 10_000;
+
+/// Problems told at once: enough to repair a call, not to flood a model.
+const MOST_PROBLEMS: usize = 8;
+
+/// A schema ready to check with.
+#[derive(Debug)]
+pub(crate) struct Checker(Validator);
+
+/// Why a schema cannot be used for checking. The tool can still be called.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its arguments cannot be checked here: {0}")]
+pub(crate) struct Unusable(String);
+
+impl Checker {
+    /// Reads a schema. It may refer to its own parts and to nothing else.
+    pub(crate) fn new(schema: &Json) -> Result<Self, Unusable> {
+        if schema.as_bytes().len() > MOST_BYTES {
+            return Err(Unusable(format!("its schema is larger than {MOST_BYTES} bytes")));
+        }
+        let schema: Value = schema.read().map_err(|error| Unusable(error.to_string()))?;
+        Measure::new(&schema).walk(&schema, 0)?;
+        jsonschema::options()
+            // Linear time, whatever the pattern; look-around is refused.
+            .with_pattern_options(PatternOptions::regex())
+            .should_validate_formats(false)
+            .build(&schema)
+            .map(Self)
+            .map_err(|error| Unusable(error.to_string()))
+    }
+
+    /// What is wrong with the arguments, each with its place, in words a model can act on.
+    pub(crate) fn check(&self, arguments: &Json) -> Result<(), Vec<String>> {
+        let value: Value = match arguments.read() {
+            Ok(value) => value,
+            Err(error) => return Err(vec![error.to_string()]),
+        };
+        let mut problems: Vec<String> = self
+            .0
+            .iter_errors(&value)
+            .take(MOST_PROBLEMS)
+            .map(|error| {
+                let place = error.instance_path().to_string();
+                let place = if place.is_empty() { "/".to_owned() } else { place };
+                format!("at `{place}`: {error}")
+            })
+            .collect();
+        problems.sort();
+        problems.dedup();
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+}
+
+/// Measures a schema as a validator would walk it.
+struct Measure<'a> {
+    root: &'a Value,
+    /// What each part costs for one value, with everything that applies to the same value.
+    costs: HashMap<*const Value, usize>,
+    total: usize,
+}
+
+/// The keywords whose schemas apply to the same value, and so multiply.
+const IN_PLACE: [&str; 8] =
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+
+impl<'a> Measure<'a> {
+    fn new(root: &'a Value) -> Self {
+        Self { root, costs: HashMap::new(), total: 0 }
+    }
+
+    /// Visits every part once and adds up what they cost.
+    fn walk(&mut self, part: &'a Value, depth: usize) -> Result<(), Unusable> {
+        if depth > MOST_DEPTH {
+            return Err(Unusable(format!("its schema nests deeper than {MOST_DEPTH} levels")));
+        }
+        self.total = self.total.saturating_add(self.cost(part, 0)?);
+        if self.total > MOST_SUBSCHEMAS {
+            return Err(Unusable(format!(
+                "its schema has more than {MOST_SUBSCHEMAS} parts, counting references"
+            )));
+        }
+        match part {
+            Value::Object(members) => members
+                .iter()
+                .filter(|(name, _)| {
+                    !matches!(name.as_str(), "const" | "enum" | "default" | "examples")
+                })
+                .try_for_each(|(_, value)| self.walk(value, depth + 1)),
+            Value::Array(items) => items.iter().try_for_each(|item| self.walk(item, depth + 1)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a part costs for one value. A circle costs nothing the second time round.
+    fn cost(&mut self, part: &'a Value, depth: usize) -> Result<usize, Unusable> {
+        let Value::Object(members) = part else { return Ok(0) };
+        let place: *const Value = part;
+        if let Some(&cost) = self.costs.get(&place) {
+            return Ok(cost);
+        }
+        if depth > MOST_CHAIN {
+            return Err(Unusable("its references go too deep".to_owned()));
+        }
+        self.costs.insert(place, 0);
+        let mut cost = 1usize;
+        for (name, value) in members {
+            let more = match (name.as_str(), value) {
+                ("$ref" | "$dynamicRef", Value::String(reference)) => {
+                    match self.follow(reference)? {
+                        Some(target) => self.cost(target, depth + 1)?,
+                        None => 0,
+                    }
+                }
+                (name, Value::Array(items)) if IN_PLACE.contains(&name) => {
+                    items.iter().try_fold(0usize, |sum, item| {
+                        Ok(sum.saturating_add(self.cost(item, depth + 1)?))
+                    })?
+                }
+                ("dependentSchemas", Value::Object(schemas)) => {
+                    schemas.values().try_fold(0usize, |sum, item| {
+                        Ok(sum.saturating_add(self.cost(item, depth + 1)?))
+                    })?
+                }
+                (name, value) if IN_PLACE.contains(&name) => self.cost(value, depth + 1)?,
+                _ => 0,
+            };
+            cost = cost.saturating_add(more);
+        }
+        self.costs.insert(place, cost);
+        Ok(cost)
+    }
+
+    /// The part a reference means, which must be one of this schema.
+    fn follow(&self, reference: &str) -> Result<Option<&'a Value>, Unusable> {
+        match reference.strip_prefix('#') {
+            Some(pointer) => Ok(self.root.pointer(pointer)),
+            None => Err(Unusable(format!(
+                "it refers to `{}`",
+                reference.chars().take(80).collect::<String>()
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn checker(schema: Value) -> Result<Checker, Unusable> {
+        Checker::new(&schema.into())
+    }
+
+    fn problems(schema: Value, arguments: Value) -> Vec<String> {
+        checker(schema).unwrap().check(&arguments.into()).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_problem_names_its_place_and_what_would_be_right() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "city": { "type": "string", "minLength": 2 },
+                "days": { "type": "integer", "maximum": 7 },
+                "units": { "enum": ["c", "f"] },
+                "deep": { "type": "object", "properties": { "n": { "type": "number" } } },
+            },
+            "required": ["city"],
+            "additionalProperties": false,
+        });
+        assert_eq!(
+            problems(schema.clone(), json!({ "city": "Paris", "days": 3 })),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            problems(schema, json!({ "days": "3", "units": "k", "deep": { "n": [] }, "x": 1 })),
+            [
+                "at `/`: \"city\" is a required property",
+                "at `/`: Additional properties are not allowed ('x' was unexpected)",
+                "at `/days`: \"3\" is not of type \"integer\"",
+                "at `/deep/n`: [] is not of type \"number\"",
+                "at `/units`: \"k\" is not one of \"c\" or \"f\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_reference_leads_nowhere_but_into_the_schema() {
+        for reference in
+            ["http://127.0.0.1:1/x.json", "file:///etc/passwd", "other.json#/a", "//host/x"]
+        {
+            let error =
+                checker(json!({ "properties": { "a": { "$ref": reference } } })).unwrap_err();
+            assert!(error.to_string().contains("it refers to"), "{error}");
+        }
+        let local = json!({ "$defs": { "n": { "type": "integer" } }, "properties": { "a": { "$ref": "#/$defs/n" } } });
+        assert_eq!(problems(local, json!({ "a": "x" })).len(), 1);
+    }
+
+    #[test]
+    fn a_bomb_does_not_go_off() {
+        let mut definitions = serde_json::Map::new();
+        definitions.insert("d0".to_owned(), json!({ "type": "integer" }));
+        for level in 1..=26 {
+            let below = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+            definitions.insert(format!("d{level}"), json!({ "anyOf": [below, below] }));
+        }
+        let bomb = json!({ "$defs": definitions, "$ref": "#/$defs/d26" });
+        let begun = std::time::Instant::now();
+        assert!(checker(bomb).unwrap_err().to_string().contains("more than 10000 parts"));
+        assert!(begun.elapsed().as_millis() < 100);
+
+        let mut nested = json!({});
+        for _ in 0..100 {
+            nested = json!({ "not": nested });
+        }
+        assert!(checker(nested).unwrap_err().to_string().contains("nests deeper"));
+        assert!(checker(json!({ "description": "x".repeat(MOST_BYTES) })).is_err());
+        assert!(checker(json!({ "pattern": "^(?=a)b" })).is_err(), "look-around is not linear");
+        assert!(checker(json!({ "pattern": "^(a|a?)+\\1c$" })).is_err(), "nor are back-references");
+    }
+
+    #[test]
+    fn a_recursive_schema_is_fine() {
+        let tree = json!({
+            "type": "object",
+            "properties": { "left": { "$ref": "#" }, "value": { "type": "integer" } },
+        });
+        assert!(problems(tree.clone(), json!({ "left": { "left": { "value": 1 } } })).is_empty());
+        assert_eq!(problems(tree, json!({ "left": { "left": { "value": "x" } } })).len(), 1);
+        let branching = json!({
+            "$defs": { "node": { "type": "object", "properties": {
+                "left": { "$ref": "#/$defs/node" }, "right": { "$ref": "#/$defs/node" },
+                "or": { "type": "array", "items": { "$ref": "#/$defs/node" } },
+            }}},
+            "$ref": "#/$defs/node",
+        });
+        assert_eq!(problems(branching, json!({ "or": [{ "left": 1 }] })).len(), 1);
+    }
+}

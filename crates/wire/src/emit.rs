@@ -1,0 +1,110 @@
+//! A stream made by a future: what the future emits comes out, and its result comes last.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+/// A stream of what a future emits. It runs while it is polled; dropping it drops the future.
+///
+/// ```
+/// use consort_wire::Emitting;
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let mut words = Emitting::new(|emitter| async move {
+///     emitter.emit("one").await;
+///     emitter.emit("two").await;
+///     "end"
+/// });
+/// let mut seen = Vec::new();
+/// while let Some(word) = words.next().await {
+///     seen.push(word);
+/// }
+/// assert_eq!(seen, ["one", "two", "end"]);
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[must_use = "a stream does nothing unless it is polled"]
+pub struct Emitting<T> {
+    emitter: Emitter<T>,
+    run: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+}
+
+impl<T> Emitting<T> {
+    /// The stream of what `run` emits, and then of what it returns.
+    pub fn new<F>(run: impl FnOnce(Emitter<T>) -> F) -> Self
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let emitter = Emitter(Arc::default());
+        Self { run: Some(Box::pin(run(emitter.clone()))), emitter }
+    }
+
+    /// The next item; `None` behind the last.
+    pub async fn next(&mut self) -> Option<T> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.run.is_none()
+    }
+}
+
+impl<T> Stream for Emitting<T> {
+    type Item = T;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let this = self.get_mut();
+        if let Some(item) = this.emitter.lock().pop_front() {
+            return Poll::Ready(Some(item));
+        }
+        let Some(run) = &mut this.run else { return Poll::Ready(None) };
+        if let Poll::Ready(last) = run.as_mut().poll(cx) {
+            this.run = None;
+            this.emitter.lock().push_back(last);
+        }
+        match this.emitter.lock().pop_front() {
+            Some(item) => Poll::Ready(Some(item)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Emitting<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Emitting").field("over", &self.is_over()).finish_non_exhaustive()
+    }
+}
+
+/// Where the future puts what it emits.
+#[derive(Debug)]
+pub struct Emitter<T>(Arc<Mutex<VecDeque<T>>>);
+
+impl<T> Clone for Emitter<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Default for Emitter<T> {
+    /// An emitter nobody reads.
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Emitter<T> {
+    /// Hands an item over and waits until it was taken. Whoever takes it polls the future again
+    /// then, so no waker is needed.
+    pub async fn emit(&self, item: T) {
+        self.lock().push_back(item);
+        poll_fn(|_| if self.lock().is_empty() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
