@@ -1,1 +1,3 @@
+//! The `consort` command.
+
 fn main() {}

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use consort_wire::ShelfKind;
+use serde::Serialize;
 
 pub(crate) mod resolve;
 
@@ -12,35 +13,6 @@ use crate::problem::Problem;
 use crate::tool::Tool;
 use crate::transform::{Draft, Transform, replaced};
 use crate::{Json, Object};
-
-/// A kind of thing on offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ShelfKind {
-    /// What can be called.
-    Tools,
-    /// What can be asked.
-    Prompts,
-    /// What can be read.
-    Resources,
-    /// Patterns of what can be read.
-    Templates,
-}
-
-impl ShelfKind {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
-
-    /// One thing of this kind.
-    pub const fn singular(self) -> &'static str {
-        match self {
-            Self::Tools => "tool",
-            Self::Prompts => "prompt",
-            Self::Resources => "resource",
-            Self::Templates => "template",
-        }
-    }
-}
 
 /// How a call reaches its server.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
@@ -190,9 +162,7 @@ impl Shelf {
     fn push(&mut self, kind: ShelfKind, draft: Draft) {
         let Draft { server, original, name, mut definition } = draft;
         if name != original {
-            let member =
-                if kind == ShelfKind::Tools || kind == ShelfKind::Prompts { "name" } else { "uri" };
-            definition = replaced(&definition, member, &Json::string(&name));
+            definition = replaced(&definition, kind.name(), &Json::string(&name));
         }
         let at = self.entries.len();
         self.ids.insert(format!("{server}.{name}"), at);

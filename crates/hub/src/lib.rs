@@ -1,6 +1,23 @@
-//! Placeholder.
-mod connection {
-    pub(crate) mod backoff;
-    pub(crate) mod refresh;
-}
+//! Servers in, one toolbox out.
+//!
+//! A [`Hub`] reaches every configured MCP server, keeps it alive, reads what it offers, and adds
+//! groups of local tools ([`tool`], [`builtin`]). What comes out is one
+//! [`Toolbox`](consort_core::Toolbox).
+
+mod builtin;
+mod call;
+mod connection;
+mod hub;
+mod kept;
+mod local;
+mod retry;
 mod schema;
+mod settings;
+mod shared;
+mod state;
+
+pub use builtin::builtin;
+pub use hub::Hub;
+pub use local::tool;
+pub use settings::{Connect, ServerSettings, Settings};
+pub use state::{State, Status};

@@ -1,6 +1,7 @@
 //! Arguments checked against a tool's schema before they leave, within bounds.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use consort_core::Json;
 use jsonschema::{PatternOptions, Validator};
@@ -20,6 +21,9 @@ const MOST_SUBSCHEMAS: usize = 10_000;
 
 /// Problems told at once: enough to repair a call, not to flood a model.
 const MOST_PROBLEMS: usize = 8;
+
+/// Schemas kept ready.
+const MOST_CHECKERS: usize = 4096;
 
 /// A schema ready to check with.
 #[derive(Debug)]
@@ -66,6 +70,26 @@ impl Checker {
         problems.sort();
         problems.dedup();
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+}
+
+/// The schemas in use, each read once.
+#[derive(Debug, Default)]
+pub(crate) struct Checkers(HashMap<Json, Result<Arc<Checker>, Unusable>>);
+
+impl Checkers {
+    /// The checker for a schema.
+    pub(crate) fn get(&mut self, schema: &Json) -> Result<Arc<Checker>, Unusable> {
+        if let Some(checker) = self.0.get(schema) {
+            return checker.clone();
+        }
+        // Schemas of servers long gone are forgotten together.
+        if self.0.len() == MOST_CHECKERS {
+            self.0.clear();
+        }
+        let checker = Checker::new(schema).map(Arc::new);
+        self.0.insert(schema.detached(), checker.clone());
+        checker
     }
 }
 

@@ -57,9 +57,7 @@ impl Step {
 
     /// A notification.
     pub fn notify(method: &str, params: &serde_json::Value) -> Self {
-        Self::Message(format!(
-            r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#
-        ))
+        Self::Message(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#))
     }
 }
 
@@ -112,18 +110,12 @@ impl Default for Manner {
 impl Manner {
     /// A server of the legacy era, with the newest revision of it.
     pub fn legacy() -> Self {
-        Self {
-            modern: false,
-            ..Self::default()
-        }
+        Self { modern: false, ..Self::default() }
     }
 
     /// A server of the modern era.
     pub fn modern() -> Self {
-        Self {
-            legacy: None,
-            ..Self::default()
-        }
+        Self { legacy: None, ..Self::default() }
     }
 
     /// The next time `method` is asked, it takes these steps.

@@ -3,16 +3,14 @@
 
 #![expect(clippy::print_stdout, reason = "showing what happens is the point")]
 
-use consort_wire::{Client, Command, Endpoint, Event, Json, Request, Server, Settings, Shelf};
+use consort_wire::{Client, Command, Endpoint, Event, Json, Request, Server, Settings, ShelfKind};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
     let (Some(tool), Some(arguments), Some(place)) = (words.next(), words.next(), words.next())
     else {
-        return Err(
-            "use: call TOOL ARGUMENTS URL | call TOOL ARGUMENTS PROGRAM [ARGUMENT…]".into(),
-        );
+        return Err("use: call TOOL ARGUMENTS URL | call TOOL ARGUMENTS PROGRAM [ARGUMENT…]".into());
     };
     let server = if place.starts_with("http") {
         Server::Http(Endpoint::new(&place)?)
@@ -21,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let client = Client::connect(&server, Settings::default()).await?;
     println!("{:?}", client.about().found);
-    for item in client.list(Shelf::Tools).await?.items {
+    for item in client.list(ShelfKind::Tools).await?.items {
         println!("  {}", item.name);
     }
     let mut call = client.call(Request::tool(&tool, &Json::parse(arguments)?));

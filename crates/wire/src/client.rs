@@ -35,13 +35,14 @@ use error::{CallError, Closed, ConnectError};
 use faults::Faults;
 use host::{Host, Silent};
 use link::Link;
-use list::{ListError, Listing, Shelf};
+use list::{ListError, Listing};
 use listen::{Filter, Subscription};
 use notices::Notices;
 use request::{LogLevel, Request};
 
 use crate::json::Json;
 use crate::limits::{Limits, Times};
+use crate::shelf::ShelfKind;
 use crate::splice;
 use crate::transport::Transport;
 use crate::transport::process::Command;
@@ -133,10 +134,7 @@ impl Client {
     pub async fn connect(server: &Server, settings: Settings) -> Result<Self, ConnectError> {
         let link = connect::connect(server, settings).await?;
         let guard = Arc::new(link.stop.clone().drop_guard());
-        Ok(Self {
-            link,
-            _guard: guard,
-        })
+        Ok(Self { link, _guard: guard })
     }
 
     /// What the server says of itself.
@@ -145,7 +143,7 @@ impl Client {
     }
 
     /// Everything on one of the server's shelves, all pages of it, or nothing.
-    pub async fn list(&self, shelf: Shelf) -> Result<Listing, ListError> {
+    pub async fn list(&self, shelf: ShelfKind) -> Result<Listing, ListError> {
         list::list(&self.link, shelf).await
     }
 
@@ -180,10 +178,7 @@ impl Client {
     /// What the server says from now on that belongs to no call. A modern server says nothing here
     /// unless it is asked to: see [`listen`](Client::listen).
     pub fn notices(&self) -> Notices {
-        Notices {
-            received: self.link.notices.subscribe(),
-            stop: self.link.stop.clone(),
-        }
+        Notices { received: self.link.notices.subscribe(), stop: self.link.stop.clone() }
     }
 
     /// Asks to be told of changes, in the way of the server's era.

@@ -31,16 +31,18 @@ use futures_core::Stream;
 pub struct Emitting<T> {
     emitter: Emitter<T>,
     run: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    /// What the future returned, until it was taken.
+    last: Option<T>,
 }
 
-impl<T> Emitting<T> {
+impl<T: Unpin> Emitting<T> {
     /// The stream of what `run` emits, and then of what it returns.
     pub fn new<F>(run: impl FnOnce(Emitter<T>) -> F) -> Self
     where
         F: Future<Output = T> + Send + 'static,
     {
-        let emitter = Emitter(Arc::default());
-        Self { run: Some(Box::pin(run(emitter.clone()))), emitter }
+        let emitter = Emitter(Some(Arc::default()));
+        Self { run: Some(Box::pin(run(emitter.clone()))), emitter, last: None }
     }
 
     /// The next item; `None` behind the last.
@@ -53,27 +55,30 @@ impl<T> Emitting<T> {
     }
 }
 
-impl<T> Stream for Emitting<T> {
+impl<T: Unpin> Stream for Emitting<T> {
     type Item = T;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let this = self.get_mut();
-        if let Some(item) = this.emitter.lock().pop_front() {
+        if let Some(item) = this.emitter.take() {
             return Poll::Ready(Some(item));
+        }
+        if let Some(last) = this.last.take() {
+            return Poll::Ready(Some(last));
         }
         let Some(run) = &mut this.run else { return Poll::Ready(None) };
         if let Poll::Ready(last) = run.as_mut().poll(cx) {
             this.run = None;
-            this.emitter.lock().push_back(last);
+            this.last = Some(last);
         }
-        match this.emitter.lock().pop_front() {
+        match this.emitter.take().or_else(|| this.last.take()) {
             Some(item) => Poll::Ready(Some(item)),
             None => Poll::Pending,
         }
     }
 }
 
-impl<T> std::fmt::Debug for Emitting<T> {
+impl<T: Unpin> std::fmt::Debug for Emitting<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Emitting").field("over", &self.is_over()).finish_non_exhaustive()
     }
@@ -81,30 +86,39 @@ impl<T> std::fmt::Debug for Emitting<T> {
 
 /// Where the future puts what it emits.
 #[derive(Debug)]
-pub struct Emitter<T>(Arc<Mutex<VecDeque<T>>>);
+pub struct Emitter<T>(Option<Arc<Mutex<VecDeque<T>>>>);
 
 impl<T> Clone for Emitter<T> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Default for Emitter<T> {
-    /// An emitter nobody reads.
-    fn default() -> Self {
-        Self(Arc::default())
+        Self(self.0.clone())
     }
 }
 
 impl<T> Emitter<T> {
+    /// An emitter nobody reads: what it is given is gone.
+    pub fn silent() -> Self {
+        Self(None)
+    }
+
     /// Hands an item over and waits until it was taken. Whoever takes it polls the future again
     /// then, so no waker is needed.
     pub async fn emit(&self, item: T) {
-        self.lock().push_back(item);
-        poll_fn(|_| if self.lock().is_empty() { Poll::Ready(()) } else { Poll::Pending }).await;
+        self.put(item);
+        let taken = || self.lock().is_none_or(|items| items.is_empty());
+        poll_fn(|_| if taken() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn put(&self, item: T) {
+        if let Some(mut items) = self.lock() {
+            items.push_back(item);
+        }
+    }
+
+    fn take(&self) -> Option<T> {
+        self.lock()?.pop_front()
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, VecDeque<T>>> {
+        self.0.as_ref().map(|items| items.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

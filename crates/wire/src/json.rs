@@ -83,9 +83,7 @@ impl Json {
 
     /// Any JSON number as a float.
     pub fn number(&self) -> Option<f64> {
-        matches!(self.0[0], b'-' | b'0'..=b'9')
-            .then(|| self.as_str().parse().ok())
-            .flatten()
+        matches!(self.0[0], b'-' | b'0'..=b'9').then(|| self.as_str().parse().ok()).flatten()
     }
 
     /// `true` or `false`.
@@ -179,18 +177,12 @@ pub(crate) enum Duplicates {
 impl Object {
     /// The object without members.
     pub fn empty() -> Self {
-        Self {
-            json: Json(Bytes::from_static(b"{}")),
-            members: SmallVec::new(),
-        }
+        Self { json: Json(Bytes::from_static(b"{}")), members: SmallVec::new() }
     }
 
     /// The members of `json`, which starts with a brace.
     fn parse(json: Json, duplicates: Duplicates) -> Result<Self, JsonError> {
-        let mut object = Self {
-            json,
-            members: SmallVec::new(),
-        };
+        let mut object = Self { json, members: SmallVec::new() };
         let bytes = object.json.0.clone();
         object.scan(&bytes, 0, 0, duplicates)?;
         Ok(object)
@@ -207,10 +199,7 @@ impl Object {
         if bytes.get(at) != Some(&b'{') {
             return Err(JsonError::new(Problem::NotAnObject, at));
         }
-        let mut object = Self {
-            json: Json::NULL,
-            members: SmallVec::new(),
-        };
+        let mut object = Self { json: Json::NULL, members: SmallVec::new() };
         let end = object.scan(bytes, at, depth, duplicates)?;
         object.json = Json(bytes.slice(at..end));
         Ok((object, end))
@@ -250,9 +239,7 @@ impl Object {
 
     fn refuse_duplicates(&self, bytes: &[u8], base: usize) -> Result<(), JsonError> {
         let keys = || {
-            self.members
-                .iter()
-                .map(|member| &bytes[member.key.0 as usize..member.key.1 as usize])
+            self.members.iter().map(|member| &bytes[member.key.0 as usize..member.key.1 as usize])
         };
         let twice = if self.members.len() <= 8 && !keys().any(|key| key.contains(&b'\\')) {
             (1..self.members.len()).find(|&n| keys().take(n).any(|key| Some(key) == keys().nth(n)))
@@ -271,10 +258,9 @@ impl Object {
         };
         match twice {
             None => Ok(()),
-            Some(n) => Err(JsonError::new(
-                Problem::Duplicate,
-                base + self.members[n].key.0 as usize,
-            )),
+            Some(n) => {
+                Err(JsonError::new(Problem::Duplicate, base + self.members[n].key.0 as usize))
+            }
         }
     }
 
@@ -288,10 +274,7 @@ impl Object {
 
     /// The bytes of a member's value, without touching the buffer's count.
     pub fn get_bytes(&self, name: &str) -> Option<&[u8]> {
-        let member = self
-            .members
-            .iter()
-            .find(|member| self.named(member, name))?;
+        let member = self.members.iter().find(|member| self.named(member, name))?;
         Some(&self.json.0[member.value.0 as usize..member.value.1 as usize])
     }
 
@@ -302,9 +285,7 @@ impl Object {
 
     /// The members in the order they were written: the key as JSON text without quotes, and the value.
     pub fn members(&self) -> impl Iterator<Item = (&str, Json)> {
-        self.members
-            .iter()
-            .map(|member| (self.key(member), self.slice(member.value)))
+        self.members.iter().map(|member| (self.key(member), self.slice(member.value)))
     }
 
     /// How many members there are.
@@ -436,9 +417,7 @@ mod tests {
     use super::*;
 
     fn problem(text: &[u8]) -> Option<Problem> {
-        Json::parse(Bytes::copy_from_slice(text))
-            .err()
-            .map(|error| error.problem())
+        Json::parse(Bytes::copy_from_slice(text)).err().map(|error| error.problem())
     }
 
     #[test]
@@ -500,12 +479,7 @@ mod tests {
             (b"\"\xe2\x82\"", Problem::Utf8),
         ];
         for (text, expected) in cases {
-            assert_eq!(
-                problem(text),
-                Some(*expected),
-                "{}",
-                String::from_utf8_lossy(text)
-            );
+            assert_eq!(problem(text), Some(*expected), "{}", String::from_utf8_lossy(text));
         }
     }
 
@@ -520,11 +494,9 @@ mod tests {
     fn a_special_byte_is_found_at_every_place_of_a_string() {
         for length in 0..100 {
             for place in 0..length {
-                for (special, expected) in [
-                    (b'\n', Problem::Control),
-                    (0x80, Problem::Utf8),
-                    (b'"', Problem::Syntax),
-                ] {
+                for (special, expected) in
+                    [(b'\n', Problem::Control), (0x80, Problem::Utf8), (b'"', Problem::Syntax)]
+                {
                     let mut text = vec![b'a'; length + 2];
                     (text[0], text[length + 1]) = (b'"', b'"');
                     text[place + 1] = special;
@@ -557,15 +529,10 @@ mod tests {
         };
         assert_eq!(read(r#"{"a":1,"b":2}"#.into()), Ok(()));
         assert_eq!(read(r#"{"a":1,"a":2}"#.into()), Err(Problem::Duplicate));
-        assert_eq!(
-            read(r#"{"a":1,"\u0061":2}"#.into()),
-            Err(Problem::Duplicate)
-        );
+        assert_eq!(read(r#"{"a":1,"\u0061":2}"#.into()), Err(Problem::Duplicate));
         let many = |last: usize| {
-            let members: Vec<_> = (0..1000)
-                .chain([last])
-                .map(|n| format!("\"k{n}\":{n}"))
-                .collect();
+            let members: Vec<_> =
+                (0..1000).chain([last]).map(|n| format!("\"k{n}\":{n}")).collect();
             format!("{{{}}}", members.join(","))
         };
         assert_eq!(read(many(1000)), Ok(()));

@@ -9,6 +9,7 @@ mod limits;
 pub mod line;
 mod message;
 mod revision;
+mod shelf;
 pub mod splice;
 pub mod sse;
 #[cfg(feature = "client")]
@@ -18,6 +19,7 @@ pub use json::{Json, JsonError, Object};
 pub use limits::{Limits, Times};
 pub use message::{Id, Message, MessageError, Notification, ServerError};
 pub use revision::{Era, Revision, UnknownRevision};
+pub use shelf::ShelfKind;
 
 #[cfg(feature = "client")]
 pub use client::{
@@ -28,7 +30,7 @@ pub use client::{
     error::{CallError, Closed, ConnectError, Effect, Limit, NotSent},
     faults::Faults,
     host::{BoxFuture, Host, Offers, Question, Refusal, Silent},
-    list::{Item, LeftOut, ListError, Listing, Shelf},
+    list::{Item, LeftOut, ListError, Listing},
     listen::{Filter, Subscription},
     notices::{Notice, Notices},
     request::{Cancel, LogLevel, Questions, Request, Tasks},

@@ -36,13 +36,7 @@ pub enum Line {
 impl Lines {
     /// Lines of at most `limit` bytes; a longer one is skipped if it ends within `skip_limit` more.
     pub fn new(limit: usize, skip_limit: usize) -> Self {
-        Self {
-            buffer: BytesMut::new(),
-            searched: 0,
-            limit,
-            skip_limit,
-            skipped: None,
-        }
+        Self { buffer: BytesMut::new(), searched: 0, limit, skip_limit, skipped: None }
     }
 
     /// Where to read the next bytes into.
@@ -62,10 +56,7 @@ impl Lines {
                 drop(self.buffer.split_to(junk));
                 self.searched = 0;
                 self.skipped = newline.is_none().then_some(skipped + junk);
-                if self
-                    .skipped
-                    .is_some_and(|skipped| skipped > self.skip_limit)
-                {
+                if self.skipped.is_some_and(|skipped| skipped > self.skip_limit) {
                     return Some(Line::Endless);
                 }
                 newline?;
@@ -74,11 +65,7 @@ impl Lines {
             match newline {
                 Some(at) if at <= self.limit => {
                     let mut line = self.buffer.split_to(at + 1);
-                    line.truncate(if line[..at].ends_with(b"\r") {
-                        at - 1
-                    } else {
-                        at
-                    });
+                    line.truncate(if line[..at].ends_with(b"\r") { at - 1 } else { at });
                     self.searched = 0;
                     return Some(Line::Whole(line.freeze()));
                 }
@@ -149,11 +136,7 @@ mod tests {
         let expected = vec![whole("one"), whole(""), whole("two€")];
         assert_eq!(cut(50, &[text]), expected);
         for at in 0..text.len() {
-            assert_eq!(
-                cut(50, &[&text[..at], &text[at..]]),
-                expected,
-                "split at {at}"
-            );
+            assert_eq!(cut(50, &[&text[..at], &text[at..]]), expected, "split at {at}");
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
         assert_eq!(cut(50, &bytes), expected);
@@ -161,10 +144,8 @@ mod tests {
 
     #[test]
     fn an_oversized_line_is_skipped_and_the_next_one_delivered() {
-        let long = format!(
-            r#"{{"jsonrpc":"2.0","id":7,"result":{{"text":"{}"}}}}"#,
-            "x".repeat(60)
-        );
+        let long =
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"text":"{}"}}}}"#, "x".repeat(60));
         let text = format!("{long}\nnext\n");
         for step in [1, 10, 500] {
             let chunks: Vec<&[u8]> = text.as_bytes().chunks(step).collect();
@@ -180,18 +161,12 @@ mod tests {
     fn a_line_without_end_is_given_up() {
         let chunk = [b'x'; 40];
         let chunks = vec![&chunk[..]; 5];
-        assert_eq!(
-            cut(50, &chunks),
-            vec![Line::Oversized { id: None }, Line::Endless]
-        );
+        assert_eq!(cut(50, &chunks), vec![Line::Oversized { id: None }, Line::Endless]);
     }
 
     #[test]
     fn an_id_is_found_only_where_it_stands_whole() {
-        assert_eq!(
-            leading_id(br#"{"jsonrpc":"2.0","id":12,"result":{"#),
-            Some(12)
-        );
+        assert_eq!(leading_id(br#"{"jsonrpc":"2.0","id":12,"result":{"#), Some(12));
         assert_eq!(leading_id(br#" { "id" : 3 , "result":{"#), Some(3));
         assert_eq!(leading_id(br#"{"jsonrpc":"2.0","id":12"#), None);
         assert_eq!(leading_id(br#"{"result":{"id":9},"id":4,"#), Some(4));

@@ -144,13 +144,8 @@ impl Message {
         let bytes = bytes.into();
         match bytes.get(scan::space(&bytes, 0)) {
             Some(b'[') => {
-                let items = Json::parse(bytes)?
-                    .to_items()
-                    .expect("it starts with a bracket");
-                Ok(items
-                    .into_iter()
-                    .map(|item| Self::parse(item.to_bytes()))
-                    .collect())
+                let items = Json::parse(bytes)?.to_items().expect("it starts with a bracket");
+                Ok(items.into_iter().map(|item| Self::parse(item.to_bytes())).collect())
             }
             _ => Ok(vec![Self::parse(bytes)]),
         }
@@ -256,9 +251,9 @@ impl Envelope {
                 }
                 Ok(Some(end))
             }
-            _ if looks_reserved(key) => Err(MessageError::Envelope(
-                "a reserved member in another spelling",
-            )),
+            _ if looks_reserved(key) => {
+                Err(MessageError::Envelope("a reserved member in another spelling"))
+            }
             _ => Ok(None),
         }
     }
@@ -269,10 +264,8 @@ impl Envelope {
         }
         match (self.method, self.id, self.result, self.error) {
             (Some(method), id, None, None) => {
-                let body = Notification {
-                    method,
-                    params: self.params.unwrap_or_else(Object::empty),
-                };
+                let body =
+                    Notification { method, params: self.params.unwrap_or_else(Object::empty) };
                 match id {
                     None => Ok(Message::Notification(body)),
                     Some(Nullable::Id(id)) => Ok(Message::Request { id, body }),
@@ -286,25 +279,17 @@ impl Envelope {
                 let code = raw.get("code").and_then(|code| code.integer());
                 let message = raw.text("message");
                 let (Some(code), Some(message)) = (code, message) else {
-                    return Err(MessageError::Envelope(
-                        "`error` lacks a `code` or a `message`",
-                    ));
+                    return Err(MessageError::Envelope("`error` lacks a `code` or a `message`"));
                 };
                 Ok(Message::Error {
                     id: match id {
                         Some(Nullable::Id(id)) => Some(id),
                         _ => None,
                     },
-                    error: ServerError {
-                        code,
-                        message,
-                        raw: raw.json().clone(),
-                    },
+                    error: ServerError { code, message, raw: raw.json().clone() },
                 })
             }
-            _ => Err(MessageError::Envelope(
-                "neither a request, a notification nor an answer",
-            )),
+            _ => Err(MessageError::Envelope("neither a request, a notification nor an answer")),
         }
     }
 }
@@ -321,16 +306,11 @@ fn id(json: Json) -> Result<Nullable, MessageError> {
         b'n' => Ok(Nullable::Null),
         b'"' => Ok(Nullable::Id(Id(json))),
         b'-' | b'0'..=b'9'
-            if json
-                .as_bytes()
-                .iter()
-                .all(|byte| !matches!(byte, b'.' | b'e' | b'E')) =>
+            if json.as_bytes().iter().all(|byte| !matches!(byte, b'.' | b'e' | b'E')) =>
         {
             Ok(Nullable::Id(Id(json)))
         }
-        _ => Err(MessageError::Envelope(
-            "`id` is neither a string nor an integer",
-        )),
+        _ => Err(MessageError::Envelope("`id` is neither a string nor an integer")),
     }
 }
 
@@ -384,14 +364,8 @@ mod tests {
             Message::Response { .. } => "response",
             Message::Error { .. } => "error",
         };
-        assert_eq!(
-            kind(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#),
-            "request"
-        );
-        assert_eq!(
-            kind(r#" {"method":"x","params":{ },"jsonrpc":"2.0"} "#),
-            "notification"
-        );
+        assert_eq!(kind(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#), "request");
+        assert_eq!(kind(r#" {"method":"x","params":{ },"jsonrpc":"2.0"} "#), "notification");
         assert_eq!(kind(r#"{"jsonrpc":"2.0","id":-3,"result":{}}"#), "response");
         assert_eq!(
             kind(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#),
@@ -458,16 +432,8 @@ mod tests {
             r#"[{"jsonrpc":"2.0","id":1,"result":{}}, 5, {"jsonrpc":"2.0","method":"a"}]"#,
         )
         .unwrap();
-        assert_eq!(
-            batch.iter().map(Result::is_ok).collect::<Vec<_>>(),
-            [true, false, true]
-        );
-        assert_eq!(
-            Message::parse_batch(r#"{"jsonrpc":"2.0","method":"a"}"#)
-                .unwrap()
-                .len(),
-            1
-        );
+        assert_eq!(batch.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
+        assert_eq!(Message::parse_batch(r#"{"jsonrpc":"2.0","method":"a"}"#).unwrap().len(), 1);
         assert!(Message::parse_batch("[1").is_err());
     }
 
@@ -477,19 +443,8 @@ mod tests {
             Message::Response { id, .. } => id,
             other => panic!("{other:?}"),
         };
-        assert_eq!(
-            id(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#).number(),
-            Some(7)
-        );
-        assert_eq!(
-            id(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#).number(),
-            None
-        );
-        assert_eq!(
-            id(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#)
-                .json()
-                .as_str(),
-            "\"7\""
-        );
+        assert_eq!(id(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#).number(), Some(7));
+        assert_eq!(id(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#).number(), None);
+        assert_eq!(id(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#).json().as_str(), "\"7\"");
     }
 }

@@ -110,10 +110,7 @@ mod tests {
     fn a_revision_reads_back_as_it_is_written() {
         for revision in Revision::ALL {
             assert_eq!(revision.as_str().parse(), Ok(revision));
-            assert_eq!(
-                serde_json::to_string(&revision).unwrap(),
-                format!("\"{revision}\"")
-            );
+            assert_eq!(serde_json::to_string(&revision).unwrap(), format!("\"{revision}\""));
         }
         assert_eq!(
             "2023-01-01".parse::<Revision>().unwrap_err().to_string(),

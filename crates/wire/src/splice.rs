@@ -36,9 +36,7 @@ impl Writer {
 
     /// The same, with room for `bytes`.
     pub fn with_capacity(bytes: usize) -> Self {
-        let mut writer = Self {
-            bytes: Vec::with_capacity(bytes),
-        };
+        let mut writer = Self { bytes: Vec::with_capacity(bytes) };
         writer.bytes.push(b'{');
         writer
     }
@@ -101,10 +99,7 @@ impl Writer {
     }
 
     fn name(&mut self, name: &str) {
-        if name
-            .bytes()
-            .any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'))
-        {
+        if name.bytes().any(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\')) {
             let quoted = quoted(name);
             self.written_name(&quoted[1..quoted.len() - 1]);
         } else {
@@ -195,10 +190,8 @@ mod tests {
 
     #[test]
     fn members_are_copied_in_order_without_those_left_out() {
-        let object = Json::parse(r#"{"b":1,"_meta":{},"q\"":[2],"a":3}"#)
-            .unwrap()
-            .to_object()
-            .unwrap();
+        let object =
+            Json::parse(r#"{"b":1,"_meta":{},"q\"":[2],"a":3}"#).unwrap().to_object().unwrap();
         let mut writer = Writer::new();
         writer.members(&object, &["_meta"]);
         writer.object("_meta", |meta| meta.number("n", 1));

@@ -123,11 +123,7 @@ impl Events {
             .map(|at| at + self.searched);
         let Some(at) = found else {
             self.searched = self.buffer.len();
-            return if self.searched > self.limit {
-                Err(TooLarge(self.limit))
-            } else {
-                Ok(None)
-            };
+            return if self.searched > self.limit { Err(TooLarge(self.limit)) } else { Ok(None) };
         };
         self.searched = 0;
         let mut line = self.buffer.split_to(at + 1);
@@ -167,11 +163,7 @@ impl Events {
             Data::One(line) => line,
             Data::Many(lines) => lines.freeze(),
         };
-        let kind = if kind.is_empty() {
-            "message".to_owned()
-        } else {
-            kind
-        };
+        let kind = if kind.is_empty() { "message".to_owned() } else { kind };
         (!data.is_empty()).then_some(Event { kind, data })
     }
 }
@@ -218,9 +210,7 @@ mod tests {
                 out.push((event.kind, String::from_utf8(event.data.to_vec()).unwrap()));
             }
         }
-        let retry = events
-            .retry()
-            .map(|retry| u64::try_from(retry.as_millis()).unwrap());
+        let retry = events.retry().map(|retry| u64::try_from(retry.as_millis()).unwrap());
         (out, events.last_id().map(str::to_owned), retry)
     }
 
@@ -274,11 +264,7 @@ mod tests {
             let bytes: Vec<&[u8]> = text.chunks(1).collect();
             assert_eq!(read(&bytes), expected, "{name}, byte by byte");
             for at in 0..text.len() {
-                assert_eq!(
-                    read(&[&text[..at], &text[at..]]),
-                    expected,
-                    "{name}, split at {at}"
-                );
+                assert_eq!(read(&[&text[..at], &text[at..]]), expected, "{name}, split at {at}");
             }
         }
     }

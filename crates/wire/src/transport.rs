@@ -36,9 +36,7 @@ const WITHDRAWN: u8 = 2;
 impl Ticket {
     /// Taken out to be sent. False if it was withdrawn: then it must not be.
     pub(crate) fn leave(&self) -> bool {
-        self.0
-            .compare_exchange(WAITING, LEAVING, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
+        self.0.compare_exchange(WAITING, LEAVING, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// It provably did not leave after all.
@@ -48,10 +46,7 @@ impl Ticket {
 
     /// Whether it left, or may have. If it did not, now it never will.
     pub(crate) fn left(&self) -> bool {
-        match self
-            .0
-            .compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire)
-        {
+        match self.0.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) | Err(WITHDRAWN) => false,
             Err(_) => true,
         }

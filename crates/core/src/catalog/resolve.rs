@@ -1,6 +1,8 @@
 //! From what people write to what is meant.
 
-use crate::catalog::{Catalog, Entry, Shelf, ShelfKind};
+use consort_wire::ShelfKind;
+
+use crate::catalog::{Catalog, Entry, Shelf};
 use crate::nearest::nearest;
 
 /// The ensemble whose tools win when only their name is given.

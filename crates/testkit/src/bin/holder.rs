@@ -9,9 +9,7 @@ async fn main() {
     let mut words = std::env::args().skip(1);
     let program = words.next().expect("a program to hold");
     let server = Server::Command(Command::new(program).arguments(words));
-    let client = Client::connect(&server, Settings::default())
-        .await
-        .expect("the server answers");
+    let client = Client::connect(&server, Settings::default()).await.expect("the server answers");
     println!("ready");
     client.closed().await;
 }

@@ -18,11 +18,7 @@ pub struct Brain {
 impl Brain {
     /// A rogue with these manners.
     pub fn new(manner: Manner) -> Self {
-        Self {
-            script: Mutex::new(manner.script.clone()),
-            seen: Mutex::default(),
-            manner,
-        }
+        Self { script: Mutex::new(manner.script.clone()), seen: Mutex::default(), manner }
     }
 
     /// Every message received so far.
@@ -32,10 +28,7 @@ impl Brain {
 
     /// What to do about a message.
     pub fn react(&self, message: &Value) -> Vec<Step> {
-        self.seen
-            .lock()
-            .expect("never poisoned")
-            .push(message.clone());
+        self.seen.lock().expect("never poisoned").push(message.clone());
         let id = &message["id"];
         let Some(method) = message["method"].as_str().filter(|_| !id.is_null()) else {
             return Vec::new();
@@ -81,11 +74,7 @@ impl Brain {
     fn scripted(&self, method: &str) -> Option<Vec<Step>> {
         let mut script = self.script.lock().expect("never poisoned");
         let steps = script.get_mut(method)?;
-        if steps.len() > 1 {
-            steps.pop_front()
-        } else {
-            steps.front().cloned()
-        }
+        if steps.len() > 1 { steps.pop_front() } else { steps.front().cloned() }
     }
 
     fn capabilities(&self) -> Value {
@@ -99,15 +88,10 @@ impl Brain {
     }
 
     fn tools(&self, id: &Value, cursor: &Value) -> Vec<Step> {
-        let page: usize = cursor
-            .as_str()
-            .and_then(|page| page.parse().ok())
-            .unwrap_or(0);
+        let page: usize = cursor.as_str().and_then(|page| page.parse().ok()).unwrap_or(0);
         let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
         let mut tools = if page == 0 {
-            ["result", "progress", "write", "ask", "seen"]
-                .map(tool)
-                .to_vec()
+            ["result", "progress", "write", "ask", "seen"].map(tool).to_vec()
         } else {
             vec![tool(&format!("page-{page}"))]
         };
@@ -129,9 +113,7 @@ impl Brain {
         match params["name"].as_str() {
             Some("result") => {
                 let raw = arguments["raw"].as_str().unwrap_or("{}");
-                vec![Step::Message(format!(
-                    r#"{{"jsonrpc":"2.0","id":{id},"result":{raw}}}"#
-                ))]
+                vec![Step::Message(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{raw}}}"#))]
             }
             Some("progress") => {
                 let count = arguments["count"].as_u64().unwrap_or(1);
@@ -145,10 +127,7 @@ impl Brain {
                         .to_string(),
                     )
                 };
-                (1..=count)
-                    .map(progress)
-                    .chain(answer(id, &json!({ "content": [] })))
-                    .collect()
+                (1..=count).map(progress).chain(answer(id, &json!({ "content": [] }))).collect()
             }
             Some("write") => {
                 let steps: Vec<Step> = serde_json::from_value(arguments["steps"].clone())
@@ -163,10 +142,8 @@ impl Brain {
 
 /// Puts the request's id and token where the texts want them.
 fn fill(steps: Vec<Step>, id: &Value, token: &Value) -> Vec<Step> {
-    let fill = |text: String| {
-        text.replace("$ID", &id.to_string())
-            .replace("$TOKEN", &token.to_string())
-    };
+    let fill =
+        |text: String| text.replace("$ID", &id.to_string()).replace("$TOKEN", &token.to_string());
     let filled = |step| match step {
         Step::Message(text) => Step::Message(fill(text)),
         Step::Text(text) => Step::Text(fill(text)),
@@ -177,14 +154,10 @@ fn fill(steps: Vec<Step>, id: &Value, token: &Value) -> Vec<Step> {
 
 /// The answer to a request.
 pub(super) fn answer(id: &Value, result: &Value) -> Vec<Step> {
-    vec![Step::Message(
-        json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string(),
-    )]
+    vec![Step::Message(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())]
 }
 
 fn error(id: &Value, code: i64, message: &str) -> Vec<Step> {
     let error = json!({ "code": code, "message": message });
-    vec![Step::Message(
-        json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string(),
-    )]
+    vec![Step::Message(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())]
 }

@@ -65,11 +65,7 @@ impl Http {
             resumes: Mutex::default(),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Self {
-            shared,
-            port,
-            accepting,
-        }
+        Self { shared, port, accepting }
     }
 
     /// Where it speaks Streamable HTTP.
@@ -94,12 +90,7 @@ impl Http {
 
     /// Forgets every session, as a server does that was restarted.
     pub fn forget_sessions(&self) {
-        self.shared
-            .sessions
-            .lock()
-            .expect("never poisoned")
-            .1
-            .clear();
+        self.shared.sessions.lock().expect("never poisoned").1.clear();
     }
 
     /// Says something on the common stream.
@@ -109,19 +100,13 @@ impl Http {
 
     /// What to do when a stream is resumed the next time.
     pub fn on_resume(&self, steps: Vec<Step>) {
-        self.shared
-            .resumes
-            .lock()
-            .expect("never poisoned")
-            .push_back(steps);
+        self.shared.resumes.lock().expect("never poisoned").push_back(steps);
     }
 
     /// Waits until so many clients have left before their answer was complete.
     pub async fn gone(&self, count: usize) {
         let mut gone = self.shared.gone.subscribe();
-        gone.wait_for(|gone| *gone >= count)
-            .await
-            .expect("the rogue lives");
+        gone.wait_for(|gone| *gone >= count).await.expect("the rogue lives");
     }
 }
 
@@ -148,24 +133,11 @@ async fn serve(stream: &mut BufStream<TcpStream>, shared: &Arc<Shared>) -> io::R
     let Some((request, body)) = read(stream).await? else {
         return Ok(false);
     };
-    shared
-        .requests
-        .lock()
-        .expect("never poisoned")
-        .push(request.clone());
+    shared.requests.lock().expect("never poisoned").push(request.clone());
     let session = request.headers.get("mcp-session-id");
-    let known = |session: &String| {
-        shared
-            .sessions
-            .lock()
-            .expect("never poisoned")
-            .1
-            .contains(session)
-    };
-    match (
-        request.method.as_str(),
-        request.path.split('?').next().unwrap_or_default(),
-    ) {
+    let known =
+        |session: &String| shared.sessions.lock().expect("never poisoned").1.contains(session);
+    match (request.method.as_str(), request.path.split('?').next().unwrap_or_default()) {
         ("GET", "/sse") => common(stream, shared, Some("/messages?session=1")).await,
         ("POST", "/messages") => {
             let message: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -191,14 +163,7 @@ async fn serve(stream: &mut BufStream<TcpStream>, shared: &Arc<Shared>) -> io::R
         }
         ("POST", "/mcp") => post(stream, shared, &body).await,
         ("POST" | "GET", "/moved") => {
-            respond(
-                stream,
-                307,
-                "text/plain",
-                b"",
-                &[("Location", "/mcp".to_owned())],
-            )
-            .await
+            respond(stream, 307, "text/plain", b"", &[("Location", "/mcp".to_owned())]).await
         }
         ("GET", _) => respond(stream, 405, "text/plain", b"", &[]).await,
         _ => respond(stream, 404, "text/plain", b"nothing here", &[]).await,
@@ -308,9 +273,7 @@ async fn common(
         )
         .await?;
     if let Some(endpoint) = endpoint {
-        stream
-            .write_all(format!("event: endpoint\ndata: {endpoint}\n\n").as_bytes())
-            .await?;
+        stream.write_all(format!("event: endpoint\ndata: {endpoint}\n\n").as_bytes()).await?;
     }
     stream.flush().await?;
     while let Ok(text) = said.recv().await {
@@ -364,10 +327,8 @@ async fn read(stream: &mut BufStream<TcpStream>) -> io::Result<Option<(Request, 
         return Ok(None);
     }
     let mut words = line.split_whitespace();
-    let (method, path) = (
-        words.next().unwrap_or_default().to_owned(),
-        words.next().unwrap_or_default().to_owned(),
-    );
+    let (method, path) =
+        (words.next().unwrap_or_default().to_owned(), words.next().unwrap_or_default().to_owned());
     let mut headers = HashMap::new();
     loop {
         let mut line = String::new();
@@ -377,29 +338,15 @@ async fn read(stream: &mut BufStream<TcpStream>) -> io::Result<Option<(Request, 
         };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let length = headers
-        .get("content-length")
-        .and_then(|length| length.parse().ok())
-        .unwrap_or(0);
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
-    Ok(Some((
-        Request {
-            method,
-            path,
-            headers,
-        },
-        body,
-    )))
+    Ok(Some((Request { method, path, headers }, body)))
 }
 
 /// The bytes that hexadecimal digits stand for.
 pub(super) fn unhex(digits: &str) -> Vec<u8> {
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .expect("the test gives digits")
-    };
+    let digit = |byte: u8| char::from(byte).to_digit(16).expect("the test gives digits");
     digits
         .as_bytes()
         .chunks(2)

@@ -23,10 +23,7 @@ pub struct About {
 impl Default for About {
     fn default() -> Self {
         Self {
-            found: Found {
-                revision: Revision::NEWEST_MODERN,
-                way: Way::Stdio,
-            },
+            found: Found { revision: Revision::NEWEST_MODERN, way: Way::Stdio },
             capabilities: Object::empty(),
             server: None,
             instructions: None,
@@ -45,9 +42,7 @@ impl About {
                 .get("capabilities")
                 .and_then(|json| json.to_object())
                 .unwrap_or_else(Object::empty),
-            server: meta
-                .and_then(|meta| meta.get(SERVER))
-                .or_else(|| raw.get("serverInfo")),
+            server: meta.and_then(|meta| meta.get(SERVER)).or_else(|| raw.get("serverInfo")),
             instructions: raw.text("instructions"),
             raw,
         }
@@ -105,10 +100,7 @@ mod tests {
             r#"{"capabilities":{"tools":{},"resources":{"subscribe":true,"listChanged":false}}}"#,
         )
         .unwrap();
-        let found = Found {
-            revision: Revision::V2025_11_25,
-            way: Way::Http,
-        };
+        let found = Found { revision: Revision::V2025_11_25, way: Way::Http };
         let about = About::new(found, raw.to_object().unwrap());
         assert!(about.offers("tools"));
         assert!(about.offers("resources.subscribe"));

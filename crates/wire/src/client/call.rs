@@ -74,11 +74,7 @@ pub struct Progress(pub(crate) Notification);
 impl Progress {
     /// How much is done.
     pub fn progress(&self) -> f64 {
-        self.0
-            .params
-            .get("progress")
-            .and_then(|json| json.number())
-            .unwrap_or_default()
+        self.0.params.get("progress").and_then(|json| json.number()).unwrap_or_default()
     }
 
     /// How much there is to do, if known.

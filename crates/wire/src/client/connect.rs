@@ -96,10 +96,7 @@ async fn stdio(
 }
 
 fn start(command: &Command, settings: Settings) -> Result<Arc<Link>, ConnectError> {
-    let failed = |source: io::Error| ConnectError::Start {
-        program: command.program(),
-        source,
-    };
+    let failed = |source: io::Error| ConnectError::Start { program: command.program(), source };
     let (stdio, pipes) = Stdio::start(command, &settings.limits).map_err(failed)?;
     let link = Link::new(settings, Transport::Stdio(stdio));
     link.crew.spawn(pipes.serve(Arc::clone(&link)));
@@ -135,15 +132,9 @@ async fn http(
                 introduce(&link, Revision::NEWEST_MODERN, Way::Http, Object::empty());
                 Ok(None)
             }
-            (
-                Err(
-                    error @ ConnectError::Status {
-                        status: 400 | 404 | 405,
-                        ..
-                    },
-                ),
-                _,
-            ) => Ok(Some(error)),
+            (Err(error @ ConnectError::Status { status: 400 | 404 | 405, .. }), _) => {
+                Ok(Some(error))
+            }
             (Err(error), _) => Err(error),
         }
     });
@@ -156,20 +147,13 @@ async fn http(
 }
 
 async fn sse(endpoint: &Endpoint, settings: Settings) -> Result<Arc<Link>, ConnectError> {
-    let dialect = Dialect::new(
-        Revision::NEWEST_LEGACY,
-        &settings.client,
-        &settings.host.offers(),
-    );
+    let dialect = Dialect::new(Revision::NEWEST_LEGACY, &settings.client, &settings.host.offers());
     let (limit, patience) = (settings.limits.message_bytes, settings.times.handshake);
     let http = Http::new(endpoint, &settings.limits, &settings.times);
     let opening = Sse::open(http, &dialect, limit);
     let (sse, stream) = tokio::time::timeout(patience, opening)
         .await
-        .map_err(|_| ConnectError::TimedOut {
-            limit: patience,
-            stderr: String::new(),
-        })?
+        .map_err(|_| ConnectError::TimedOut { limit: patience, stderr: String::new() })?
         .map_err(ConnectError::from)?;
     let link = Link::new(settings, Transport::Sse(sse));
     link.crew.spawn(stream.serve(Arc::clone(&link)));
@@ -183,15 +167,13 @@ async fn within<T>(
     shaking: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
     let limit = link.settings.times.handshake;
-    let result = tokio::time::timeout(limit, shaking)
-        .await
-        .unwrap_or_else(|_| {
-            let stderr = match &link.transport {
-                Transport::Stdio(stdio) => stdio.tail.text(),
-                _ => String::new(),
-            };
-            Err(ConnectError::TimedOut { limit, stderr })
-        });
+    let result = tokio::time::timeout(limit, shaking).await.unwrap_or_else(|_| {
+        let stderr = match &link.transport {
+            Transport::Stdio(stdio) => stdio.tail.text(),
+            _ => String::new(),
+        };
+        Err(ConnectError::TimedOut { limit, stderr })
+    });
     if result.is_err() {
         link.stop.cancel();
     }
@@ -233,9 +215,9 @@ fn may_be_legacy(error: &ConnectError) -> bool {
     match error {
         ConnectError::Refused(error) => !MODERN_ERRORS.contains(&error.code),
         ConnectError::Status { .. } | ConnectError::NotMcp(_) => true,
-        ConnectError::Revision { offered } => offered
-            .iter()
-            .any(|offer| offer.parse::<Revision>().is_ok()),
+        ConnectError::Revision { offered } => {
+            offered.iter().any(|offer| offer.parse::<Revision>().is_ok())
+        }
         _ => false,
     }
 }
@@ -244,11 +226,7 @@ fn may_be_legacy(error: &ConnectError) -> bool {
 async fn modern(link: &Arc<Link>, way: Way) -> Result<(), ConnectError> {
     let request = Request::new("server/discover").tasks(Tasks::Never);
     let revision = Revision::NEWEST_MODERN;
-    let dialect = Dialect::new(
-        revision,
-        &link.settings.client,
-        &link.settings.host.offers(),
-    );
+    let dialect = Dialect::new(revision, &link.settings.client, &link.settings.host.offers());
     let mut answer = run::ask(link, &dialect, &request).await;
     if let Err(CallError::Refused(error)) = &answer
         && error.code == UNSUPPORTED_VERSION
@@ -260,10 +238,8 @@ async fn modern(link: &Arc<Link>, way: Way) -> Result<(), ConnectError> {
         answer = run::ask(link, &dialect, &request).await;
     }
     let result = answer?;
-    let offered: Vec<String> = result
-        .get("supportedVersions")
-        .and_then(|json| json.read().ok())
-        .unwrap_or_default();
+    let offered: Vec<String> =
+        result.get("supportedVersions").and_then(|json| json.read().ok()).unwrap_or_default();
     if !offered.iter().any(|offer| offer == revision.as_str()) {
         if offered.is_empty() {
             return Err(ConnectError::NotMcp(
@@ -301,14 +277,11 @@ pub(crate) async fn initialize(link: &Arc<Link>, way: Way) -> Result<(), Connect
     let revision = match offered.parse::<Revision>() {
         Ok(revision) if revision.era() == Era::Legacy => revision,
         _ => {
-            return Err(ConnectError::Revision {
-                offered: vec![offered],
-            });
+            return Err(ConnectError::Revision { offered: vec![offered] });
         }
     };
     introduce(link, revision, way, result);
-    link.send(splice::notification("notifications/initialized", None))
-        .await?;
+    link.send(splice::notification("notifications/initialized", None)).await?;
     if way == Way::Http {
         let current = session::current(link);
         let listening = Arc::clone(link);
@@ -330,10 +303,9 @@ impl From<CallError> for ConnectError {
                 Self::Unauthorized { status, challenge }
             }
             CallError::Status { status, body, .. } => Self::Status { status, body },
-            CallError::NotSent(NotSent::Unreachable { host, reason }) => Self::Unreachable {
-                host,
-                source: io::Error::other(reason),
-            },
+            CallError::NotSent(NotSent::Unreachable { host, reason }) => {
+                Self::Unreachable { host, source: io::Error::other(reason) }
+            }
             CallError::NotSent(NotSent::Closed(closed)) | CallError::Unknown(closed) => {
                 Self::Closed(closed)
             }

@@ -27,10 +27,7 @@ pub struct ClientInfo {
 
 impl Default for ClientInfo {
     fn default() -> Self {
-        Self {
-            name: "consort".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        }
+        Self { name: "consort".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
     }
 }
 
@@ -63,12 +60,7 @@ impl Dialect {
         if revision.era() == Era::Modern {
             meta = format!(r#""{VERSION}":"{revision}","{CLIENT}":{client}"#).into_bytes();
         }
-        Self {
-            revision,
-            client,
-            capabilities,
-            meta,
-        }
+        Self { revision, client, capabilities, meta }
     }
 
     pub(crate) fn is_modern(&self) -> bool {
@@ -87,10 +79,7 @@ impl Dialect {
         }
         meta.spliced(&self.meta);
         let own = &self.capabilities[usize::from(request.tasks != Tasks::Never)];
-        meta.raw(
-            CAPABILITIES,
-            request.capabilities.as_ref().unwrap_or(own).as_bytes(),
-        );
+        meta.raw(CAPABILITIES, request.capabilities.as_ref().unwrap_or(own).as_bytes());
         if let Some(level) = request.log {
             meta.text(LOG_LEVEL, level.as_str());
         }
@@ -104,18 +93,8 @@ mod tests {
     use crate::client::request::Round;
 
     fn dialect(revision: Revision) -> Dialect {
-        let client = ClientInfo {
-            name: "c".to_owned(),
-            version: "1".to_owned(),
-        };
-        Dialect::new(
-            revision,
-            &client,
-            &Offers {
-                form: true,
-                ..Offers::default()
-            },
-        )
+        let client = ClientInfo { name: "c".to_owned(), version: "1".to_owned() };
+        Dialect::new(revision, &client, &Offers { form: true, ..Offers::default() })
     }
 
     fn written(request: &Request, revision: Revision, round: Option<&Round>) -> String {
@@ -126,11 +105,7 @@ mod tests {
     fn a_legacy_request_carries_a_progress_token_and_no_more() {
         let arguments = Json::parse(r#"{"a": 1.0}"#).unwrap();
         assert_eq!(
-            written(
-                &Request::tool("echo", &arguments),
-                Revision::V2025_11_25,
-                None
-            ),
+            written(&Request::tool("echo", &arguments), Revision::V2025_11_25, None),
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"a": 1.0},"_meta":{"progressToken":7}}}"#
         );
         assert_eq!(
@@ -143,9 +118,7 @@ mod tests {
     fn a_modern_request_says_who_asks_and_what_it_offers() {
         assert_eq!(
             written(
-                &Request::new("tools/list")
-                    .tasks(Tasks::Never)
-                    .log(LogLevel::Info),
+                &Request::new("tools/list").tasks(Tasks::Never).log(LogLevel::Info),
                 Revision::V2026_07_28,
                 None
             ),
@@ -158,10 +131,7 @@ mod tests {
             )
         );
         let text = written(&Request::resource("file:///a"), Revision::V2026_07_28, None);
-        assert!(
-            text.contains(r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#),
-            "{text}"
-        );
+        assert!(text.contains(r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#), "{text}");
     }
 
     #[test]
@@ -170,10 +140,7 @@ mod tests {
             .unwrap()
             .to_object()
             .unwrap();
-        let round = Round {
-            responses: None,
-            state: Some(Json::string("s\u{e9}")),
-        };
+        let round = Round { responses: None, state: Some(Json::string("s\u{e9}")) };
         assert_eq!(
             written(
                 &Request::forward("tools/call", &params).with("name", Json::string("b")),

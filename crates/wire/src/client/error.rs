@@ -82,12 +82,10 @@ impl ConnectError {
             Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("is it installed and on the PATH?")
             }
-            Self::Unauthorized {
-                challenge: Some(_), ..
-            } => Some("the server supports OAuth, or send a token in a header"),
-            Self::Unauthorized {
-                challenge: None, ..
-            } => Some("send a token in a header"),
+            Self::Unauthorized { challenge: Some(_), .. } => {
+                Some("the server supports OAuth, or send a token in a header")
+            }
+            Self::Unauthorized { challenge: None, .. } => Some("send a token in a header"),
             Self::TimedOut { .. } => {
                 Some("a first start may download packages; allow it more time")
             }
@@ -272,11 +270,7 @@ impl CallError {
     }
 
     pub(crate) fn closed(closed: Closed, sent: bool) -> Self {
-        if sent {
-            Self::Unknown(closed)
-        } else {
-            Self::NotSent(NotSent::Closed(closed))
-        }
+        if sent { Self::Unknown(closed) } else { Self::NotSent(NotSent::Closed(closed)) }
     }
 }
 
@@ -288,11 +282,7 @@ impl From<NotSent> for CallError {
 
 /// Text a server sent, made fit to stand in a sentence: one line, printable, short.
 fn excerpt(text: &str) -> String {
-    let line: String = text
-        .trim()
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let skip = line.chars().count().saturating_sub(400);
     match (line.is_empty(), skip) {
         (true, _) => String::new(),

@@ -35,10 +35,7 @@ impl Run<'_> {
         let facts = self.link.facts();
         let as_task = !dialect.is_modern()
             && self.request.tasks != Tasks::Never
-            && self
-                .request
-                .tool_name()
-                .is_some_and(|name| facts.task_only(&name))
+            && self.request.tool_name().is_some_and(|name| facts.task_only(&name))
             && self.link.about().offers("tasks.requests.tools.call");
         let bytes = self.request.write(id, dialect, round, as_task);
         let mut open = self.open(id, dialect)?;
@@ -60,10 +57,7 @@ impl Run<'_> {
         result
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are the parts of one request in flight"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "they are the parts of one request in flight")]
     async fn over_http(
         &self,
         http: &Http,
@@ -103,26 +97,18 @@ impl Run<'_> {
                     .get("content-type")
                     .and_then(|kind| kind.to_str().ok())
                     .unwrap_or("no type");
-                Err(CallError::Malformed(format!(
-                    "a body of {kind}, neither JSON nor events"
-                )))
+                Err(CallError::Malformed(format!("a body of {kind}, neither JSON nor events")))
             }
         }
     }
 
     fn open(&self, id: u64, dialect: &Dialect) -> Result<Open<'_>, CallError> {
         let closed = |closed| CallError::closed(closed, false);
-        let mailbox = self
-            .link
-            .calls
-            .open(id, &self.link.settings.limits, self.pulse)
-            .map_err(closed)?;
+        let mailbox =
+            self.link.calls.open(id, &self.link.settings.limits, self.pulse).map_err(closed)?;
         // A modern HTTP server is told by the end of the connection, and a handshake is never cancelled.
         let stream = dialect.is_modern() && matches!(self.link.transport, Transport::Http(_));
-        let handshake = matches!(
-            self.request.method.as_ref(),
-            "initialize" | "server/discover"
-        );
+        let handshake = matches!(self.request.method.as_ref(), "initialize" | "server/discover");
         let silent = stream || handshake;
         Ok(Open {
             link: self.link,
@@ -166,9 +152,7 @@ impl Run<'_> {
     }
 
     fn too_large(&self) -> CallError {
-        CallError::TooLarge {
-            limit: self.link.settings.limits.message_bytes,
-        }
+        CallError::TooLarge { limit: self.link.settings.limits.message_bytes }
     }
 
     /// Reads the answer from a body. Nothing else can come: what cannot be read now never will be.
@@ -178,24 +162,20 @@ impl Run<'_> {
         reply: Reply,
         mailbox: &Mailbox,
     ) -> Result<Object, CallError> {
-        let body = reply
-            .collect(self.link.settings.limits.message_bytes)
-            .await
-            .map_err(|reason| match reason {
-                None => self.too_large(),
-                Some(reason) => CallError::Unknown(Closed::Broken(reason)),
+        let body =
+            reply.collect(self.link.settings.limits.message_bytes).await.map_err(|reason| {
+                match reason {
+                    None => self.too_large(),
+                    Some(reason) => CallError::Unknown(Closed::Broken(reason)),
+                }
             })?;
-        self.link
-            .receive(body, Origin::Call(id))
-            .map_err(CallError::Unknown)?;
+        self.link.receive(body, Origin::Call(id)).map_err(CallError::Unknown)?;
         while let Some(arrival) = mailbox.try_next() {
             if let Some(end) = self.take(arrival).await {
                 return end;
             }
         }
-        Err(CallError::Malformed(
-            "its body does not answer the request".to_owned(),
-        ))
+        Err(CallError::Malformed("its body does not answer the request".to_owned()))
     }
 
     /// Reads a stream of events to the answer, resuming it where a legacy server allows that.
@@ -264,9 +244,7 @@ impl Run<'_> {
             if event.kind != "message" {
                 continue;
             }
-            self.link
-                .receive(event.data, Origin::Call(id))
-                .map_err(CallError::Unknown)?;
+            self.link.receive(event.data, Origin::Call(id)).map_err(CallError::Unknown)?;
             while let Some(arrival) = mailbox.try_next() {
                 if let Some(end) = self.take(arrival).await {
                     return Ok(Some(end));

@@ -33,18 +33,11 @@ impl Facts {
     /// Notes what a tool asks. An error says why the tool cannot be used over HTTP.
     pub(crate) fn note(&mut self, name: &str, tool: &Object) -> Result<(), String> {
         let mut fact = Fact::default();
-        if let Some(schema) = tool
-            .get("inputSchema")
-            .and_then(|schema| schema.to_object())
-        {
+        if let Some(schema) = tool.get("inputSchema").and_then(|schema| schema.to_object()) {
             fact.mirrors = mirrors(&schema)?;
         }
-        let execution = tool
-            .get("execution")
-            .and_then(|execution| execution.to_object());
-        fact.task_only = execution
-            .and_then(|execution| execution.text("taskSupport"))
-            .as_deref()
+        let execution = tool.get("execution").and_then(|execution| execution.to_object());
+        fact.task_only = execution.and_then(|execution| execution.text("taskSupport")).as_deref()
             == Some("required");
         if fact.task_only || !fact.mirrors.is_empty() {
             self.0.insert(name.to_owned(), fact);
@@ -65,10 +58,7 @@ impl Facts {
             let text = match value.as_bytes()[0] {
                 b'"' => value.text()?.into_owned(),
                 b't' | b'f' => value.as_str().to_owned(),
-                _ => value
-                    .integer()
-                    .filter(|number| number.abs() <= SAFE_INTEGER)?
-                    .to_string(),
+                _ => value.integer().filter(|number| number.abs() <= SAFE_INTEGER)?.to_string(),
             };
             Some((mirror.header.clone(), text))
         };
@@ -94,10 +84,7 @@ fn mirrors(schema: &Object) -> Result<Vec<Mirror>, String> {
     let mut seen = HashSet::new();
     for mirror in &found {
         if !seen.insert(mirror.header.clone()) {
-            return Err(format!(
-                "two arguments claim the header `{}`",
-                mirror.header
-            ));
+            return Err(format!("two arguments claim the header `{}`", mirror.header));
         }
     }
     Ok(found)
@@ -112,10 +99,7 @@ fn collect(schema: &Object, path: &mut Vec<String>, found: &mut Vec<Mirror>) -> 
         if path.is_empty() {
             return Err("`x-mcp-header` stands at the root of the schema".to_owned());
         }
-        found.push(Mirror {
-            header: header_name(&annotation, schema)?,
-            path: path.clone(),
-        });
+        found.push(Mirror { header: header_name(&annotation, schema)?, path: path.clone() });
     }
     for (name, value) in schema.members() {
         if name == "properties" {
@@ -148,20 +132,16 @@ fn annotated(value: &Json, depth: usize) -> bool {
         return true;
     }
     if let Some(object) = value.to_object() {
-        return object
-            .members()
-            .any(|(name, value)| match (name, value.to_object()) {
-                ("x-mcp-header", _) => true,
-                // Here the names are the server's own.
-                ("properties", Some(properties)) => properties
-                    .members()
-                    .any(|(_, value)| annotated(&value, depth + 1)),
-                _ => annotated(&value, depth + 1),
-            });
+        return object.members().any(|(name, value)| match (name, value.to_object()) {
+            ("x-mcp-header", _) => true,
+            // Here the names are the server's own.
+            ("properties", Some(properties)) => {
+                properties.members().any(|(_, value)| annotated(&value, depth + 1))
+            }
+            _ => annotated(&value, depth + 1),
+        });
     }
-    value
-        .to_items()
-        .is_some_and(|items| items.iter().any(|item| annotated(item, depth + 1)))
+    value.to_items().is_some_and(|items| items.iter().any(|item| annotated(item, depth + 1)))
 }
 
 fn header_name(annotation: &Json, schema: &Object) -> Result<HeaderName, String> {
@@ -197,10 +177,7 @@ mod tests {
 
     fn mirrored(facts: &Facts, arguments: serde_json::Value) -> Vec<(String, String)> {
         let headers = facts.mirrored("t", &arguments.into());
-        headers
-            .into_iter()
-            .map(|(name, value)| (name.to_string(), value))
-            .collect()
+        headers.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 
     #[test]
@@ -217,24 +194,11 @@ mod tests {
                 &facts,
                 json!({ "region": "eu", "deep": { "n": -7 }, "flag": true, "plain": "x" })
             ),
-            [
-                ("mcp-param-n", "-7"),
-                ("mcp-param-flag", "true"),
-                ("mcp-param-region", "eu")
-            ]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            [("mcp-param-n", "-7"), ("mcp-param-flag", "true"), ("mcp-param-region", "eu")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
-        assert_eq!(
-            mirrored(&facts, json!({ "region": null, "deep": {}, "flag": 1.5 })),
-            []
-        );
-        assert_eq!(
-            mirrored(
-                &facts,
-                json!({ "deep": { "n": 9_007_199_254_740_992_i64 } })
-            ),
-            []
-        );
+        assert_eq!(mirrored(&facts, json!({ "region": null, "deep": {}, "flag": 1.5 })), []);
+        assert_eq!(mirrored(&facts, json!({ "deep": { "n": 9_007_199_254_740_992_i64 } })), []);
     }
 
     #[test]

@@ -38,9 +38,7 @@ impl Counts {
         self.malformed.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        let (start, count) = window
-            .filter(|(start, _)| now - *start < WINDOW)
-            .unwrap_or((now, 0));
+        let (start, count) = window.filter(|(start, _)| now - *start < WINDOW).unwrap_or((now, 0));
         *window = Some((start, count + 1));
         count + 1 >= most
     }

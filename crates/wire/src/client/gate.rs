@@ -33,15 +33,11 @@ impl Gate {
         }
         let waiting = Waiting::new(&self.waiting);
         if waiting.before >= self.most_waiting {
-            return Err(NotSent::Queue {
-                waiting: waiting.before,
-            });
+            return Err(NotSent::Queue { waiting: waiting.before });
         }
         match tokio::time::timeout(self.patience, self.places.acquire()).await {
             Ok(place) => Ok(place.expect("the semaphore is never closed")),
-            Err(_) => Err(NotSent::Busy {
-                limit: self.patience,
-            }),
+            Err(_) => Err(NotSent::Busy { limit: self.patience }),
         }
     }
 }
@@ -54,10 +50,7 @@ struct Waiting<'a> {
 
 impl<'a> Waiting<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
-        Self {
-            count,
-            before: count.fetch_add(1, Ordering::AcqRel),
-        }
+        Self { count, before: count.fetch_add(1, Ordering::AcqRel) }
     }
 }
 
@@ -76,12 +69,7 @@ mod tests {
         let gate = Gate::new(1, 1, Duration::from_secs(3));
         let place = gate.enter().await.unwrap();
         let (second, third) = tokio::join!(gate.enter(), gate.enter());
-        assert_eq!(
-            second.unwrap_err(),
-            NotSent::Busy {
-                limit: Duration::from_secs(3)
-            }
-        );
+        assert_eq!(second.unwrap_err(), NotSent::Busy { limit: Duration::from_secs(3) });
         assert_eq!(third.unwrap_err(), NotSent::Queue { waiting: 1 });
         drop(place);
         assert!(gate.enter().await.is_ok());

@@ -142,10 +142,7 @@ pub struct Refusal {
 
 impl Refusal {
     pub(crate) fn not_offered(method: &str) -> Self {
-        Self {
-            code: -32601,
-            message: format!("this client does not offer {method}"),
-        }
+        Self { code: -32601, message: format!("this client does not offer {method}") }
     }
 }
 
@@ -168,10 +165,7 @@ mod tests {
             extensions: tasks,
         };
         let declared = |revision| all.capabilities(revision).as_str().to_owned();
-        assert_eq!(
-            declared(Revision::V2024_11_05),
-            r#"{"roots":{},"sampling":{}}"#
-        );
+        assert_eq!(declared(Revision::V2024_11_05), r#"{"roots":{},"sampling":{}}"#);
         assert_eq!(
             declared(Revision::V2025_06_18),
             r#"{"roots":{},"sampling":{},"elicitation":{}}"#
@@ -180,37 +174,23 @@ mod tests {
             declared(Revision::V2025_11_25),
             r#"{"roots":{},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}"#
         );
-        let url = Offers {
-            url: true,
-            ..Offers::default()
-        };
+        let url = Offers { url: true, ..Offers::default() };
         assert_eq!(url.capabilities(Revision::V2025_06_18).as_str(), "{}");
         assert!(
             declared(Revision::V2026_07_28)
                 .ends_with(r#""extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
         );
-        assert_eq!(
-            Offers::default()
-                .capabilities(Revision::V2026_07_28)
-                .as_str(),
-            "{}"
-        );
+        assert_eq!(Offers::default().capabilities(Revision::V2026_07_28).as_str(), "{}");
     }
 
     #[test]
     fn only_what_is_declared_may_be_asked() {
         let params = |text: &'static str| Json::parse(text).unwrap().to_object().unwrap();
-        let form = Offers {
-            form: true,
-            ..Offers::default()
-        };
+        let form = Offers { form: true, ..Offers::default() };
         assert!(form.allow("elicitation/create", &params("{}")));
         assert!(!form.allow("elicitation/create", &params(r#"{"mode":"url"}"#)));
         assert!(!form.allow("sampling/createMessage", &params("{}")));
-        let sampling = Offers {
-            sampling: true,
-            ..Offers::default()
-        };
+        let sampling = Offers { sampling: true, ..Offers::default() };
         assert!(sampling.allow("sampling/createMessage", &params("{}")));
         assert!(!sampling.allow("sampling/createMessage", &params(r#"{"tools":[]}"#)));
         assert!(!sampling.allow("tools/call", &params("{}")));

@@ -64,11 +64,8 @@ impl Link {
             Transport::Stdio(_) | Transport::Sse(_) => limits.pipe_calls,
         };
         let gate = Gate::new(places, limits.queued_calls, settings.times.queue);
-        let dialect = Dialect::new(
-            Revision::NEWEST_MODERN,
-            &settings.client,
-            &settings.host.offers(),
-        );
+        let dialect =
+            Dialect::new(Revision::NEWEST_MODERN, &settings.client, &settings.host.offers());
         Arc::new(Self {
             gate,
             notices: broadcast::Sender::new(limits.notices),
@@ -97,11 +94,7 @@ impl Link {
 
     /// From now on, speak this revision.
     pub(crate) fn speak(&self, revision: Revision) {
-        let dialect = Dialect::new(
-            revision,
-            &self.settings.client,
-            &self.settings.host.offers(),
-        );
+        let dialect = Dialect::new(revision, &self.settings.client, &self.settings.host.offers());
         *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
     }
 
@@ -126,12 +119,7 @@ impl Link {
         if self.calls.close(closed) {
             tracing::debug!(reason = %closed, "connection closed");
         }
-        for (_, question) in self
-            .questions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain()
-        {
+        for (_, question) in self.questions.lock().unwrap_or_else(PoisonError::into_inner).drain() {
             question.abort();
         }
         self.stop.cancel();
@@ -165,10 +153,7 @@ impl Link {
         let mut params = Writer::new();
         params.number("requestId", id);
         params.text("reason", reason);
-        self.send_later(splice::notification(
-            "notifications/cancelled",
-            Some(&params.finish()),
-        ));
+        self.send_later(splice::notification("notifications/cancelled", Some(&params.finish())));
     }
 
     /// Runs a task until it ends or the connection does. Outside a runtime nothing can run any more.
@@ -194,9 +179,7 @@ impl Link {
         }
         if self.dialect().revision == Revision::V2025_03_26 {
             let messages = Message::parse_batch(bytes).unwrap_or_else(|error| vec![Err(error)]);
-            return messages
-                .into_iter()
-                .try_for_each(|message| self.receive_one(message, origin));
+            return messages.into_iter().try_for_each(|message| self.receive_one(message, origin));
         }
         self.receive_one(Message::parse(bytes), origin)
     }
@@ -210,10 +193,7 @@ impl Link {
             Ok(message) => self.sort(message, origin),
             Err(error) => {
                 tracing::debug!(%error, "a malformed message was ignored");
-                if self
-                    .counts
-                    .malformed(self.settings.limits.malformed_messages)
-                {
+                if self.counts.malformed(self.settings.limits.malformed_messages) {
                     return Err(Closed::Malformed);
                 }
             }
@@ -232,14 +212,10 @@ impl Link {
 
     fn sort(self: &Arc<Self>, message: Message, origin: Origin) {
         let delivered = match message {
-            Message::Response { ref id, .. }
-            | Message::Error {
-                id: Some(ref id), ..
-            } => {
+            Message::Response { ref id, .. } | Message::Error { id: Some(ref id), .. } => {
                 // On a call's own stream, nobody else is answered.
-                let id = id
-                    .number()
-                    .filter(|id| origin == Origin::Pipe || origin == Origin::Call(*id));
+                let id =
+                    id.number().filter(|id| origin == Origin::Pipe || origin == Origin::Call(*id));
                 id.is_some_and(|id| self.calls.deliver(id, Arrival::Message(message)))
             }
             Message::Error { id: None, error } => {
@@ -259,8 +235,7 @@ impl Link {
 
     fn sort_notification(self: &Arc<Self>, notification: Notification, origin: Origin) -> bool {
         let number = |json: Option<Json>| {
-            json.and_then(|json| json.integer())
-                .and_then(|id| u64::try_from(id).ok())
+            json.and_then(|json| json.integer()).and_then(|id| u64::try_from(id).ok())
         };
         let call = match notification.method.as_str() {
             "notifications/cancelled" => return self.cancelled(&notification),
@@ -280,9 +255,9 @@ impl Link {
             },
         };
         match call {
-            Some(call) => self
-                .calls
-                .deliver(call, Arrival::Message(Message::Notification(notification))),
+            Some(call) => {
+                self.calls.deliver(call, Arrival::Message(Message::Notification(notification)))
+            }
             None => {
                 // No reader is no loss: nobody asked.
                 let _ = self.notices.send(Notice::Notification(notification));
@@ -297,10 +272,7 @@ impl Link {
             return false;
         };
         let question = {
-            let mut questions = self
-                .questions
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
             Id::from_json(request.clone()).and_then(|id| questions.remove(&id))
         };
         if let Some(question) = question {
@@ -314,11 +286,7 @@ impl Link {
     /// Answers a request of the server, through the host where that is allowed.
     fn ask(self: &Arc<Self>, id: Id, body: Notification, origin: Origin) {
         let offers = self.settings.host.offers();
-        let open = self
-            .questions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len();
+        let open = self.questions.lock().unwrap_or_else(PoisonError::into_inner).len();
         let bytes = if body.method == "ping" {
             splice::response(&id, &Json::from(serde_json::json!({})))
         } else if !offers.allow(&body.method, &body.params) {
@@ -339,11 +307,7 @@ impl Link {
             }
             self.put_to_host(
                 id,
-                Question {
-                    call: call.map(Into::into),
-                    method: body.method,
-                    params: body.params,
-                },
+                Question { call: call.map(Into::into), method: body.method, params: body.params },
             );
             return;
         };
@@ -353,14 +317,9 @@ impl Link {
     fn put_to_host(self: &Arc<Self>, id: Id, question: Question) {
         let link = Arc::clone(self);
         let answered = id.clone();
-        let pulse = question
-            .call
-            .and_then(|call| self.calls.pulse(call.number()));
+        let pulse = question.call.and_then(|call| self.calls.pulse(call.number()));
         // Held until the handle is in its place, so that the task cannot remove it before.
-        let mut questions = self
-            .questions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         let task = self.spawn(async move {
             let _waiting = pulse.as_ref().map(|pulse| pulse.wait_for_us());
             let bytes = match link.settings.host.answer(question).await {
@@ -369,10 +328,7 @@ impl Link {
                     splice::error(Some(&answered), refusal.code, &refusal.message, None)
                 }
             };
-            link.questions
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&answered);
+            link.questions.lock().unwrap_or_else(PoisonError::into_inner).remove(&answered);
             if let Err(error) = link.send(bytes).await {
                 tracing::debug!(%error, "an answer was not delivered");
             }

@@ -10,65 +10,11 @@ use crate::client::link::Link;
 use crate::client::request::{Request, Tasks};
 use crate::client::run;
 use crate::json::{Json, Object};
+use crate::shelf::ShelfKind;
 use crate::transport::Transport;
 
 /// The parameters are invalid: for a page, its cursor has expired.
 const INVALID_PARAMS: i64 = -32602;
-
-/// A kind of thing servers offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Shelf {
-    /// What can be called.
-    Tools,
-    /// What can be asked.
-    Prompts,
-    /// What can be read.
-    Resources,
-    /// Patterns of what can be read.
-    Templates,
-}
-
-impl Shelf {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
-
-    const fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/list",
-            Self::Prompts => "prompts/list",
-            Self::Resources => "resources/list",
-            Self::Templates => "resources/templates/list",
-        }
-    }
-
-    /// The member of the result that holds the items.
-    const fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-        }
-    }
-
-    /// The member of an item that names it.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Tools | Self::Prompts => "name",
-            Self::Resources => "uri",
-            Self::Templates => "uriTemplate",
-        }
-    }
-
-    /// The capability a server declares to have any.
-    const fn capability(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources | Self::Templates => "resources",
-        }
-    }
-}
 
 /// A whole list.
 #[derive(Clone, Debug)]
@@ -128,7 +74,7 @@ pub enum ListError {
 }
 
 /// Reads a whole list: all of it or nothing.
-pub(crate) async fn list(link: &Arc<Link>, shelf: Shelf) -> Result<Listing, ListError> {
+pub(crate) async fn list(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, ListError> {
     if !link.about().offers(shelf.capability()) {
         return Ok(Listing {
             items: Vec::new(),
@@ -141,10 +87,11 @@ pub(crate) async fn list(link: &Arc<Link>, shelf: Shelf) -> Result<Listing, List
     let reading = async {
         match pages(link, shelf).await {
             // A cursor that expired between two pages: once more, from the start.
-            Err(Page {
-                first: false,
-                error: ListError::Call(CallError::Refused(error)),
-            }) if error.code == INVALID_PARAMS => pages(link, shelf).await,
+            Err(Page { first: false, error: ListError::Call(CallError::Refused(error)) })
+                if error.code == INVALID_PARAMS =>
+            {
+                pages(link, shelf).await
+            }
             other => other,
         }
     };
@@ -157,7 +104,7 @@ pub(crate) async fn list(link: &Arc<Link>, shelf: Shelf) -> Result<Listing, List
 /// Reads the tools once more, for what they ask of callers. True if that worked. Boxed, as calls use
 /// it and it makes some itself.
 pub(crate) fn tools_again(link: &Arc<Link>) -> BoxFuture<'_, bool> {
-    Box::pin(async { list(link, Shelf::Tools).await.is_ok() })
+    Box::pin(async { list(link, ShelfKind::Tools).await.is_ok() })
 }
 
 /// A page that could not be read.
@@ -166,14 +113,10 @@ struct Page {
     error: ListError,
 }
 
-async fn pages(link: &Arc<Link>, shelf: Shelf) -> Result<Listing, Page> {
+async fn pages(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, Page> {
     let limits = &link.settings.limits;
-    let mut listing = Listing {
-        items: Vec::new(),
-        left_out: Vec::new(),
-        fresh: Duration::MAX,
-        public: true,
-    };
+    let mut listing =
+        Listing { items: Vec::new(), left_out: Vec::new(), fresh: Duration::MAX, public: true };
     let mut facts = Facts::default();
     let mut bytes = 0;
     let mut cursors: Vec<Json> = Vec::new();
@@ -184,15 +127,10 @@ async fn pages(link: &Arc<Link>, shelf: Shelf) -> Result<Listing, Page> {
         if let Some(cursor) = cursors.last() {
             request = request.with("cursor", cursor.clone());
         }
-        let page = run::request(link, &request)
-            .await
-            .map_err(|error| failed(error.into()))?;
+        let page = run::request(link, &request).await.map_err(|error| failed(error.into()))?;
         bytes += page.as_bytes().len();
         if bytes > limits.list_bytes {
-            return Err(failed(ListError::TooLong {
-                what: "bytes",
-                limit: limits.list_bytes,
-            }));
+            return Err(failed(ListError::TooLong { what: "bytes", limit: limits.list_bytes }));
         }
         let items = page.get(shelf.member()).and_then(|items| items.to_items());
         for item in items.ok_or_else(|| failed(ListError::Malformed("a page without items")))? {
@@ -209,46 +147,32 @@ async fn pages(link: &Arc<Link>, shelf: Shelf) -> Result<Listing, Page> {
             }
         }
         if listing.items.len() + listing.left_out.len() > limits.items {
-            return Err(failed(ListError::TooLong {
-                what: "items",
-                limit: limits.items,
-            }));
+            return Err(failed(ListError::TooLong { what: "items", limit: limits.items }));
         }
-        let fresh = page
-            .get("ttlMs")
-            .and_then(|ttl| ttl.integer())
-            .and_then(|ttl| u64::try_from(ttl).ok());
+        let fresh =
+            page.get("ttlMs").and_then(|ttl| ttl.integer()).and_then(|ttl| u64::try_from(ttl).ok());
         listing.fresh = listing.fresh.min(Duration::from_millis(fresh.unwrap_or(0)));
         listing.public &= page.text("cacheScope").as_deref() == Some("public");
-        match page
-            .get("nextCursor")
-            .filter(|cursor| *cursor != Json::NULL)
-        {
+        match page.get("nextCursor").filter(|cursor| *cursor != Json::NULL) {
             None => break,
             Some(cursor) if cursors.contains(&cursor) => {
                 return Err(failed(ListError::Malformed("its pages go in circles")));
             }
             Some(_) if cursors.len() + 1 == limits.pages => {
-                return Err(failed(ListError::TooLong {
-                    what: "pages",
-                    limit: limits.pages,
-                }));
+                return Err(failed(ListError::TooLong { what: "pages", limit: limits.pages }));
             }
             Some(cursor) => cursors.push(cursor),
         }
     }
-    if shelf == Shelf::Tools {
+    if shelf == ShelfKind::Tools {
         link.learn(facts);
     }
     Ok(listing)
 }
 
 /// Checks one item for what would make it unusable.
-fn check(link: &Link, shelf: Shelf, item: &Json, facts: &mut Facts) -> Result<Item, LeftOut> {
-    let left_out = |name: &str, reason: String| LeftOut {
-        name: name.to_owned(),
-        reason,
-    };
+fn check(link: &Link, shelf: ShelfKind, item: &Json, facts: &mut Facts) -> Result<Item, LeftOut> {
+    let left_out = |name: &str, reason: String| LeftOut { name: name.to_owned(), reason };
     let Some(definition) = item.to_object() else {
         return Err(left_out("", "it is not an object".to_owned()));
     };
@@ -257,12 +181,9 @@ fn check(link: &Link, shelf: Shelf, item: &Json, facts: &mut Facts) -> Result<It
     };
     let limit = link.settings.limits.definition_bytes;
     if definition.as_bytes().len() > limit {
-        return Err(left_out(
-            &name,
-            format!("its definition is larger than {limit} bytes"),
-        ));
+        return Err(left_out(&name, format!("its definition is larger than {limit} bytes")));
     }
-    if shelf == Shelf::Tools {
+    if shelf == ShelfKind::Tools {
         let noted = facts.note(&name, &definition);
         // Only modern Streamable HTTP has headers to get wrong.
         let mirrors = matches!(link.transport, Transport::Http(_)) && link.dialect().is_modern();

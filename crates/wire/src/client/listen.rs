@@ -69,7 +69,7 @@ pub struct Subscription {
 
 #[derive(Debug)]
 enum Source {
-    Modern(Call),
+    Modern(Box<Call>),
     Legacy(Notices),
 }
 
@@ -78,40 +78,27 @@ pub(crate) async fn listen(client: &Client, filter: Filter) -> Result<Subscripti
         return legacy(client, filter).await;
     }
     let notifications = Json::from_value(&filter).expect("a filter always serialises");
-    let tasks = if filter.task_ids.is_empty() {
-        Tasks::Never
-    } else {
-        Tasks::Follow
-    };
-    let request = Request::new("subscriptions/listen")
-        .with("notifications", notifications)
-        .tasks(tasks);
+    let tasks = if filter.task_ids.is_empty() { Tasks::Never } else { Tasks::Follow };
+    let request =
+        Request::new("subscriptions/listen").with("notifications", notifications).tasks(tasks);
     let mut call = client.subscribe(request);
     let limit = client.link.settings.times.idle;
     let Ok(first) = tokio::time::timeout(limit, call.next()).await else {
-        return Err(CallError::TimedOut {
-            kind: Limit::Idle,
-            limit,
-            sent: true,
-        });
+        return Err(CallError::TimedOut { kind: Limit::Idle, limit, sent: true });
     };
     match first {
         Some(Event::Notification(notification)) if notification.method == ACKNOWLEDGED => {
-            let accepted = notification
-                .params
-                .get("notifications")
-                .and_then(|filter| filter.read().ok());
+            let accepted =
+                notification.params.get("notifications").and_then(|filter| filter.read().ok());
             let accepted = accepted.unwrap_or_default();
             Ok(Subscription {
-                source: Source::Modern(call),
+                source: Source::Modern(Box::new(call)),
                 client: client.clone(),
                 accepted,
             })
         }
         Some(Event::End(Err(error))) => Err(error),
-        _ => Err(CallError::Malformed(
-            "it does not acknowledge the subscription".to_owned(),
-        )),
+        _ => Err(CallError::Malformed("it does not acknowledge the subscription".to_owned())),
     }
 }
 
@@ -134,11 +121,7 @@ async fn legacy(client: &Client, filter: Filter) -> Result<Subscription, CallErr
             accepted.resource_subscriptions.push(uri);
         }
     }
-    Ok(Subscription {
-        source: Source::Legacy(notices),
-        client: client.clone(),
-        accepted,
-    })
+    Ok(Subscription { source: Source::Legacy(notices), client: client.clone(), accepted })
 }
 
 impl Subscription {

@@ -59,9 +59,7 @@ impl Mailbox {
         let mut inner = self.lock();
         inner.waiting += 1;
         inner.bytes += size(&notification);
-        inner
-            .queue
-            .push_back(Arrival::Message(Message::Notification(notification)));
+        inner.queue.push_back(Arrival::Message(Message::Notification(notification)));
         while inner.waiting > self.most || inner.waiting > 1 && inner.bytes > self.most_bytes {
             inner.drop_oldest();
         }
@@ -198,18 +196,13 @@ impl Calls {
 
     /// The pulse of the call whose request is `id`.
     pub(crate) fn pulse(&self, id: u64) -> Option<Arc<Pulse>> {
-        self.lock()
-            .boxes
-            .get(&id)
-            .map(|mailbox| Arc::clone(&mailbox.pulse))
+        self.lock().boxes.get(&id).map(|mailbox| Arc::clone(&mailbox.pulse))
     }
 
     /// The only call in flight, if there is just one.
     pub(crate) fn only(&self) -> Option<u64> {
         let state = self.lock();
-        (state.boxes.len() == 1)
-            .then(|| state.boxes.keys().next().copied())
-            .flatten()
+        (state.boxes.len() == 1).then(|| state.boxes.keys().next().copied()).flatten()
     }
 
     /// Ends every call and refuses new ones. Returns false if that had happened already.
@@ -244,9 +237,7 @@ mod tests {
     use crate::json::{Json, Object};
 
     fn progress(n: usize) -> Arrival {
-        let params = Json::from(serde_json::json!({ "progress": n }))
-            .to_object()
-            .unwrap();
+        let params = Json::from(serde_json::json!({ "progress": n })).to_object().unwrap();
         Arrival::Message(Message::Notification(Notification {
             method: "notifications/progress".to_owned(),
             params,
@@ -254,10 +245,7 @@ mod tests {
     }
 
     fn answer() -> Arrival {
-        Arrival::Message(Message::Response {
-            id: 1.into(),
-            result: Object::empty(),
-        })
+        Arrival::Message(Message::Response { id: 1.into(), result: Object::empty() })
     }
 
     async fn drain(mailbox: &Mailbox) -> Vec<String> {
@@ -276,10 +264,7 @@ mod tests {
     #[tokio::test]
     async fn a_reader_who_is_behind_loses_the_oldest_and_is_told() {
         let calls = Calls::default();
-        let limits = Limits {
-            call_events: 3,
-            ..Limits::default()
-        };
+        let limits = Limits { call_events: 3, ..Limits::default() };
         let mailbox = calls.open(1, &limits, &Arc::default()).unwrap();
         for n in 0..10 {
             assert!(calls.deliver(1, progress(n)));
@@ -310,10 +295,7 @@ mod tests {
         assert!(calls.close(&Closed::Malformed));
         assert!(!calls.close(&Closed::Ours));
         for mailbox in boxes {
-            assert!(matches!(
-                mailbox.next().await,
-                Arrival::Closed(Closed::Malformed)
-            ));
+            assert!(matches!(mailbox.next().await, Arrival::Closed(Closed::Malformed)));
         }
         assert!(calls.open(3, &Limits::default(), &Arc::default()).is_err());
     }

@@ -19,11 +19,7 @@ pub(crate) struct Pulse {
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self {
-            begun: Instant::now(),
-            heard: AtomicU64::new(0),
-            asked: AtomicUsize::new(0),
-        }
+        Self { begun: Instant::now(), heard: AtomicU64::new(0), asked: AtomicUsize::new(0) }
     }
 }
 

@@ -60,10 +60,7 @@ pub enum Tasks {
 
 /// Which of a server's log messages to receive during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(
-    missing_docs,
-    reason = "the eight levels of RFC 5424 explain themselves"
-)]
+#[expect(missing_docs, reason = "the eight levels of RFC 5424 explain themselves")]
 pub enum LogLevel {
     Debug,
     Info,
@@ -239,11 +236,13 @@ impl Request {
         self
     }
 
+    /// The method, for example `tools/call`.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
     pub(crate) fn param(&self, name: &str) -> Option<&Json> {
-        self.params
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value)
+        self.params.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
     /// The value of the `Mcp-Name` header: what the request is about.
@@ -259,9 +258,7 @@ impl Request {
 
     /// The tool it calls, if it does.
     pub(crate) fn tool_name(&self) -> Option<Cow<'_, str>> {
-        (self.method == "tools/call")
-            .then(|| self.subject())
-            .flatten()
+        (self.method == "tools/call").then(|| self.subject()).flatten()
     }
 
     /// Whether the server may report progress on it.
@@ -285,36 +282,31 @@ impl Request {
             .iter()
             .map(|(name, value)| name.len() + value.as_bytes().len() + 4)
             .sum::<usize>();
-        splice::request(
-            &Id::from(id),
-            &self.method,
-            size + dialect.meta.len() + 256,
-            |params| {
-                for (name, value) in &self.params {
-                    params.raw(name, value.as_bytes());
-                }
-                if let Some(responses) = round.and_then(|round| round.responses.as_ref()) {
-                    params.raw("inputResponses", responses.as_bytes());
-                }
-                if let Some(state) = round.and_then(|round| round.state.as_ref()) {
-                    params.raw("requestState", state.as_bytes());
-                }
-                if task {
-                    params.raw("task", b"{}");
-                }
-                let progress = self.has_progress();
-                if progress || self.meta.is_some() || dialect.is_modern() {
-                    params.object("_meta", |meta| {
-                        if let Some(own) = &self.meta {
-                            meta.members(own, &Dialect::RESERVED);
-                        }
-                        if progress {
-                            meta.number("progressToken", id);
-                        }
-                        dialect.write_meta(meta, self);
-                    });
-                }
-            },
-        )
+        splice::request(&Id::from(id), &self.method, size + dialect.meta.len() + 256, |params| {
+            for (name, value) in &self.params {
+                params.raw(name, value.as_bytes());
+            }
+            if let Some(responses) = round.and_then(|round| round.responses.as_ref()) {
+                params.raw("inputResponses", responses.as_bytes());
+            }
+            if let Some(state) = round.and_then(|round| round.state.as_ref()) {
+                params.raw("requestState", state.as_bytes());
+            }
+            if task {
+                params.raw("task", b"{}");
+            }
+            let progress = self.has_progress();
+            if progress || self.meta.is_some() || dialect.is_modern() {
+                params.object("_meta", |meta| {
+                    if let Some(own) = &self.meta {
+                        meta.members(own, &Dialect::RESERVED);
+                    }
+                    if progress {
+                        meta.number("progressToken", id);
+                    }
+                    dialect.write_meta(meta, self);
+                });
+            }
+        })
     }
 }

@@ -70,13 +70,7 @@ pub(crate) async fn endless(
     request: &Request,
     events: &Events,
 ) -> Result<Answer, CallError> {
-    let run = Run {
-        link,
-        request,
-        events,
-        pulse: &Arc::default(),
-        tickets: Tickets::default(),
-    };
+    let run = Run { link, request, events, pulse: &Arc::default(), tickets: Tickets::default() };
     let dialect = link.dialect();
     tokio::select! {
         biased;
@@ -93,30 +87,18 @@ pub(crate) async fn ask(
     dialect: &Dialect,
     request: &Request,
 ) -> Result<Object, CallError> {
-    let events = Events::default();
-    let run = Run {
-        link,
-        request,
-        events: &events,
-        pulse: &Arc::default(),
-        tickets: Tickets::default(),
-    };
+    let events = Events::silent();
+    let run =
+        Run { link, request, events: &events, pulse: &Arc::default(), tickets: Tickets::default() };
     run.exchange(link.next_id(), dialect, None).await
 }
 
 /// The same, made anew where a session was lost.
 pub(crate) async fn request(link: &Arc<Link>, request: &Request) -> Result<Object, CallError> {
-    let events = Events::default();
-    let run = Run {
-        link,
-        request,
-        events: &events,
-        pulse: &Arc::default(),
-        tickets: Tickets::default(),
-    };
-    run.attempt(link.next_id(), None)
-        .await
-        .map(|(_, result)| result)
+    let events = Events::silent();
+    let run =
+        Run { link, request, events: &events, pulse: &Arc::default(), tickets: Tickets::default() };
+    run.attempt(link.next_id(), None).await.map(|(_, result)| result)
 }
 
 /// What one call works with.
@@ -159,9 +141,7 @@ impl<'a> Run<'a> {
                 }
                 Kind::InputRequired => round = Some(Box::pin(self.answers(first, &result)).await?),
                 Kind::Unknown(kind) => {
-                    return Err(CallError::Malformed(format!(
-                        "a result of unknown kind `{kind}`"
-                    )));
+                    return Err(CallError::Malformed(format!("a result of unknown kind `{kind}`")));
                 }
             }
             id = self.link.next_id();
@@ -218,13 +198,9 @@ impl<'a> Run<'a> {
     async fn answers(&self, call: u64, result: &Object) -> Result<Round, CallError> {
         let _waiting = self.pulse.wait_for_us();
         let state = result.get("requestState");
-        let requests = result
-            .get("inputRequests")
-            .and_then(|requests| requests.to_object());
+        let requests = result.get("inputRequests").and_then(|requests| requests.to_object());
         if state.is_none() && requests.is_none() {
-            return Err(CallError::Malformed(
-                "it asks for input without saying which".to_owned(),
-            ));
+            return Err(CallError::Malformed("it asks for input without saying which".to_owned()));
         }
         let responses = match requests {
             Some(requests) => Some(self.put(call, &requests, |_| true).await?),
@@ -256,19 +232,9 @@ impl<'a> Run<'a> {
                     "it asks for `{method}`, which was not offered"
                 )));
             }
-            let body = Notification {
-                method: method.clone(),
-                params: params.clone(),
-            };
+            let body = Notification { method: method.clone(), params: params.clone() };
             self.events.emit(Event::Question(body)).await;
-            match host
-                .answer(Question {
-                    call: Some(call.into()),
-                    method,
-                    params,
-                })
-                .await
-            {
+            match host.answer(Question { call: Some(call.into()), method, params }).await {
                 Ok(answer) => responses.written(key, answer.as_bytes()),
                 Err(Refusal { message, .. }) => {
                     return Err(CallError::Malformed(format!(
@@ -318,10 +284,7 @@ pub(crate) struct Tickets(Mutex<Vec<Arc<Ticket>>>);
 impl Tickets {
     pub(crate) fn issue(&self) -> Arc<Ticket> {
         let ticket = Arc::<Ticket>::default();
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::clone(&ticket));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&ticket));
         ticket
     }
 

@@ -41,12 +41,7 @@ pub(crate) async fn follow(
     let Some(task) = state.get("taskId") else {
         return Err(CallError::Malformed("a task without an id".to_owned()));
     };
-    let mut guard = Guard {
-        link: run.link,
-        dialect,
-        task: &task,
-        ended: false,
-    };
+    let mut guard = Guard { link: run.link, dialect, task: &task, ended: false };
     let end = if dialect.is_modern() {
         modern(run, dialect, id, &task, state).await
     } else {
@@ -77,9 +72,7 @@ async fn modern(
             Some("failed") => return Err(CallError::Refused(failure(&state))),
             Some("cancelled") => return Err(CallError::Cancelled { sent: true }),
             Some("input_required") => {
-                let requests = state
-                    .get("inputRequests")
-                    .and_then(|requests| requests.to_object());
+                let requests = state.get("inputRequests").and_then(|requests| requests.to_object());
                 let requests = requests.unwrap_or_else(Object::empty);
                 // Until the server has taken an answer in, it shows the question again.
                 let fresh: HashSet<String> = requests
@@ -134,10 +127,7 @@ async fn legacy(
             return Err(CallError::Cancelled { sent: true });
         }
         let result = about("tasks/result", task);
-        run.with(&result)
-            .exchange(run.link.next_id(), dialect, None)
-            .await
-            .map(Answer::Complete)
+        run.with(&result).exchange(run.link.next_id(), dialect, None).await.map(Answer::Complete)
     };
     let end = tokio::select! {
         end = end => end,
@@ -172,24 +162,14 @@ fn about(method: &'static str, task: &Json) -> Request {
 }
 
 fn poll(state: &Object, name: &str) -> Duration {
-    let asked = state
-        .get(name)
-        .and_then(|time| time.integer())
-        .and_then(|time| u64::try_from(time).ok());
-    asked
-        .map_or(POLL, Duration::from_millis)
-        .clamp(POLL_LEAST, POLL_MOST)
+    let asked =
+        state.get(name).and_then(|time| time.integer()).and_then(|time| u64::try_from(time).ok());
+    asked.map_or(POLL, Duration::from_millis).clamp(POLL_LEAST, POLL_MOST)
 }
 
 fn failure(state: &Object) -> ServerError {
-    let raw = state
-        .get("error")
-        .and_then(|error| error.to_object())
-        .unwrap_or_else(Object::empty);
-    let code = raw
-        .get("code")
-        .and_then(|code| code.integer())
-        .unwrap_or(-32603);
+    let raw = state.get("error").and_then(|error| error.to_object()).unwrap_or_else(Object::empty);
+    let code = raw.get("code").and_then(|code| code.integer()).unwrap_or(-32603);
     let message = raw.text("message").or_else(|| state.text("statusMessage"));
     ServerError {
         code,

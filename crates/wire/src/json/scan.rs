@@ -68,11 +68,7 @@ pub(crate) fn value(bytes: &[u8], at: usize, depth: u32) -> Result<(usize, usize
 /// Checks that nothing but white space follows.
 pub(crate) fn end(bytes: &[u8], at: usize) -> Result<(), JsonError> {
     let at = space(bytes, at);
-    if at == bytes.len() {
-        Ok(())
-    } else {
-        Err(unexpected(bytes, at))
-    }
+    if at == bytes.len() { Ok(()) } else { Err(unexpected(bytes, at)) }
 }
 
 /// Checks the key at `at` and its colon. Returns the end of the key (quotes included) and the place
@@ -193,11 +189,7 @@ fn number(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
         while bytes.get(at).is_some_and(u8::is_ascii_digit) {
             at += 1;
         }
-        if at == start {
-            Err(JsonError::new(Problem::Number, at))
-        } else {
-            Ok(at)
-        }
+        if at == start { Err(JsonError::new(Problem::Number, at)) } else { Ok(at) }
     };
     let whole = at + usize::from(bytes.get(at) == Some(&b'-'));
     let mut at = digits(whole)?;
@@ -225,20 +217,9 @@ fn literal(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, JsonError> {
 }
 
 fn deeper(level: u32, at: usize) -> Result<u32, JsonError> {
-    if level < DEPTH {
-        Ok(level + 1)
-    } else {
-        Err(JsonError::new(Problem::Depth, at))
-    }
+    if level < DEPTH { Ok(level + 1) } else { Err(JsonError::new(Problem::Depth, at)) }
 }
 
 fn unexpected(bytes: &[u8], at: usize) -> JsonError {
-    JsonError::new(
-        if at < bytes.len() {
-            Problem::Syntax
-        } else {
-            Problem::End
-        },
-        at,
-    )
+    JsonError::new(if at < bytes.len() { Problem::Syntax } else { Problem::End }, at)
 }

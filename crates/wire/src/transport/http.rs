@@ -134,17 +134,14 @@ impl Http {
         if let Some(id) = last_id.and_then(|id| HeaderValue::try_from(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        self.exchange(Method::GET, headers, Bytes::new(), &Ticket::default())
-            .await
+        self.exchange(Method::GET, headers, Bytes::new(), &Ticket::default()).await
     }
 
     /// Tells the server that the session is over. Nobody waits for more than a courtesy.
     pub(crate) async fn leave(&self, dialect: &Dialect) {
         if self.session().is_some() {
             let headers = self.message_headers(dialect);
-            let _ = self
-                .exchange(Method::DELETE, headers, Bytes::new(), &Ticket::default())
-                .await;
+            let _ = self.exchange(Method::DELETE, headers, Bytes::new(), &Ticket::default()).await;
         }
     }
 
@@ -158,19 +155,13 @@ impl Http {
     }
 
     pub(crate) fn session(&self) -> Option<HeaderValue> {
-        self.session
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.session.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn message_headers(&self, dialect: &Dialect) -> HeaderMap {
         let mut headers = self.headers.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(
-            ACCEPT,
-            HeaderValue::from_static("application/json, text/event-stream"),
-        );
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         if dialect.revision >= Revision::V2025_06_18 {
             headers.insert(VERSION, HeaderValue::from_static(dialect.revision.as_str()));
         }
@@ -190,30 +181,20 @@ impl Http {
         ticket: &Ticket,
     ) -> Result<Reply, CallError> {
         for _ in 0..=REDIRECTS {
-            let path = self
-                .path
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
+            let path = self.path.read().unwrap_or_else(PoisonError::into_inner).clone();
             let mut request = HttpRequest::new(Full::new(bytes.clone()));
             *request.method_mut() = method.clone();
             *request.uri_mut() = path.into();
             request.headers_mut().clone_from(&headers);
-            let reply = self
-                .pool
-                .send(request, ticket)
-                .await
-                .map_err(|failure| self.failed(failure))?;
+            let reply =
+                self.pool.send(request, ticket).await.map_err(|failure| self.failed(failure))?;
             if !matches!(
                 reply.status,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
             ) {
                 return Ok(reply);
             }
-            let location = reply
-                .headers
-                .get(LOCATION)
-                .and_then(|value| value.to_str().ok());
+            let location = reply.headers.get(LOCATION).and_then(|value| value.to_str().ok());
             if !location.is_some_and(|location| self.redirect(location)) {
                 let body =
                     "it sends us to another origin, where our credentials do not belong".to_owned();
@@ -233,11 +214,7 @@ impl Http {
         match failure {
             Failure::Unreachable(error) => {
                 let host = self.pool.url().authority().to_owned();
-                NotSent::Unreachable {
-                    host,
-                    reason: error.to_string(),
-                }
-                .into()
+                NotSent::Unreachable { host, reason: error.to_string() }.into()
             }
             Failure::Broken(reason) => CallError::Unknown(Closed::Broken(reason)),
         }
@@ -250,10 +227,7 @@ pub(crate) fn content(headers: &HeaderMap) -> Content {
         // We offered none, and a small body could unpack to a large one.
         return Content::Other;
     }
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
         Content::Json
@@ -267,18 +241,11 @@ pub(crate) fn content(headers: &HeaderMap) -> Content {
 /// The error that a reply other than success stands for.
 pub(crate) async fn refused(reply: Reply) -> CallError {
     let text = |name: &str| {
-        reply
-            .headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned)
+        reply.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
     };
     let status = reply.status.as_u16();
     if matches!(status, 401 | 403) {
-        return CallError::Unauthorized {
-            status,
-            challenge: text("www-authenticate"),
-        };
+        return CallError::Unauthorized { status, challenge: text("www-authenticate") };
     }
     let retry_after = text("retry-after");
     let body = reply.collect(ERROR_BODY).await.unwrap_or_default();
@@ -286,11 +253,7 @@ pub(crate) async fn refused(reply: Reply) -> CallError {
         Ok(crate::Message::Error { error, .. }) => CallError::Refused(error),
         _ => {
             let body = String::from_utf8_lossy(&body).chars().take(400).collect();
-            CallError::Status {
-                status,
-                retry_after,
-                body,
-            }
+            CallError::Status { status, retry_after, body }
         }
     }
 }
@@ -301,11 +264,8 @@ fn header(text: &str) -> HeaderValue {
         && text.trim() == text
         && !text.is_empty()
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    let encoded = if plain {
-        text.to_owned()
-    } else {
-        format!("=?base64?{}?=", STANDARD.encode(text))
-    };
+    let encoded =
+        if plain { text.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(text)) };
     HeaderValue::try_from(encoded).expect("printable ASCII is a header value")
 }
 
@@ -331,10 +291,7 @@ mod tests {
     #[test]
     fn a_reply_is_told_by_its_headers() {
         let told = |kind: &'static str| {
-            content(&HeaderMap::from_iter([(
-                CONTENT_TYPE,
-                HeaderValue::from_static(kind),
-            )]))
+            content(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]))
         };
         assert_eq!(told("application/json; charset=utf-8"), Content::Json);
         assert_eq!(told("Text/Event-Stream"), Content::Events);

@@ -76,14 +76,10 @@ impl Pool {
             let mut connection = match self.take() {
                 Some(connection) => connection,
                 // Boxed: it is rare, and large beside the rest of a call.
-                None => Box::pin(self.connect())
-                    .await
-                    .map_err(Failure::Unreachable)?,
+                None => Box::pin(self.connect()).await.map_err(Failure::Unreachable)?,
             };
             if !ticket.leave() {
-                return Err(Failure::Unreachable(io::Error::from(
-                    io::ErrorKind::Interrupted,
-                )));
+                return Err(Failure::Unreachable(io::Error::from(io::ErrorKind::Interrupted)));
             }
             match connection.exchange(request).await {
                 Ok(response) => {
@@ -134,10 +130,8 @@ impl Pool {
             let stream = origin.protect(stream).await?;
             let mut builder = http1::Builder::new();
             builder.max_buf_size(origin.head_bytes.max(8 << 10));
-            let (sender, driver) = builder
-                .handshake(TokioIo::new(stream))
-                .await
-                .map_err(io::Error::other)?;
+            let (sender, driver) =
+                builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
             Ok(Connection {
                 sender,
                 driver: Box::new(driver),
@@ -146,23 +140,17 @@ impl Pool {
                 used: false,
             })
         };
-        tokio::time::timeout(origin.connect, connecting)
-            .await
-            .unwrap_or_else(|_| {
-                Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "no connection in time",
-                ))
-            })
+        tokio::time::timeout(origin.connect, connecting).await.unwrap_or_else(|_| {
+            Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time"))
+        })
     }
 
     /// Tries every address of the host; one that does not answer delays the next only a little.
     async fn reach(&self) -> io::Result<TcpStream> {
         let origin = &self.0;
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-        let addresses: Vec<_> = tokio::net::lookup_host((origin.url.host(), origin.url.port()))
-            .await?
-            .collect();
+        let addresses: Vec<_> =
+            tokio::net::lookup_host((origin.url.host(), origin.url.port())).await?.collect();
         let share = origin.connect / u32::try_from(addresses.len().max(1)).unwrap_or(1);
         for address in addresses {
             match tokio::time::timeout(share, TcpStream::connect(address)).await {
@@ -231,9 +219,7 @@ struct Connection {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection")
-            .field("used", &self.used)
-            .finish_non_exhaustive()
+        f.debug_struct("Connection").field("used", &self.used).finish_non_exhaustive()
     }
 }
 
@@ -345,11 +331,7 @@ impl Reply {
         if !all.is_empty() {
             bytes = all.freeze();
         }
-        if bytes.len() > most {
-            Err(None)
-        } else {
-            Ok(bytes)
-        }
+        if bytes.len() > most { Err(None) } else { Ok(bytes) }
     }
 
     /// Gives the connection back, if it can serve again.

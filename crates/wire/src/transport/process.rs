@@ -18,9 +18,8 @@ use super::watchdog;
 use crate::limits::Times;
 
 /// Variables every child gets, if we have them. Whatever else it needs is declared.
-const SAFE: [&str; 9] = [
-    "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
-];
+const SAFE: [&str; 9] =
+    ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
 /// A program that is an MCP server on its standard input and output.
 ///
@@ -89,6 +88,11 @@ impl Command {
         self.program.to_string_lossy().into_owned()
     }
 
+    /// The directory to start in, if it is not ours.
+    pub fn working_directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
     pub(crate) fn start(
         &self,
         stderr_bytes: usize,
@@ -98,11 +102,7 @@ impl Command {
             .args(&self.arguments)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, value)| self.passes(name, value)))
-            .envs(
-                self.variables
-                    .iter()
-                    .map(|(name, value)| (name, value.expose_secret())),
-            )
+            .envs(self.variables.iter().map(|(name, value)| (name, value.expose_secret())))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -119,11 +119,7 @@ impl Command {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("a pipe is missing"));
         };
-        let process = Process {
-            child,
-            group,
-            tail: Tail::new(stderr_bytes),
-        };
+        let process = Process { child, group, tail: Tail::new(stderr_bytes) };
         Ok((process, stdin, stdout, stderr))
     }
 
@@ -134,10 +130,7 @@ impl Command {
         // A value that starts with `()` was a function to some shells.
         let safe = (SAFE.contains(&name) || name.starts_with("LC_"))
             && !value.as_encoded_bytes().starts_with(b"()");
-        safe || self
-            .inherited
-            .iter()
-            .any(|inherited| inherited == name || inherited == "*")
+        safe || self.inherited.iter().any(|inherited| inherited == name || inherited == "*")
     }
 }
 
@@ -150,11 +143,7 @@ impl fmt::Debug for Command {
         for (n, (name, _)) in self.variables.iter().enumerate() {
             write!(f, "{}{name}", if n == 0 { " (" } else { ", " })?;
         }
-        if self.variables.is_empty() {
-            Ok(())
-        } else {
-            f.write_str(")")
-        }
+        if self.variables.is_empty() { Ok(()) } else { f.write_str(")") }
     }
 }
 
@@ -175,10 +164,7 @@ impl Process {
 
     /// Ends it: its standard input is closed already, then SIGTERM, then SIGKILL, to the whole group.
     pub(crate) async fn end(mut self, times: &Times) {
-        if tokio::time::timeout(times.close, self.child.wait())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(times.close, self.child.wait()).await.is_err() {
             self.signal(Signal::TERM);
             let _ = tokio::time::timeout(times.terminate, self.child.wait()).await;
         }
@@ -217,10 +203,7 @@ pub(crate) struct Tail {
 
 impl Tail {
     fn new(most: usize) -> Self {
-        Self {
-            bytes: Arc::default(),
-            most,
-        }
+        Self { bytes: Arc::default(), most }
     }
 
     /// Reads until the child closes its standard error, keeping the end.

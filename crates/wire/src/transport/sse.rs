@@ -38,15 +38,12 @@ impl Sse {
             return Err(http::refused(reply).await);
         }
         if http::content(&reply.headers) != Content::Events {
-            return Err(CallError::Malformed(
-                "it answers with no stream of events".to_owned(),
-            ));
+            return Err(CallError::Malformed("it answers with no stream of events".to_owned()));
         }
         let mut events = Events::new(limit);
         loop {
-            let event = events
-                .next_event()
-                .map_err(|error| CallError::Malformed(error.to_string()))?;
+            let event =
+                events.next_event().map_err(|error| CallError::Malformed(error.to_string()))?;
             if let Some(event) = event {
                 let place = String::from_utf8_lossy(&event.data);
                 if event.kind != "endpoint" || !http.redirect(place.trim()) {

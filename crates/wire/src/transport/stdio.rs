@@ -51,20 +51,8 @@ impl Stdio {
         let (process, stdin, stdout, stderr) = command.start(limits.stderr_bytes)?;
         // Calls hold a place each, so the queue only has to take what comes on top of them.
         let (sender, outgoing) = mpsc::channel(limits.pipe_calls + limits.questions + 64);
-        let stdio = Self {
-            outgoing: sender,
-            tail: process.tail.clone(),
-        };
-        Ok((
-            stdio,
-            Pipes {
-                process,
-                stdin,
-                stdout,
-                stderr,
-                outgoing,
-            },
-        ))
+        let stdio = Self { outgoing: sender, tail: process.tail.clone() };
+        Ok((stdio, Pipes { process, stdin, stdout, stderr, outgoing }))
     }
 
     /// Queues a message. The ticket tells whether it has left.
@@ -81,23 +69,14 @@ impl Stdio {
 
     /// Queues a message that nobody waits for, if there is room.
     pub(crate) fn try_send(&self, bytes: Bytes) {
-        let _ = self.outgoing.try_send(Outgoing {
-            bytes,
-            ticket: None,
-        });
+        let _ = self.outgoing.try_send(Outgoing { bytes, ticket: None });
     }
 }
 
 impl Pipes {
     /// Serves the pipes until the server ends or we stop, then ends the process.
     pub(crate) async fn serve(self, link: Arc<Link>) {
-        let Self {
-            mut process,
-            stdin,
-            stdout,
-            stderr,
-            outgoing,
-        } = self;
+        let Self { mut process, stdin, stdout, stderr, outgoing } = self;
         let tail = process.tail.clone();
         let mut listener = Some(Box::pin(tail.clone().follow(stderr)));
         let closed = {
@@ -119,10 +98,9 @@ impl Pipes {
             Closed::Broken(reason) => {
                 let last_words = async { tokio::join!(process.ended(), hear(&mut listener)).0 };
                 match tokio::time::timeout(LAST_WORDS, last_words).await {
-                    Ok(Ok(status)) => Closed::Exited {
-                        status: status.to_string(),
-                        stderr: tail.text(),
-                    },
+                    Ok(Ok(status)) => {
+                        Closed::Exited { status: status.to_string(), stderr: tail.text() }
+                    }
                     _ => Closed::Broken(reason),
                 }
             }
@@ -188,11 +166,7 @@ async fn write(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Outgoing>) {
                 batch.push(b'\n');
                 tickets.extend(ticket.map(|ticket| (batch.len(), ticket)));
             }
-            next = if batch.len() < BATCH {
-                outgoing.try_recv().ok()
-            } else {
-                None
-            };
+            next = if batch.len() < BATCH { outgoing.try_recv().ok() } else { None };
         }
         let mut written = 0;
         while written < batch.len() {

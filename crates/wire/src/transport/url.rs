@@ -39,10 +39,7 @@ impl Endpoint {
 
     /// The server at this URL, even if everybody on the way can read and change what is said.
     pub fn plain(url: &str) -> Result<Self, ConnectError> {
-        Ok(Self {
-            url: Url::parse(url)?,
-            headers: Vec::new(),
-        })
+        Ok(Self { url: Url::parse(url)?, headers: Vec::new() })
     }
 
     /// Adds a header to every request. Its value never shows in debug output.
@@ -60,7 +57,12 @@ impl Endpoint {
         Ok(self)
     }
 
-    /// The URL, for messages.
+    /// The query of the URL, which may hold a key: not for messages.
+    pub fn query(&self) -> &str {
+        self.url.path.query().unwrap_or_default()
+    }
+
+    /// The URL without its query, for messages.
     pub fn url(&self) -> String {
         self.url.to_string()
     }
@@ -72,11 +74,7 @@ impl fmt::Debug for Endpoint {
         for (n, (name, _)) in self.headers.iter().enumerate() {
             write!(f, "{}{name}", if n == 0 { " (" } else { ", " })?;
         }
-        if self.headers.is_empty() {
-            Ok(())
-        } else {
-            f.write_str(")")
-        }
+        if self.headers.is_empty() { Ok(()) } else { f.write_str(")") }
     }
 }
 
@@ -90,40 +88,25 @@ pub(crate) struct Url {
 
 impl Url {
     pub(crate) fn parse(text: &str) -> Result<Self, ConnectError> {
-        let uri: Uri = text
-            .parse()
-            .map_err(|_| address(text, "that is not a URL"))?;
+        let uri: Uri = text.parse().map_err(|_| address(text, "that is not a URL"))?;
         let parts = uri.into_parts();
         let secure = match parts.scheme {
             Some(scheme) if scheme == Scheme::HTTPS => true,
             Some(scheme) if scheme == Scheme::HTTP => false,
             _ => return Err(address(text, "start it with http:// or https://")),
         };
-        let authority = parts
-            .authority
-            .ok_or_else(|| address(text, "it names no host"))?;
+        let authority = parts.authority.ok_or_else(|| address(text, "it names no host"))?;
         if authority.as_str().contains('@') {
-            return Err(address(
-                "the URL",
-                "it holds credentials; send them in a header",
-            ));
+            return Err(address("the URL", "it holds credentials; send them in a header"));
         }
-        let path = parts
-            .path_and_query
-            .unwrap_or_else(|| PathAndQuery::from_static("/"));
-        Ok(Self {
-            secure,
-            authority,
-            path,
-        })
+        let path = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        Ok(Self { secure, authority, path })
     }
 
     /// What `reference` means when read at this URL, if that is on the same origin.
     pub(crate) fn join(&self, reference: &str) -> Option<Self> {
         if reference.contains("://") {
-            return Self::parse(reference)
-                .ok()
-                .filter(|url| url.same_origin(self));
+            return Self::parse(reference).ok().filter(|url| url.same_origin(self));
         }
         let path = match reference.as_bytes() {
             [b'/', b'/', ..] | [] => return None,
@@ -135,10 +118,7 @@ impl Url {
                 format!("{folder}{reference}")
             }
         };
-        Some(Self {
-            path: path.parse().ok()?,
-            ..self.clone()
-        })
+        Some(Self { path: path.parse().ok()?, ..self.clone() })
     }
 
     fn same_origin(&self, other: &Self) -> bool {
@@ -149,16 +129,11 @@ impl Url {
 
     /// The host, without the brackets of an IPv6 address.
     pub(crate) fn host(&self) -> &str {
-        self.authority
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']')
+        self.authority.host().trim_start_matches('[').trim_end_matches(']')
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.authority
-            .port_u16()
-            .unwrap_or(if self.secure { 443 } else { 80 })
+        self.authority.port_u16().unwrap_or(if self.secure { 443 } else { 80 })
     }
 
     /// Host and port as written: what the `Host` header says.
@@ -170,9 +145,7 @@ impl Url {
         let host = self.host().trim_end_matches('.').to_ascii_lowercase();
         host == "localhost"
             || host.ends_with(".localhost")
-            || host
-                .parse::<IpAddr>()
-                .is_ok_and(|address| address.is_loopback())
+            || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 }
 
@@ -190,10 +163,7 @@ impl fmt::Display for Url {
 }
 
 fn address(address: &str, reason: &'static str) -> ConnectError {
-    ConnectError::Address {
-        address: address.chars().take(200).collect(),
-        reason,
-    }
+    ConnectError::Address { address: address.chars().take(200).collect(), reason }
 }
 
 #[cfg(test)]

@@ -43,9 +43,7 @@ pub(super) fn release(group: Pid) {
 fn tell(verb: &str, group: Pid) {
     let mut watchdog = WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner);
     if verb == "guard"
-        && watchdog
-            .as_mut()
-            .is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
+        && watchdog.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     {
         *watchdog = start();
     }

@@ -25,15 +25,11 @@ async fn every_legacy_revision_is_taken_as_the_server_wants_it() {
             (Way::Http, Transport::Http),
             (Way::Sse, Transport::Sse),
         ] {
-            let manner = Manner {
-                legacy: Some(revision.to_owned()),
-                ..Manner::legacy()
-            };
+            let manner = Manner { legacy: Some(revision.to_owned()), ..Manner::legacy() };
             let pair = Pair::new(way, manner).await;
             assert_eq!(found(&pair), (revision, transport));
             assert!(complete(pair.client.request(result("{}")).await).is_ok());
-            pair.until_seen(|message| message["method"] == "notifications/initialized")
-                .await;
+            pair.until_seen(|message| message["method"] == "notifications/initialized").await;
         }
     }
 }
@@ -45,25 +41,12 @@ async fn a_modern_server_is_asked_nothing_of_the_old_days() {
             let pair = Pair::new(way, manner).await;
             assert_eq!(found(&pair).0, "2026-07-28");
             assert!(complete(pair.client.request(result("{}")).await).is_ok());
-            let methods: Vec<_> = pair
-                .seen()
-                .await
-                .iter()
-                .map(|m| m["method"].clone())
-                .collect();
+            let methods: Vec<_> = pair.seen().await.iter().map(|m| m["method"].clone()).collect();
             assert!(!methods.contains(&json!("initialize")), "{methods:?}");
-            let seen = pair
-                .until_seen(|message| message["method"] == "tools/call")
-                .await;
+            let seen = pair.until_seen(|message| message["method"] == "tools/call").await;
             let meta = &seen["params"]["_meta"];
-            assert_eq!(
-                meta["io.modelcontextprotocol/protocolVersion"],
-                "2026-07-28"
-            );
-            assert_eq!(
-                meta["io.modelcontextprotocol/clientInfo"]["name"],
-                "consort"
-            );
+            assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+            assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "consort");
             assert!(meta["io.modelcontextprotocol/clientCapabilities"].is_object());
         }
     }
@@ -72,78 +55,40 @@ async fn a_modern_server_is_asked_nothing_of_the_old_days() {
 #[tokio::test]
 async fn modern_http_requests_say_in_headers_what_they_are() {
     let http = Http::start(Manner::modern()).await;
-    let client = Client::connect(&Server::Http(Endpoint::new(&http.url()).unwrap()), quick())
-        .await
-        .unwrap();
+    let client =
+        Client::connect(&Server::Http(Endpoint::new(&http.url()).unwrap()), quick()).await.unwrap();
     complete(client.request(result("{}")).await).unwrap();
-    let _ = client
-        .request(consort_wire::Request::resource("file:///日本"))
-        .await;
+    let _ = client.request(consort_wire::Request::resource("file:///日本")).await;
     let requests = http.requests();
     let header = |n: usize, name: &str| requests[n].headers.get(name).cloned();
     assert_eq!(header(0, "mcp-method").as_deref(), Some("server/discover"));
     assert_eq!(header(1, "mcp-method").as_deref(), Some("tools/call"));
     assert_eq!(header(1, "mcp-name").as_deref(), Some("result"));
-    assert_eq!(
-        header(1, "mcp-protocol-version").as_deref(),
-        Some("2026-07-28")
-    );
-    assert_eq!(
-        header(1, "accept").as_deref(),
-        Some("application/json, text/event-stream")
-    );
-    assert_eq!(
-        header(2, "mcp-name").as_deref(),
-        Some("=?base64?ZmlsZTovLy/ml6XmnKw=?=")
-    );
+    assert_eq!(header(1, "mcp-protocol-version").as_deref(), Some("2026-07-28"));
+    assert_eq!(header(1, "accept").as_deref(), Some("application/json, text/event-stream"));
+    assert_eq!(header(2, "mcp-name").as_deref(), Some("=?base64?ZmlsZTovLy/ml6XmnKw=?="));
     assert_eq!(header(1, "mcp-session-id"), None);
 }
 
 #[tokio::test]
 async fn a_legacy_server_is_known_by_its_error_or_its_silence() {
-    for (probe, waits) in [
-        (Probe::Error, false),
-        (Probe::Silence, true),
-        (Probe::Exit, false),
-    ] {
+    for (probe, waits) in [(Probe::Error, false), (Probe::Silence, true), (Probe::Exit, false)] {
         let mut settings = quick();
         settings.times.probe = Duration::from_secs(2);
         // Built before the clock runs.
         testkit::bin("rogue");
         let begun = Instant::now();
-        let pair = Pair::with(
-            Way::Stdio,
-            Manner {
-                probe,
-                ..Manner::legacy()
-            },
-            settings,
-        )
-        .await;
+        let pair = Pair::with(Way::Stdio, Manner { probe, ..Manner::legacy() }, settings).await;
         assert_eq!(found(&pair).0, "2025-11-25", "{probe:?}");
-        assert_eq!(
-            begun.elapsed() >= Duration::from_secs(2),
-            waits,
-            "{probe:?}"
-        );
+        assert_eq!(begun.elapsed() >= Duration::from_secs(2), waits, "{probe:?}");
         assert!(complete(pair.client.request(result("{}")).await).is_ok());
     }
 }
 
 #[tokio::test]
 async fn a_server_that_is_slow_to_start_is_not_taken_for_another_era() {
-    for (manner, revision) in [
-        (Manner::modern(), "2026-07-28"),
-        (Manner::legacy(), "2025-11-25"),
-    ] {
-        let pair = Pair::new(
-            Way::Stdio,
-            Manner {
-                slow_start: 700,
-                ..manner
-            },
-        )
-        .await;
+    for (manner, revision) in [(Manner::modern(), "2026-07-28"), (Manner::legacy(), "2025-11-25")] {
+        let pair = Pair::new(Way::Stdio, Manner { slow_start: 700, ..manner }).await;
         assert_eq!(found(&pair).0, revision);
         assert!(complete(pair.client.request(result("{}")).await).is_ok());
     }
@@ -157,15 +102,8 @@ async fn an_era_can_be_demanded() {
             settings.speak = speak;
             let pair = Pair::with(way, Manner::default(), settings.clone()).await;
             assert_eq!(found(&pair).0, revision);
-            let other = if speak == Speak::Legacy {
-                Manner::modern()
-            } else {
-                Manner::legacy()
-            };
-            assert!(
-                Pair::attempt(way, other, settings).await.is_err(),
-                "{speak:?} {way:?}"
-            );
+            let other = if speak == Speak::Legacy { Manner::modern() } else { Manner::legacy() };
+            assert!(Pair::attempt(way, other, settings).await.is_err(), "{speak:?} {way:?}");
         }
     }
 }
@@ -174,19 +112,11 @@ async fn an_era_can_be_demanded() {
 async fn what_was_found_once_is_tried_first_and_not_for_ever() {
     for way in [Way::Stdio, Way::Http] {
         let mut settings = quick();
-        let legacy = Manner {
-            probe: Probe::Silence,
-            ..Manner::legacy()
-        };
+        let legacy = Manner { probe: Probe::Silence, ..Manner::legacy() };
         let first = Pair::with(way, legacy.clone(), settings.clone()).await;
         settings.found = Some(first.client.about().found);
         let second = Pair::with(way, legacy, settings.clone()).await;
-        let methods: Vec<_> = second
-            .seen()
-            .await
-            .iter()
-            .map(|m| m["method"].clone())
-            .collect();
+        let methods: Vec<_> = second.seen().await.iter().map(|m| m["method"].clone()).collect();
         assert!(!methods.contains(&json!("server/discover")), "{methods:?}");
 
         // The server was upgraded meanwhile.
@@ -202,9 +132,7 @@ async fn a_modern_server_may_refuse_a_revision_and_accept_another() {
             "code": -32022, "message": "Unsupported protocol version",
             "data": { "supported": supported, "requested": "x" },
         });
-        vec![Step::Message(format!(
-            r#"{{"jsonrpc":"2.0","id":$ID,"error":{error}}}"#
-        ))]
+        vec![Step::Message(format!(r#"{{"jsonrpc":"2.0","id":$ID,"error":{error}}}"#))]
     };
     for way in [Way::Stdio, Way::Http] {
         // It changes its mind: the same revision, asked again.
@@ -220,10 +148,7 @@ async fn a_modern_server_may_refuse_a_revision_and_accept_another() {
 
         // It speaks nothing we do.
         let manner = Manner::modern().on("server/discover", unsupported(&["2031-01-01"]));
-        let error = Pair::attempt(way, manner, quick())
-            .await
-            .err()
-            .expect("no common revision");
+        let error = Pair::attempt(way, manner, quick()).await.err().expect("no common revision");
         assert_eq!(
             error.to_string(),
             "no protocol revision in common; the server speaks 2031-01-01"
@@ -234,14 +159,8 @@ async fn a_modern_server_may_refuse_a_revision_and_accept_another() {
 #[tokio::test]
 async fn a_handshake_with_an_unknown_revision_fails() {
     for way in [Way::Stdio, Way::Http, Way::Sse] {
-        let manner = Manner {
-            legacy: Some("1999-01-01".to_owned()),
-            ..Manner::legacy()
-        };
-        let error = Pair::attempt(way, manner, quick())
-            .await
-            .err()
-            .expect("no common revision");
+        let manner = Manner { legacy: Some("1999-01-01".to_owned()), ..Manner::legacy() };
+        let error = Pair::attempt(way, manner, quick()).await.err().expect("no common revision");
         assert_eq!(
             error.to_string(),
             "no protocol revision in common; the server speaks 1999-01-01"
@@ -261,26 +180,17 @@ async fn a_url_that_is_only_a_stream_is_an_old_server() {
     settings.found = Some(client.about().found);
     let before = http.requests().len();
     Client::connect(&server, settings).await.unwrap();
-    assert_eq!(
-        http.requests()[before].method,
-        "GET",
-        "what was found is not searched again"
-    );
+    assert_eq!(http.requests()[before].method, "GET", "what was found is not searched again");
 }
 
 #[tokio::test]
 async fn a_redirect_on_the_same_origin_is_followed() {
     let http = Http::start(Manner::default()).await;
     let moved = http.url().replace("/mcp", "/moved");
-    let client = Client::connect(&Server::Http(Endpoint::new(&moved).unwrap()), quick())
-        .await
-        .unwrap();
+    let client =
+        Client::connect(&Server::Http(Endpoint::new(&moved).unwrap()), quick()).await.unwrap();
     assert!(complete(client.request(result("{}")).await).is_ok());
-    let paths: Vec<_> = http
-        .requests()
-        .into_iter()
-        .map(|request| request.path)
-        .collect();
+    let paths: Vec<_> = http.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, ["/moved", "/mcp", "/mcp"]);
 }
 
@@ -299,10 +209,7 @@ async fn what_is_not_there_is_said_so() {
     let http = Http::start(Manner::default()).await;
     let wrong = Server::Http(Endpoint::new(&http.url().replace("/mcp", "/nothing")).unwrap());
     let error = Client::connect(&wrong, quick()).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the server answered HTTP 404: nothing here"
-    );
+    assert_eq!(error.to_string(), "the server answered HTTP 404: nothing here");
 }
 
 #[tokio::test]
@@ -311,20 +218,15 @@ async fn a_program_that_is_no_server_is_said_so() {
     settings.times.handshake = Duration::from_millis(600);
     let shell =
         |script: &str| Server::Command(consort_wire::Command::new("sh").arguments(["-c", script]));
-    let error = Client::connect(&shell("echo oh no >&2; exit 3"), settings.clone())
-        .await
-        .unwrap_err();
+    let error =
+        Client::connect(&shell("echo oh no >&2; exit 3"), settings.clone()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "the server went away during the handshake: the process ended (exit status: 3): oh no"
     );
-    let error = Client::connect(&shell("echo waiting >&2; cat > /dev/null"), settings)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "no answer to the handshake within 600ms: waiting"
-    );
+    let error =
+        Client::connect(&shell("echo waiting >&2; cat > /dev/null"), settings).await.unwrap_err();
+    assert_eq!(error.to_string(), "no answer to the handshake within 600ms: waiting");
 }
 
 #[tokio::test]
@@ -334,19 +236,10 @@ async fn batches_are_read_where_the_revision_has_them() {
         r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}]"#,
     ).to_owned());
     for way in [Way::Stdio, Way::Http, Way::Sse] {
-        let manner = Manner {
-            legacy: Some(Revision::V2025_03_26.to_string()),
-            ..Manner::legacy()
-        };
+        let manner = Manner { legacy: Some(Revision::V2025_03_26.to_string()), ..Manner::legacy() };
         let pair = Pair::new(way, manner).await;
-        assert!(
-            pair.write(std::slice::from_ref(&batch)).await.is_ok(),
-            "{way:?}"
-        );
+        assert!(pair.write(std::slice::from_ref(&batch)).await.is_ok(), "{way:?}");
         let pair = Pair::new(way, Manner::legacy()).await;
-        assert!(
-            pair.write(std::slice::from_ref(&batch)).await.is_err(),
-            "{way:?}"
-        );
+        assert!(pair.write(std::slice::from_ref(&batch)).await.is_err(), "{way:?}");
     }
 }

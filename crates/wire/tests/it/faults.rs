@@ -12,11 +12,7 @@ use crate::{Pair, WAYS, Way, complete, quick, result, tool, write};
 const SLACK: Duration = Duration::from_millis(250);
 
 fn manner(way: Way) -> Manner {
-    if way == Way::Http {
-        Manner::modern()
-    } else {
-        Manner::legacy()
-    }
+    if way == Way::Http { Manner::modern() } else { Manner::legacy() }
 }
 
 fn text(text: &str) -> Step {
@@ -25,11 +21,7 @@ fn text(text: &str) -> Step {
 
 /// A line of stdio or an event of a stream.
 fn framed(way: Way, payload: &str) -> String {
-    if way == Way::Stdio {
-        format!("{payload}\n")
-    } else {
-        format!("data: {payload}\n\n")
-    }
+    if way == Way::Stdio { format!("{payload}\n") } else { format!("data: {payload}\n\n") }
 }
 
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}"#;
@@ -37,19 +29,10 @@ const ANSWER: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}
 /// Whether the call ended by this limit, at its time.
 #[track_caller]
 fn timed_out(error: &CallError, limit: Limit, settings: &Settings, begun: Instant) {
-    let CallError::TimedOut {
-        kind, sent: true, ..
-    } = error
-    else {
-        panic!("{error}")
-    };
+    let CallError::TimedOut { kind, sent: true, .. } = error else { panic!("{error}") };
     assert_eq!(*kind, limit);
     assert_eq!(error.effect(), Effect::Unknown);
-    let time = if limit == Limit::Idle {
-        settings.times.idle
-    } else {
-        settings.times.total
-    };
+    let time = if limit == Limit::Idle { settings.times.idle } else { settings.times.total };
     let took = begun.elapsed();
     assert!(took >= time && took < time + SLACK, "{took:?}");
 }
@@ -69,22 +52,14 @@ async fn a_call_that_hangs_ends_in_time_and_the_server_is_told() {
             timed_out(&error, Limit::Idle, &quick(), begun);
             if way == Way::Http && modern {
                 let http = pair.http.as_ref().unwrap();
-                tokio::time::timeout(SLACK, http.gone(1))
-                    .await
-                    .expect("the stream closes");
+                tokio::time::timeout(SLACK, http.gone(1)).await.expect("the stream closes");
             } else {
-                let cancelled = pair
-                    .until_seen(|message| message["method"] == "notifications/cancelled")
-                    .await;
-                let call = pair
-                    .until_seen(|message| message["params"]["name"] == "write")
-                    .await;
+                let cancelled =
+                    pair.until_seen(|message| message["method"] == "notifications/cancelled").await;
+                let call = pair.until_seen(|message| message["params"]["name"] == "write").await;
                 assert_eq!(cancelled["params"]["requestId"], call["id"], "{way:?}");
             }
-            assert!(
-                complete(pair.client.request(result("{}")).await).is_ok(),
-                "{way:?} goes on"
-            );
+            assert!(complete(pair.client.request(result("{}")).await).is_ok(), "{way:?} goes on");
         }
     }
 }
@@ -95,10 +70,7 @@ async fn a_late_answer_reaches_nobody() {
     for way in [Way::Stdio, Way::Sse] {
         let pair = Pair::new(way, Manner::legacy()).await;
         let late = [Step::Sleep(600), Step::Message(ANSWER.to_owned())];
-        assert!(matches!(
-            pair.write(&late).await,
-            Err(CallError::TimedOut { .. })
-        ));
+        assert!(matches!(pair.write(&late).await, Err(CallError::TimedOut { .. })));
         let next = [
             Step::Sleep(250),
             Step::Message(r#"{"jsonrpc":"2.0","id":$ID,"result":{"mine":1}}"#.to_owned()),
@@ -115,9 +87,8 @@ async fn progress_keeps_a_call_alive_but_not_for_ever() {
     let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}"#;
     for way in WAYS {
         let pair = Pair::new(way, manner(way)).await;
-        let steps: Vec<Step> = (0..20)
-            .flat_map(|_| [Step::Message(progress.to_owned()), Step::Sleep(200)])
-            .collect();
+        let steps: Vec<Step> =
+            (0..20).flat_map(|_| [Step::Message(progress.to_owned()), Step::Sleep(200)]).collect();
         let begun = Instant::now();
         let mut call = pair.client.call(write(&steps));
         let mut seen = 0;
@@ -138,14 +109,8 @@ async fn progress_keeps_a_call_alive_but_not_for_ever() {
 async fn bytes_that_say_nothing_do_not_keep_a_call_alive() {
     for way in WAYS {
         let pair = Pair::new(way, manner(way)).await;
-        let nothing = if way == Way::Stdio {
-            "\n"
-        } else {
-            ": still here\n\n"
-        };
-        let steps: Vec<Step> = (0..50)
-            .flat_map(|_| [text(nothing), Step::Sleep(20)])
-            .collect();
+        let nothing = if way == Way::Stdio { "\n" } else { ": still here\n\n" };
+        let steps: Vec<Step> = (0..50).flat_map(|_| [text(nothing), Step::Sleep(20)]).collect();
         let begun = Instant::now();
         let error = pair.write(&steps).await.unwrap_err();
         timed_out(&error, Limit::Idle, &quick(), begun);
@@ -174,9 +139,8 @@ async fn a_stream_cut_anywhere_loses_the_call_unless_its_answer_was_whole() {
         let cuts = (0..=transcript.len()).filter(|at| transcript.is_char_boundary(*at));
         for at in cuts {
             let head = &transcript[..at];
-            let torn = ["$", "$I", "$T", "$TO", "$TOK", "$TOKE"]
-                .iter()
-                .any(|part| head.ends_with(part));
+            let torn =
+                ["$", "$I", "$T", "$TO", "$TOK", "$TOKE"].iter().any(|part| head.ends_with(part));
             if torn {
                 continue;
             }
@@ -204,8 +168,7 @@ async fn a_server_that_dies_ends_every_call_at_once_and_says_why() {
     let pair = Pair::new(Way::Stdio, Manner::legacy()).await;
     let other = pair.client.clone();
     let waiting = tokio::spawn(async move { other.request(write(&[Step::Hang])).await });
-    pair.until_seen(|message| message["params"]["name"] == "write")
-        .await;
+    pair.until_seen(|message| message["params"]["name"] == "write").await;
     let begun = Instant::now();
     let error = pair.write(&[Step::Exit(7)]).await.unwrap_err();
     assert!(begun.elapsed() < SLACK);
@@ -214,17 +177,11 @@ async fn a_server_that_dies_ends_every_call_at_once_and_says_why() {
         error.to_string(),
         "outcome unknown: the process ended (exit status: 7); check before repeating"
     );
-    assert!(matches!(
-        waiting.await.unwrap(),
-        Err(CallError::Unknown(Closed::Exited { .. }))
-    ));
+    assert!(matches!(waiting.await.unwrap(), Err(CallError::Unknown(Closed::Exited { .. }))));
     let closed = pair.client.closed().await;
     assert_eq!(
         closed,
-        Closed::Exited {
-            status: "exit status: 7".to_owned(),
-            stderr: String::new()
-        }
+        Closed::Exited { status: "exit status: 7".to_owned(), stderr: String::new() }
     );
     // What is asked of a dead server never leaves.
     let error = pair.client.request(result("{}")).await.unwrap_err();
@@ -251,18 +208,12 @@ async fn what_is_malformed_is_ignored_and_what_follows_is_not() {
     ];
     for way in WAYS {
         let pair = Pair::new(way, manner(way)).await;
-        let mut steps: Vec<Step> = bad
-            .iter()
-            .map(|line| Step::Message((*line).to_owned()))
-            .collect();
+        let mut steps: Vec<Step> =
+            bad.iter().map(|line| Step::Message((*line).to_owned())).collect();
         steps.push(Step::Message(ANSWER.to_owned()));
         let result = pair.write(&steps).await.unwrap();
         assert_eq!(result.get("n").unwrap().integer(), Some(7), "{way:?}");
-        assert_eq!(
-            pair.client.faults().malformed,
-            bad.len() as u64 - 1,
-            "{way:?}"
-        );
+        assert_eq!(pair.client.faults().malformed, bad.len() as u64 - 1, "{way:?}");
     }
 }
 
@@ -272,28 +223,16 @@ async fn a_server_that_sends_only_garbage_is_given_up() {
     for way in WAYS {
         let pair = Pair::new(way, manner(way)).await;
         let begun = Instant::now();
-        let garbage: Vec<Step> = (0..100)
-            .map(|_| Step::Message("garbage".to_owned()))
-            .collect();
-        let error = pair
-            .write(&[garbage, vec![Step::Hang]].concat())
-            .await
-            .unwrap_err();
-        assert!(
-            matches!(error, CallError::Unknown(Closed::Malformed)),
-            "{way:?}: {error}"
-        );
+        let garbage: Vec<Step> = (0..100).map(|_| Step::Message("garbage".to_owned())).collect();
+        let error = pair.write(&[garbage, vec![Step::Hang]].concat()).await.unwrap_err();
+        assert!(matches!(error, CallError::Unknown(Closed::Malformed)), "{way:?}: {error}");
         assert!(begun.elapsed() < SLACK);
         assert_eq!(pair.client.faults().malformed, 100);
     }
 }
 
 fn small() -> Settings {
-    let limits = Limits {
-        message_bytes: 64 << 10,
-        skipped_bytes: 1 << 20,
-        ..Limits::default()
-    };
+    let limits = Limits { message_bytes: 64 << 10, skipped_bytes: 1 << 20, ..Limits::default() };
     Settings { limits, ..quick() }
 }
 
@@ -303,12 +242,9 @@ async fn an_answer_that_is_too_large_ends_its_own_call_only() {
     let pair = Pair::with(Way::Stdio, Manner::legacy(), small()).await;
     let other = pair.client.clone();
     let waiting = tokio::spawn(async move {
-        other
-            .request(write(&[Step::Sleep(300), Step::Message(ANSWER.to_owned())]))
-            .await
+        other.request(write(&[Step::Sleep(300), Step::Message(ANSWER.to_owned())])).await
     });
-    pair.until_seen(|message| message["params"]["name"] == "write")
-        .await;
+    pair.until_seen(|message| message["params"]["name"] == "write").await;
     let giant = [
         text(r#"{"jsonrpc":"2.0","id":$ID,"result":{"text":""#),
         Step::Repeat("x".to_owned(), 500 << 10),
@@ -325,13 +261,7 @@ async fn an_answer_that_is_too_large_ends_its_own_call_only() {
 async fn a_message_without_end_ends_the_connection_and_takes_no_memory() {
     fn resident() -> usize {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-        statm
-            .split_whitespace()
-            .nth(1)
-            .unwrap()
-            .parse::<usize>()
-            .unwrap()
-            * 4096
+        statm.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4096
     }
     // What the rogue says over SSE waits in this very process, so it would count against us.
     for way in [Way::Stdio, Way::Http] {
@@ -341,27 +271,15 @@ async fn a_message_without_end_ends_the_connection_and_takes_no_memory() {
         let limit = settings.limits.message_bytes;
         let pair = Pair::with(way, manner(way), settings).await;
         let before = resident();
-        let flood: Vec<Step> = (0..64)
-            .map(|_| Step::Repeat("x".to_owned(), 4 << 20))
-            .collect();
-        let error = pair
-            .write(&[flood, vec![Step::Hang]].concat())
-            .await
-            .unwrap_err();
+        let flood: Vec<Step> = (0..64).map(|_| Step::Repeat("x".to_owned(), 4 << 20)).collect();
+        let error = pair.write(&[flood, vec![Step::Hang]].concat()).await.unwrap_err();
         match way {
             Way::Http => assert!(matches!(error, CallError::TooLarge { .. }), "{error}"),
-            _ => assert!(
-                matches!(error, CallError::Unknown(Closed::Oversized)),
-                "{error}"
-            ),
+            _ => assert!(matches!(error, CallError::Unknown(Closed::Oversized)), "{error}"),
         }
         // The rogue over HTTP lives in this process too and holds one chunk at a time.
         let growth = resident().saturating_sub(before);
-        assert!(
-            growth < 4 * limit + (64 << 20),
-            "{way:?}: {} MiB",
-            growth >> 20
-        );
+        assert!(growth < 4 * limit + (64 << 20), "{way:?}: {} MiB", growth >> 20);
     }
 }
 
@@ -370,10 +288,7 @@ async fn a_message_without_end_ends_the_connection_and_takes_no_memory() {
 async fn an_answer_counts_once_and_only_under_its_own_id() {
     for way in WAYS {
         let pair = Pair::new(way, manner(way)).await;
-        let twice = [
-            Step::Message(ANSWER.to_owned()),
-            Step::Message(ANSWER.replace('7', "8")),
-        ];
+        let twice = [Step::Message(ANSWER.to_owned()), Step::Message(ANSWER.replace('7', "8"))];
         for _ in 0..20 {
             let result = pair.write(&twice).await.unwrap();
             assert_eq!(result.get("n").unwrap().integer(), Some(7), "{way:?}");
@@ -400,10 +315,7 @@ async fn an_answer_counts_once_and_only_under_its_own_id() {
 #[tokio::test]
 async fn noise_between_messages_is_harmless() {
     let pair = Pair::new(Way::Stdio, Manner::legacy()).await;
-    let controls: String = (0u8..0x20)
-        .filter(|byte| *byte != b'\n')
-        .map(char::from)
-        .collect();
+    let controls: String = (0u8..0x20).filter(|byte| *byte != b'\n').map(char::from).collect();
     let noise = [
         "Server listening…\n",
         "\r\n",
@@ -440,10 +352,7 @@ async fn a_message_is_whole_however_it_is_split() {
 async fn invalid_utf8_is_malformed_even_where_nobody_looks() {
     for way in [Way::Stdio, Way::Http] {
         let pair = Pair::new(way, manner(way)).await;
-        let [start, end] = [
-            r#"{"jsonrpc":"2.0","id":$ID,"result":{"ignored":""#,
-            r#""}}"#,
-        ];
+        let [start, end] = [r#"{"jsonrpc":"2.0","id":$ID,"result":{"ignored":""#, r#""}}"#];
         let (start, end) = match way {
             Way::Stdio => (start.to_owned(), format!("{end}\n")),
             _ => (format!("data: {start}"), format!("{end}\n\n")),
@@ -456,11 +365,7 @@ async fn invalid_utf8_is_malformed_even_where_nobody_looks() {
                 Step::Message(ANSWER.to_owned()),
             ];
             let result = pair.write(&steps).await.unwrap();
-            assert_eq!(
-                result.get("n").unwrap().integer(),
-                Some(7),
-                "{way:?} {bytes}"
-            );
+            assert_eq!(result.get("n").unwrap().integer(), Some(7), "{way:?} {bytes}");
         }
         assert_eq!(pair.client.faults().malformed, 4);
     }
@@ -474,8 +379,7 @@ async fn a_caller_who_leaves_cancels_the_call() {
         let leaving = tokio::time::timeout(Duration::from_millis(50), call.next()).await;
         assert!(leaving.is_err());
         drop(call);
-        pair.until_seen(|message| message["method"] == "notifications/cancelled")
-            .await;
+        pair.until_seen(|message| message["method"] == "notifications/cancelled").await;
 
         let cancel = consort_wire::Cancel::new();
         let request = write(&[Step::Hang]).cancelled_by(&cancel);
@@ -483,10 +387,7 @@ async fn a_caller_who_leaves_cancels_the_call() {
             tokio::time::sleep(Duration::from_millis(50)).await;
             cancel.cancel();
         });
-        assert!(
-            matches!(end, Err(CallError::Cancelled { sent: true })),
-            "{way:?}"
-        );
+        assert!(matches!(end, Err(CallError::Cancelled { sent: true })), "{way:?}");
     }
 }
 
@@ -499,17 +400,10 @@ async fn a_tool_may_have_limits_of_its_own() {
     };
     settings.tools.insert("write".to_owned(), patient);
     let pair = Pair::with(Way::Stdio, Manner::legacy(), settings).await;
-    assert!(
-        pair.write(&[Step::Sleep(600), Step::Message(ANSWER.to_owned())])
-            .await
-            .is_ok()
-    );
+    assert!(pair.write(&[Step::Sleep(600), Step::Message(ANSWER.to_owned())]).await.is_ok());
     let impatient = write(&[Step::Hang]).idle(Duration::from_millis(50));
     let begun = Instant::now();
-    assert!(matches!(
-        pair.client.request(impatient).await,
-        Err(CallError::TimedOut { .. })
-    ));
+    assert!(matches!(pair.client.request(impatient).await, Err(CallError::TimedOut { .. })));
     assert!(begun.elapsed() < Duration::from_millis(300));
     assert!(complete(pair.client.request(tool("seen", &json!({}))).await).is_ok());
 }

@@ -53,11 +53,7 @@ async fn a_result_may_be_as_large_as_the_limit_and_no_larger() {
     let limit = 16 << 20;
     assert_eq!(limit, Limits::default().message_bytes);
     for way in WAYS {
-        let manner = if way == Way::Sse {
-            Manner::legacy()
-        } else {
-            Manner::modern()
-        };
+        let manner = if way == Way::Sse { Manner::legacy() } else { Manner::modern() };
         let mut settings = quick();
         settings.times.idle = std::time::Duration::from_secs(20);
         settings.times.total = std::time::Duration::from_mins(1);
@@ -67,11 +63,7 @@ async fn a_result_may_be_as_large_as_the_limit_and_no_larger() {
             let end = r#""}}"#;
             // The ids here have one digit, two fewer than their placeholder.
             let filler = bytes - (start.len() - 2) - end.len();
-            let frame = if way == Way::Stdio {
-                ("", "\n")
-            } else {
-                ("data: ", "\n\n")
-            };
+            let frame = if way == Way::Stdio { ("", "\n") } else { ("data: ", "\n\n") };
             let steps = [
                 Step::Text(format!("{}{start}", frame.0)),
                 Step::Repeat("x".to_owned(), filler),
@@ -81,11 +73,7 @@ async fn a_result_may_be_as_large_as_the_limit_and_no_larger() {
             match complete(answer) {
                 Ok(result) => {
                     assert!(fits, "{way:?}");
-                    assert_eq!(
-                        result.text("text").map(|text| text.len()),
-                        Some(filler),
-                        "{way:?}"
-                    );
+                    assert_eq!(result.text("text").map(|text| text.len()), Some(filler), "{way:?}");
                 }
                 Err(error) => {
                     assert!(!fits, "{way:?}: {error}");

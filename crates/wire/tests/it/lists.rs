@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_wire::{Limits, Shelf};
+use consort_wire::{Limits, ShelfKind};
 use serde_json::json;
 use testkit::rogue::{Manner, Step};
 
@@ -11,25 +11,11 @@ use crate::{Pair, WAYS, Way, quick, tool};
 #[tokio::test]
 async fn all_pages_are_read_in_order() {
     for way in WAYS {
-        let pair = Pair::new(
-            way,
-            Manner {
-                pages: 30,
-                ..Manner::legacy()
-            },
-        )
-        .await;
-        let listing = pair.client.list(Shelf::Tools).await.unwrap();
-        let names: Vec<_> = listing
-            .items
-            .iter()
-            .map(|item| item.name.as_str())
-            .collect();
+        let pair = Pair::new(way, Manner { pages: 30, ..Manner::legacy() }).await;
+        let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
+        let names: Vec<_> = listing.items.iter().map(|item| item.name.as_str()).collect();
         assert_eq!(names.len(), 35);
-        assert_eq!(
-            (names[0], names[5], names[34]),
-            ("result", "page-1", "page-30")
-        );
+        assert_eq!((names[0], names[5], names[34]), ("result", "page-1", "page-30"));
         assert_eq!(
             listing.items[0].definition.json().as_str(),
             r#"{"inputSchema":{"type":"object"},"name":"result"}"#
@@ -40,19 +26,12 @@ async fn all_pages_are_read_in_order() {
 #[tokio::test]
 async fn a_shelf_the_server_does_not_have_is_empty_without_asking() {
     let pair = Pair::new(Way::Stdio, Manner::legacy()).await;
-    for shelf in [Shelf::Prompts, Shelf::Resources, Shelf::Templates] {
+    for shelf in [ShelfKind::Prompts, ShelfKind::Resources, ShelfKind::Templates] {
         assert!(pair.client.list(shelf).await.unwrap().items.is_empty());
     }
-    let asked: Vec<_> = pair
-        .seen()
-        .await
-        .iter()
-        .map(|message| message["method"].clone())
-        .collect();
+    let asked: Vec<_> = pair.seen().await.iter().map(|message| message["method"].clone()).collect();
     assert!(
-        !asked.iter().any(|method| method
-            .as_str()
-            .is_some_and(|method| method.ends_with("/list"))),
+        !asked.iter().any(|method| method.as_str().is_some_and(|method| method.ends_with("/list"))),
         "{asked:?}"
     );
 }
@@ -65,47 +44,22 @@ async fn a_list_that_does_not_end_is_no_list() {
         settings.limits = limits;
         settings.times.list = Duration::from_millis(600);
         let pair = Pair::with(Way::Stdio, manner, settings).await;
-        pair.client
-            .list(Shelf::Tools)
-            .await
-            .unwrap_err()
-            .to_string()
+        pair.client.list(ShelfKind::Tools).await.unwrap_err().to_string()
     };
-    let many = || Manner {
-        pages: 10_000,
-        ..Manner::legacy()
-    };
-    assert_eq!(
-        list(many(), Limits::default()).await,
-        "the list is longer than 100 pages"
-    );
-    let few = Limits {
-        items: 20,
-        ..Limits::default()
-    };
+    let many = || Manner { pages: 10_000, ..Manner::legacy() };
+    assert_eq!(list(many(), Limits::default()).await, "the list is longer than 100 pages");
+    let few = Limits { items: 20, ..Limits::default() };
     assert_eq!(list(many(), few).await, "the list is longer than 20 items");
-    let small = Limits {
-        list_bytes: 1000,
-        ..Limits::default()
-    };
-    assert_eq!(
-        list(many(), small).await,
-        "the list is longer than 1000 bytes"
-    );
-    let circle = Manner {
-        circle: true,
-        ..Manner::legacy()
-    };
+    let small = Limits { list_bytes: 1000, ..Limits::default() };
+    assert_eq!(list(many(), small).await, "the list is longer than 1000 bytes");
+    let circle = Manner { circle: true, ..Manner::legacy() };
     assert_eq!(
         list(circle, Limits::default()).await,
         "the server's list makes no sense: its pages go in circles"
     );
     let begun = Instant::now();
     let silent = Manner::legacy().on("tools/list", []);
-    assert_eq!(
-        list(silent, Limits::default()).await,
-        "the list did not end within 600ms"
-    );
+    assert_eq!(list(silent, Limits::default()).await, "the list did not end within 600ms");
     assert!(begun.elapsed() < Duration::from_secs(2));
     let nonsense = Manner::legacy().answer("tools/list", &json!({ "tools": 5 }));
     assert_eq!(
@@ -126,20 +80,11 @@ async fn a_cursor_that_expires_restarts_the_list_once() {
         .answer("tools/list", &page)
         .answer("tools/list", &last);
     let pair = Pair::new(Way::Stdio, manner).await;
-    let listing = pair.client.list(Shelf::Tools).await.unwrap();
-    let names: Vec<_> = listing
-        .items
-        .iter()
-        .map(|item| item.name.as_str())
-        .collect();
+    let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
+    let names: Vec<_> = listing.items.iter().map(|item| item.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
     // An empty cursor is a cursor.
-    assert!(
-        pair.seen()
-            .await
-            .iter()
-            .any(|message| message["params"]["cursor"] == "")
-    );
+    assert!(pair.seen().await.iter().any(|message| message["params"]["cursor"] == ""));
 }
 
 #[tokio::test]
@@ -152,13 +97,10 @@ async fn what_cannot_be_used_is_left_out_with_its_reason() {
         5,
     ]});
     let pair = Pair::new(Way::Stdio, Manner::legacy().answer("tools/list", &tools)).await;
-    let listing = pair.client.list(Shelf::Tools).await.unwrap();
+    let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
     assert_eq!(listing.items.len(), 1);
-    let reasons: Vec<_> = listing
-        .left_out
-        .iter()
-        .map(|out| (out.name.as_str(), out.reason.as_str()))
-        .collect();
+    let reasons: Vec<_> =
+        listing.left_out.iter().map(|out| (out.name.as_str(), out.reason.as_str())).collect();
     assert_eq!(
         reasons,
         [
@@ -177,12 +119,9 @@ async fn how_long_a_list_stays_fresh_is_what_its_pages_agree_on() {
         .answer("tools/list", &page(3000, "private", None))
         .answer("tools/list", &page(-1, "public", None));
     let pair = Pair::new(Way::Stdio, manner).await;
-    let listing = pair.client.list(Shelf::Tools).await.unwrap();
-    assert_eq!(
-        (listing.fresh, listing.public),
-        (Duration::from_secs(3), false)
-    );
-    let listing = pair.client.list(Shelf::Tools).await.unwrap();
+    let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
+    assert_eq!((listing.fresh, listing.public), (Duration::from_secs(3), false));
+    let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
     assert_eq!((listing.fresh, listing.public), (Duration::ZERO, true));
 }
 
@@ -197,20 +136,12 @@ fn region() -> Manner {
 #[tokio::test]
 async fn an_argument_is_mirrored_in_the_header_its_tool_names() {
     let pair = Pair::new(Way::Http, region()).await;
-    pair.client.list(Shelf::Tools).await.unwrap();
-    let _ = pair
-        .client
-        .request(tool("deploy", &json!({ "region": "eu-west1" })))
-        .await;
-    let _ = pair
-        .client
-        .request(tool("deploy", &json!({ "region": null })))
-        .await;
+    pair.client.list(ShelfKind::Tools).await.unwrap();
+    let _ = pair.client.request(tool("deploy", &json!({ "region": "eu-west1" }))).await;
+    let _ = pair.client.request(tool("deploy", &json!({ "region": null }))).await;
     let requests = pair.http.as_ref().unwrap().requests();
-    let mirrored: Vec<_> = requests
-        .iter()
-        .map(|request| request.headers.get("mcp-param-region").cloned())
-        .collect();
+    let mirrored: Vec<_> =
+        requests.iter().map(|request| request.headers.get("mcp-param-region").cloned()).collect();
     assert_eq!(mirrored, [None, None, Some("eu-west1".to_owned()), None]);
 }
 
@@ -221,18 +152,11 @@ async fn a_tool_whose_headers_changed_is_listed_again_and_called_once_more() {
     let manner = region()
         .on(
             "tools/call",
-            [Step::Status(
-                400,
-                "application/json".to_owned(),
-                mismatch.replace("$ID", "2"),
-            )],
+            [Step::Status(400, "application/json".to_owned(), mismatch.replace("$ID", "2"))],
         )
         .answer("tools/call", &json!({ "content": [] }));
     let pair = Pair::new(Way::Http, manner).await;
-    pair.client
-        .request(tool("deploy", &json!({ "region": "eu" })))
-        .await
-        .unwrap();
+    pair.client.request(tool("deploy", &json!({ "region": "eu" }))).await.unwrap();
     let requests = pair.http.as_ref().unwrap().requests();
     let asked: Vec<_> = requests
         .iter()
@@ -260,12 +184,9 @@ async fn a_tool_with_a_bad_header_is_left_out_over_http_alone() {
         "n": { "type": "number", "x-mcp-header": "N" },
     }}});
     for (way, usable) in [(Way::Http, false), (Way::Stdio, true)] {
-        let manner = Manner {
-            extra_tool: Some(bad.to_string()),
-            ..Manner::modern()
-        };
+        let manner = Manner { extra_tool: Some(bad.to_string()), ..Manner::modern() };
         let pair = Pair::new(way, manner).await;
-        let listing = pair.client.list(Shelf::Tools).await.unwrap();
+        let listing = pair.client.list(ShelfKind::Tools).await.unwrap();
         assert_eq!(listing.items.iter().any(|item| item.name == "bad"), usable);
         assert_eq!(listing.left_out.len(), usize::from(!usable));
     }

@@ -61,9 +61,7 @@ impl Pair {
     }
 
     async fn with(way: Way, manner: Manner, settings: Settings) -> Self {
-        Self::attempt(way, manner, settings)
-            .await
-            .expect("the rogue shakes hands")
+        Self::attempt(way, manner, settings).await.expect("the rogue shakes hands")
     }
 
     async fn attempt(way: Way, manner: Manner, settings: Settings) -> Result<Self, ConnectError> {
@@ -78,10 +76,7 @@ impl Pair {
             _ => Server::Http(Endpoint::new(&http.url())?),
         };
         let client = Client::connect(&server, settings).await?;
-        Ok(Self {
-            client,
-            http: Some(http),
-        })
+        Ok(Self { client, http: Some(http) })
     }
 
     /// Has the server take steps in answer to a call.
@@ -109,9 +104,7 @@ impl Pair {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(5), waiting)
-            .await
-            .expect("the server is told")
+        tokio::time::timeout(Duration::from_secs(5), waiting).await.expect("the server is told")
     }
 }
 

@@ -19,10 +19,7 @@ fn processes(mark: &str) -> Vec<u32> {
     std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| {
-            Some((
-                entry.as_ref().ok()?.path(),
-                entry.ok()?.file_name().to_str()?.parse().ok()?,
-            ))
+            Some((entry.as_ref().ok()?.path(), entry.ok()?.file_name().to_str()?.parse().ok()?))
         })
         .filter(|(path, _): &(_, u32)| is_marked(path))
         .map(|(_, pid)| pid)
@@ -32,11 +29,7 @@ fn processes(mark: &str) -> Vec<u32> {
 async fn gone(mark: &str, limit: Duration) {
     let begun = Instant::now();
     while !processes(mark).is_empty() {
-        assert!(
-            begun.elapsed() < limit,
-            "still there: {:?}",
-            processes(mark)
-        );
+        assert!(begun.elapsed() < limit, "still there: {:?}", processes(mark));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -46,13 +39,7 @@ fn launcher(mark: &str) -> Vec<String> {
     let rogue = testkit::bin("rogue");
     let manner = serde_json::to_string(&Manner::legacy()).unwrap();
     let script = format!("sh -c 'trap \"\" TERM; sleep 1000; : {mark}' & \"$0\" \"$1\" # {mark}");
-    [
-        "-c".to_owned(),
-        script,
-        rogue.to_str().unwrap().to_owned(),
-        manner,
-    ]
-    .into()
+    ["-c".to_owned(), script, rogue.to_str().unwrap().to_owned(), manner].into()
 }
 
 fn mark(name: &str) -> String {
@@ -66,29 +53,19 @@ async fn a_child_gets_only_the_harmless_and_the_declared_variables() {
         .variable("DECLARED", "a b $HOME ;'\"")
         .inherit("CARGO_PKG_NAME")
         .inherit("NOT_SET_ANYWHERE");
-    let Err(error) = Client::connect(&Server::Command(command), quick()).await else {
-        panic!()
-    };
+    let Err(error) = Client::connect(&Server::Command(command), quick()).await else { panic!() };
     let ConnectError::Closed(consort_wire::Closed::Exited { stderr, .. }) = error else {
         panic!("{error:?}")
     };
     let own = ["PWD", "OLDPWD", "SHLVL", "_"];
-    let safe = [
-        "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
-    ];
-    let mut names: Vec<_> = stderr
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, _)| name)
-        .collect();
+    let safe = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+    let mut names: Vec<_> =
+        stderr.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     names.retain(|name| !own.contains(name) && !name.starts_with("LC_"));
     let expected =
         |name: &&str| ["DECLARED", "CARGO_PKG_NAME"].contains(name) || safe.contains(name);
     assert!(names.iter().all(expected), "{names:?}");
-    assert!(
-        std::env::var_os("CARGO_MANIFEST_DIR").is_some(),
-        "there was something to keep back"
-    );
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "there was something to keep back");
     assert!(stderr.contains("DECLARED=a b $HOME ;'\"\n"), "{stderr}");
     assert!(stderr.contains("CARGO_PKG_NAME=consort-wire\n"), "{stderr}");
 }
@@ -112,9 +89,7 @@ async fn arguments_reach_a_child_as_they_are() {
 async fn closing_a_connection_ends_the_child_and_what_it_started() {
     let mark = mark("close");
     let command = Command::new("sh").arguments(launcher(&mark));
-    let client = Client::connect(&Server::Command(command), quick())
-        .await
-        .unwrap();
+    let client = Client::connect(&Server::Command(command), quick()).await.unwrap();
     assert!(processes(&mark).len() >= 2);
     let begun = Instant::now();
     client.close().await;
@@ -126,9 +101,7 @@ async fn closing_a_connection_ends_the_child_and_what_it_started() {
 async fn dropping_the_last_client_ends_the_child() {
     let mark = mark("drop");
     let command = Command::new("sh").arguments(launcher(&mark));
-    let client = Client::connect(&Server::Command(command), quick())
-        .await
-        .unwrap();
+    let client = Client::connect(&Server::Command(command), quick()).await.unwrap();
     let second = client.clone();
     drop(client);
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -142,16 +115,9 @@ async fn a_failed_handshake_leaves_no_child() {
     let mark = mark("fail");
     let script = format!("sleep 1000 & cat > /dev/null; : {mark}");
     let command = Command::new("sh").arguments(["-c", &script]);
-    let times = Times {
-        handshake: Duration::from_millis(300),
-        ..quick().times
-    };
+    let times = Times { handshake: Duration::from_millis(300), ..quick().times };
     let settings = Settings { times, ..quick() };
-    assert!(
-        Client::connect(&Server::Command(command), settings)
-            .await
-            .is_err()
-    );
+    assert!(Client::connect(&Server::Command(command), settings).await.is_err());
     gone(&mark, Duration::from_secs(3)).await;
 }
 
@@ -166,14 +132,9 @@ async fn children_do_not_outlive_a_parent_that_is_killed() {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(holder.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
-    assert!(
-        processes(&mark).len() >= 3,
-        "the holder, the shell, its child"
-    );
+    assert!(processes(&mark).len() >= 3, "the holder, the shell, its child");
     holder.kill().unwrap();
     holder.wait().unwrap();
     // Two seconds of grace, then SIGTERM, which one of them ignores, three more, then SIGKILL.

@@ -33,10 +33,7 @@ async fn faults(client: &Client) -> (u32, u32, u32) {
 
 async fn a_hundred_at_once(way: Way, manner: Manner) {
     let mut settings = quick();
-    settings.limits = Limits {
-        pipe_calls: CALLS,
-        ..Limits::default()
-    };
+    settings.limits = Limits { pipe_calls: CALLS, ..Limits::default() };
     settings.times.idle = std::time::Duration::from_secs(20);
     settings.times.total = std::time::Duration::from_mins(1);
     let pair = Pair::with(way, manner, settings).await;
@@ -47,11 +44,7 @@ async fn a_hundred_at_once(way: Way, manner: Manner) {
         })
         .collect();
     for call in calls {
-        assert_eq!(
-            call.await.unwrap(),
-            (0, 0, 0),
-            "inversions, lost, behind the end"
-        );
+        assert_eq!(call.await.unwrap(), (0, 0, 0), "inversions, lost, behind the end");
     }
     assert_eq!(pair.client.faults().stray, 0);
     pair.client.close().await;

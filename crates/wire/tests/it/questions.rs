@@ -20,20 +20,15 @@ struct Person {
 
 impl Host for Person {
     fn offers(&self) -> Offers {
-        Offers {
-            form: true,
-            roots: true,
-            ..Offers::default()
-        }
+        Offers { form: true, roots: true, ..Offers::default() }
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
         let answer = match question.method.as_str() {
             "roots/list" => Ok(json!({ "roots": [{ "uri": "file:///work" }] }).into()),
-            _ if question.params.text("message").as_deref() == Some("no") => Err(Refusal {
-                code: -1,
-                message: "I would rather not".to_owned(),
-            }),
+            _ if question.params.text("message").as_deref() == Some("no") => {
+                Err(Refusal { code: -1, message: "I would rather not".to_owned() })
+            }
             _ => Ok(json!({ "action": "accept", "content": { "name": "Ada" } }).into()),
         };
         self.asked.lock().unwrap().push(question);
@@ -45,10 +40,7 @@ impl Host for Person {
 }
 
 fn asked_by(person: &Arc<Person>) -> Settings {
-    Settings {
-        host: Arc::<Person>::clone(person),
-        ..quick()
-    }
+    Settings { host: Arc::<Person>::clone(person), ..quick() }
 }
 
 fn form(message: &str) -> Value {
@@ -66,12 +58,7 @@ async fn a_legacy_server_is_answered_in_the_middle_of_its_call() {
         match event {
             Event::Question(question) => seen.push(question.method),
             Event::End(end) => {
-                let answer: Value = complete(end)
-                    .unwrap()
-                    .get("answer")
-                    .unwrap()
-                    .read()
-                    .unwrap();
+                let answer: Value = complete(end).unwrap().get("answer").unwrap().read().unwrap();
                 assert_eq!(
                     answer["result"],
                     json!({ "action": "accept", "content": { "name": "Ada" } })
@@ -85,9 +72,7 @@ async fn a_legacy_server_is_answered_in_the_middle_of_its_call() {
     assert_eq!(seen, ["elicitation/create", "end"]);
     let asked = person.asked.lock().unwrap().clone();
     assert_eq!(asked[0].call, Some(id));
-    let declared = pair
-        .until_seen(|message| message["method"] == "initialize")
-        .await;
+    let declared = pair.until_seen(|message| message["method"] == "initialize").await;
     assert_eq!(
         declared["params"]["capabilities"],
         json!({ "roots": {}, "elicitation": { "form": {} } })
@@ -103,31 +88,20 @@ async fn what_is_not_offered_is_refused_and_ping_is_answered() {
     };
     let refused = answer(form("who?")).await;
     assert_eq!(refused["error"]["code"], -32601);
-    assert_eq!(
-        refused["error"]["message"],
-        "this client does not offer elicitation/create"
-    );
+    assert_eq!(refused["error"]["message"], "this client does not offer elicitation/create");
     assert_eq!(
         answer(json!({ "method": "tools/call", "params": {} })).await["error"]["code"],
         -32601
     );
-    assert_eq!(
-        answer(json!({ "method": "ping", "params": {} })).await["result"],
-        json!({})
-    );
+    assert_eq!(answer(json!({ "method": "ping", "params": {} })).await["result"], json!({}));
     assert_eq!(pair.client.faults().refused, 2);
-    let declared = pair
-        .until_seen(|message| message["method"] == "initialize")
-        .await;
+    let declared = pair.until_seen(|message| message["method"] == "initialize").await;
     assert_eq!(declared["params"]["capabilities"], json!({}));
 }
 
 #[tokio::test]
 async fn the_time_a_person_thinks_is_not_counted_as_the_servers_silence() {
-    let person = Arc::new(Person {
-        thinks: Duration::from_millis(700),
-        ..Person::default()
-    });
+    let person = Arc::new(Person { thinks: Duration::from_millis(700), ..Person::default() });
     let mut settings = asked_by(&person);
     settings.times.total = Duration::from_secs(5);
     let pair = Pair::with(Way::Stdio, Manner::legacy(), settings.clone()).await;
@@ -138,10 +112,7 @@ async fn the_time_a_person_thinks_is_not_counted_as_the_servers_silence() {
             "tools/call",
             &json!({ "resultType": "input_required", "inputRequests": { "a": form("who?") } }),
         )
-        .answer(
-            "tools/call",
-            &json!({ "resultType": "complete", "content": [] }),
-        );
+        .answer("tools/call", &json!({ "resultType": "complete", "content": [] }));
     let pair = Pair::with(Way::Stdio, manner, settings).await;
     assert!(complete(pair.client.request(tool("x", &json!({}))).await).is_ok());
 }
@@ -153,24 +124,16 @@ async fn a_legacy_server_over_http_is_answered_by_a_post() {
     let mut question = form("who?");
     (question["jsonrpc"], question["id"]) = (json!("2.0"), json!(1));
     let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
-    let steps = [
-        Step::Message(question.to_string()),
-        Step::Sleep(300),
-        Step::Message(answer.to_owned()),
-    ];
+    let steps =
+        [Step::Message(question.to_string()), Step::Sleep(300), Step::Message(answer.to_owned())];
     assert!(pair.write(&steps).await.is_ok());
-    let posted = pair
-        .until_seen(|message| message["result"]["action"] == "accept")
-        .await;
+    let posted = pair.until_seen(|message| message["result"]["action"] == "accept").await;
     assert_eq!(posted["id"], 1);
 }
 
 #[tokio::test]
 async fn a_question_the_server_takes_back_is_not_answered() {
-    let person = Arc::new(Person {
-        thinks: Duration::from_millis(200),
-        ..Person::default()
-    });
+    let person = Arc::new(Person { thinks: Duration::from_millis(200), ..Person::default() });
     let pair = Pair::with(Way::Stdio, Manner::legacy(), asked_by(&person)).await;
     let mut question = form("who?");
     (question["jsonrpc"], question["id"]) = (json!("2.0"), json!("q1"));
@@ -181,13 +144,7 @@ async fn a_question_the_server_takes_back_is_not_answered() {
         Step::Message(r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#.to_owned()),
     ];
     assert!(pair.write(&steps).await.is_ok());
-    assert!(
-        !pair
-            .seen()
-            .await
-            .iter()
-            .any(|message| message["id"] == "q1")
-    );
+    assert!(!pair.seen().await.iter().any(|message| message["id"] == "q1"));
 }
 
 #[tokio::test]
@@ -202,24 +159,15 @@ async fn a_modern_server_gets_its_answers_in_the_next_round() {
         });
         let manner = Manner::modern()
             .answer("tools/call", &first)
-            .answer(
-                "tools/call",
-                &json!({ "resultType": "input_required", "requestState": "two" }),
-            )
-            .answer(
-                "tools/call",
-                &json!({ "resultType": "complete", "content": [], "n": 7 }),
-            );
+            .answer("tools/call", &json!({ "resultType": "input_required", "requestState": "two" }))
+            .answer("tools/call", &json!({ "resultType": "complete", "content": [], "n": 7 }));
         let pair = Pair::with(way, manner, asked_by(&person)).await;
         let result = complete(pair.client.request(tool("x", &json!({ "a": 1 }))).await).unwrap();
         assert_eq!(result.get("n").unwrap().integer(), Some(7));
         let calls: Vec<Value> = pair.seen_calls().await;
         assert_eq!(calls.len(), 3);
         assert_eq!(calls[1]["params"]["requestState"], state);
-        assert_eq!(
-            calls[1]["params"]["inputResponses"]["who"]["content"]["name"],
-            "Ada"
-        );
+        assert_eq!(calls[1]["params"]["inputResponses"]["who"]["content"]["name"], "Ada");
         assert_eq!(
             calls[1]["params"]["inputResponses"]["where"]["roots"][0]["uri"],
             "file:///work"
@@ -238,17 +186,12 @@ impl Pair {
         let seen = match &self.http {
             Some(http) => http.seen(),
             None => {
-                let answer = self
-                    .client
-                    .request(consort_wire::Request::new("test/seen"))
-                    .await
-                    .unwrap();
+                let answer =
+                    self.client.request(consort_wire::Request::new("test/seen")).await.unwrap();
                 answer.object().get("seen").unwrap().read().unwrap()
             }
         };
-        seen.into_iter()
-            .filter(|message: &Value| message["method"] == "tools/call")
-            .collect()
+        seen.into_iter().filter(|message: &Value| message["method"] == "tools/call").collect()
     }
 }
 
@@ -267,21 +210,13 @@ async fn a_question_can_be_left_to_the_caller() {
 async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
     let again = json!({ "resultType": "input_required", "requestState": "s" });
     let pair = Pair::new(Way::Http, Manner::modern().answer("tools/call", &again)).await;
-    let error = pair
-        .client
-        .request(tool("x", &json!({})))
-        .await
-        .unwrap_err();
+    let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert!(matches!(error, CallError::Rounds { rounds: 16 }), "{error}");
 
     let unasked =
         json!({ "resultType": "input_required", "inputRequests": { "who": form("who?") } });
     let pair = Pair::new(Way::Http, Manner::modern().answer("tools/call", &unasked)).await;
-    let error = pair
-        .client
-        .request(tool("x", &json!({})))
-        .await
-        .unwrap_err();
+    let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "the server's answer makes no sense: it asks for `elicitation/create`, which was not offered"
@@ -289,11 +224,7 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
 
     let nothing = json!({ "resultType": "input_required" });
     let pair = Pair::new(Way::Http, Manner::modern().answer("tools/call", &nothing)).await;
-    let error = pair
-        .client
-        .request(tool("x", &json!({})))
-        .await
-        .unwrap_err();
+    let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "the server's answer makes no sense: it asks for input without saying which"
@@ -301,11 +232,7 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
 
     let unknown = json!({ "resultType": "telepathy" });
     let pair = Pair::new(Way::Http, Manner::modern().answer("tools/call", &unknown)).await;
-    let error = pair
-        .client
-        .request(tool("x", &json!({})))
-        .await
-        .unwrap_err();
+    let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "the server's answer makes no sense: a result of unknown kind `telepathy`"

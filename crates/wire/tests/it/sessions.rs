@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consort_wire::{CallError, Closed, Effect, Notice, Shelf};
+use consort_wire::{CallError, Closed, Effect, Notice, ShelfKind};
 use serde_json::json;
 use testkit::rogue::{Manner, Step};
 
@@ -22,14 +22,8 @@ async fn a_session_is_carried_and_closed() {
     let last = requests.last().unwrap();
     assert_eq!(last.method, "DELETE");
     for request in &requests[2..] {
-        assert_eq!(
-            request.headers["mcp-session-id"], "session-1",
-            "{request:?}"
-        );
-        assert_eq!(
-            request.headers["mcp-protocol-version"], "2025-11-25",
-            "{request:?}"
-        );
+        assert_eq!(request.headers["mcp-session-id"], "session-1", "{request:?}");
+        assert_eq!(request.headers["mcp-protocol-version"], "2025-11-25", "{request:?}");
     }
 }
 
@@ -40,23 +34,16 @@ async fn a_forgotten_session_is_replaced_and_what_is_safe_is_repeated() {
     let http = pair.http.as_ref().unwrap();
     let mut notices = pair.client.notices();
     http.forget_sessions();
-    assert_eq!(pair.client.list(Shelf::Tools).await.unwrap().items.len(), 5);
+    assert_eq!(pair.client.list(ShelfKind::Tools).await.unwrap().items.len(), 5);
     assert_eq!(notices.next().await, Some(Notice::Renewed));
-    let handshakes = || {
-        http.seen()
-            .iter()
-            .filter(|message| message["method"] == "initialize")
-            .count()
-    };
+    let handshakes =
+        || http.seen().iter().filter(|message| message["method"] == "initialize").count();
     assert_eq!(handshakes(), 2);
 
     // A tool may have run before the session was forgotten.
     http.forget_sessions();
     let error = pair.client.request(result("{}")).await.unwrap_err();
-    assert!(
-        matches!(error, CallError::Unknown(Closed::Session)),
-        "{error}"
-    );
+    assert!(matches!(error, CallError::Unknown(Closed::Session)), "{error}");
     assert_eq!(error.effect(), Effect::Unknown);
     assert!(
         complete(pair.client.request(result("{}")).await).is_ok(),
@@ -74,19 +61,13 @@ async fn a_forgotten_session_is_replaced_once_for_all_who_notice() {
     let lists: Vec<_> = (0..20)
         .map(|_| {
             let client = pair.client.clone();
-            tokio::spawn(async move { client.list(Shelf::Tools).await })
+            tokio::spawn(async move { client.list(ShelfKind::Tools).await })
         })
         .collect();
     for list in lists {
         assert!(list.await.unwrap().is_ok());
     }
-    assert_eq!(
-        http.seen()
-            .iter()
-            .filter(|message| message["method"] == "initialize")
-            .count(),
-        2
-    );
+    assert_eq!(http.seen().iter().filter(|message| message["method"] == "initialize").count(), 2);
 }
 
 #[tokio::test]
@@ -106,9 +87,7 @@ async fn what_is_said_on_the_common_stream_is_heard() {
             }
         }
     };
-    let Some(Notice::Notification(notification)) = heard.await else {
-        panic!()
-    };
+    let Some(Notice::Notification(notification)) = heard.await else { panic!() };
     assert_eq!(notification.method, "notifications/tools/list_changed");
 }
 
@@ -127,10 +106,7 @@ async fn a_broken_stream_is_resumed_behind_its_last_event() {
     let http = pair.http.as_ref().unwrap();
     // The ids count up: two for the handshakes, then this call.
     let answer = r#"{"jsonrpc":"2.0","id":3,"result":{"content":[],"n":7}}"#;
-    http.on_resume(vec![
-        event("b", &progress(2).replace("$TOKEN", "3")),
-        Step::Cut,
-    ]);
+    http.on_resume(vec![event("b", &progress(2).replace("$TOKEN", "3")), Step::Cut]);
     http.on_resume(vec![event("c", answer)]);
     let steps = [
         Step::Text("id: 0\nretry: 150\ndata:\n\n".to_owned()),
@@ -150,10 +126,7 @@ async fn a_broken_stream_is_resumed_behind_its_last_event() {
         }
     }
     assert_eq!(seen, ["1", "2", "7"]);
-    assert!(
-        begun.elapsed() >= Duration::from_millis(300),
-        "the server's pause is kept"
-    );
+    assert!(begun.elapsed() >= Duration::from_millis(300), "the server's pause is kept");
     let resumed: Vec<_> = http
         .requests()
         .iter()
@@ -166,23 +139,12 @@ async fn a_broken_stream_is_resumed_behind_its_last_event() {
 async fn a_stream_that_cannot_be_resumed_loses_the_call() {
     let pair = legacy().await;
     // No id, so there is nothing to resume behind.
-    let error = pair
-        .write(&[Step::Text(": hi\n\n".to_owned()), Step::Cut])
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(error, CallError::Unknown(Closed::Broken(_))),
-        "{error}"
-    );
+    let error = pair.write(&[Step::Text(": hi\n\n".to_owned()), Step::Cut]).await.unwrap_err();
+    assert!(matches!(error, CallError::Unknown(Closed::Broken(_))), "{error}");
     // An id, but the server offers no resumption.
-    let error = pair
-        .write(&[Step::Text("id: 1\ndata:\n\n".to_owned()), Step::Cut])
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(error, CallError::Unknown(Closed::Broken(_))),
-        "{error}"
-    );
+    let error =
+        pair.write(&[Step::Text("id: 1\ndata:\n\n".to_owned()), Step::Cut]).await.unwrap_err();
+    assert!(matches!(error, CallError::Unknown(Closed::Broken(_))), "{error}");
 }
 
 #[tokio::test]
@@ -195,14 +157,9 @@ async fn a_stream_that_breaks_again_and_again_is_given_up() {
     for _ in 0..10 {
         http.on_resume(vec![Step::Text(": nothing new\n\n".to_owned()), Step::Cut]);
     }
-    let error = pair
-        .write(&[Step::Text("id: 1\ndata:\n\n".to_owned()), Step::Cut])
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(error, CallError::Unknown(Closed::Broken(_))),
-        "{error}"
-    );
+    let error =
+        pair.write(&[Step::Text("id: 1\ndata:\n\n".to_owned()), Step::Cut]).await.unwrap_err();
+    assert!(matches!(error, CallError::Unknown(Closed::Broken(_))), "{error}");
     let resumed = http
         .requests()
         .iter()
@@ -215,20 +172,13 @@ async fn a_stream_that_breaks_again_and_again_is_given_up() {
 async fn a_refusal_is_told_by_its_status() {
     let pair = Pair::new(Way::Http, Manner::modern()).await;
     let status = async |status: u16, body: &str| {
-        pair.write(&[Step::Status(
-            status,
-            "text/plain".to_owned(),
-            body.to_owned(),
-        )])
-        .await
-        .unwrap_err()
+        pair.write(&[Step::Status(status, "text/plain".to_owned(), body.to_owned())])
+            .await
+            .unwrap_err()
     };
     assert!(matches!(
         status(401, "").await,
-        CallError::Unauthorized {
-            status: 401,
-            challenge: None
-        }
+        CallError::Unauthorized { status: 401, challenge: None }
     ));
     let busy = status(503, "try later").await;
     assert_eq!(busy.to_string(), "the server answered HTTP 503: try later");
@@ -243,11 +193,7 @@ async fn a_refusal_is_told_by_its_status() {
         "the server's answer makes no sense: a body of text/html, neither JSON nor events"
     );
     let junk = pair
-        .write(&[Step::Status(
-            200,
-            "application/json".to_owned(),
-            "{".to_owned(),
-        )])
+        .write(&[Step::Status(200, "application/json".to_owned(), "{".to_owned())])
         .await
         .unwrap_err();
     assert_eq!(

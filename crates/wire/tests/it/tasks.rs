@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use consort_wire::{
-    Answer, BoxFuture, CallError, Event, Host, Json, Offers, Question, Refusal, Settings, Shelf,
-    Tasks,
+    Answer, BoxFuture, CallError, Event, Host, Json, Offers, Question, Refusal, Settings,
+    ShelfKind, Tasks,
 };
 use serde_json::{Value, json};
 use testkit::rogue::{Manner, Step};
@@ -46,10 +46,7 @@ struct Yes;
 
 impl Host for Yes {
     fn offers(&self) -> Offers {
-        Offers {
-            form: true,
-            ..Offers::default()
-        }
+        Offers { form: true, ..Offers::default() }
     }
 
     fn answer(&self, _: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
@@ -74,15 +71,7 @@ async fn a_modern_task_is_followed_to_its_result() {
                 &task("completed", &json!({ "result": { "content": [], "n": 7 } })),
             )
             .answer("tasks/update", &json!({ "resultType": "complete" }));
-        let pair = Pair::with(
-            way,
-            manner,
-            Settings {
-                host: Arc::new(Yes),
-                ..quick()
-            },
-        )
-        .await;
+        let pair = Pair::with(way, manner, Settings { host: Arc::new(Yes), ..quick() }).await;
         assert_eq!(
             events(&pair).await,
             [
@@ -96,21 +85,12 @@ async fn a_modern_task_is_followed_to_its_result() {
             ]
         );
         if let Some(http) = &pair.http {
-            let updates: Vec<_> = http
-                .seen()
-                .into_iter()
-                .filter(|m| m["method"] == "tasks/update")
-                .collect();
+            let updates: Vec<_> =
+                http.seen().into_iter().filter(|m| m["method"] == "tasks/update").collect();
             assert_eq!(updates.len(), 1);
-            assert_eq!(
-                updates[0]["params"]["inputResponses"]["k"]["action"],
-                "accept"
-            );
+            assert_eq!(updates[0]["params"]["inputResponses"]["k"]["action"], "accept");
             let named = |request: &&testkit::rogue::Request| {
-                request
-                    .headers
-                    .get("mcp-method")
-                    .is_some_and(|m| m.starts_with("tasks/"))
+                request.headers.get("mcp-method").is_some_and(|m| m.starts_with("tasks/"))
             };
             assert!(
                 http.requests()
@@ -124,31 +104,19 @@ async fn a_modern_task_is_followed_to_its_result() {
 
 #[tokio::test]
 async fn a_task_that_fails_or_is_cancelled_says_so() {
-    let failed = task(
-        "failed",
-        &json!({ "error": { "code": -32603, "message": "out of paper" } }),
-    );
-    let manner = Manner::modern()
-        .answer("tools/call", &created())
-        .answer("tasks/get", &failed);
+    let failed = task("failed", &json!({ "error": { "code": -32603, "message": "out of paper" } }));
+    let manner = Manner::modern().answer("tools/call", &created()).answer("tasks/get", &failed);
     let pair = Pair::new(Way::Http, manner).await;
     assert_eq!(
         events(&pair).await,
-        [
-            "working",
-            "failed",
-            "end the server answered: out of paper (code -32603)"
-        ]
+        ["working", "failed", "end the server answered: out of paper (code -32603)"]
     );
 
     let manner = Manner::modern()
         .answer("tools/call", &created())
         .answer("tasks/get", &task("cancelled", &json!({})));
     let pair = Pair::new(Way::Http, manner).await;
-    assert_eq!(
-        events(&pair).await,
-        ["working", "cancelled", "end cancelled"]
-    );
+    assert_eq!(events(&pair).await, ["working", "cancelled", "end cancelled"]);
 }
 
 #[tokio::test]
@@ -162,35 +130,22 @@ async fn a_caller_who_leaves_cancels_the_task() {
     assert!(matches!(call.next().await, Some(Event::Task(_))));
     assert!(matches!(call.next().await, Some(Event::Task(_))));
     drop(call);
-    let cancelled = pair
-        .until_seen(|message| message["method"] == "tasks/cancel")
-        .await;
+    let cancelled = pair.until_seen(|message| message["method"] == "tasks/cancel").await;
     assert_eq!(cancelled["params"]["taskId"], "t-1");
 }
 
 #[tokio::test]
 async fn a_task_can_be_left_to_the_caller_or_not_be_offered() {
     let pair = Pair::new(Way::Http, Manner::modern().answer("tools/call", &created())).await;
-    let answer = pair
-        .client
-        .request(tool("x", &json!({})).tasks(Tasks::Return))
-        .await
-        .unwrap();
+    let answer = pair.client.request(tool("x", &json!({})).tasks(Tasks::Return)).await.unwrap();
     assert!(matches!(answer, Answer::Task(_)));
     let offered = |message: &Value| {
         let meta = &message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
         meta["extensions"]["io.modelcontextprotocol/tasks"].is_object()
     };
-    let _ = pair
-        .client
-        .request(tool("y", &json!({})).tasks(Tasks::Never))
-        .await;
+    let _ = pair.client.request(tool("y", &json!({})).tasks(Tasks::Never)).await;
     let seen = pair.http.as_ref().unwrap().seen();
-    let offers: Vec<_> = seen
-        .iter()
-        .filter(|m| m["method"] == "tools/call")
-        .map(offered)
-        .collect();
+    let offers: Vec<_> = seen.iter().filter(|m| m["method"] == "tools/call").map(offered).collect();
     assert_eq!(offers, [true, false]);
 }
 
@@ -225,14 +180,13 @@ async fn a_legacy_tool_that_wants_to_be_a_task_is_called_as_one() {
         let create = Step::result(&json!({ "task": legacy_task("working") }));
         // On the one channel of stdio, progress may come behind the creation of the task.
         manner = match way {
-            Way::Stdio => manner.on(
-                "tools/call",
-                [create, Step::Sleep(10), Step::Message(progress)],
-            ),
+            Way::Stdio => {
+                manner.on("tools/call", [create, Step::Sleep(10), Step::Message(progress)])
+            }
             _ => manner.on("tools/call", [create]),
         };
         let pair = Pair::new(way, manner).await;
-        pair.client.list(Shelf::Tools).await.unwrap();
+        pair.client.list(ShelfKind::Tools).await.unwrap();
         let seen = events(&pair).await;
         let expected: &[&str] = match way {
             Way::Stdio => &["working", "progress 1", "completed", "end 7"],
@@ -240,11 +194,7 @@ async fn a_legacy_tool_that_wants_to_be_a_task_is_called_as_one() {
         };
         assert_eq!(seen, expected, "{way:?}");
         if let Some(http) = &pair.http {
-            let call = http
-                .seen()
-                .into_iter()
-                .find(|m| m["method"] == "tools/call")
-                .unwrap();
+            let call = http.seen().into_iter().find(|m| m["method"] == "tools/call").unwrap();
             assert_eq!(call["params"]["task"], json!({}));
         }
     }
@@ -252,17 +202,12 @@ async fn a_legacy_tool_that_wants_to_be_a_task_is_called_as_one() {
 
 #[tokio::test]
 async fn a_legacy_tool_is_called_plainly_where_the_server_has_no_tasks() {
-    let manner = Manner {
-        capabilities: json!({}),
-        ..legacy()
-    }
-    .answer("tools/call", &json!({ "content": [], "n": 7 }));
+    let manner = Manner { capabilities: json!({}), ..legacy() }
+        .answer("tools/call", &json!({ "content": [], "n": 7 }));
     let pair = Pair::new(Way::Http, manner).await;
-    pair.client.list(Shelf::Tools).await.unwrap();
+    pair.client.list(ShelfKind::Tools).await.unwrap();
     assert!(complete(pair.client.request(tool("x", &json!({}))).await).is_ok());
-    let call = pair
-        .until_seen(|message| message["method"] == "tools/call")
-        .await;
+    let call = pair.until_seen(|message| message["method"] == "tools/call").await;
     assert!(call["params"].get("task").is_none());
 }
 
@@ -273,10 +218,6 @@ async fn a_task_that_cannot_be_looked_at_any_more_is_lost() {
         .answer("tools/call", &created())
         .on("tasks/get", [Step::Message(gone.to_owned())]);
     let pair = Pair::new(Way::Stdio, manner).await;
-    let error = pair
-        .client
-        .request(tool("x", &json!({})))
-        .await
-        .unwrap_err();
+    let error = pair.client.request(tool("x", &json!({}))).await.unwrap_err();
     assert!(matches!(error, CallError::Refused(_)), "{error}");
 }

@@ -1,0 +1,38 @@
+//! The tools that are always there.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use consort_core::{Json, LocalTool, ToolResult};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::local::tool;
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    /// What to say back.
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// `echo` says back what it is told; `timestamp` tells the time.
+pub fn builtin() -> Vec<Arc<dyn LocalTool>> {
+    vec![
+        tool("echo", "Says back the text it is given.", async |echo: Echo, _| {
+            Ok(ToolResult::text(echo.text))
+        }),
+        tool(
+            "timestamp",
+            "The present time, in seconds since 1970 and as UTC.",
+            async |_: Nothing, _| {
+                let now =
+                    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+                let data = serde_json::json!({ "seconds": now, "utc": consort_core::utc(now) });
+                Ok(ToolResult::structured(&Json::from(data)))
+            },
+        ),
+    ]
+}

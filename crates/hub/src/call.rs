@@ -1,0 +1,203 @@
+//! The life of one call: resolved, checked, sent, its events passed on in order.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use consort_core::{
+    CallError, Event, Invocation, LocalTool, Object, Outcome, Progress, Reporter, ServerId,
+    ToolResult,
+};
+use consort_wire::{Answer, Emitter, Request};
+use tokio::sync::mpsc;
+
+use crate::connection::{Connection, chain, chance};
+use crate::hub::{Inner, unresolved};
+use crate::retry;
+
+/// Events a local tool may report before somebody takes them; further ones are dropped, counted.
+const REPORTED: usize = 1024;
+
+/// Runs a call to its end.
+pub(crate) async fn run(
+    hub: &Inner,
+    invocation: Invocation,
+    emitter: &Emitter<Event>,
+) -> Result<Outcome, CallError> {
+    let catalog = hub.shared.catalog();
+    let entry = catalog.resolve(&invocation.tool).map_err(unresolved)?;
+    hub.check(&entry.tool().input_schema(), &invocation.arguments)
+        .map_err(|problems| CallError::Arguments { tool: entry.id(), problems })?;
+    let route = entry.route.clone();
+    if let Some(tools) = hub.local.get(&route.server) {
+        let tool = tools.iter().find(|tool| tool.definition().name() == route.name);
+        let tool = tool.ok_or_else(|| CallError::Unknown {
+            name: invocation.tool.clone(),
+            nearest: Vec::new(),
+        })?;
+        return Ok(Outcome::Complete(local(tool, invocation, emitter).await));
+    }
+    let connection = hub
+        .connections
+        .get(&route.server)
+        .ok_or_else(|| CallError::Unknown { name: invocation.tool.clone(), nearest: Vec::new() })?;
+    let mut request = Request::tool(&route.name, &invocation.arguments);
+    if let Some(idle) = invocation.idle {
+        request = request.idle(idle);
+    }
+    if let Some(total) = invocation.total {
+        request = request.total(total);
+    }
+    remote(connection, request, emitter).await.map(|answer| match answer {
+        Answer::Complete(result) => Outcome::Complete(ToolResult::from_object(result)),
+        Answer::InputRequired(result) => Outcome::InputRequired(result.json().clone()),
+        Answer::Task(task) => Outcome::Task(task.json().clone()),
+    })
+}
+
+/// One request that has no events worth showing.
+pub(crate) async fn ask(
+    connection: &Arc<Connection>,
+    request: Request,
+) -> Result<Object, CallError> {
+    remote(connection, request, &Emitter::silent()).await.map(|answer| answer.object().clone())
+}
+
+/// Sends a request to a server, again where the law allows that.
+async fn remote(
+    connection: &Arc<Connection>,
+    request: Request,
+    emitter: &Emitter<Event>,
+) -> Result<Answer, CallError> {
+    let mut n = 1;
+    loop {
+        let client = connection.client().await?;
+        let in_use = connection.in_use();
+        let mut call = client.call(request.clone());
+        let end = loop {
+            match call.next().await {
+                Some(consort_wire::Event::End(end)) => break end,
+                Some(event) => emitter.emit(translated(event)).await,
+                None => unreachable!("an end comes before nothing"),
+            }
+        };
+        drop(in_use);
+        match end {
+            Ok(answer) => return Ok(answer),
+            Err(error) => {
+                let Some(pause) = retry::again(request.method(), &error, n, chance()) else {
+                    return Err(explained(&connection.id, error));
+                };
+                tokio::time::sleep(pause).await;
+                n += 1;
+            }
+        }
+    }
+}
+
+/// A local tool, run: an error or a panic is its result.
+async fn local(
+    tool: &Arc<dyn LocalTool>,
+    invocation: Invocation,
+    emitter: &Emitter<Event>,
+) -> ToolResult {
+    let (sender, mut reported) = mpsc::channel(REPORTED);
+    let reporter = Reporter::new(move |event| {
+        let _ = sender.try_send(event);
+    });
+    let tool = Arc::clone(tool);
+    let working = match std::panic::catch_unwind(AssertUnwindSafe(|| {
+        tool.run(invocation.arguments, reporter)
+    })) {
+        Ok(working) => working,
+        Err(panic) => return panicked(&*panic),
+    };
+    let mut working = Caught(working);
+    loop {
+        tokio::select! {
+            biased;
+            Some(event) = reported.recv() => emitter.emit(event).await,
+            end = &mut working => {
+                while let Ok(event) = reported.try_recv() {
+                    emitter.emit(event).await;
+                }
+                return match end {
+                    Ok(Ok(result)) => result,
+                    Ok(Err(error)) => ToolResult::error(error),
+                    Err(panic) => panicked(&*panic),
+                };
+            }
+        }
+    }
+}
+
+/// A future whose panic is its result.
+struct Caught<T>(Pin<Box<dyn Future<Output = T> + Send>>);
+
+impl<T> Future for Caught<T> {
+    type Output = std::thread::Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
+            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolResult {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    ToolResult::error(format!("the tool panicked: {}", text.as_deref().unwrap_or("no message")))
+}
+
+fn translated(event: consort_wire::Event) -> Event {
+    match event {
+        consort_wire::Event::Progress(progress) => Event::Progress(Progress {
+            progress: progress.progress(),
+            total: progress.total(),
+            message: progress.message(),
+        }),
+        consort_wire::Event::Log(params) => Event::Log(params),
+        consort_wire::Event::Question(question) => {
+            Event::Question { method: question.method, params: question.params }
+        }
+        consort_wire::Event::Task(task) => Event::Task(task),
+        consort_wire::Event::Notification(body) => {
+            Event::Notification { method: body.method, params: body.params }
+        }
+        consort_wire::Event::Skipped(count) => Event::Skipped(count),
+        _ => unreachable!("an end is handled where it arrives"),
+    }
+}
+
+/// A failure of the wire in the words of callers.
+fn explained(server: &ServerId, error: consort_wire::CallError) -> CallError {
+    use consort_wire::CallError as Wire;
+    let server = server.clone();
+    match error {
+        Wire::Refused(error) => CallError::Execution {
+            server,
+            message: error.message,
+            code: error.code,
+            raw: error.raw,
+        },
+        Wire::TimedOut { kind, limit, sent } => {
+            CallError::Timeout { server, limit, idle: kind == consort_wire::Limit::Idle, sent }
+        }
+        Wire::Cancelled { sent } => CallError::Cancelled { sent },
+        Wire::NotSent(
+            reason @ (consort_wire::NotSent::Queue { .. } | consort_wire::NotSent::Busy { .. }),
+        ) => CallError::Overloaded { server, reason: reason.to_string() },
+        error @ (Wire::NotSent(_) | Wire::Unauthorized { .. }) => {
+            CallError::Connection { server, source: consort_core::Source::new(error) }
+        }
+        Wire::Unknown(closed) => CallError::OutcomeUnknown { server, reason: closed.to_string() },
+        Wire::Status { status: 500.., .. } => {
+            CallError::OutcomeUnknown { server, reason: chain(&error) }
+        }
+        other => CallError::Protocol { server, reason: other.to_string() },
+    }
+}

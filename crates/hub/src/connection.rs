@@ -1,0 +1,376 @@
+//! A server kept alive: reached, listed, watched, started again, ended.
+
+pub(crate) mod backoff;
+pub(crate) mod refresh;
+mod serve;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use consort_core::{CallError, ServerId, ShelfKind};
+use consort_wire::{Client, ClientInfo, ConnectError, Host};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::kept::{Kept, Memory};
+use crate::settings::{Connect, ServerSettings};
+use crate::shared::Shared;
+use crate::state::{State, Status};
+use backoff::Backoff;
+
+/// A call waits this long for a server that is about to be tried again.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Our side of a server.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: ServerId,
+    pub(crate) settings: ServerSettings,
+    status: watch::Sender<Status>,
+    client: Mutex<Option<Client>>,
+    /// When the next attempt is due, while the server is down.
+    next_attempt: Mutex<Option<Instant>>,
+    wishes: mpsc::Sender<Wish>,
+    calls: AtomicUsize,
+    last_used: Mutex<Instant>,
+}
+
+/// What somebody wants of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Connect,
+    Disconnect,
+    Restart,
+    Disable,
+}
+
+/// What the task that keeps a connection works with.
+pub(crate) struct Keeper {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) client: ClientInfo,
+    pub(crate) kept: Option<Kept>,
+    pub(crate) stop: CancellationToken,
+    wishes: mpsc::Receiver<Wish>,
+    backoff: Backoff,
+}
+
+/// Why a connection that was up is over.
+enum Over {
+    /// The server is gone, for this reason.
+    Lost(String),
+    /// It is not wanted for now.
+    Unwanted(State),
+    /// It shall start again at once.
+    Restart,
+    /// We are ending.
+    Ended,
+}
+
+impl Connection {
+    /// A connection that is not kept yet, and the receiver of its wishes.
+    pub(crate) fn new(settings: ServerSettings) -> (Arc<Self>, mpsc::Receiver<Wish>) {
+        let state = if settings.disabled { State::Disabled } else { State::Configured };
+        let (wishes, received) = mpsc::channel(16);
+        let connection = Self {
+            id: settings.id.clone(),
+            status: watch::Sender::new(Status::new(settings.id.clone(), state)),
+            settings,
+            client: Mutex::default(),
+            next_attempt: Mutex::default(),
+            wishes,
+            calls: AtomicUsize::new(0),
+            last_used: Mutex::new(Instant::now()),
+        };
+        (Arc::new(connection), received)
+    }
+
+    /// Notes what is known from the last time.
+    pub(crate) fn remember(&self, memory: &Memory) {
+        let count = |kind| memory.offer.shelves.get(&kind).map_or(0, Vec::len);
+        self.status.send_modify(|status| {
+            status.state = State::Known;
+            status.found = Some(memory.found);
+            status.offers = ShelfKind::ALL.map(count);
+        });
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    pub(crate) async fn wish(&self, wish: Wish) {
+        let _ = self.wishes.send(wish).await;
+    }
+
+    /// The end of what the server wrote to its standard error.
+    pub(crate) fn stderr(&self) -> String {
+        self.current().map(|client| client.stderr()).unwrap_or_default()
+    }
+
+    /// The server, reached: now, or as soon as that can be.
+    pub(crate) async fn client(&self) -> Result<Client, CallError> {
+        let mut status = self.status.subscribe();
+        let limit = Instant::now() + self.settings.times.handshake + PATIENCE;
+        let mut wished = false;
+        loop {
+            let now = status.borrow_and_update().clone();
+            match now.state {
+                State::Ready | State::Degraded => {
+                    if let Some(client) = self.current() {
+                        return Ok(client);
+                    }
+                }
+                State::NeedsAuth | State::Disabled => return Err(self.unreachable(&now)),
+                State::Failed if !self.tried_soon() => return Err(self.unreachable(&now)),
+                State::Configured | State::Known if !wished => {
+                    wished = true;
+                    self.wish(Wish::Connect).await;
+                }
+                _ => {}
+            }
+            if tokio::time::timeout_at(limit, status.changed()).await.is_err() {
+                return Err(self.unreachable(&self.status()));
+            }
+        }
+    }
+
+    /// Marks the server as used for as long as this is held.
+    pub(crate) fn in_use(self: &Arc<Self>) -> InUse {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        InUse(Arc::clone(self))
+    }
+
+    /// Waits until the server is up or down for now.
+    pub(crate) async fn settled(&self) {
+        let mut status = self.status.subscribe();
+        let busy = |status: &Status| match status.state {
+            State::Connecting => true,
+            // It will be tried without being asked.
+            State::Configured | State::Known => self.settings.connect == Connect::Start,
+            _ => false,
+        };
+        let _ = status.wait_for(|status| !busy(status)).await;
+    }
+
+    fn current(&self) -> Option<Client> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn tried_soon(&self) -> bool {
+        let next = *self.next_attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        next.is_some_and(|next| next <= Instant::now() + PATIENCE)
+    }
+
+    fn unreachable(&self, status: &Status) -> CallError {
+        let reason = status.error.clone().unwrap_or_else(|| format!("it is {}", status.state));
+        CallError::Connection {
+            server: self.id.clone(),
+            source: consort_core::Source::new(Down(reason)),
+        }
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Status)) {
+        self.status.send_modify(|status| {
+            let before = status.state;
+            change(status);
+            if status.state != before {
+                status.since = SystemTime::now();
+            }
+        });
+    }
+
+    /// How long it has not been used; nothing while it is.
+    fn unused(&self) -> Duration {
+        if self.calls.load(Ordering::Relaxed) > 0 {
+            return Duration::ZERO;
+        }
+        self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// A call that uses the server.
+#[derive(Debug)]
+pub(crate) struct InUse(Arc<Connection>);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        *self.0.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Why a server is down.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Down(String);
+
+impl Keeper {
+    pub(crate) fn new(
+        connection: Arc<Connection>,
+        wishes: mpsc::Receiver<Wish>,
+        shared: Arc<Shared>,
+        host: Arc<dyn Host>,
+        client: ClientInfo,
+        kept: Option<Kept>,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { connection, shared, host, client, kept, stop, wishes, backoff: Backoff::default() }
+    }
+
+    /// Keeps the connection until the hub ends.
+    pub(crate) async fn keep(mut self) {
+        let settings = &self.connection.settings;
+        let mut wanted = settings.connect == Connect::Start && !settings.disabled;
+        loop {
+            if !wanted {
+                match self.next_wish().await {
+                    Some(Wish::Connect | Wish::Restart) => wanted = true,
+                    Some(Wish::Disable) => self.rest(State::Disabled),
+                    Some(Wish::Disconnect) => {}
+                    None => return,
+                }
+                continue;
+            }
+            let over = match self.reach().await {
+                Ok(client) => self.serve(client).await,
+                Err(Some(error)) => Over::Lost(self.failed(&error)),
+                Err(None) => Over::Ended,
+            };
+            self.put_client(None);
+            match over {
+                Over::Ended => return,
+                Over::Restart => self.restarted(),
+                Over::Unwanted(state) => {
+                    wanted = false;
+                    self.rest(state);
+                }
+                Over::Lost(reason) => match self.recover(reason).await {
+                    Over::Ended => return,
+                    Over::Unwanted(state) => {
+                        wanted = false;
+                        self.rest(state);
+                    }
+                    Over::Restart | Over::Lost(_) => self.restarted(),
+                },
+            }
+        }
+    }
+
+    async fn next_wish(&mut self) -> Option<Wish> {
+        tokio::select! {
+            wish = self.wishes.recv() => wish,
+            () = self.stop.cancelled() => None,
+        }
+    }
+
+    /// Connects; `Err(None)` if we are ending.
+    async fn reach(&mut self) -> Result<Client, Option<ConnectError>> {
+        let settings = &self.connection.settings;
+        self.update(|status| status.state = State::Connecting);
+        let found = self.connection.status().found;
+        let wire = consort_wire::Settings {
+            speak: settings.speak,
+            found,
+            limits: settings.limits.clone(),
+            times: settings.times.clone(),
+            tools: settings.tools.clone(),
+            host: Arc::clone(&self.host),
+            client: self.client.clone(),
+        };
+        tokio::select! {
+            reached = Client::connect(&settings.server, wire) => reached.map_err(Some),
+            () = self.stop.cancelled() => Err(None),
+        }
+    }
+
+    /// Notes that the server could not be reached.
+    fn failed(&self, error: &ConnectError) -> String {
+        let reason = chain(error);
+        let state = match error {
+            ConnectError::Unauthorized { .. } => State::NeedsAuth,
+            _ => State::Failed,
+        };
+        self.update(|status| {
+            status.state = state;
+            status.error = Some(reason.clone());
+            status.hint = error.hint().map(str::to_owned);
+        });
+        reason
+    }
+
+    /// Waits until the server may be tried again, or somebody wants something else.
+    async fn recover(&mut self, reason: String) -> Over {
+        let pause = self.backoff.failed(Instant::now(), chance());
+        let next = Instant::now() + pause.time();
+        *self.connection.next_attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+        tracing::info!(server = %self.connection.id, reason, pause = ?pause.time(), "server is down");
+        self.update(|status| {
+            if !matches!(status.state, State::NeedsAuth | State::Failed) {
+                status.state = State::Failed;
+                status.error = Some(reason);
+                status.hint = None;
+            }
+            if let backoff::Pause::Breaker(time) = pause {
+                status.hint =
+                    Some(format!("it fell over too often and is left alone for {time:?}"));
+            }
+        });
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep_until(next) => return Over::Restart,
+                () = self.stop.cancelled() => return Over::Ended,
+                wish = self.wishes.recv() => match wish {
+                    Some(Wish::Restart) => return Over::Restart,
+                    Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
+                    Some(Wish::Disconnect) => return Over::Unwanted(State::Known),
+                    // It is tried when its time comes.
+                    Some(Wish::Connect) => {}
+                    None => return Over::Ended,
+                },
+            }
+        }
+    }
+
+    fn restarted(&self) {
+        self.update(|status| status.restarts += 1);
+    }
+
+    fn rest(&self, state: State) {
+        self.update(|status| {
+            status.state = state;
+            status.error = None;
+            status.hint = None;
+        });
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Status)) {
+        self.connection.update(change);
+        self.shared.stir();
+    }
+
+    fn put_client(&self, client: Option<Client>) {
+        *self.connection.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// A number between 0 and 1 that nobody can foresee.
+pub(crate) fn chance() -> f64 {
+    use std::hash::{BuildHasher, Hasher};
+    let bits = std::hash::RandomState::new().build_hasher().finish();
+    f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+}

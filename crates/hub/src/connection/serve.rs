@@ -1,0 +1,263 @@
+//! A server that is up: its lists read, its changes heard, its health watched.
+
+use std::time::Duration;
+
+use consort_core::{Offer, ShelfKind};
+use consort_wire::{Client, Filter, Notice, Notices, Request, Subscription};
+use tokio::time::Instant;
+
+use super::refresh::Refresh;
+use super::{Keeper, Over, Wish, chain};
+use crate::connection::chance;
+use crate::kept::Memory;
+use crate::state::State;
+
+/// How long a server may take to say that it lives.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// The pause before a lost subscription is asked for again.
+const RESUBSCRIBE: Duration = Duration::from_secs(1);
+
+impl Keeper {
+    /// Serves a server that was reached until it is gone or not wanted.
+    pub(super) async fn serve(&mut self, client: Client) -> Over {
+        let about = client.about();
+        self.update(|status| {
+            status.found = Some(about.found);
+            status.name = about.server.as_ref().and_then(server_name);
+        });
+        let mut refresh = Refresh::default();
+        Box::pin(self.read(&client, &mut refresh)).await;
+        self.put_client(Some(client.clone()));
+        self.backoff.up(Instant::now());
+        self.update(|status| {
+            if status.state == State::Connecting {
+                status.state = State::Ready;
+                status.error = None;
+                status.hint = None;
+            }
+        });
+        let over = Box::pin(self.watch(&client, &mut refresh)).await;
+        self.put_client(None);
+        // Whoever still calls holds a client of its own; closing ends those calls too.
+        client.close().await;
+        over
+    }
+
+    async fn watch(&mut self, client: &Client, refresh: &mut Refresh) -> Over {
+        let mut changes = Changes::new(client).await;
+        let mut failures = 0;
+        let mut checked = Instant::now();
+        loop {
+            let check = self.next_check(checked);
+            tokio::select! {
+                biased;
+                closed = client.closed() => return Over::Lost(closed.to_string()),
+                () = self.stop.cancelled() => return Over::Ended,
+                wish = self.wishes.recv() => match wish {
+                    Some(Wish::Connect) => {}
+                    Some(Wish::Restart) => return Over::Restart,
+                    Some(Wish::Disconnect) => return Over::Unwanted(State::Known),
+                    Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
+                    None => return Over::Ended,
+                },
+                () = changes.next(client) => refresh.changed(Instant::now()),
+                () = until(refresh.due()) => Box::pin(self.read(client, refresh)).await,
+                () = until(check) => {
+                    checked = Instant::now();
+                    if self.is_idle() {
+                        return Over::Unwanted(State::Known);
+                    }
+                    failures = if self.probe(client).await { 0 } else { failures + 1 };
+                    if failures == 2 {
+                        return Over::Lost("it no longer answers".to_owned());
+                    }
+                }
+            }
+        }
+    }
+
+    /// When to look at the server the next time.
+    fn next_check(&self, checked: Instant) -> Option<Instant> {
+        let settings = &self.connection.settings;
+        let often = settings.probe.into_iter().chain(settings.idle_stop).min()?;
+        Some(checked + often)
+    }
+
+    fn is_idle(&self) -> bool {
+        let settings = &self.connection.settings;
+        settings.idle_stop.is_some_and(|limit| self.connection.unused() >= limit)
+    }
+
+    /// Whether the server lives: one that was used lately does.
+    async fn probe(&self, client: &Client) -> bool {
+        let Some(often) = self.connection.settings.probe else { return true };
+        if self.connection.unused() < often {
+            return true;
+        }
+        let method = match client.about().found.revision.era() {
+            consort_wire::Era::Legacy => "ping",
+            consort_wire::Era::Modern => "server/discover",
+        };
+        let asked = client.request(Request::new(method).idle(PROBE).total(PROBE)).await;
+        // Whatever it answers, it is there to answer.
+        asked.map_or_else(|error| error.effect() == consort_wire::Effect::Answered, |_| true)
+    }
+
+    /// Reads every list and puts it on offer. A list that cannot be read stays what it was.
+    async fn read(&mut self, client: &Client, refresh: &mut Refresh) {
+        let mut offer = self.shared.offer(&self.connection.id).unwrap_or_default();
+        let mut error = None;
+        let lists = tokio::join!(
+            list(client, ShelfKind::Tools),
+            list(client, ShelfKind::Prompts),
+            list(client, ShelfKind::Resources),
+            list(client, ShelfKind::Templates),
+        );
+        let mut left_out = Vec::new();
+        for (kind, list) in [
+            (ShelfKind::Tools, lists.0),
+            (ShelfKind::Prompts, lists.1),
+            (ShelfKind::Resources, lists.2),
+            (ShelfKind::Templates, lists.3),
+        ] {
+            match list {
+                Ok(listing) => {
+                    left_out.extend(listing.left_out);
+                    let items = listing.items.into_iter().map(|item| (item.name, item.definition));
+                    offer.shelves.insert(kind, items.collect());
+                }
+                Err(problem) => {
+                    error =
+                        Some(format!("cannot list its {}s: {}", kind.singular(), chain(&problem)));
+                }
+            }
+        }
+        let now = Instant::now();
+        match &error {
+            None => refresh.read(now),
+            Some(_) => refresh.failed(now),
+        }
+        self.publish(client, offer, error, &left_out);
+    }
+
+    fn publish(
+        &mut self,
+        client: &Client,
+        offer: Offer,
+        error: Option<String>,
+        left_out: &[consort_wire::LeftOut],
+    ) {
+        let count = |kind| offer.shelves.get(&kind).map_or(0, Vec::len);
+        let offers = ShelfKind::ALL.map(count);
+        let memory = Memory { found: client.about().found, offer };
+        if error.is_none()
+            && let Some(kept) = &self.kept
+            && let Err(error) = kept.save(&self.connection.settings, &memory)
+        {
+            tracing::warn!(server = %self.connection.id, %error, "what it offers could not be kept");
+        }
+        self.shared.put(&self.connection.id, memory.offer, left_out);
+        self.update(|status| {
+            status.offers = offers;
+            match error {
+                Some(error) => {
+                    status.state = State::Degraded;
+                    status.error = Some(error);
+                }
+                None if status.state == State::Degraded => {
+                    status.state = State::Ready;
+                    status.error = None;
+                }
+                None => {}
+            }
+        });
+    }
+}
+
+/// Reads a list, again if that failed on the way.
+async fn list(
+    client: &Client,
+    kind: ShelfKind,
+) -> Result<consort_wire::Listing, consort_wire::ListError> {
+    let mut n = 1;
+    loop {
+        match client.list(kind).await {
+            Err(consort_wire::ListError::Call(error)) => {
+                let Some(pause) = crate::retry::again("tools/list", &error, n, chance()) else {
+                    return Err(error.into());
+                };
+                tokio::time::sleep(pause).await;
+                n += 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn server_name(info: &consort_core::Json) -> Option<String> {
+    let info = info.to_object()?;
+    let (name, version) = (info.text("name")?, info.text("version").unwrap_or_default());
+    Some(format!("{name} {version}").trim_end().to_owned())
+}
+
+/// The changes a server tells of, in the way of its era.
+struct Changes {
+    /// A modern server's subscription; none if it has none to give.
+    subscription: Option<Subscription>,
+    /// What comes unasked: from a legacy server, or when a session is replaced.
+    notices: Notices,
+    /// When to ask for the subscription again.
+    again: Option<Instant>,
+}
+
+impl Changes {
+    async fn new(client: &Client) -> Self {
+        let notices = client.notices();
+        let subscription = client.listen(Filter::lists()).await.ok();
+        Self { subscription, notices, again: None }
+    }
+
+    /// Waits until something changed, or may have.
+    async fn next(&mut self, client: &Client) {
+        loop {
+            let Some(subscription) = &mut self.subscription else {
+                tokio::select! {
+                    notice = self.notices.next() => match notice {
+                        Some(Notice::Renewed | Notice::Lost(_)) => return,
+                        Some(Notice::Notification(_)) => {}
+                        None => std::future::pending().await,
+                    },
+                    () = until(self.again) => {
+                        self.subscription = client.listen(Filter::lists()).await.ok();
+                        self.again = None;
+                        // What happened in between was not heard.
+                        return;
+                    }
+                }
+                continue;
+            };
+            tokio::select! {
+                notice = subscription.next() => match notice {
+                    Some(_) => return,
+                    None => {
+                        self.subscription = None;
+                        self.again = Some(Instant::now() + RESUBSCRIBE.mul_f64(1.0 + chance()));
+                    }
+                },
+                notice = self.notices.next() => match notice {
+                    Some(Notice::Renewed | Notice::Lost(_)) => return,
+                    Some(Notice::Notification(_)) => {}
+                    None => std::future::pending().await,
+                },
+            }
+        }
+    }
+}

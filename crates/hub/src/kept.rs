@@ -1,0 +1,195 @@
+//! What servers offered the last time, kept on disk: a start lists at once and connects behind it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use consort_core::{Json, Object, Offer, ShelfKind};
+use consort_wire::{Found, Server};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::settings::ServerSettings;
+
+/// Changes when the files do.
+const FORMAT: u32 = 1;
+
+/// The folder with what was kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    folder: PathBuf,
+}
+
+/// What is known of a server from the last time.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    pub(crate) found: Found,
+    pub(crate) offer: Offer,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    format: u32,
+    found: Found,
+    shelves: BTreeMap<ShelfKind, Vec<(String, Box<serde_json::value::RawValue>)>>,
+}
+
+impl Kept {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// What is known of a server with these settings. A file that cannot be read is as good as none.
+    pub(crate) fn load(&self, settings: &ServerSettings) -> Option<Memory> {
+        let bytes = fs::read(self.path(settings)).ok()?;
+        let written: Written = serde_json::from_slice(&bytes).ok()?;
+        if written.format != FORMAT {
+            return None;
+        }
+        let mut offer = Offer::default();
+        for (kind, items) in written.shelves {
+            let items: Option<Vec<(String, Object)>> = items
+                .into_iter()
+                .map(|(name, definition)| {
+                    let json = Json::parse(definition.get().to_owned()).ok()?;
+                    Some((name, json.to_object()?))
+                })
+                .collect();
+            offer.shelves.insert(kind, items?);
+        }
+        Some(Memory { found: written.found, offer })
+    }
+
+    /// Keeps what is known of a server: the old file or the new one, never half of either.
+    pub(crate) fn save(&self, settings: &ServerSettings, memory: &Memory) -> io::Result<()> {
+        let raw = |object: &Object| {
+            serde_json::value::RawValue::from_string(object.json().as_str().to_owned())
+                .map_err(io::Error::other)
+        };
+        let mut shelves = BTreeMap::new();
+        for (kind, items) in &memory.offer.shelves {
+            let items: io::Result<Vec<_>> = items
+                .iter()
+                .map(|(name, definition)| Ok((name.clone(), raw(definition)?)))
+                .collect();
+            shelves.insert(*kind, items?);
+        }
+        let written = Written { format: FORMAT, found: memory.found, shelves };
+        let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
+        fs::create_dir_all(&self.folder)?;
+        replace(&self.path(settings), &bytes)
+    }
+
+    fn path(&self, settings: &ServerSettings) -> PathBuf {
+        self.folder.join(format!("{}.json", fingerprint(settings)))
+    }
+}
+
+/// What makes a server the same server: where it is, not what secrets it gets.
+fn fingerprint(settings: &ServerSettings) -> String {
+    let mut hash = Sha256::new();
+    hash.update(settings.id.as_str());
+    // Debug output names variables and headers without their values.
+    let (kind, place) = match &settings.server {
+        Server::Command(command) => {
+            ("command", format!("{command:?} in {:?}", command.working_directory()))
+        }
+        Server::Http(endpoint) => ("http", format!("{endpoint:?} {}", endpoint.query())),
+        Server::Sse(endpoint) => ("sse", format!("{endpoint:?} {}", endpoint.query())),
+    };
+    hash.update([0]);
+    hash.update(kind);
+    hash.update([0]);
+    hash.update(place);
+    let digest = hash.finalize();
+    let first: [u8; 16] = digest[..16].try_into().expect("a digest has 32 bytes");
+    format!("{:032x}", u128::from_be_bytes(first))
+}
+
+/// Writes a file as a whole: to a name of its own, down to the disk, then under its name.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    let written = (|| {
+        let mut file = File::create(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use consort_wire::{Command, Endpoint, Revision, Way};
+    use serde_json::json;
+
+    use super::*;
+
+    fn settings(command: Command) -> ServerSettings {
+        ServerSettings::new("files".parse().unwrap(), Server::Command(command))
+    }
+
+    fn memory() -> Memory {
+        let definition =
+            Json::parse(r#"{"name":"a","x": 1.50,"n":123456789012345678901234567890}"#).unwrap();
+        let shelves = BTreeMap::from([(
+            ShelfKind::Tools,
+            vec![("a".to_owned(), definition.to_object().unwrap())],
+        )]);
+        Memory {
+            found: Found { revision: Revision::V2025_06_18, way: Way::Stdio },
+            offer: Offer { shelves, local: false },
+        }
+    }
+
+    #[test]
+    fn what_is_kept_reads_back_byte_for_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::new(folder.path().join("deep/er"));
+        let settings = settings(Command::new("npx"));
+        assert!(kept.load(&settings).is_none());
+        kept.save(&settings, &memory()).unwrap();
+        let loaded = kept.load(&settings).unwrap();
+        assert_eq!(loaded.found, memory().found);
+        assert_eq!(loaded.offer.shelves, memory().offer.shelves);
+        assert_eq!(
+            fs::read_dir(folder.path().join("deep/er")).unwrap().count(),
+            1,
+            "no draft is left"
+        );
+    }
+
+    #[test]
+    fn a_broken_file_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::new(folder.path().to_owned());
+        let settings = settings(Command::new("npx"));
+        for text in [json!({}).to_string(), "{".to_owned(), r#"{"format":0}"#.to_owned()] {
+            fs::write(kept.path(&settings), text).unwrap();
+            assert!(kept.load(&settings).is_none());
+        }
+    }
+
+    #[test]
+    fn a_server_is_the_same_whatever_its_secrets_and_another_wherever_else_it_is() {
+        let print = |command: Command| fingerprint(&settings(command));
+        let base = || Command::new("npx").arguments(["-y", "server"]).variable("TOKEN", "one");
+        assert_eq!(
+            print(base()),
+            print(Command::new("npx").arguments(["-y", "server"]).variable("TOKEN", "two"))
+        );
+        assert_ne!(print(base()), print(base().arguments(["more"])));
+        assert_ne!(print(base()), print(base().variable("OTHER", "x")));
+        assert_ne!(print(base()), print(base().directory("/elsewhere")));
+        let at = |url: &str| {
+            let server = Server::Http(Endpoint::new(url).unwrap());
+            fingerprint(&ServerSettings::new("files".parse().unwrap(), server))
+        };
+        assert_ne!(at("https://a/mcp"), at("https://b/mcp"));
+        assert_ne!(at("https://a/mcp?x=1"), at("https://a/mcp?x=2"));
+    }
+}

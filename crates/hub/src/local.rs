@@ -1,0 +1,74 @@
+//! Rust functions as tools.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use consort_core::{Json, LocalTool, Offer, Reporter, ShelfKind, Tool, ToolResult, Working};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+
+/// Makes a tool of a function. The schema comes from the type of its arguments.
+///
+/// ```
+/// use consort_core::ToolResult;
+/// use consort_hub::tool;
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Weather {
+///     /// Where to look.
+///     location: String,
+/// }
+///
+/// let weather = tool("get_weather", "The weather somewhere.", async |weather: Weather, _reporter| {
+///     Ok(ToolResult::text(format!("sunny in {}", weather.location)))
+/// });
+/// assert!(weather.definition().input_schema().as_str().contains("Where to look."));
+/// ```
+pub fn tool<A, F, R>(name: &str, description: &str, run: F) -> Arc<dyn LocalTool>
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(A, Reporter) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<ToolResult, String>> + Send + 'static,
+{
+    let schema = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
+    let schema = schema.into_generator().into_root_schema_for::<A>();
+    let schema = Json::from_value(&schema).expect("a schema always serialises");
+    let run = move |arguments: Json, reporter: Reporter| -> Working {
+        match arguments.read::<A>() {
+            Ok(arguments) => Box::pin(run(arguments, reporter)),
+            Err(error) => Box::pin(async move { Err(format!("invalid arguments: {error}")) }),
+        }
+    };
+    Arc::new(Function { definition: Tool::new(name, description, &schema), run })
+}
+
+struct Function<F> {
+    definition: Tool,
+    run: F,
+}
+
+impl<F> LocalTool for Function<F>
+where
+    F: Fn(Json, Reporter) -> Working + Send + Sync,
+{
+    fn definition(&self) -> Tool {
+        self.definition.clone()
+    }
+
+    fn run(&self, arguments: Json, reporter: Reporter) -> Working {
+        (self.run)(arguments, reporter)
+    }
+}
+
+/// What a group of local tools offers.
+pub(crate) fn offer(tools: &[Arc<dyn LocalTool>]) -> Offer {
+    let tools = tools.iter().map(|tool| {
+        let definition = tool.definition();
+        (definition.name(), definition.definition().clone())
+    });
+    Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools.collect())]), local: true }
+}

@@ -1,0 +1,104 @@
+//! The retry law: what may be asked again, and what never.
+
+use std::time::Duration;
+
+use consort_wire::{CallError, Effect, NotSent};
+
+/// The pause before the first repeat; it doubles.
+const FIRST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// How long to wait before asking `method` once more after it failed like this for the `n`th time
+/// (from 1); `None` if it must not be asked again. A server's own hints never allow it.
+pub(crate) fn again(method: &str, error: &CallError, n: u32, chance: f64) -> Option<Duration> {
+    let effect = error.effect();
+    let most = match method {
+        // Nothing changes, however often it is asked.
+        "server/discover" | "completion/complete" | "tasks/get" => 2,
+        method if method.ends_with("/list") => 2,
+        // Reading should change nothing, but may cost.
+        "resources/read" | "prompts/get" => 1,
+        // Only what provably never left.
+        _ if effect == Effect::None => 2,
+        _ => 0,
+    };
+    let failed = match error {
+        // A caller who left wants no more, and busy is no reason to push.
+        CallError::Cancelled { .. }
+        | CallError::TimedOut { .. }
+        | CallError::NotSent(NotSent::Queue { .. } | NotSent::Busy { .. }) => false,
+        // Answered is answered.
+        _ => effect != Effect::Answered,
+    };
+    (failed && n <= most).then(|| {
+        let pause = FIRST.saturating_mul(2u32.saturating_pow(n - 1)).min(LONGEST);
+        pause.mul_f64(chance.clamp(0.0, 1.0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use consort_wire::Closed;
+
+    use super::*;
+
+    fn lost() -> CallError {
+        CallError::Unknown(Closed::Broken("x".to_owned()))
+    }
+
+    fn unsent() -> CallError {
+        CallError::NotSent(NotSent::Closed(Closed::Ours))
+    }
+
+    /// How often a method is repeated when it always fails like this.
+    fn repeats(method: &str, error: &CallError) -> u32 {
+        (1..10).take_while(|&n| again(method, error, n, 1.0).is_some()).count().try_into().unwrap()
+    }
+
+    #[test]
+    fn a_tool_is_called_again_only_if_the_call_provably_never_left() {
+        assert_eq!(repeats("tools/call", &unsent()), 2);
+        assert_eq!(repeats("tools/call", &lost()), 0);
+        assert_eq!(repeats("tools/call", &CallError::Unknown(Closed::Session)), 0);
+        assert_eq!(
+            repeats(
+                "tools/call",
+                &CallError::Status { status: 503, retry_after: None, body: String::new() }
+            ),
+            0
+        );
+        assert_eq!(repeats("tasks/update", &lost()), 0);
+    }
+
+    #[test]
+    fn reading_is_repeated_once_and_listing_twice() {
+        assert_eq!(repeats("resources/read", &lost()), 1);
+        assert_eq!(repeats("prompts/get", &unsent()), 1);
+        assert_eq!(repeats("tools/list", &lost()), 2);
+        assert_eq!(repeats("server/discover", &unsent()), 2);
+    }
+
+    #[test]
+    fn an_answer_a_limit_or_a_full_queue_is_no_reason_to_repeat() {
+        let timed_out =
+            CallError::TimedOut { kind: consort_wire::Limit::Idle, limit: FIRST, sent: false };
+        for error in [
+            CallError::Cancelled { sent: false },
+            timed_out,
+            CallError::NotSent(NotSent::Queue { waiting: 1 }),
+            CallError::Malformed("x".to_owned()),
+            CallError::Unauthorized { status: 401, challenge: None },
+        ] {
+            for method in ["tools/call", "tools/list", "resources/read"] {
+                assert_eq!(repeats(method, &error), 0, "{method}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_pause_doubles_and_chance_spreads_it() {
+        let pause = |n, chance| again("tools/list", &lost(), n, chance).unwrap();
+        assert_eq!((pause(1, 1.0), pause(2, 1.0)), (FIRST, FIRST * 2));
+        assert_eq!(pause(1, 0.25), FIRST / 4);
+    }
+}

@@ -1,0 +1,101 @@
+//! How to treat each server: complete and checked.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use consort_core::{LocalTool, ServerId, Transform};
+use consort_wire::{ClientInfo, Host, Limits, Server, Silent, Speak, Times, ToolTimes};
+
+/// Everything a hub needs to know.
+#[derive(Clone)]
+pub struct Settings {
+    /// The servers.
+    pub servers: Vec<ServerSettings>,
+    /// Groups of local tools, by the name of their ensemble.
+    pub local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
+    /// Changes to the tools on offer, in this order.
+    pub transforms: Vec<Arc<dyn Transform>>,
+    /// Who answers the servers' questions.
+    pub host: Arc<dyn Host>,
+    /// Who we say we are.
+    pub client: ClientInfo,
+    /// Where what servers offer is kept for the next start; nowhere if absent.
+    pub kept: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            local: BTreeMap::new(),
+            transforms: Vec::new(),
+            host: Arc::new(Silent),
+            client: ClientInfo::default(),
+            kept: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field("servers", &self.servers)
+            .field("local", &self.local.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How to treat one server.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// What the user calls it.
+    pub id: ServerId,
+    /// Where it is.
+    pub server: Server,
+    /// When to connect.
+    pub connect: Connect,
+    /// Which era to speak.
+    pub speak: Speak,
+    /// How much.
+    pub limits: Limits,
+    /// How long.
+    pub times: Times,
+    /// How long, for single tools.
+    pub tools: BTreeMap<String, ToolTimes>,
+    /// How long it may be unused before it is stopped; for ever if absent. The next call starts it.
+    pub idle_stop: Option<Duration>,
+    /// How often to ask an unused server whether it lives; never if absent.
+    pub probe: Option<Duration>,
+    /// Whether it is there at all.
+    pub disabled: bool,
+}
+
+impl ServerSettings {
+    /// A server with every default.
+    pub fn new(id: ServerId, server: Server) -> Self {
+        Self {
+            id,
+            server,
+            connect: Connect::default(),
+            speak: Speak::default(),
+            limits: Limits::default(),
+            times: Times::default(),
+            tools: BTreeMap::new(),
+            idle_stop: None,
+            probe: Some(Duration::from_mins(1)),
+            disabled: false,
+        }
+    }
+}
+
+/// When to connect to a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Connect {
+    /// At the start, behind whatever else happens.
+    #[default]
+    Start,
+    /// At the first call; what it offers is known from the last time, or once it was called.
+    Call,
+}

@@ -1,0 +1,90 @@
+//! What all connections of a hub share: what each offers, and the catalog made of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use consort_core::{Catalog, Offer, Problem, ServerId, Transform};
+use consort_wire::LeftOut;
+use tokio::sync::watch;
+
+/// What each ensemble offers, and the catalog made of it.
+pub(crate) struct Shared {
+    offers: Mutex<Offers>,
+    catalog: watch::Sender<Arc<Catalog>>,
+    transforms: Vec<Arc<dyn Transform>>,
+    /// Counts up whenever a server's status changes.
+    stirred: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Offers {
+    offers: BTreeMap<ServerId, Offer>,
+    /// What could not be taken from each server.
+    problems: BTreeMap<ServerId, Vec<Problem>>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        offers: BTreeMap<ServerId, Offer>,
+        transforms: Vec<Arc<dyn Transform>>,
+    ) -> Self {
+        let offers = Offers { offers, problems: BTreeMap::new() };
+        let catalog = watch::Sender::new(Arc::new(build(&offers, &transforms)));
+        Self { offers: Mutex::new(offers), catalog, transforms, stirred: watch::Sender::new(0) }
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.borrow())
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.catalog.subscribe()
+    }
+
+    pub(crate) fn offer(&self, server: &ServerId) -> Option<Offer> {
+        self.offers.lock().unwrap_or_else(PoisonError::into_inner).offers.get(server).cloned()
+    }
+
+    /// Replaces what a server offers, and the catalog if that makes a difference.
+    pub(crate) fn put(&self, server: &ServerId, offer: Offer, left_out: &[LeftOut]) {
+        let problems: Vec<Problem> = left_out
+            .iter()
+            .map(|out| {
+                let name = if out.name.is_empty() { "something nameless" } else { &out.name };
+                Problem::error(format!("`{name}` is left out: {}", out.reason)).of(server)
+            })
+            .collect();
+        // The lock is held until the catalog is out, so that an older one never replaces a newer.
+        let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = offers.offers.get(server).is_some_and(|known| known.shelves == offer.shelves)
+            && offers.problems.get(server).map_or(&[][..], Vec::as_slice) == problems;
+        if same {
+            return;
+        }
+        offers.offers.insert(server.clone(), offer);
+        offers.problems.insert(server.clone(), problems);
+        self.catalog.send_replace(Arc::new(build(&offers, &self.transforms)));
+    }
+
+    /// Some server's status changed.
+    pub(crate) fn stir(&self) {
+        self.stirred.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn stirred(&self) -> watch::Receiver<u64> {
+        self.stirred.subscribe()
+    }
+}
+
+fn build(offers: &Offers, transforms: &[Arc<dyn Transform>]) -> Catalog {
+    let transforms: Vec<&dyn Transform> = transforms.iter().map(AsRef::as_ref).collect();
+    let mut catalog = Catalog::build(&offers.offers, &transforms);
+    catalog.problems.extend(offers.problems.values().flatten().cloned());
+    catalog
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}

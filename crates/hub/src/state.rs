@@ -1,0 +1,92 @@
+//! How a server is doing.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use consort_core::ServerId;
+use consort_wire::Found;
+use serde::Serialize;
+
+/// Where a server is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Only its settings are known.
+    Configured,
+    /// What it offered the last time is known.
+    Known,
+    /// It is being reached.
+    Connecting,
+    /// It works.
+    Ready,
+    /// It wants credentials, or others.
+    NeedsAuth,
+    /// It works, but what it offers could not be read again.
+    Degraded,
+    /// It could not be reached; it will be tried again.
+    Failed,
+    /// It is switched off.
+    Disabled,
+}
+
+impl State {
+    /// As written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Configured => "configured",
+            Self::Known => "known",
+            Self::Connecting => "connecting",
+            Self::Ready => "ready",
+            Self::NeedsAuth => "needs auth",
+            Self::Degraded => "degraded",
+            Self::Failed => "failed",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// How a server is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Which.
+    pub server: ServerId,
+    /// Where it is in its life.
+    pub state: State,
+    /// Since when.
+    #[serde(skip)]
+    pub since: SystemTime,
+    /// What it speaks, and over what, once that was found out.
+    pub found: Option<Found>,
+    /// Its own name and version. Unverified: for display only.
+    pub name: Option<String>,
+    /// Why it is not ready, in a chain of causes.
+    pub error: Option<String>,
+    /// What to do about that.
+    pub hint: Option<String>,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// How many things of each kind it offers: tools, prompts, resources, templates.
+    pub offers: [usize; 4],
+}
+
+impl Status {
+    pub(crate) fn new(server: ServerId, state: State) -> Self {
+        Self {
+            server,
+            state,
+            since: SystemTime::now(),
+            found: None,
+            name: None,
+            error: None,
+            hint: None,
+            restarts: 0,
+            offers: [0; 4],
+        }
+    }
+}
