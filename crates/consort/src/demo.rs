@@ -1,0 +1,212 @@
+//! The bundled demo: a small MCP server on standard input and output, so that Consort has something
+//! to play with before anything is configured. It speaks every revision.
+
+mod tools;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use consort_core::{Event, LocalTool, Reporter, ToolResult};
+use consort_wire::line::{Line, Lines};
+use consort_wire::splice::{self, Writer};
+use consort_wire::{Era, Id, Json, Message, Notification, Object, Revision};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Stdout};
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const MESSAGE_BYTES: usize = 4 << 20;
+
+/// Serves until the standard input closes.
+pub async fn serve() -> io::Result<()> {
+    let server = Arc::new(Demo { out: Mutex::new(tokio::io::stdout()), tools: tools::tools() });
+    let mut lines = Lines::new(MESSAGE_BYTES, MESSAGE_BYTES);
+    let mut input = tokio::io::stdin();
+    let mut calls = Calls::default();
+    loop {
+        while let Some(line) = lines.next_line() {
+            match line {
+                Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Line::Whole(line) => match Message::parse(line) {
+                    Ok(message) => calls.take(&server, message),
+                    Err(_) => server.send(&splice::error(None, -32700, "parse error", None)).await,
+                },
+                Line::Oversized { .. } => {
+                    server
+                        .send(&splice::error(None, -32600, "the message is too large", None))
+                        .await;
+                }
+                Line::Endless => return Ok(()),
+            }
+        }
+        if input.read_buf(lines.buffer()).await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+struct Demo {
+    out: Mutex<Stdout>,
+    tools: Vec<Arc<dyn LocalTool>>,
+}
+
+/// The calls in progress, so that they can be cancelled.
+#[derive(Default)]
+struct Calls {
+    running: JoinSet<Id>,
+    handles: HashMap<Id, AbortHandle>,
+}
+
+impl Calls {
+    fn take(&mut self, server: &Arc<Demo>, message: Message) {
+        while let Some(Ok(id)) = self.running.try_join_next() {
+            self.handles.remove(&id);
+        }
+        match message {
+            Message::Request { id, body } => {
+                let server = Arc::clone(server);
+                let answered = id.clone();
+                let call = async move {
+                    server.answer(&answered, &body).await;
+                    answered
+                };
+                self.handles.insert(id, self.running.spawn(call));
+            }
+            Message::Notification(body) if body.method == "notifications/cancelled" => {
+                let id = body.params.get("requestId").and_then(Id::from_json);
+                if let Some(call) = id.and_then(|id| self.handles.remove(&id)) {
+                    call.abort();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Demo {
+    async fn answer(&self, id: &Id, body: &Notification) {
+        let era = match body
+            .meta(VERSION)
+            .and_then(|version| version.text().map(|text| text.parse::<Revision>()))
+        {
+            None => Era::Legacy,
+            Some(Ok(revision)) if revision.era() == Era::Modern => Era::Modern,
+            Some(_) => {
+                let data = Json::from(json!({ "supported": [Revision::NEWEST_MODERN.as_str()] }));
+                let error =
+                    splice::error(Some(id), -32022, "unsupported protocol version", Some(&data));
+                return self.send(&error).await;
+            }
+        };
+        let answer = match (body.method.as_str(), era) {
+            ("initialize", _) => Ok(initialized(&body.params)),
+            ("server/discover", Era::Modern) => Ok(discovered()),
+            ("ping", Era::Legacy) => Ok(Json::from(json!({}))),
+            ("tools/list", _) => Ok(self.list(era)),
+            ("tools/call", _) => self.call(&body.params).await.map(|result| typed(&result, era)),
+            (method, _) => Err((-32601, format!("unknown method `{method}`"))),
+        };
+        let bytes = match answer {
+            Ok(result) => splice::response(id, &result),
+            Err((code, message)) => splice::error(Some(id), code, &message, None),
+        };
+        self.send(&bytes).await;
+    }
+
+    fn list(&self, era: Era) -> Json {
+        let tools: Vec<_> = self.tools.iter().map(|tool| tool.definition().to_mcp()).collect();
+        let mut result = json!({ "tools": tools });
+        if era == Era::Modern {
+            result["resultType"] = json!("complete");
+            result["ttlMs"] = json!(3_600_000);
+            result["cacheScope"] = json!("public");
+        }
+        result.into()
+    }
+
+    async fn call(&self, params: &Object) -> Result<Object, (i64, String)> {
+        let name = params.text("name").unwrap_or_default();
+        let arguments = params.get("arguments").unwrap_or_else(|| Json::from(json!({})));
+        let token = params.get("_meta").and_then(|meta| meta.to_object()?.get("progressToken"));
+        let tool = self.tools.iter().find(|tool| tool.definition().name() == name);
+        let tool = tool.ok_or_else(|| (-32602, format!("unknown tool `{name}`")))?;
+        let (sender, mut reported) = mpsc::unbounded_channel();
+        let reporter = Reporter::new(move |event| {
+            let _ = sender.send(event);
+        });
+        let mut running = tool.run(arguments, reporter);
+        let result = loop {
+            tokio::select! {
+                biased;
+                Some(event) = reported.recv() => self.report(token.as_ref(), &event).await,
+                result = &mut running => break result,
+            }
+        };
+        while let Ok(event) = reported.try_recv() {
+            self.report(token.as_ref(), &event).await;
+        }
+        Ok(result.unwrap_or_else(ToolResult::error).object().clone())
+    }
+
+    async fn report(&self, token: Option<&Json>, event: &Event) {
+        let (Some(token), Event::Progress(progress)) = (token, event) else { return };
+        let mut params = Writer::new();
+        params.raw("progressToken", token.as_bytes());
+        params.raw("progress", progress.progress.to_string().as_bytes());
+        if let Some(total) = progress.total {
+            params.raw("total", total.to_string().as_bytes());
+        }
+        if let Some(message) = &progress.message {
+            params.text("message", message);
+        }
+        self.send(&splice::notification("notifications/progress", Some(&params.finish()))).await;
+    }
+
+    async fn send(&self, bytes: &[u8]) {
+        let mut out = self.out.lock().await;
+        // Nobody reads any more; the end of the standard input follows.
+        let _ = out.write_all(&[bytes, b"\n"].concat()).await;
+        let _ = out.flush().await;
+    }
+}
+
+fn initialized(params: &Object) -> Json {
+    let asked = params.text("protocolVersion").and_then(|version| version.parse::<Revision>().ok());
+    let revision =
+        asked.filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::NEWEST_LEGACY);
+    json!({
+        "protocolVersion": revision,
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "consort-demo", "version": env!("CARGO_PKG_VERSION") },
+        "instructions": "Demo tools: their data is made up.",
+    })
+    .into()
+}
+
+fn discovered() -> Json {
+    let revisions: Vec<&str> =
+        Revision::ALL.iter().rev().map(|revision| revision.as_str()).collect();
+    json!({
+        "resultType": "complete",
+        "supportedVersions": revisions,
+        "capabilities": { "tools": {} },
+        "instructions": "Demo tools: their data is made up.",
+        "ttlMs": 3_600_000,
+        "cacheScope": "public",
+        "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "consort-demo", "version": env!("CARGO_PKG_VERSION") } },
+    })
+    .into()
+}
+
+/// A result as its era wants it.
+fn typed(result: &Object, era: Era) -> Json {
+    if era == Era::Legacy {
+        return result.json().clone();
+    }
+    let mut writer = Writer::with_capacity(result.as_bytes().len() + 32);
+    writer.text("resultType", "complete");
+    writer.members(result, &[]);
+    writer.finish()
+}
