@@ -1,3 +1,40 @@
 //! The `consort` command.
 
-fn main() {}
+mod cli;
+mod command;
+mod exit;
+mod output;
+mod person;
+mod running;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::Cli;
+use output::{Styled, note, styled};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                note(format!("cannot start: {error}"));
+                return ExitCode::from(2);
+            }
+        };
+    let exit = runtime.block_on(command::run(cli));
+    // A reader of the standard input may be blocked for good; it must not keep us.
+    runtime.shutdown_background();
+    match exit {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            note(format!("{}: {}", styled(Styled::Bad, "error"), failure.message));
+            if let Some(hint) = &failure.hint {
+                note(format!("{}: {hint}", styled(Styled::Heading, "hint")));
+            }
+            failure.exit.into()
+        }
+    }
+}

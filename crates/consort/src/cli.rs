@@ -1,0 +1,247 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Many MCP servers play as one.
+#[derive(Debug, Parser)]
+#[command(name = "consort", version, long_version = long_version(), max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 ok, 1 the tool or server reported an error, 2 wrong usage or config, \
+    3 server unreachable, 4 timeout, 5 denied, 6 outcome unknown, 130 interrupted."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Common {
+    /// Config file, in any known format (or set `CONSORT_CONFIG`)
+    #[arg(long, short, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON for programs instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say what happens behind the scenes, on the standard error
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show every server and how it is doing
+    Servers(Fresh),
+    /// Show the tools on offer
+    Tools {
+        /// Only this server's
+        server: Option<String>,
+        #[command(flatten)]
+        fresh: Fresh,
+        /// Show each tool's parameters too
+        #[arg(long, short)]
+        long: bool,
+    },
+    /// Call a tool and show what happens
+    Call(Call),
+    /// Show the prompts on offer
+    Prompts {
+        /// Only this server's
+        server: Option<String>,
+        #[command(flatten)]
+        fresh: Fresh,
+    },
+    /// Render a prompt
+    Prompt {
+        /// The prompt, as `prompt` or `server.prompt`
+        name: String,
+        /// Its arguments, as `name=value`
+        arguments: Vec<String>,
+    },
+    /// Show the resources and templates on offer
+    Resources {
+        /// Only this server's
+        server: Option<String>,
+        #[command(flatten)]
+        fresh: Fresh,
+    },
+    /// Read a resource
+    Read {
+        /// Its URI
+        uri: String,
+        /// The server to read it from, if several could have it
+        #[arg(long)]
+        server: Option<String>,
+        /// Write what it holds to this file instead of the terminal
+        #[arg(long, short)]
+        output: Option<PathBuf>,
+    },
+    /// Watch every server's state, live
+    Watch,
+    /// Look for problems in the config without starting anything
+    Check,
+    /// Reach every server and look for problems: reachability, names, schemas, size
+    Doctor,
+    /// Show, convert or import config
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// See Consort at work on the bundled demo, with nothing configured
+    Demo,
+    /// Print shell completions
+    Completions {
+        /// For this shell
+        shell: clap_complete::Shell,
+    },
+    /// The bundled demo server, on standard input and output
+    #[command(hide = true)]
+    DemoServer,
+}
+
+/// Whether to ask the servers or to show what is kept.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Fresh {
+    /// Ask the servers even if what they offered the last time is kept
+    #[arg(long)]
+    pub(crate) fresh: bool,
+}
+
+/// A tool call.
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    /// The tool: `tool`, `server.tool` or `server:tool`
+    pub(crate) tool: String,
+    /// Its arguments: `name=value`, read as the tool's schema says, or `name:=JSON`
+    #[arg(value_name = "NAME=VALUE", conflicts_with = "args")]
+    pub(crate) arguments: Vec<String>,
+    /// All arguments as one JSON object; `-` reads it from the standard input
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    /// Give up after so long without a word from the server (default: 60s, or as configured)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) idle: Option<std::time::Duration>,
+    /// Give up after so long altogether (default: 5m, or as configured)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) total: Option<std::time::Duration>,
+    /// Save images and audio in this folder
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) save: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show what was read, from where, with secrets hidden
+    Show,
+    /// Print the config in another format
+    Convert {
+        /// The format to write
+        #[arg(long, value_enum)]
+        to: Target,
+        /// Write to this file instead of the terminal
+        #[arg(long, short)]
+        output: Option<PathBuf>,
+    },
+    /// Take over the servers of other MCP clients on this machine
+    Import {
+        /// Only from these
+        #[arg(value_enum)]
+        from: Vec<Source>,
+        /// Add them to this file (default: consort.toml in the user's config folder)
+        #[arg(long, short)]
+        output: Option<PathBuf>,
+        /// Only show what would be added
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Show where config is looked for, and which file is used
+    Path,
+}
+
+/// A format to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Target {
+    /// `mcpServers`: Claude Desktop, Claude Code, Cursor, Windsurf
+    McpServers,
+    /// VS Code's `servers` and `inputs`
+    Vscode,
+    /// Zed's `context_servers`
+    Zed,
+    /// Codex's `[mcp_servers.…]`
+    Codex,
+    /// Consort's own `[mcp.…]`
+    Consort,
+}
+
+/// A client to import from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Source {
+    ClaudeDesktop,
+    ClaudeCode,
+    Cursor,
+    Windsurf,
+    Vscode,
+    Zed,
+    Codex,
+}
+
+fn long_version() -> &'static str {
+    concat!(
+        env!("CARGO_PKG_VERSION"),
+        "\nMCP revisions: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"
+    )
+}
+
+/// A time as people write it: `500ms`, `30s`, `5m`, `1h`; a bare number means seconds.
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let seconds = match unit.trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("use a number with ms, s, m or h, as in 30s".to_owned()),
+    };
+    let number: f64 =
+        number.parse().map_err(|_| "use a number with ms, s, m or h, as in 30s".to_owned())?;
+    let time = std::time::Duration::try_from_secs_f64(number * seconds)
+        .map_err(|error| error.to_string())?;
+    if time.is_zero() {
+        Err("a time of zero would end everything at once".to_owned())
+    } else {
+        Ok(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_long_version_names_every_revision() {
+        for revision in consort_wire::Revision::ALL {
+            assert!(long_version().contains(revision.as_str()));
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("2h"), Ok(Duration::from_hours(2)));
+        for text in ["", "x", "5 parsecs", "-3s", "0"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

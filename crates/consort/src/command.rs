@@ -1,0 +1,88 @@
+//! The commands.
+
+mod call;
+mod demo;
+mod lists;
+mod prompts;
+mod resources;
+mod servers;
+mod watch;
+
+use std::sync::Arc;
+
+use clap::CommandFactory;
+use consort_wire::Silent;
+
+use crate::cli::{Cli, Command, Common, Fresh};
+use crate::exit::{Exit, Failure};
+use crate::running::{Need, Running};
+
+/// Runs what was typed.
+pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
+    let common = cli.common;
+    match cli.command {
+        Command::DemoServer => {
+            let served = consort::demo::serve().await;
+            served.map(|()| Exit::Ok).map_err(|error| Failure::usage(error.to_string()))
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
+            Ok(Exit::Ok)
+        }
+        Command::Demo => demo::run(&common).await,
+        Command::Call(call) => call::run(&common, call).await,
+        Command::Servers(fresh) => {
+            with(&common, async |running| servers::run(running, &common, need(fresh)).await).await
+        }
+        Command::Watch => with(&common, async |running| watch::run(running, &common).await).await,
+        Command::Tools { server, fresh, long } => {
+            with(&common, async |running| {
+                lists::tools(running, &common, server.as_deref(), need(fresh), long).await
+            })
+            .await
+        }
+        Command::Prompts { server, fresh } => {
+            with(&common, async |running| {
+                lists::prompts(running, &common, server.as_deref(), need(fresh)).await
+            })
+            .await
+        }
+        Command::Resources { server, fresh } => {
+            with(&common, async |running| {
+                lists::resources(running, &common, server.as_deref(), need(fresh)).await
+            })
+            .await
+        }
+        Command::Prompt { name, arguments } => {
+            with(&common, async |running| prompts::run(running, &common, &name, &arguments).await)
+                .await
+        }
+        Command::Read { uri, server, output } => {
+            let read = async |running: &Running| {
+                resources::read(running, &common, &uri, server.as_deref(), output.as_deref()).await
+            };
+            with(&common, read).await
+        }
+        Command::Check | Command::Doctor | Command::Config(_) => {
+            Err(Failure::usage("config comes with its readers"))
+        }
+    }
+}
+
+/// Starts a hub for a job and ends it afterwards, also when the job is interrupted.
+async fn with(
+    common: &Common,
+    job: impl AsyncFnOnce(&Running) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let running = Running::start(common, Arc::new(Silent))?;
+    let result = tokio::select! {
+        result = job(&running) => result,
+        _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+    };
+    running.hub.drain().await;
+    result
+}
+
+fn need(fresh: Fresh) -> Need {
+    if fresh.fresh { Need::Fresh } else { Need::Kept }
+}

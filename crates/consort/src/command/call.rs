@@ -1,0 +1,100 @@
+//! `consort call`: a tool called, and what happens shown as it happens.
+
+mod arguments;
+mod show;
+
+use std::io::Read;
+use std::sync::Arc;
+
+use consort_core::{Event, Invocation, Json, Outcome, Toolbox};
+
+use crate::cli::{Call, Common};
+use crate::exit::{Exit, Failure, exit_of};
+use crate::output::escaped;
+use crate::person::Person;
+use crate::running::{Need, Running, caller};
+use show::Show;
+
+pub(super) async fn run(common: &Common, call: Call) -> Result<Exit, Failure> {
+    let person = Person::new();
+    let running = Running::start(common, Arc::<Person>::clone(&person))?;
+    let performed = tokio::select! {
+        performed = perform(&running, common, &call, &person) => performed,
+        // Dropping the call tells the server to stop.
+        _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+    };
+    running.hub.drain().await;
+    performed
+}
+
+/// Makes the call and shows it.
+pub(super) async fn perform(
+    running: &Running,
+    common: &Common,
+    call: &Call,
+    person: &Arc<Person>,
+) -> Result<Exit, Failure> {
+    let (id, schema) = find(running, &call.tool).await?;
+    let arguments = match &call.args {
+        Some(text) => whole(text)?,
+        None => arguments::read(&call.arguments, &schema)?,
+    };
+    let invocation = Invocation {
+        idle: call.idle,
+        total: call.total,
+        ..Invocation::new(caller(), &id, arguments)
+    };
+    let mut events = running.hub.call(invocation);
+    let mut show = Show::new(&id, common, &call.save);
+    person.hide(show.bar());
+    loop {
+        let event = std::future::poll_fn(|cx| events.as_mut().poll_next(cx)).await;
+        match event {
+            Some(Event::End(end)) => {
+                show.end(&end)?;
+                return match end {
+                    Ok(Outcome::Complete(result)) if result.is_error() => Ok(Exit::Tool),
+                    Ok(_) => Ok(Exit::Ok),
+                    // As JSON it has been said already.
+                    Err(error) if common.json => Ok(exit_of(&error)),
+                    Err(error) => Err(error.into()),
+                };
+            }
+            Some(event) => show.event(&event),
+            None => unreachable!("an end comes before nothing"),
+        }
+    }
+}
+
+/// The tool's full name and schema, asking servers only if what is kept does not tell.
+async fn find(running: &Running, name: &str) -> Result<(String, Json), Failure> {
+    let found = |running: &Running| {
+        running.catalog().resolve(name).map(|entry| (entry.id(), entry.tool().input_schema()))
+    };
+    if let Ok(found) = found(running) {
+        return Ok(found);
+    }
+    running.reach(None, Need::Fresh).await;
+    found(running).map_err(Into::into)
+}
+
+/// All arguments as one JSON object.
+fn whole(text: &str) -> Result<Json, Failure> {
+    let text = if text == "-" {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| Failure::usage(format!("cannot read the standard input: {error}")))?;
+        text
+    } else {
+        text.to_owned()
+    };
+    let json = Json::parse(text.trim().to_owned())
+        .map_err(|error| Failure::usage(format!("the arguments are not JSON: {error}")))?;
+    if json.to_object().is_none() {
+        let shown = escaped(&json.as_str().chars().take(60).collect::<String>());
+        return Err(Failure::usage(format!("the arguments are not a JSON object: {shown}"))
+            .hint(r#"write {"name": "value"}"#));
+    }
+    Ok(json)
+}

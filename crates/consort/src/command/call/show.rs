@@ -1,0 +1,260 @@
+//! A call as it is shown: a live bar for people, a line of JSON an event for programs.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use consort_core::{CallError, Content, Event, Json, Outcome, ToolResult, utc};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli::Common;
+use crate::exit::Failure;
+use crate::output::{Styled, escaped, escaped_line, json, line, note, styled};
+
+/// Shows one call.
+pub(super) struct Show {
+    tool: String,
+    json: bool,
+    bar: ProgressBar,
+    sequence: u64,
+    save: PathBuf,
+}
+
+/// One event as programs get it: one line each, the last with `is_final`.
+#[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names are what programs read")]
+struct Chunk<'a> {
+    tool_name: &'a str,
+    chunk_type: &'static str,
+    content: serde_json::Value,
+    is_final: bool,
+    sequence_id: u64,
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    metadata: serde_json::Map<String, serde_json::Value>,
+    timestamp: String,
+}
+
+impl Show {
+    pub(super) fn new(tool: &str, common: &Common, save: &Path) -> Self {
+        let bar = if common.json || !std::io::stderr().is_terminal() {
+            ProgressBar::hidden()
+        } else {
+            let bar = ProgressBar::no_length();
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar.set_style(spinner());
+            bar.set_message(escaped_line(tool));
+            bar
+        };
+        Self { tool: tool.to_owned(), json: common.json, bar, sequence: 0, save: save.to_owned() }
+    }
+
+    /// The bar, for those who must not draw over it.
+    pub(super) fn bar(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
+    pub(super) fn event(&mut self, event: &Event) {
+        if self.json {
+            let (kind, content) = content(event);
+            return self.chunk(kind, content, false, serde_json::Map::new());
+        }
+        match event {
+            Event::Progress(progress) => {
+                self.progress(progress.progress, progress.total, progress.message.as_deref());
+            }
+            Event::Log(params) => {
+                let level = params.text("level").unwrap_or_default();
+                let data = params
+                    .get("data")
+                    .map(|data| data.text().map_or_else(|| data.to_string(), Into::into));
+                self.say(&format!("[{level}] {}", data.unwrap_or_default()));
+            }
+            Event::Question { method, .. } => self.say(&format!("the server asks ({method})")),
+            Event::Task(task) => {
+                let status = task.text("status").unwrap_or_default();
+                let message = task
+                    .text("statusMessage")
+                    .map(|message| format!(": {message}"))
+                    .unwrap_or_default();
+                self.say(&format!("task {status}{message}"));
+            }
+            Event::Skipped(count) => self.say(&format!("{count} events were not shown")),
+            _ => {}
+        }
+    }
+
+    pub(super) fn end(&mut self, end: &Result<Outcome, CallError>) -> Result<(), Failure> {
+        self.bar.finish_and_clear();
+        if self.json {
+            let mut metadata = serde_json::Map::new();
+            let (kind, content) = match end {
+                Ok(Outcome::Complete(result)) => {
+                    metadata.insert("is_error".to_owned(), result.is_error().into());
+                    ("complete", value(result.json()))
+                }
+                Ok(Outcome::InputRequired(result) | Outcome::Task(result)) => {
+                    ("complete", value(result))
+                }
+                Err(error) => {
+                    let failure = Failure::from(error.clone());
+                    let content = json!({
+                        "kind": error.kind(), "message": failure.message, "hint": failure.hint,
+                        "repeat": format!("{:?}", error.repeat()).to_lowercase(),
+                    });
+                    ("error", content)
+                }
+            };
+            self.chunk(kind, content, true, metadata);
+            return Ok(());
+        }
+        match end {
+            Ok(Outcome::Complete(result)) => self.result(result),
+            Ok(Outcome::InputRequired(result) | Outcome::Task(result)) => {
+                line(escaped(result.as_str()));
+                Ok(())
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn result(&self, result: &ToolResult) -> Result<(), Failure> {
+        if result.is_error() {
+            note(format!("{}: the tool reports an error", styled(Styled::Bad, "error")));
+        }
+        let content = result.content();
+        for (at, block) in content.iter().enumerate() {
+            match block {
+                Content::Image(media) => self.media("image", at, &media.data, &media.mime_type)?,
+                Content::Audio(media) => self.media("audio", at, &media.data, &media.mime_type)?,
+                other => line(escaped(
+                    &ToolResult::new(std::slice::from_ref(other), None, false).flattened(),
+                )),
+            }
+        }
+        if content.is_empty()
+            && let Some(data) = result.structured_content()
+        {
+            line(escaped(data.as_str()));
+        }
+        Ok(())
+    }
+
+    /// Saves an image or a sound under a name of its own, and says where.
+    fn media(&self, what: &str, at: usize, data: &str, kind: &str) -> Result<(), Failure> {
+        let bytes = STANDARD
+            .decode(data)
+            .map_err(|error| Failure::usage(format!("the {what} is not base64: {error}")))?;
+        let ending = match kind {
+            "image/png" => "png",
+            "image/jpeg" | "image/jpg" => "jpg",
+            "image/gif" => "gif",
+            "image/webp" => "webp",
+            "image/svg+xml" => "svg",
+            "audio/wav" | "audio/x-wav" => "wav",
+            "audio/mpeg" => "mp3",
+            "audio/ogg" => "ogg",
+            _ => "bin",
+        };
+        let safe: String =
+            self.tool.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let path = self.save.join(format!("{safe}-{time}-{at}.{ending}"));
+        std::fs::create_dir_all(&self.save).and_then(|()| std::fs::write(&path, &bytes)).map_err(
+            |error| Failure::usage(format!("cannot write `{}`: {error}", path.display())),
+        )?;
+        line(format!(
+            "[{what} saved: {} ({} bytes of {})]",
+            path.display(),
+            bytes.len(),
+            escaped_line(kind)
+        ));
+        Ok(())
+    }
+
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let message = escaped_line(message.unwrap_or_default());
+        let of = total.map(|total| format!("/{total}")).unwrap_or_default();
+        if self.bar.is_hidden() {
+            note(format!("{progress}{of} {message}").trim_end());
+            return;
+        }
+        if let Some(total) = total.filter(|total| *total > 0.0) {
+            // A bar counts whole things; servers count as they like.
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of a thousand"
+            )]
+            let share = (progress / total * 1000.0).clamp(0.0, 1000.0) as u64;
+            self.bar.set_style(bar());
+            self.bar.set_length(1000);
+            self.bar.set_position(share);
+        }
+        self.bar.set_message(format!("{progress}{of} {message}"));
+    }
+
+    fn say(&self, text: &str) {
+        let text = styled(Styled::Faint, escaped_line(text));
+        self.bar.suspend(|| note(text));
+    }
+
+    fn chunk(
+        &mut self,
+        chunk_type: &'static str,
+        content: serde_json::Value,
+        is_final: bool,
+        metadata: serde_json::Map<String, serde_json::Value>,
+    ) {
+        self.sequence += 1;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let second = utc(now.as_secs());
+        let timestamp = format!("{}.{:03}Z", second.trim_end_matches('Z'), now.subsec_millis());
+        let tool_name = &self.tool;
+        json(&Chunk {
+            tool_name,
+            chunk_type,
+            content,
+            is_final,
+            sequence_id: self.sequence,
+            metadata,
+            timestamp,
+        });
+    }
+}
+
+fn value(json: &Json) -> serde_json::Value {
+    json.read().unwrap_or_else(|_| serde_json::Value::String(json.as_str().to_owned()))
+}
+
+fn content(event: &Event) -> (&'static str, serde_json::Value) {
+    match event {
+        Event::Progress(progress) => (
+            "progress",
+            json!({ "progress": progress.progress, "total": progress.total, "message": progress.message }),
+        ),
+        Event::Log(params) => ("log", value(params.json())),
+        Event::Question { method, params } => {
+            ("question", json!({ "method": method, "params": value(params.json()) }))
+        }
+        Event::Task(task) => ("task", value(task.json())),
+        Event::Notification { method, params } => {
+            ("data", json!({ "method": method, "params": value(params.json()) }))
+        }
+        Event::Skipped(count) => ("skipped", json!(count)),
+        _ => ("data", serde_json::Value::Null),
+    }
+}
+
+fn spinner() -> ProgressStyle {
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+    style.unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+fn bar() -> ProgressStyle {
+    let style = ProgressStyle::with_template("{spinner} {elapsed} [{bar:30}] {wide_msg}");
+    style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}

@@ -1,0 +1,91 @@
+//! `consort demo`: Consort at work, with nothing configured.
+
+use consort_hub::Hub;
+
+use super::call;
+use crate::cli::{Call, Common};
+use crate::exit::{Exit, Failure};
+use crate::output::{Cell, Styled, Table, line, styled, width};
+use crate::person::Person;
+use crate::running::{Need, Running, embedded};
+
+pub(super) async fn run(common: &Common) -> Result<Exit, Failure> {
+    let mut settings = embedded()?;
+    // A demo keeps nothing.
+    settings.kept = None;
+    let running = Running { hub: Hub::start(settings) };
+    let shown = tokio::select! {
+        shown = show(&running, common) => shown,
+        _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
+    };
+    running.hub.drain().await;
+    shown
+}
+
+async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
+    heading("Two ensembles, one toolbox: local tools, and an MCP server in a process of its own.");
+    running.reach(None, Need::Fresh).await;
+    let mut table = Table::new(&["TOOL", "DESCRIPTION"]);
+    for entry in running.catalog().tools.entries() {
+        table.row([
+            Cell::from(entry.id()),
+            Cell::from(entry.tool().description().unwrap_or_default()),
+        ]);
+    }
+    line(table.render(width()));
+    let steps: [(&str, &str, &[&str]); 4] = [
+        ("A local tool.", "echo", &["text=hello"]),
+        (
+            "A tool that takes its time: each step shows as the server makes it.",
+            "long_computation",
+            &["steps=5"],
+        ),
+        (
+            "A search, whichever server has it.",
+            "mcp.search",
+            &["query=servers progress", "limit=2"],
+        ),
+        (
+            "A mistake, told so that it can be mended.",
+            "demo.get_weather",
+            &["location=Paris", "units=kelvin"],
+        ),
+    ];
+    for (about, tool, arguments) in steps {
+        heading(about);
+        line(format!("$ consort call {tool} {}", arguments.map_quoted()));
+        let request = Call {
+            tool: tool.to_owned(),
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            args: None,
+            idle: None,
+            total: None,
+            save: ".".into(),
+        };
+        match call::perform(running, common, &request, &Person::new()).await {
+            Ok(_) => {}
+            Err(failure) => line(format!("{}: {}", styled(Styled::Bad, "error"), failure.message)),
+        }
+    }
+    heading(
+        "Now with your own servers: `consort config import`, or `consort --config mcp.json tools`.",
+    );
+    Ok(Exit::Ok)
+}
+
+fn heading(text: &str) {
+    line(format!("\n{}", styled(Styled::Heading, text)));
+}
+
+/// Words as a shell wants them.
+trait Quoted {
+    fn map_quoted(&self) -> String;
+}
+
+impl Quoted for &[&str] {
+    fn map_quoted(&self) -> String {
+        let quoted =
+            |word: &&str| if word.contains(' ') { format!("'{word}'") } else { (*word).to_owned() };
+        self.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    }
+}

@@ -1,0 +1,42 @@
+//! `consort prompt`: a prompt, rendered.
+
+use consort_core::{Content, Json, ToolResult};
+use serde_json::{Map, Value};
+
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::{Styled, escaped, line, styled};
+use crate::running::{Need, Running};
+
+pub(super) async fn run(
+    running: &Running,
+    common: &Common,
+    name: &str,
+    arguments: &[String],
+) -> Result<Exit, Failure> {
+    running.reach(None, Need::Kept).await;
+    let mut values = Map::new();
+    for argument in arguments {
+        let Some((name, value)) = argument.split_once('=') else {
+            return Err(Failure::usage(format!("`{}` is not an argument", escaped(argument)))
+                .hint("write name=value"));
+        };
+        values.insert(name.to_owned(), Value::String(value.to_owned()));
+    }
+    let result = running.hub.prompt(name, &Json::from(Value::Object(values))).await?;
+    if common.json {
+        line(result.json().as_str());
+        return Ok(Exit::Ok);
+    }
+    for message in
+        result.get("messages").and_then(|messages| messages.to_items()).unwrap_or_default()
+    {
+        let Some(message) = message.to_object() else { continue };
+        line(styled(Styled::Heading, escaped(&message.text("role").unwrap_or_default())));
+        if let Some(content) = message.get("content") {
+            let block = Content::from_json(&content);
+            line(escaped(&ToolResult::new(&[block], None, false).flattened()));
+        }
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,76 @@
+//! `consort read`: what a resource holds.
+
+use std::io::Write;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use consort_core::Object;
+
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::{escaped, line, note};
+use crate::running::{Need, Running};
+
+pub(super) async fn read(
+    running: &Running,
+    common: &Common,
+    uri: &str,
+    server: Option<&str>,
+    output: Option<&Path>,
+) -> Result<Exit, Failure> {
+    let server = server.map(|name| running.server(name)).transpose()?;
+    running.reach(server.as_ref(), Need::Kept).await;
+    let result = running.hub.read(uri, server.as_ref()).await?;
+    if common.json {
+        line(result.json().as_str());
+        return Ok(Exit::Ok);
+    }
+    let contents =
+        result.get("contents").and_then(|contents| contents.to_items()).unwrap_or_default();
+    let contents: Vec<Object> = contents.iter().filter_map(consort_core::Json::to_object).collect();
+    if let Some(path) = output {
+        return write(path, &contents);
+    }
+    for content in &contents {
+        match (content.text("text"), bytes(content)?) {
+            (Some(text), _) => line(escaped(&text)),
+            (None, Some(bytes)) => {
+                let kind = content.text("mimeType").unwrap_or_else(|| "unknown type".to_owned());
+                line(format!(
+                    "[{} bytes of {}; write them to a file with --output]",
+                    bytes.len(),
+                    escaped(&kind)
+                ));
+            }
+            (None, None) => {}
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn write(path: &Path, contents: &[Object]) -> Result<Exit, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+    };
+    let mut file = std::fs::File::create(path).map_err(failed)?;
+    let mut total = 0;
+    for content in contents {
+        let bytes = match content.text("text") {
+            Some(text) => text.into_bytes(),
+            None => bytes(content)?.unwrap_or_default(),
+        };
+        file.write_all(&bytes).map_err(failed)?;
+        total += bytes.len();
+    }
+    note(format!("{total} bytes in {}", path.display()));
+    Ok(Exit::Ok)
+}
+
+fn bytes(content: &Object) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(blob) = content.text("blob") else { return Ok(None) };
+    STANDARD
+        .decode(blob)
+        .map(Some)
+        .map_err(|error| Failure::usage(format!("the resource is not base64: {error}")))
+}

@@ -1,0 +1,64 @@
+//! `consort servers`: every server and how it is doing.
+
+use consort_hub::{State, Status};
+
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::{Cell, Styled, Table, json, line, width};
+use crate::running::{Need, Running};
+
+pub(super) async fn run(running: &Running, common: &Common, need: Need) -> Result<Exit, Failure> {
+    running.reach(None, need).await;
+    let statuses = running.hub.statuses();
+    if common.json {
+        json(&statuses);
+    } else if statuses.is_empty() {
+        line("no servers");
+    } else {
+        line(table(&statuses).render(width()));
+    }
+    let down =
+        statuses.iter().any(|status| matches!(status.state, State::Failed | State::NeedsAuth));
+    Ok(if down { Exit::Unreachable } else { Exit::Ok })
+}
+
+/// Servers as a table.
+pub(super) fn table(statuses: &[Status]) -> Table {
+    let mut table =
+        Table::new(&["SERVER", "STATE", "SPEAKS", "TOOLS", "PROMPTS", "RESOURCES", "NOTE"]);
+    for status in statuses {
+        let speaks = status
+            .found
+            .map(|found| format!("{} {}", found.revision, way(found.way)))
+            .unwrap_or_default();
+        let [tools, prompts, resources, templates] = status.offers;
+        let note = status.error.clone().or_else(|| status.name.clone()).unwrap_or_default();
+        table.row([
+            Cell::from(status.server.as_str()),
+            Cell::styled(meaning(status.state), status.state.as_str()),
+            Cell::from(speaks),
+            Cell::from(tools.to_string()),
+            Cell::from(prompts.to_string()),
+            Cell::from((resources + templates).to_string()),
+            Cell::from(note),
+        ]);
+    }
+    table
+}
+
+fn way(way: consort_wire::Way) -> &'static str {
+    match way {
+        consort_wire::Way::Stdio => "stdio",
+        consort_wire::Way::Http => "http",
+        consort_wire::Way::Sse => "sse",
+    }
+}
+
+fn meaning(state: State) -> Styled {
+    match state {
+        State::Ready => Styled::Good,
+        State::Configured | State::Known | State::Disabled => Styled::Faint,
+        State::Connecting | State::Degraded | State::NeedsAuth => Styled::Warning,
+        State::Failed => Styled::Bad,
+    }
+}

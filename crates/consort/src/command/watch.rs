@@ -1,0 +1,62 @@
+//! `consort watch`: every server's state, live.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+
+use consort_core::ServerId;
+use consort_hub::{State, Status};
+
+use super::servers;
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::{json, line, width};
+use crate::running::{Need, Running};
+
+pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Failure> {
+    let mut stirred = running.hub.stirred();
+    let mut catalog = running.hub.watch();
+    let screen = std::io::stdout().is_terminal() && !common.json;
+    let mut last: BTreeMap<ServerId, Status> = BTreeMap::new();
+    let reaching = running.reach(None, Need::Fresh);
+    tokio::pin!(reaching);
+    let mut reached = false;
+    loop {
+        show(&running.hub.statuses(), &mut last, common, screen);
+        tokio::select! {
+            () = &mut reaching, if !reached => reached = true,
+            changed = stirred.changed() => if changed.is_err() { return Ok(Exit::Ok) },
+            changed = catalog.changed() => if changed.is_err() { return Ok(Exit::Ok) },
+        }
+    }
+}
+
+fn show(statuses: &[Status], last: &mut BTreeMap<ServerId, Status>, common: &Common, screen: bool) {
+    if screen {
+        // From the top, and nothing below.
+        line(format!(
+            "\u{1b}[H\u{1b}[J{}\n\nCtrl-C ends.",
+            servers::table(statuses).render(width())
+        ));
+        return;
+    }
+    for status in statuses {
+        if last.get(&status.server) == Some(status) {
+            continue;
+        }
+        if common.json {
+            json(status);
+        } else {
+            let why = status.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+            let tools = if status.state == State::Ready {
+                format!(", {} tools", status.offers[0])
+            } else {
+                String::new()
+            };
+            line(crate::output::escaped_line(&format!(
+                "{} {}{tools}{why}",
+                status.server, status.state
+            )));
+        }
+        last.insert(status.server.clone(), status.clone());
+    }
+}

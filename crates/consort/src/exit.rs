@@ -1,0 +1,89 @@
+//! How the command ends.
+
+use std::process::ExitCode;
+
+use consort_core::{CallError, Unresolved};
+
+use crate::output::escaped;
+
+/// What the exit code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All well.
+    Ok = 0,
+    /// The tool or the server reported an error.
+    Tool = 1,
+    /// Wrong usage, or wrong config.
+    Usage = 2,
+    /// A server could not be reached or does not speak MCP.
+    Unreachable = 3,
+    /// No answer in time.
+    Timeout = 4,
+    /// Not allowed.
+    Denied = 5,
+    /// The call left and no answer came.
+    Unknown = 6,
+    /// Ctrl-C.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why the command failed, in words for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) exit: Exit,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, exit: Exit::Usage }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        let mut message = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            message = format!("{message}: {error}");
+            cause = error.source();
+        }
+        Self { message: escaped(&message), hint: error.hint(), exit: exit_of(&error) }
+    }
+}
+
+/// What the exit code says of a call that failed.
+pub(crate) fn exit_of(error: &CallError) -> Exit {
+    match error {
+        CallError::Unknown { .. } | CallError::Arguments { .. } => Exit::Usage,
+        CallError::Timeout { .. } => Exit::Timeout,
+        CallError::Denied { .. } => Exit::Denied,
+        CallError::Cancelled { .. } => Exit::Interrupted,
+        CallError::OutcomeUnknown { .. } => Exit::Unknown,
+        CallError::Connection { .. }
+        | CallError::Protocol { .. }
+        | CallError::Overloaded { .. } => Exit::Unreachable,
+        // Whatever is added later was said by a server.
+        _ => Exit::Tool,
+    }
+}
+
+impl From<Unresolved> for Failure {
+    fn from(error: Unresolved) -> Self {
+        let hint = error.hint();
+        Self { message: escaped(&error.to_string()), hint, exit: Exit::Usage }
+    }
+}

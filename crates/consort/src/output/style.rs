@@ -1,0 +1,39 @@
+//! Colours, on terminals that want them.
+
+use std::fmt;
+
+use anstyle::{AnsiColor, Style};
+
+/// What a text means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Styled {
+    /// A heading.
+    Heading,
+    /// Something good.
+    Good,
+    /// Something to look at.
+    Warning,
+    /// Something bad.
+    Bad,
+    /// Something of less weight.
+    Faint,
+}
+
+impl Styled {
+    fn style(self) -> Style {
+        let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
+        match self {
+            Self::Heading => Style::new().bold(),
+            Self::Good => colour(AnsiColor::Green),
+            Self::Warning => colour(AnsiColor::Yellow),
+            Self::Bad => colour(AnsiColor::Red).bold(),
+            Self::Faint => Style::new().dimmed(),
+        }
+    }
+}
+
+/// A text in a style; the stream it goes to drops the style where it is not wanted.
+pub(crate) fn styled(styled: Styled, text: impl fmt::Display) -> String {
+    let style = styled.style();
+    format!("{style}{text}{style:#}")
+}

@@ -1,0 +1,70 @@
+//! Text of others, made safe to show.
+
+use std::fmt::Write;
+
+/// A text whose control characters, invisible marks and direction changes show as escapes. Line
+/// breaks and tabs stay.
+pub(crate) fn escaped(text: &str) -> String {
+    escape(text, |c| matches!(c, '\n' | '\t'))
+}
+
+/// The same for what must stay on one line.
+pub(crate) fn escaped_line(text: &str) -> String {
+    escape(text, |_| false)
+}
+
+fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if keep(c) || !(c.is_control() || hidden(c)) {
+            safe.push(c);
+        } else if c == '\n' {
+            safe.push(' ');
+        } else {
+            let _ = write!(safe, "\\u{{{:x}}}", u32::from(c));
+        }
+    }
+    safe
+}
+
+/// Characters that take no room or turn the direction of the text.
+fn hidden(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A text of at most so many characters, on one line.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let line = escaped_line(text.trim());
+    if line.chars().count() <= most {
+        return line;
+    }
+    let mut short: String = line.chars().take(most.saturating_sub(1)).collect();
+    short.truncate(short.trim_end().len());
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_obeys_nothing_that_a_server_says() {
+        assert_eq!(escaped("\u{1b}[31mred\u{7}\u{9b}2J"), "\\u{1b}[31mred\\u{7}\\u{9b}2J");
+        assert_eq!(escaped("a\nb\tc\r"), "a\nb\tc\\u{d}");
+        assert_eq!(escaped_line("a\nb"), "a b");
+        assert_eq!(escaped("x\u{202e}y\u{e0041}z\u{200b}"), "x\\u{202e}y\\u{e0041}z\\u{200b}");
+        for c in (0..0x20).chain(0x7f..0xa0).filter_map(char::from_u32) {
+            let shown = escaped(&c.to_string());
+            assert!(matches!(c, '\n' | '\t') || !shown.contains(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_where_it_shows() {
+        assert_eq!(shortened("short", 10), "short");
+        assert_eq!(shortened("a longer text", 9), "a longer…");
+        assert_eq!(shortened("two\nlines", 20), "two lines");
+    }
+}

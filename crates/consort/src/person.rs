@@ -1,0 +1,185 @@
+//! The person at the terminal, whom servers may ask.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use consort_core::Json;
+use consort_wire::{BoxFuture, Host, Offers, Question, Refusal};
+use indicatif::ProgressBar;
+use serde_json::{Map, Value, json};
+
+use crate::output::{escaped, escaped_line};
+
+/// Asks the person at the terminal; without a terminal, nobody may be asked.
+#[derive(Default)]
+pub(crate) struct Person {
+    /// What must not be drawn while a question stands.
+    bar: Mutex<Option<ProgressBar>>,
+    /// One question at a time.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Person {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    /// Draws nothing of this bar while a question stands.
+    pub(crate) fn hide(&self, bar: ProgressBar) {
+        *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
+    }
+
+    fn there() -> bool {
+        std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    }
+}
+
+impl Host for Person {
+    fn offers(&self) -> Offers {
+        Offers { form: Self::there(), url: Self::there(), ..Offers::default() }
+    }
+
+    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+        Box::pin(async move {
+            let _turn = self.turn.lock().await;
+            let bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let asking = tokio::task::spawn_blocking(move || match bar {
+                Some(bar) => bar.suspend(|| ask(&question)),
+                None => ask(&question),
+            });
+            let answer = asking
+                .await
+                .map_err(|error| Refusal { code: -32603, message: error.to_string() })?;
+            Ok(answer.into())
+        })
+    }
+}
+
+/// Puts a question to the terminal and reads the answers.
+fn ask(question: &Question) -> Value {
+    let message = question.params.text("message").unwrap_or_default();
+    say(&format!("\nThe server asks: {}", escaped(&message)));
+    if question.params.text("mode").as_deref() == Some("url") {
+        let url = question.params.text("url").unwrap_or_default();
+        say(&format!("It wants you to open {}", escaped_line(&url)));
+        return match read("Open it yourself, then say yes; or no [y/N] ").as_deref() {
+            Some("y" | "yes") => json!({ "action": "accept" }),
+            Some(_) => json!({ "action": "decline" }),
+            None => json!({ "action": "cancel" }),
+        };
+    }
+    let schema: Value = question
+        .params
+        .get("requestedSchema")
+        .and_then(|json| json.read().ok())
+        .unwrap_or_default();
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    say("Answer field by field; an empty line takes the default, a lone dot declines.");
+    let mut content = Map::new();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        loop {
+            let Some(line) = read(&prompt(name, field, required.contains(&name.as_str()))) else {
+                return json!({ "action": "cancel" });
+            };
+            if line == "." {
+                return json!({ "action": "decline" });
+            }
+            match value(&line, field) {
+                Ok(Some(value)) => {
+                    content.insert(name.clone(), value);
+                    break;
+                }
+                Ok(None) if required.contains(&name.as_str()) => say("This one is needed."),
+                Ok(None) => break,
+                Err(problem) => say(&problem),
+            }
+        }
+    }
+    json!({ "action": "accept", "content": content })
+}
+
+fn prompt(name: &str, field: &Value, required: bool) -> String {
+    let title = field["title"].as_str().unwrap_or(name);
+    let about =
+        field["description"].as_str().map(|about| format!(" ({about})")).unwrap_or_default();
+    let choices = choices(field);
+    let choices =
+        if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(", ")) };
+    let default = match &field["default"] {
+        Value::Null if required => " (needed)".to_owned(),
+        Value::Null => String::new(),
+        default => format!(" (default {default})"),
+    };
+    escaped_line(&format!("{title}{about}{choices}{default}: "))
+}
+
+fn choices(field: &Value) -> Vec<String> {
+    let plain =
+        field["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    let titled = field["oneOf"].as_array().into_iter().flatten();
+    plain.chain(titled.filter_map(|choice| choice["const"].as_str()).map(str::to_owned)).collect()
+}
+
+/// What a line means for a field; `None` for nothing.
+fn value(line: &str, field: &Value) -> Result<Option<Value>, String> {
+    if line.is_empty() {
+        return Ok(Some(field["default"].clone()).filter(|default| !default.is_null()));
+    }
+    let choices = choices(field);
+    match field["type"].as_str() {
+        Some("boolean") => match line.to_lowercase().as_str() {
+            "y" | "yes" | "true" => Ok(Some(json!(true))),
+            "n" | "no" | "false" => Ok(Some(json!(false))),
+            _ => Err("Say yes or no.".to_owned()),
+        },
+        Some("integer") => line
+            .parse::<i64>()
+            .map(|n| Some(json!(n)))
+            .map_err(|_| "A whole number, please.".to_owned()),
+        Some("number") => {
+            line.parse::<f64>().map(|n| Some(json!(n))).map_err(|_| "A number, please.".to_owned())
+        }
+        Some("array") => Ok(Some(json!(line.split(',').map(str::trim).collect::<Vec<_>>()))),
+        _ if !choices.is_empty() && !choices.iter().any(|choice| choice == line) => {
+            Err(format!("One of: {}", choices.join(", ")))
+        }
+        _ => Ok(Some(json!(line))),
+    }
+}
+
+fn say(text: &str) {
+    crate::output::note(text);
+}
+
+fn read(prompt: &str) -> Option<String> {
+    let mut err = std::io::stderr();
+    let _ = write!(err, "{prompt}");
+    let _ = err.flush();
+    let mut line = String::new();
+    match std::io::stdin().read_line(&mut line) {
+        Ok(1..) => Some(line.trim().to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_as_its_field_says() {
+        assert_eq!(value("7", &json!({ "type": "integer" })), Ok(Some(json!(7))));
+        assert!(value("x", &json!({ "type": "integer" })).is_err());
+        assert_eq!(value("Yes", &json!({ "type": "boolean" })), Ok(Some(json!(true))));
+        assert_eq!(value("", &json!({ "type": "string", "default": "d" })), Ok(Some(json!("d"))));
+        assert_eq!(value("", &json!({ "type": "string" })), Ok(None));
+        let choice = json!({ "type": "string", "oneOf": [{ "const": "a", "title": "A" }, { "const": "b" }] });
+        assert_eq!(value("a", &choice), Ok(Some(json!("a"))));
+        assert_eq!(value("c", &choice), Err("One of: a, b".to_owned()));
+        assert_eq!(
+            prompt("n", &json!({ "title": "How\u{1b}many" }), true),
+            "How\\u{1b}many (needed): "
+        );
+    }
+}
