@@ -35,7 +35,7 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show every server and how it is doing
-    Servers(Fresh),
+    Servers,
     /// Show the tools on offer
     Tools {
         /// Only this server's

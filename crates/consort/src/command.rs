@@ -31,8 +31,8 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Demo => demo::run(&common).await,
         Command::Call(call) => call::run(&common, call).await,
-        Command::Servers(fresh) => {
-            with(&common, async |running| servers::run(running, &common, need(fresh)).await).await
+        Command::Servers => {
+            with(&common, async |running| servers::run(running, &common).await).await
         }
         Command::Watch => with(&common, async |running| watch::run(running, &common).await).await,
         Command::Tools { server, fresh, long } => {

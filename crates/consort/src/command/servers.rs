@@ -7,8 +7,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, width};
 use crate::running::{Need, Running};
 
-pub(super) async fn run(running: &Running, common: &Common, need: Need) -> Result<Exit, Failure> {
-    running.reach(None, need).await;
+pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Failure> {
+    running.reach(None, Need::Fresh).await;
     let statuses = running.hub.statuses();
     if common.json {
         json(&statuses);

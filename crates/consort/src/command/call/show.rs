@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use consort_core::{CallError, Content, Event, Json, Outcome, ToolResult, utc};
+use consort_core::{CallError, Content, Event, Json, Outcome, Progress, ToolResult, utc};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
@@ -30,7 +30,7 @@ pub(super) struct Show {
 struct Chunk<'a> {
     tool_name: &'a str,
     chunk_type: &'static str,
-    content: serde_json::Value,
+    content: Json,
     is_final: bool,
     sequence_id: u64,
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
@@ -94,10 +94,10 @@ impl Show {
             let (kind, content) = match end {
                 Ok(Outcome::Complete(result)) => {
                     metadata.insert("is_error".to_owned(), result.is_error().into());
-                    ("complete", value(result.json()))
+                    ("complete", result.json().clone())
                 }
                 Ok(Outcome::InputRequired(result) | Outcome::Task(result)) => {
-                    ("complete", value(result))
+                    ("complete", result.clone())
                 }
                 Err(error) => {
                     let failure = Failure::from(error.clone());
@@ -105,7 +105,7 @@ impl Show {
                         "kind": error.kind(), "message": failure.message, "hint": failure.hint,
                         "repeat": format!("{:?}", error.repeat()).to_lowercase(),
                     });
-                    ("error", content)
+                    ("error", content.into())
                 }
             };
             self.chunk(kind, content, true, metadata);
@@ -205,7 +205,7 @@ impl Show {
     fn chunk(
         &mut self,
         chunk_type: &'static str,
-        content: serde_json::Value,
+        content: Json,
         is_final: bool,
         metadata: serde_json::Map<String, serde_json::Value>,
     ) {
@@ -226,26 +226,21 @@ impl Show {
     }
 }
 
-fn value(json: &Json) -> serde_json::Value {
-    json.read().unwrap_or_else(|_| serde_json::Value::String(json.as_str().to_owned()))
-}
-
-fn content(event: &Event) -> (&'static str, serde_json::Value) {
+fn content(event: &Event) -> (&'static str, Json) {
+    let asked = |method: &str, params: &Json| {
+        Json::from_value(&json!({ "method": method, "params": params })).unwrap_or(Json::NULL)
+    };
     match event {
-        Event::Progress(progress) => (
-            "progress",
-            json!({ "progress": progress.progress, "total": progress.total, "message": progress.message }),
-        ),
-        Event::Log(params) => ("log", value(params.json())),
-        Event::Question { method, params } => {
-            ("question", json!({ "method": method, "params": value(params.json()) }))
+        Event::Progress(progress) => {
+            let Progress { progress, total, message } = progress;
+            ("progress", json!({ "progress": progress, "total": total, "message": message }).into())
         }
-        Event::Task(task) => ("task", value(task.json())),
-        Event::Notification { method, params } => {
-            ("data", json!({ "method": method, "params": value(params.json()) }))
-        }
-        Event::Skipped(count) => ("skipped", json!(count)),
-        _ => ("data", serde_json::Value::Null),
+        Event::Log(params) => ("log", params.json().clone()),
+        Event::Question { method, params } => ("question", asked(method, params.json())),
+        Event::Task(task) => ("task", task.json().clone()),
+        Event::Notification { method, params } => ("data", asked(method, params.json())),
+        Event::Skipped(count) => ("skipped", json!(count).into()),
+        _ => ("data", Json::NULL),
     }
 }
 
