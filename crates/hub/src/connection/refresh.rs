@@ -20,11 +20,13 @@ pub(crate) struct Refresh {
     gap: Duration,
     last: Option<Instant>,
     due: Option<Instant>,
+    /// Whether the last reading was because the server said so.
+    told: bool,
 }
 
 impl Default for Refresh {
     fn default() -> Self {
-        Self { gap: GAP, last: None, due: None }
+        Self { gap: GAP, last: None, due: None, told: false }
     }
 }
 
@@ -34,7 +36,9 @@ impl Refresh {
         if self.due.is_none() {
             // A server that says so right after every reading waits longer each time.
             match self.last {
-                Some(last) if now - last < self.gap * 2 => self.gap = (self.gap * 2).min(LONGEST),
+                Some(last) if self.told && now - last < self.gap * 2 => {
+                    self.gap = (self.gap * 2).min(LONGEST);
+                }
                 _ => self.gap = GAP,
             }
             self.due = Some(self.last.map_or(now, |last| (last + self.gap).max(now)));
@@ -44,7 +48,7 @@ impl Refresh {
     /// The lists were read; what was said until now is answered.
     pub(crate) fn read(&mut self, now: Instant) {
         self.last = Some(now);
-        self.due = None;
+        self.told = self.due.take().is_some();
     }
 
     /// The lists could not be read.

@@ -1,1 +1,114 @@
-//! Placeholder.
+//! The hub over real processes and sockets.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
+mod calls;
+mod kept;
+mod lifecycle;
+mod local;
+
+use std::time::Duration;
+
+use consort_core::{
+    CallError, Caller, Event, Invocation, Json, Outcome, ServerId, ToolResult, Toolbox,
+};
+use consort_hub::{Hub, ServerSettings, Settings, State, Status};
+use consort_wire::{Endpoint, Server, Times};
+use serde_json::Value;
+use testkit::rogue::{self, Http, Manner, Step};
+
+/// A rogue over stdio, with limits short enough to wait for.
+fn rogue(name: &str, manner: &Manner) -> ServerSettings {
+    quick(ServerSettings::new(id(name), Server::Command(rogue::command(manner))))
+}
+
+fn rogue_http(name: &str, http: &Http) -> ServerSettings {
+    quick(ServerSettings::new(id(name), Server::Http(Endpoint::new(&http.url()).unwrap())))
+}
+
+fn quick(mut settings: ServerSettings) -> ServerSettings {
+    settings.times = Times {
+        idle: Duration::from_millis(800),
+        total: Duration::from_secs(3),
+        handshake: Duration::from_secs(10),
+        close: Duration::from_millis(500),
+        terminate: Duration::from_millis(500),
+        ..Times::default()
+    };
+    settings
+}
+
+fn id(name: &str) -> ServerId {
+    name.parse().unwrap()
+}
+
+fn start(servers: Vec<ServerSettings>) -> Hub {
+    Hub::start(Settings { servers, ..Settings::default() })
+}
+
+fn status(hub: &Hub, name: &str) -> Status {
+    hub.statuses().into_iter().find(|status| status.server.as_str() == name).unwrap()
+}
+
+/// Waits until a server is as a test wants it.
+async fn until(hub: &Hub, name: &str, like: impl Fn(&Status) -> bool) -> Status {
+    let mut stirred = hub.stirred();
+    let waiting = async {
+        loop {
+            let status = status(hub, name);
+            if like(&status) {
+                return status;
+            }
+            let _ = stirred.changed().await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+    waited.unwrap_or_else(|_| panic!("{:?}", status(hub, name)))
+}
+
+async fn ready(hub: &Hub, name: &str) -> Status {
+    until(hub, name, |status| status.state == State::Ready).await
+}
+
+fn tools(hub: &Hub) -> Vec<String> {
+    hub.catalog(&me()).tools.entries().iter().map(consort_core::Entry::id).collect()
+}
+
+fn me() -> Caller {
+    Caller::person("me")
+}
+
+/// Calls a tool and returns its events and its end.
+async fn events(
+    hub: &Hub,
+    tool: &str,
+    arguments: Value,
+) -> (Vec<Event>, Result<Outcome, CallError>) {
+    let mut stream = hub.call(Invocation::new(me(), tool, Json::from(arguments)));
+    let mut seen = Vec::new();
+    loop {
+        match std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
+            Some(Event::End(end)) => return (seen, end),
+            Some(event) => seen.push(event),
+            None => panic!("no end"),
+        }
+    }
+}
+
+async fn call(hub: &Hub, tool: &str, arguments: Value) -> Result<ToolResult, CallError> {
+    match events(hub, tool, arguments).await.1? {
+        Outcome::Complete(result) => Ok(result),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Has a rogue take steps.
+async fn write(hub: &Hub, server: &str, steps: &[Step]) -> Result<ToolResult, CallError> {
+    call(hub, &format!("{server}.write"), serde_json::json!({ "steps": steps })).await
+}
+
+/// What a rogue has received.
+async fn seen(hub: &Hub, server: &str) -> Vec<Value> {
+    let result = call(hub, &format!("{server}.seen"), serde_json::json!({})).await.unwrap();
+    result.object().get("seen").unwrap().read().unwrap()
+}

@@ -1,0 +1,148 @@
+//! Calls: resolved, checked, routed, and told truly.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use consort_core::{CallError, Describe, Event, Keep, Pattern, Prefix, Rename, Repeat, Transform};
+use consort_hub::{Hub, Settings};
+use serde_json::json;
+use testkit::rogue::{Manner, Step};
+
+use crate::{call, events, ready, rogue, seen, start, tools, write};
+
+#[tokio::test]
+async fn the_same_name_on_two_servers_is_called_on_each() {
+    let hub = start(vec![rogue("a", &Manner::legacy()), rogue("b", &Manner::modern())]);
+    hub.settled().await;
+    for server in ["a", "b"] {
+        let raw = format!(r#"{{"content":[],"from":"{server}"}}"#);
+        let result = call(&hub, &format!("{server}.result"), json!({ "raw": raw })).await.unwrap();
+        assert_eq!(result.json().as_str(), raw);
+    }
+    let error = call(&hub, "result", json!({ "raw": "{}" })).await.unwrap_err();
+    assert_eq!(error.hint().as_deref(), Some("did you mean `a.result` or `b.result`?"));
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_renamed_tool_is_called_on_its_server_under_its_own_name() {
+    let transforms: Vec<Arc<dyn Transform>> = vec![
+        Arc::new(Keep(vec![Pattern::new("seen"), Pattern::new("result")])),
+        Arc::new(Rename { from: Pattern::new("result"), to: "answer".to_owned() }),
+        Arc::new(Prefix("mcp_a_".to_owned())),
+        Arc::new(Describe("[{server}] ".to_owned())),
+    ];
+    let hub = Hub::start(Settings {
+        servers: vec![rogue("a", &Manner::legacy())],
+        transforms,
+        ..Settings::default()
+    });
+    ready(&hub, "a").await;
+    assert_eq!(tools(&hub), ["a.mcp_a_answer", "a.mcp_a_seen"]);
+    assert!(call(&hub, "mcp_a_answer", json!({ "raw": "{}" })).await.is_ok());
+    let result = call(&hub, "a.mcp_a_seen", json!({})).await.unwrap();
+    let seen: Vec<serde_json::Value> = result.object().get("seen").unwrap().read().unwrap();
+    assert!(seen.iter().any(|message| message["params"]["name"] == "result"));
+    assert!(matches!(call(&hub, "a.write", json!({})).await, Err(CallError::Unknown { .. })));
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_never_leave() {
+    let tool = json!({ "name": "strict", "inputSchema": {
+        "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"],
+    }});
+    let hub =
+        start(vec![rogue("a", &Manner { extra_tool: Some(tool.to_string()), ..Manner::legacy() })]);
+    ready(&hub, "a").await;
+    let error = call(&hub, "strict", json!({ "n": "x" })).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"invalid arguments for `a.strict`: at `/n`: "x" is not of type "integer""#
+    );
+    assert_eq!(error.repeat(), Repeat::Useless);
+    assert!(!seen(&hub, "a").await.iter().any(|message| message["params"]["name"] == "strict"));
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_is_a_result_and_a_server_that_fails_an_error() {
+    let hub = start(vec![rogue("a", &Manner::legacy())]);
+    ready(&hub, "a").await;
+    let raw = r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#;
+    assert!(call(&hub, "a.result", json!({ "raw": raw })).await.unwrap().is_error());
+    let refusal =
+        r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"out of paper","data":[1]}}"#;
+    let error = write(&hub, "a", &[Step::Message(refusal.to_owned())]).await.unwrap_err();
+    assert_eq!(error.to_string(), "MCP tool execution failed: out of paper");
+    let CallError::Execution { code: -32000, raw, .. } = error else { panic!("{error}") };
+    assert_eq!(raw.to_object().unwrap().get("data").unwrap().as_str(), "[1]");
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_limit_that_runs_out_says_which_and_what_is_known() {
+    let hub = start(vec![rogue("a", &Manner::legacy())]);
+    ready(&hub, "a").await;
+    let error = write(&hub, "a", &[Step::Hang]).await.unwrap_err();
+    assert_eq!(error.to_string(), "MCP tool timed out: nothing from `a` for 800ms");
+    assert_eq!(error.repeat(), Repeat::Unsafe);
+    hub.drain().await;
+}
+
+// R064: each step is seen when it happens, not when the call ends.
+#[tokio::test]
+async fn progress_is_seen_when_the_server_makes_it() {
+    let hub = start(vec![rogue("a", &Manner::legacy())]);
+    ready(&hub, "a").await;
+    let progress = |n: u32| {
+        Step::Message(format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":$TOKEN,"progress":{n}}}}}"#
+        ))
+    };
+    let pauses = [300, 500, 700];
+    let mut steps: Vec<Step> =
+        pauses.iter().zip(1..).flat_map(|(&pause, n)| [Step::Sleep(pause), progress(n)]).collect();
+    steps.push(Step::result(&json!({ "content": [] })));
+    let invocation =
+        consort_core::Invocation::new(crate::me(), "a.write", json!({ "steps": steps }).into());
+    let mut stream = consort_core::Toolbox::call(&hub, invocation);
+    let begun = Instant::now();
+    let mut at = 0;
+    for pause in pauses {
+        at += pause;
+        let event = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await;
+        assert!(matches!(event, Some(Event::Progress(_))), "{event:?}");
+        let late = begun.elapsed().saturating_sub(Duration::from_millis(at));
+        assert!(
+            begun.elapsed() >= Duration::from_millis(at) && late < Duration::from_millis(100),
+            "{late:?}"
+        );
+    }
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_call_nobody_waits_for_any_more_is_cancelled_at_the_server() {
+    let hub = start(vec![rogue("a", &Manner::legacy())]);
+    ready(&hub, "a").await;
+    let calling = hub.clone();
+    let waiting =
+        tokio::spawn(
+            async move { events(&calling, "a.write", json!({ "steps": [Step::Hang] })).await },
+        );
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    waiting.abort();
+    let _ = waiting.await;
+    let cancelled = async {
+        while !seen(&hub, "a")
+            .await
+            .iter()
+            .any(|message| message["method"] == "notifications/cancelled")
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(2), cancelled).await.expect("the server is told");
+    hub.drain().await;
+}

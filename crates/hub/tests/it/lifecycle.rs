@@ -1,0 +1,253 @@
+//! Servers that come, go, fail and return.
+
+use std::time::{Duration, Instant};
+
+use consort_core::CallError;
+use consort_hub::{Connect, ServerSettings, State};
+use consort_wire::{Command, Server};
+use serde_json::json;
+use testkit::rogue::{Http, Manner, Step};
+
+use crate::{call, id, quick, ready, rogue, rogue_http, seen, start, status, tools, until, write};
+
+fn shell(name: &str, script: &str) -> ServerSettings {
+    quick(ServerSettings::new(
+        id(name),
+        Server::Command(Command::new("sh").arguments(["-c", script])),
+    ))
+}
+
+#[tokio::test]
+async fn one_broken_server_delays_nobody_and_empties_nothing() {
+    let silent = shell("silent", "cat > /dev/null");
+    let dead = shell("dead", "echo no licence >&2; exit 3");
+    let missing =
+        quick(ServerSettings::new(id("missing"), Server::Command(Command::new("no-such-program"))));
+    let hub = start(vec![
+        silent,
+        dead,
+        missing,
+        rogue("a", &Manner::modern()),
+        rogue("b", &Manner::legacy()),
+    ]);
+    let begun = Instant::now();
+    ready(&hub, "a").await;
+    ready(&hub, "b").await;
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert_eq!(tools(&hub).len(), 10);
+    assert_eq!(status(&hub, "silent").state, State::Connecting);
+    let dead = until(&hub, "dead", |status| status.state == State::Failed).await;
+    assert_eq!(
+        dead.error.as_deref(),
+        Some(
+            "the server went away during the handshake: the process ended (exit status: 3): no licence"
+        )
+    );
+    let missing = until(&hub, "missing", |status| status.state == State::Failed).await;
+    assert!(missing.error.unwrap().starts_with("cannot start `no-such-program`: "));
+    assert_eq!(missing.hint.as_deref(), Some("is it installed and on the PATH?"));
+    assert!(call(&hub, "a.result", json!({ "raw": "{}" })).await.is_ok());
+    hub.drain().await;
+}
+
+// F1
+#[tokio::test]
+async fn a_server_that_crashes_in_a_call_loses_it_and_starts_again() {
+    let hub = start(vec![rogue("a", &Manner::legacy())]);
+    ready(&hub, "a").await;
+    let begun = Instant::now();
+    let error = write(&hub, "a", &[Step::Exit(7)]).await.unwrap_err();
+    assert!(begun.elapsed() < Duration::from_millis(500));
+    assert!(matches!(error, CallError::OutcomeUnknown { .. }), "{error}");
+    assert!(error.to_string().contains("exit status: 7"), "{error}");
+    // F2: the next call waits for the restart, and leaves once.
+    let result = call(&hub, "a.result", json!({ "raw": r#"{"content":[]}"# })).await;
+    assert!(result.is_ok());
+    assert_eq!(status(&hub, "a").restarts, 1);
+    let calls = seen(&hub, "a")
+        .await
+        .iter()
+        .filter(|message| message["params"]["name"] == "result")
+        .count();
+    assert_eq!(calls, 1);
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_falling_over_is_left_alone() {
+    let hub = start(vec![shell("a", "exit 1")]);
+    let open = until(&hub, "a", |status| {
+        status.hint.as_deref().is_some_and(|hint| hint.contains("too often"))
+    })
+    .await;
+    assert_eq!(open.hint.as_deref(), Some("it fell over too often and is left alone for 30s"));
+    let begun = Instant::now();
+    let error = hub.client(&id("a")).await.unwrap_err();
+    assert!(matches!(error, CallError::Connection { .. }), "{error}");
+    assert!(begun.elapsed() < Duration::from_millis(100), "nobody waits for it");
+    hub.drain().await;
+}
+
+// F14
+#[tokio::test]
+async fn a_list_that_does_not_end_leaves_the_last_good_one_on_offer() {
+    let page = json!({ "tools": [{ "name": "good" }] });
+    let endless = json!({ "tools": [{ "name": "bad" }], "nextCursor": "again" });
+    let manner =
+        Manner { capabilities: json!({ "tools": { "listChanged": true } }), ..Manner::legacy() }
+            .answer("tools/list", &page)
+            .answer("tools/list", &endless)
+            .on(
+                "tools/call",
+                [
+                    Step::notify("notifications/tools/list_changed", &json!({})),
+                    Step::result(&json!({ "content": [] })),
+                ],
+            );
+    let hub = start(vec![rogue("a", &manner)]);
+    ready(&hub, "a").await;
+    assert_eq!(tools(&hub), ["a.good"]);
+    call(&hub, "a.good", json!({})).await.unwrap();
+    let degraded = until(&hub, "a", |status| status.state == State::Degraded).await;
+    assert_eq!(
+        degraded.error.as_deref(),
+        Some("cannot list its tools: the server's list makes no sense: its pages go in circles")
+    );
+    assert_eq!(tools(&hub), ["a.good"]);
+    assert!(call(&hub, "a.good", json!({})).await.is_ok(), "it still works");
+    hub.drain().await;
+}
+
+// F15, F16
+#[tokio::test]
+async fn a_storm_of_changes_is_a_few_readings_and_the_last_state_wins() {
+    let tools_named = |name: &str| json!({ "tools": [{ "name": "write" }, { "name": "seen" }, { "name": name }] });
+    let manner =
+        Manner { capabilities: json!({ "tools": { "listChanged": true } }), ..Manner::legacy() }
+            .answer("tools/list", &tools_named("first"))
+            .answer("tools/list", &tools_named("last"));
+    let hub = start(vec![rogue("a", &manner)]);
+    ready(&hub, "a").await;
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let storm = [
+        Step::Repeat(format!("{changed}\n"), 5000),
+        Step::Sleep(100),
+        Step::result(&json!({ "content": [] })),
+    ];
+    let mut catalog = hub.watch();
+    // The call that goes on meanwhile ends as it should.
+    write(&hub, "a", &storm).await.unwrap();
+    let last = catalog.wait_for(|catalog| catalog.tools.get("a.last").is_some());
+    tokio::time::timeout(Duration::from_secs(3), last).await.expect("the last state wins").unwrap();
+    let lists =
+        seen(&hub, "a").await.iter().filter(|message| message["method"] == "tools/list").count();
+    assert!((2..=3).contains(&lists), "{lists}");
+    hub.drain().await;
+}
+
+// F17
+#[tokio::test]
+async fn a_server_that_forgets_its_sessions_is_reached_again() {
+    let http = Http::start(Manner::legacy()).await;
+    let hub = start(vec![rogue_http("a", &http)]);
+    ready(&hub, "a").await;
+    for _ in 0..5 {
+        http.forget_sessions();
+        let lost = call(&hub, "a.result", json!({ "raw": "{}" })).await.unwrap_err();
+        assert!(matches!(lost, CallError::OutcomeUnknown { .. }), "{lost}");
+        assert!(call(&hub, "a.result", json!({ "raw": "{}" })).await.is_ok());
+    }
+    let sessions = http.seen().iter().filter(|message| message["method"] == "initialize").count();
+    assert_eq!(sessions, 6, "one for each time, not for each who noticed");
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_server_is_switched_as_a_unit() {
+    let hub = start(vec![rogue("a", &Manner::modern())]);
+    ready(&hub, "a").await;
+    assert!(hub.disconnect(&id("a")).await);
+    until(&hub, "a", |status| status.state == State::Known).await;
+    assert_eq!(tools(&hub).len(), 5, "what it offers stays known");
+    assert!(
+        call(&hub, "a.result", json!({ "raw": "{}" })).await.is_ok(),
+        "a call connects it again"
+    );
+    ready(&hub, "a").await;
+
+    hub.disable(&id("a")).await;
+    until(&hub, "a", |status| status.state == State::Disabled).await;
+    assert!(matches!(
+        call(&hub, "a.result", json!({ "raw": "{}" })).await,
+        Err(CallError::Connection { .. })
+    ));
+    hub.restart(&id("a")).await;
+    ready(&hub, "a").await;
+    hub.restart(&id("a")).await;
+    until(&hub, "a", |status| status.restarts >= 1 && status.state == State::Ready).await;
+    assert!(!hub.connect(&id("nobody")).await);
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_server_that_connects_at_the_first_call_waits_for_it() {
+    let lazy = ServerSettings { connect: Connect::Call, ..rogue("a", &Manner::modern()) };
+    let hub = start(vec![lazy]);
+    hub.settled().await;
+    assert_eq!(status(&hub, "a").state, State::Configured);
+    hub.client(&id("a")).await.unwrap();
+    assert_eq!(status(&hub, "a").state, State::Ready);
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn an_unused_server_is_stopped_and_a_call_starts_it() {
+    let idle = ServerSettings {
+        idle_stop: Some(Duration::from_millis(300)),
+        probe: Some(Duration::from_millis(100)),
+        ..rogue("a", &Manner::legacy())
+    };
+    let hub = start(vec![idle]);
+    ready(&hub, "a").await;
+    until(&hub, "a", |status| status.state == State::Known).await;
+    assert!(call(&hub, "a.result", json!({ "raw": "{}" })).await.is_ok());
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn an_unused_server_is_asked_whether_it_lives() {
+    let probed =
+        ServerSettings { probe: Some(Duration::from_millis(200)), ..rogue("a", &Manner::legacy()) };
+    let hub = start(vec![probed]);
+    ready(&hub, "a").await;
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let pings = seen(&hub, "a").await.iter().filter(|message| message["method"] == "ping").count();
+    assert!((2..=4).contains(&pings), "{pings}");
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_server_that_wants_credentials_says_so() {
+    let http = Http::start(
+        Manner::default()
+            .on("server/discover", [Step::Status(401, "text/plain".to_owned(), String::new())]),
+    )
+    .await;
+    let hub = start(vec![rogue_http("a", &http)]);
+    let status = until(&hub, "a", |status| status.state == State::NeedsAuth).await;
+    assert_eq!(status.error.as_deref(), Some("the server asks for authorization (HTTP 401)"));
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn draining_ends_every_call_and_every_process() {
+    let hub = start(vec![rogue("a", &Manner::legacy()), rogue("b", &Manner::modern())]);
+    hub.settled().await;
+    let calling = hub.clone();
+    let waiting = tokio::spawn(async move { write(&calling, "a", &[Step::Hang]).await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let begun = Instant::now();
+    hub.drain().await;
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(matches!(waiting.await.unwrap(), Err(CallError::OutcomeUnknown { .. })));
+}

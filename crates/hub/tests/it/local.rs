@@ -1,0 +1,82 @@
+//! Rust functions as tools.
+
+use consort_core::{Event, ServerId, ToolResult};
+use consort_hub::{Hub, Settings, builtin, tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{call, events, ready, rogue, tools};
+use testkit::rogue::Manner;
+
+#[derive(Deserialize, JsonSchema)]
+struct Divide {
+    /// What to divide
+    a: f64,
+    /// By what
+    b: f64,
+}
+
+fn hub() -> Hub {
+    let divide = tool("divide", "Divides.", async |divide: Divide, reporter| {
+        reporter.progress(1.0, Some(2.0), "looking");
+        if divide.b == 0.0 {
+            return Err("Division by zero".to_owned());
+        }
+        reporter.progress(2.0, Some(2.0), "dividing");
+        Ok(ToolResult::structured(&json!({ "result": divide.a / divide.b }).into()))
+    });
+    let broken = tool("broken", "Panics.", async |_: serde_json::Value, _| panic!("oh no: {}", 7));
+    let mut settings =
+        Settings { servers: vec![rogue("a", &Manner::modern())], ..Settings::default() };
+    settings.local.insert(ServerId::derive("math"), vec![divide, broken]);
+    settings.local.insert(ServerId::derive("builtin"), builtin());
+    Hub::start(settings)
+}
+
+#[tokio::test]
+async fn a_function_is_a_tool_among_those_of_servers() {
+    let hub = hub();
+    ready(&hub, "a").await;
+    let all = tools(&hub);
+    assert!(
+        all.contains(&"math.divide".to_owned()) && all.contains(&"a.result".to_owned()),
+        "{all:?}"
+    );
+    let (seen, _) = events(&hub, "divide", json!({ "a": 84, "b": 2 })).await;
+    assert_eq!(seen.len(), 2);
+    assert!(
+        matches!(&seen[1], Event::Progress(progress) if progress.message.as_deref() == Some("dividing"))
+    );
+    let result = call(&hub, "divide", json!({ "a": 84, "b": 2 })).await.unwrap();
+    assert_eq!(result.structured_content().unwrap().as_str(), r#"{"result":42.0}"#);
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn an_error_or_a_panic_in_a_function_is_its_result() {
+    let hub = hub();
+    let failed = call(&hub, "divide", json!({ "a": 1, "b": 0 })).await.unwrap();
+    assert!(failed.is_error());
+    assert_eq!(failed.flattened(), "Division by zero");
+    let panicked = call(&hub, "broken", json!({})).await.unwrap();
+    assert!(panicked.is_error());
+    assert_eq!(panicked.flattened(), "the tool panicked: oh no: 7");
+    let refused = call(&hub, "divide", json!({ "a": "1" })).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("\"b\" is a required property") && refused.contains("at `/a`"),
+        "{refused}"
+    );
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn the_builtin_tools_work() {
+    let hub = hub();
+    assert_eq!(
+        call(&hub, "builtin.echo", json!({ "text": "hi" })).await.unwrap().flattened(),
+        "hi"
+    );
+    assert!(call(&hub, "timestamp", json!({})).await.unwrap().flattened().contains("\"utc\":\"20"));
+    hub.drain().await;
+}
