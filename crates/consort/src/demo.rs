@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use consort_core::{Event, LocalTool, Reporter, ToolResult};
+use consort_core::{Event, LocalTool, Reporter, ServerId, ToolResult};
+use consort_hub::ServerSettings;
 use consort_wire::line::{Line, Lines};
 use consort_wire::splice::{self, Writer};
-use consort_wire::{Era, Id, Json, Message, Notification, Object, Revision};
+use consort_wire::{Command, Era, Id, Json, Message, Notification, Object, Revision, Server};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Stdout};
 use tokio::sync::{Mutex, mpsc};
@@ -18,6 +19,21 @@ use tokio::task::{AbortHandle, JoinSet};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const MESSAGE_BYTES: usize = 4 << 20;
+
+/// The word that makes a program the demo server.
+const WORD: &str = "demo-server";
+
+/// The demo server as a child process: this very program, started anew. Its `main` must then call
+/// [`serve`] if it is [`asked_for`].
+pub fn server() -> io::Result<ServerSettings> {
+    let command = Command::new(std::env::current_exe()?).arguments([WORD]);
+    Ok(ServerSettings::new(ServerId::derive("demo"), Server::Command(command)))
+}
+
+/// Whether this process was started to be the demo server.
+pub fn asked_for() -> bool {
+    std::env::args().nth(1).as_deref() == Some(WORD)
+}
 
 /// Serves until the standard input closes.
 pub async fn serve() -> io::Result<()> {

@@ -6,8 +6,8 @@
 pub mod demo;
 
 pub use consort_core::{
-    BoxStream, CallError, Caller, Catalog, Content, Event, Invocation, Json, Object, Outcome,
-    Problem, ServerId, Tool, ToolResult, Toolbox,
+    CallError, Caller, Catalog, Content, Event, Events, Invocation, Json, Object, Outcome, Problem,
+    ServerId, Tool, ToolResult, Toolbox, end,
 };
 pub use consort_hub::{Hub, ServerSettings, Settings, State, Status, builtin, tool};
 pub use consort_wire::{Command, Endpoint, Server};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{Caller, Catalog, Problem, ServerId, Toolbox};
-use consort_hub::{Connect, Hub, ServerSettings, Settings, State, builtin};
-use consort_wire::{Command, Host, Server};
+use consort_hub::{Connect, Hub, Settings, State, builtin};
+use consort_wire::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
@@ -121,12 +121,10 @@ pub(crate) fn setup(_common: &Common) -> Result<Setup, Failure> {
 
 /// What there is with nothing configured: the local tools and the demo server.
 pub(crate) fn embedded() -> Result<Settings, Failure> {
-    let program = std::env::current_exe()
+    let demo = consort::demo::server()
         .map_err(|error| Failure::usage(format!("cannot find this program: {error}")))?;
-    let demo = Command::new(program).arguments(["demo-server"]);
-    let mut settings = Settings { kept: kept_folder(), ..Settings::default() };
+    let mut settings = Settings { servers: vec![demo], kept: kept_folder(), ..Settings::default() };
     settings.local.insert(ServerId::derive("builtin"), builtin());
-    settings.servers.push(ServerSettings::new(ServerId::derive("demo"), Server::Command(demo)));
     Ok(settings)
 }
 

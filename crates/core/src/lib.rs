@@ -20,7 +20,7 @@ mod transform;
 
 pub use caller::{Caller, Kind};
 pub use catalog::{Catalog, Entry, Offer, Route, Shelf, resolve::Unresolved};
-pub use consort_wire::{Json, JsonError, Object, ShelfKind};
+pub use consort_wire::{Emitter, Emitting, Json, JsonError, Object, ShelfKind};
 pub use content::{Content, ToolResult};
 pub use error::{CallError, Fault, Repeat, Source};
 pub use event::{Event, Outcome, Progress};
@@ -30,5 +30,5 @@ pub use nearest::nearest;
 pub use problem::{Problem, Severity};
 pub use time::utc;
 pub use tool::{Annotations, Tool};
-pub use toolbox::{BoxFuture, BoxStream, Invocation, Toolbox};
+pub use toolbox::{BoxFuture, Events, Invocation, Toolbox, end};
 pub use transform::{Describe, Draft, Drop, Keep, Pattern, Prefix, Rename, Transform};

@@ -5,18 +5,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_core::Stream;
+use consort_wire::Emitting;
 
 use crate::Json;
 use crate::caller::Caller;
 use crate::catalog::Catalog;
-use crate::event::Event;
+use crate::error::CallError;
+use crate::event::{Event, Outcome};
 
 /// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A stream behind a pointer.
-pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
+/// What happens during a call, as it happens: read it with `next`, or as a stream.
+pub type Events = Emitting<Event>;
+
+/// How a call ends, leaving out what happens before.
+pub async fn end(mut events: Events) -> Result<Outcome, CallError> {
+    loop {
+        match events.next().await {
+            Some(Event::End(end)) => return end,
+            Some(_) => {}
+            None => unreachable!("a call that was not read has its end before it"),
+        }
+    }
+}
 
 /// What is on offer, and how to call it. Implemented by the hub and by everything that wraps it;
 /// called by the gateway, by agents and by commands, which know nothing else.
@@ -26,7 +38,7 @@ pub trait Toolbox: Send + Sync {
 
     /// Calls a tool. The call runs while the stream is read; dropping the stream cancels it. The last
     /// event is the end, and there is exactly one.
-    fn call(&self, invocation: Invocation) -> BoxStream<'static, Event>;
+    fn call(&self, invocation: Invocation) -> Events;
 }
 
 /// One call of one tool by one caller.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{
-    BoxStream, CallError, Caller, Catalog, Event, Invocation, Json, LocalTool, Object, Route,
+    CallError, Caller, Catalog, Event, Events, Invocation, Json, LocalTool, Object, Route,
     ServerId, ShelfKind, Toolbox, Unresolved,
 };
 use consort_wire::{Client, Emitting, Request};
@@ -217,11 +217,11 @@ impl Toolbox for Hub {
         self.0.shared.catalog()
     }
 
-    fn call(&self, invocation: Invocation) -> BoxStream<'static, Event> {
+    fn call(&self, invocation: Invocation) -> Events {
         let inner = Arc::clone(&self.0);
-        Box::pin(Emitting::new(|emitter| async move {
-            Event::End(call::run(&inner, invocation, &emitter).await)
-        }))
+        Emitting::new(
+            |emitter| async move { Event::End(call::run(&inner, invocation, &emitter).await) },
+        )
     }
 }
 

@@ -2,7 +2,6 @@
 
 #[cfg(feature = "client")]
 mod client;
-#[cfg(feature = "client")]
 mod emit;
 pub mod json;
 mod limits;
@@ -15,6 +14,7 @@ pub mod sse;
 #[cfg(feature = "client")]
 mod transport;
 
+pub use emit::{Emitter, Emitting};
 pub use json::{Json, JsonError, Object};
 pub use limits::{Limits, Times};
 pub use message::{Id, Message, MessageError, Notification, ServerError};
@@ -35,7 +35,5 @@ pub use client::{
     notices::{Notice, Notices},
     request::{Cancel, LogLevel, Questions, Request, Tasks},
 };
-#[cfg(feature = "client")]
-pub use emit::{Emitter, Emitting};
 #[cfg(feature = "client")]
 pub use transport::{process::Command, url::Endpoint};

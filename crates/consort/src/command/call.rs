@@ -48,7 +48,7 @@ pub(super) async fn perform(
     let mut show = Show::new(&id, common, &call.save);
     person.hide(show.bar());
     loop {
-        let event = std::future::poll_fn(|cx| events.as_mut().poll_next(cx)).await;
+        let event = events.next().await;
         match event {
             Some(Event::End(end)) => {
                 show.end(&end)?;

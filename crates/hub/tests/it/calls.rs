@@ -111,7 +111,7 @@ async fn progress_is_seen_when_the_server_makes_it() {
     let mut at = 0;
     for pause in pauses {
         at += pause;
-        let event = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await;
+        let event = stream.next().await;
         assert!(matches!(event, Some(Event::Progress(_))), "{event:?}");
         let late = begun.elapsed().saturating_sub(Duration::from_millis(at));
         assert!(

@@ -87,7 +87,7 @@ async fn events(
     let mut stream = hub.call(Invocation::new(me(), tool, Json::from(arguments)));
     let mut seen = Vec::new();
     loop {
-        match std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
+        match stream.next().await {
             Some(Event::End(end)) => return (seen, end),
             Some(event) => seen.push(event),
             None => panic!("no end"),

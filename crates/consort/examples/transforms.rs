@@ -1,0 +1,56 @@
+//! Registered, filtered, transformed: what a model sees is ours to say, and the server is still
+//! called under its own names.
+
+#![expect(clippy::print_stdout, reason = "showing what happens is the point")]
+
+use std::sync::Arc;
+
+use consort::{Caller, Hub, Invocation, Settings, Toolbox, demo, end};
+use consort_core::{Describe, Draft, Drop, Pattern, Prefix, Transform};
+use serde_json::json;
+
+/// A transform of one's own: what is long is not shown.
+struct OnlyShort;
+
+impl Transform for OnlyShort {
+    fn apply(&self, draft: Draft) -> Option<Draft> {
+        (draft.description().len() < 80).then_some(draft)
+    }
+
+    fn describe(&self) -> String {
+        "keep what is described in 80 characters".to_owned()
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if demo::asked_for() {
+        return Ok(demo::serve().await?);
+    }
+    let transforms: Vec<Arc<dyn Transform>> = vec![
+        Arc::new(Drop(vec![Pattern::new("*computation*"), Pattern::new("*delete*")])),
+        Arc::new(OnlyShort),
+        Arc::new(Prefix("mcp_demo_".to_owned())),
+        Arc::new(Describe("[{server}] ".to_owned())),
+    ];
+    for transform in &transforms {
+        println!("{}", transform.describe());
+    }
+    let hub =
+        Hub::start(Settings { servers: vec![demo::server()?], transforms, ..Settings::default() });
+    hub.settled().await;
+    let me = Caller::person("me");
+    for entry in hub.catalog(&me).tools.entries() {
+        let tool = entry.tool();
+        println!(
+            "{} (the server's {}): {}",
+            tool.name(),
+            entry.route.name,
+            tool.description().unwrap_or_default()
+        );
+    }
+    let invocation = Invocation::new(me, "mcp_demo_search", json!({ "query": "progress" }).into());
+    println!("{:?}", end(hub.call(invocation)).await);
+    hub.drain().await;
+    Ok(())
+}

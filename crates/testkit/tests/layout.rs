@@ -1,0 +1,117 @@
+//! The shape of the repository: how large files may be, who may know whom, how much we depend on.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Lines of a file before its tests.
+const LINES: usize = 400;
+
+/// Packages in the lock file, ours and dev-dependencies included.
+const PACKAGES: usize = 400;
+
+/// Which of our crates each may use.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("consort-wire", &[]),
+    ("consort-core", &["consort-wire"]),
+    ("consort-hub", &["consort-wire", "consort-core"]),
+    ("consort", &["consort-wire", "consort-core", "consort-hub"]),
+    ("testkit", &["consort-wire"]),
+    ("bench", &["consort-wire", "consort-core", "consort-hub", "testkit"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn cargo(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn a_file_is_short_before_its_tests() {
+    let mut files = Vec::new();
+    for package in std::fs::read_dir(root().join("crates")).unwrap() {
+        sources(&package.unwrap().path().join("src"), &mut files);
+    }
+    assert!(files.len() > 50, "the sources are where they were");
+    let long: Vec<String> = files
+        .iter()
+        .filter_map(|path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            let lines = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
+            (lines > LINES).then(|| format!("{}: {lines} lines", path.display()))
+        })
+        .collect();
+    assert!(long.is_empty(), "more than {LINES} lines before the tests:\n{}", long.join("\n"));
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"]);
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let ours: BTreeSet<&str> =
+        packages.iter().map(|package| package["name"].as_str().unwrap()).collect();
+    let known: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(ours, known, "a new crate says here whom it may know");
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let (_, allowed) = ARROWS.iter().find(|(known, _)| *known == name).unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let used = dependency["name"].as_str().unwrap();
+            // In tests, everybody may use the test kit.
+            if ours.contains(used) && dependency["kind"] != "dev" {
+                assert!(allowed.contains(&used), "{name} must not know {used}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_core_runs_reads_and_connects_nothing() {
+    let tree = cargo(&[
+        "tree",
+        "--package",
+        "consort-core",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+        "--locked",
+    ]);
+    for package in ["tokio", "hyper", "rustls", "mio", "rustix"] {
+        let used = tree.lines().any(|line| line.split(' ').next() == Some(package));
+        assert!(!used, "consort-core pulls in {package}");
+    }
+}
+
+#[test]
+fn we_depend_on_few_and_not_on_what_we_ruled_out() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let names: Vec<&str> = lock.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
+    assert!(names.len() <= PACKAGES, "{} packages; each more is argued for", names.len());
+    // C code that takes minutes to build, where ring does the same.
+    assert!(!names.contains(&"\"aws-lc-sys\""));
+}
+
+#[test]
+fn the_map_fits_on_a_few_pages() {
+    let lines = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap().lines().count();
+    assert!(lines <= 150, "{lines}");
+}
