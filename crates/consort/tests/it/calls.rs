@@ -1,0 +1,138 @@
+//! Calls from the command line: results, mistakes, exit codes.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::{Home, Ran};
+
+#[test]
+fn a_result_is_printed_and_nothing_else() {
+    let ran = Home::new().run(&["call", "echo", "text=hello world"]);
+    assert_eq!(ran, Ran { out: "hello world\n".to_owned(), err: String::new(), code: 0 });
+}
+
+#[test]
+fn values_are_read_as_the_schema_says() {
+    let ran = Home::new().run(&["call", "demo:search", "query=7 progress", "limit=1"]);
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(found["query"], "7 progress");
+    assert_eq!(found["results"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn arguments_can_be_one_json_object_also_from_the_standard_input() {
+    let home = Home::new();
+    assert_eq!(home.run(&["call", "echo", "--args", r#"{"text":"a"}"#]).out, "a\n");
+    let mut child = home
+        .command(&["call", "echo", "--args", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"text":"from stdin"}"#).unwrap();
+    assert_eq!(Ran::from(child.wait_with_output().unwrap()).out, "from stdin\n");
+    assert_snapshot!(home.run(&["call", "echo", "--args", "[1]"]).err, @r#"
+    error: the arguments are not a JSON object: [1]
+    hint: write {"name": "value"}
+    "#);
+    assert_snapshot!(home.run(&["call", "echo", "--args", "{"]).err, @"error: the arguments are not JSON: unexpected end at byte 1");
+}
+
+#[test]
+fn mistakes_are_told_with_what_would_be_right() {
+    let home = Home::new();
+    let cases = [
+        vec!["call", "get_wether"],
+        vec!["call", "get_weather", "loaction=Paris"],
+        vec!["call", "get_weather", "units=kelvin", "location=Paris"],
+        vec!["call", "get_weather", "Paris"],
+        vec!["call", "nobody.nothing"],
+    ];
+    let told: Vec<String> = cases
+        .iter()
+        .map(|words| {
+            let ran = home.run(words);
+            format!("$ consort {}\n{}[exit {}]", words.join(" "), ran.err, ran.code)
+        })
+        .collect();
+    assert_snapshot!(told.join("\n\n"), @r#"
+    $ consort call get_wether
+    error: unknown tool `get_wether`
+    hint: did you mean `get_weather`?
+    [exit 2]
+
+    $ consort call get_weather loaction=Paris
+    error: the tool has no parameter `loaction`
+    hint: did you mean `location`?
+    [exit 2]
+
+    $ consort call get_weather units=kelvin location=Paris
+    error: invalid arguments for `demo.get_weather`: at `/units`: "kelvin" is not one of "celsius" or "fahrenheit"
+    [exit 2]
+
+    $ consort call get_weather Paris
+    error: `Paris` is not an argument
+    hint: write name=value, or name:=JSON
+    [exit 2]
+
+    $ consort call nobody.nothing
+    error: unknown tool `nobody.nothing`
+    [exit 2]
+    "#);
+}
+
+#[test]
+fn a_call_that_takes_too_long_ends_with_a_code_of_its_own() {
+    let ran = Home::new().run(&["call", "long_computation", "steps=9", "--total", "500ms"]);
+    assert_eq!(ran.code, 4);
+    assert!(
+        ran.err.contains("MCP tool timed out: nothing from `demo` within 500ms"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn events_are_a_line_of_json_each() {
+    let ran = Home::new().run(&["call", "long_computation", "steps=2", "--json"]);
+    let lines: Vec<Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&Value> = lines.iter().map(|line| &line["chunk_type"]).collect();
+    assert_eq!(kinds, ["progress", "progress", "complete"]);
+    let finals: Vec<&Value> = lines.iter().map(|line| &line["is_final"]).collect();
+    assert_eq!(finals, [&json!(false), &json!(false), &json!(true)]);
+    assert_eq!(
+        lines[0]["content"],
+        json!({ "progress": 1.0, "total": 2.0, "message": "step 1 took 300 ms" })
+    );
+    let members: Vec<&String> = lines[2].as_object().unwrap().keys().collect();
+    assert_eq!(
+        members,
+        ["chunk_type", "content", "is_final", "metadata", "sequence_id", "timestamp", "tool_name"]
+    );
+    let failed = Home::new().run(&["call", "demo.get_weather", "--json"]);
+    let line: Value = serde_json::from_str(&failed.out).unwrap();
+    assert_eq!(
+        (line["chunk_type"].as_str(), line["content"]["kind"].as_str()),
+        (Some("error"), Some("arguments"))
+    );
+    assert_eq!(failed.code, 2);
+}
+
+#[test]
+fn the_demo_plays_with_nothing_configured() {
+    let ran = Home::new().run(&["demo"]);
+    assert_eq!(ran.code, 0);
+    for piece in [
+        "demo.long_computation",
+        "\nhello\n",
+        "One door for many servers",
+        "\"kelvin\" is not one of",
+    ] {
+        assert!(ran.out.contains(piece), "{piece} in\n{}", ran.out);
+    }
+}

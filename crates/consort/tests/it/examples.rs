@@ -1,0 +1,56 @@
+//! The example programs do what they say.
+
+use std::process::Command;
+
+fn run(name: &str) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--locked", "--package", "consort", "--example", name])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_local_tool_is_mcp_all_through() {
+    let out = run("local_tool");
+    assert!(out.contains(r#"{"location":"Paris"} -> is_error=false 21 Celsius in Paris"#), "{out}");
+    assert!(out.contains(r#"{"location":"nowhere"} -> is_error=true no such place"#), "{out}");
+    assert!(out.contains(r#""type":"function""#), "{out}");
+}
+
+#[test]
+fn friendly_names_lead_to_tools_with_live_progress() {
+    let out = run("friendly_names");
+    for line in
+        ["echo is builtin.echo", "mcp.search is demo.search", "did you mean `long_computation`?"]
+    {
+        assert!(out.contains(line), "{out}");
+    }
+    let times: Vec<&str> =
+        out.lines().filter_map(|line| line.split_once(" s: ")).map(|(time, _)| time).collect();
+    assert_eq!(times, ["0.3", "0.8", "1.5", "1.5"], "each step is seen when it is made");
+}
+
+#[test]
+fn transforms_change_what_is_seen_and_not_what_is_called() {
+    let out = run("transforms");
+    assert!(out.contains("mcp_demo_search (the server's search): [demo] Searches"), "{out}");
+    assert!(!out.contains("mcp_demo_long_computation"), "{out}");
+    assert!(out.contains("Progress that is true"), "{out}");
+}
+
+#[test]
+fn a_server_is_listed_then_used() {
+    let out = run("list_then_execute");
+    assert!(
+        out.contains("One door for many servers") && out.contains("\"sentiment\":\"neutral\""),
+        "{out}"
+    );
+}
+
+#[test]
+fn ensembles_are_called_apart_and_end_together() {
+    let out = run("ensembles");
+    assert!(out.contains("weather: ready, 5 tools") && out.ends_with("ended\n"), "{out}");
+}

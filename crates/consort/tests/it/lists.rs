@@ -1,0 +1,98 @@
+//! What is on offer, as tables and as JSON.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::Home;
+
+#[test]
+fn tools_are_a_table_for_people() {
+    let ran = Home::new().run(&["tools"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_snapshot!(ran.out, @r"
+    TOOL                   DESCRIPTION
+    builtin.echo           Says back the text it is given.
+    builtin.timestamp      The present time, in seconds since 1970 and as UTC.
+    demo.long_computation  Computes for a while, 0.3 to 0.7 seconds a step, and reports each step.
+    demo.search            Searches a small built-in library of papers about agents and protocols.
+    demo.analyze           Counts the words and sentences of a text and tells its mood by its words.
+    demo.summarize         Picks the sentences of a text that say most of it.
+    demo.get_weather       The weather at a place, made up but always the same for the same place.
+    ");
+}
+
+#[test]
+fn tools_are_told_at_length_on_request() {
+    let ran = Home::new().run(&["tools", "builtin", "--long"]);
+    assert_snapshot!(ran.out, @r"
+    builtin.echo
+      Says back the text it is given.
+      text (string, needed): What to say back.
+
+    builtin.timestamp
+      The present time, in seconds since 1970 and as UTC.
+    ");
+}
+
+#[test]
+fn tools_are_json_for_programs() {
+    let ran = Home::new().run(&["tools", "demo", "--json"]);
+    let tools: Vec<Value> = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(tools.len(), 5);
+    assert_eq!(tools[0]["id"], "demo.long_computation");
+    assert_eq!(tools[0]["definition"]["inputSchema"]["properties"]["steps"]["maximum"], 100);
+    let members: Vec<&String> = tools[0].as_object().unwrap().keys().collect();
+    assert_eq!(members, ["definition", "id", "kind", "name", "original", "server"]);
+}
+
+#[test]
+fn a_second_listing_asks_no_server() {
+    let home = Home::new();
+    let first = home.run(&["tools"]);
+    assert!(home.path(".cache/consort/catalog").is_dir());
+    assert_eq!(home.run(&["tools"]), first);
+    assert_eq!(home.run(&["tools", "--fresh"]), first);
+}
+
+#[test]
+fn servers_tell_how_they_are_doing() {
+    let home = Home::new();
+    assert_snapshot!(home.run(&["servers"]).out, @r"
+    SERVER  STATE  SPEAKS            TOOLS  PROMPTS  RESOURCES  NOTE
+    demo    ready  2026-07-28 stdio  5      0        0          consort-demo 0.1.0
+    ");
+    let servers: Value = serde_json::from_str(&home.run(&["servers", "--json"]).out).unwrap();
+    assert_eq!(servers[0]["state"], "ready");
+    assert_eq!(servers[0]["found"]["way"], "stdio");
+}
+
+#[test]
+fn what_is_not_there_is_said_so() {
+    let home = Home::new();
+    assert_eq!(home.run(&["prompts"]).out, "no prompts\n");
+    assert_eq!(home.run(&["resources"]).out, "no resources\n");
+    let ran = home.run(&["tools", "dmeo"]);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.err, @r"
+    error: unknown server `dmeo`
+    hint: did you mean `demo`?
+    ");
+}
+
+#[test]
+fn completions_are_there_for_the_usual_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = Home::new().run(&["completions", shell]);
+        assert_eq!(ran.code, 0);
+        assert!(ran.out.contains("consort") && ran.out.contains("doctor"), "{shell}");
+    }
+}
+
+#[test]
+fn the_version_names_the_protocol_revisions() {
+    let ran = Home::new().run(&["--version"]);
+    assert_snapshot!(ran.out, @r"
+    consort 0.1.0
+    MCP revisions: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28
+    ");
+}

@@ -1,0 +1,106 @@
+//! The command in a real terminal: a live bar, and Ctrl-C.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Home;
+
+/// `consort` in a pseudo terminal, by the `script` command.
+struct Terminal {
+    child: Child,
+}
+
+impl Terminal {
+    fn start(home: &Home, arguments: &str) -> Self {
+        let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_consort"));
+        let child = Command::new("script")
+            .args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"])
+            .current_dir(home.folder.path())
+            .env("HOME", home.folder.path())
+            .env("TERM", "xterm-256color")
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("`script` is part of every Debian");
+        Self { child }
+    }
+
+    /// Reads until a text has appeared; everything up to there.
+    fn until(&mut self, text: &str) -> String {
+        let mut seen = Vec::new();
+        let out = self.child.stdout.as_mut().unwrap();
+        let begun = Instant::now();
+        let mut byte = [0];
+        while !String::from_utf8_lossy(&seen).contains(text) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "{}",
+                String::from_utf8_lossy(&seen)
+            );
+            assert_eq!(out.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
+            seen.push(byte[0]);
+        }
+        String::from_utf8_lossy(&seen).into_owned()
+    }
+
+    fn type_in(&mut self, keys: &[u8]) {
+        let keyboard = self.child.stdin.as_mut().unwrap();
+        keyboard.write_all(keys).unwrap();
+        keyboard.flush().unwrap();
+    }
+
+    fn end(mut self) -> (String, i32) {
+        let mut rest = Vec::new();
+        self.child.stdout.as_mut().unwrap().read_to_end(&mut rest).unwrap();
+        (
+            String::from_utf8_lossy(&rest).into_owned(),
+            self.child.wait().unwrap().code().unwrap_or(-1),
+        )
+    }
+}
+
+#[test]
+fn a_bar_moves_with_the_server() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, "call long_computation steps=3");
+    terminal.until("1/3 step 1 took 300 ms");
+    let begun = Instant::now();
+    terminal.until("2/3 step 2 took 500 ms");
+    assert!(begun.elapsed() > Duration::from_millis(300), "each step is shown when it is made");
+    terminal.until("3/3 step 3 took 700 ms");
+    let (rest, code) = terminal.end();
+    assert!(rest.contains("\"steps\":3"), "{rest}");
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn ctrl_c_cancels_the_call_and_leaves_no_process() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, "call long_computation steps=50");
+    terminal.until("1/50 step 1");
+    let begun = Instant::now();
+    terminal.type_in(b"\x03");
+    let (_, code) = terminal.end();
+    assert_eq!(code, 130);
+    assert!(begun.elapsed() < Duration::from_secs(3));
+    let mark = home.folder.path().to_str().unwrap();
+    let left: Vec<String> = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| std::fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(mark)))
+        .map(|path| path.display().to_string())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let home = Home::new();
+    let (seen, _) = Terminal::start(&home, "servers").end();
+    assert!(seen.contains("\u{1b}[32mready"), "{seen}");
+    assert!(!home.run(&["servers"]).out.contains('\u{1b}'));
+    let out = home.command(&["servers"]).env("NO_COLOR", "1").output().unwrap();
+    assert!(!out.stdout.contains(&0x1b));
+}
