@@ -7,18 +7,26 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream};
+use tokio::net::TcpListener;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, pki_types::PrivateKeyDer};
 
 use super::{Brain, Manner, Step};
+
+/// What a request comes over.
+trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
 
 /// A rogue at an address of its own, until it is dropped.
 #[derive(Debug)]
 pub struct Http {
     shared: Arc<Shared>,
     port: u16,
+    secure: bool,
     accepting: JoinHandle<()>,
 }
 
@@ -54,6 +62,32 @@ impl Http {
     ///
     /// If there is none.
     pub async fn start(manner: Manner) -> Self {
+        Self::listen(manner, None).await
+    }
+
+    /// Starts one that speaks TLS, with a certificate of its own for `localhost`. Returns that too, as
+    /// PEM: who trusts it can connect.
+    ///
+    /// # Panics
+    ///
+    /// If there is no free port.
+    pub async fn start_tls(manner: Manner) -> (Self, String) {
+        let issued =
+            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a plain name");
+        let key =
+            PrivateKeyDer::try_from(issued.signing_key.serialize_der()).expect("it was just made");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("ring has them")
+            .with_no_client_auth()
+            .with_single_cert(vec![issued.cert.der().clone()], key)
+            .expect("certificate and key fit");
+        let rogue = Self::listen(manner, Some(TlsAcceptor::from(Arc::new(config)))).await;
+        (rogue, issued.cert.pem())
+    }
+
+    async fn listen(manner: Manner, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         let shared = Arc::new(Shared {
@@ -64,12 +98,16 @@ impl Http {
             common: broadcast::Sender::new(100_000),
             resumes: Mutex::default(),
         });
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Self { shared, port, accepting }
+        let secure = tls.is_some();
+        let accepting = tokio::spawn(accept(listener, tls, Arc::clone(&shared)));
+        Self { shared, port, secure, accepting }
     }
 
     /// Where it speaks Streamable HTTP.
     pub fn url(&self) -> String {
+        if self.secure {
+            return format!("https://localhost:{}/mcp", self.port);
+        }
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
@@ -116,20 +154,30 @@ impl Drop for Http {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Shared>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let shared = Arc::clone(&shared);
+        let (shared, tls) = (Arc::clone(&shared), tls.clone());
         connections.spawn(async move {
             let _ = stream.set_nodelay(true);
-            let mut stream = BufStream::new(stream);
-            while let Ok(true) = serve(&mut stream, &shared).await {}
+            match tls {
+                None => connection(BufStream::new(stream), &shared).await,
+                Some(tls) => {
+                    if let Ok(stream) = tls.accept(stream).await {
+                        connection(BufStream::new(stream), &shared).await;
+                    }
+                }
+            }
         });
     }
 }
 
+async fn connection(mut stream: BufStream<impl Wire>, shared: &Arc<Shared>) {
+    while let Ok(true) = serve(&mut stream, shared).await {}
+}
+
 /// Serves one request. True if the connection can take another.
-async fn serve(stream: &mut BufStream<TcpStream>, shared: &Arc<Shared>) -> io::Result<bool> {
+async fn serve(stream: &mut BufStream<impl Wire>, shared: &Arc<Shared>) -> io::Result<bool> {
     let Some((request, body)) = read(stream).await? else {
         return Ok(false);
     };
@@ -171,7 +219,7 @@ async fn serve(stream: &mut BufStream<TcpStream>, shared: &Arc<Shared>) -> io::R
 }
 
 async fn post(
-    stream: &mut BufStream<TcpStream>,
+    stream: &mut BufStream<impl Wire>,
     shared: &Arc<Shared>,
     body: &[u8],
 ) -> io::Result<bool> {
@@ -211,7 +259,7 @@ async fn post(
 
 /// Answers with a stream of events that ends with the connection.
 async fn stream_steps(
-    stream: &mut BufStream<TcpStream>,
+    stream: &mut BufStream<impl Wire>,
     shared: &Arc<Shared>,
     steps: &[Step],
 ) -> io::Result<bool> {
@@ -262,7 +310,7 @@ async fn stream_steps(
 
 /// Keeps a stream open on which everything is said. HTTP+SSE first says where to post.
 async fn common(
-    stream: &mut BufStream<TcpStream>,
+    stream: &mut BufStream<impl Wire>,
     shared: &Arc<Shared>,
     endpoint: Option<&str>,
 ) -> io::Result<bool> {
@@ -301,7 +349,7 @@ async fn say(steps: &[Step], shared: &Shared) {
 }
 
 async fn respond(
-    stream: &mut BufStream<TcpStream>,
+    stream: &mut BufStream<impl Wire>,
     status: u16,
     kind: &str,
     body: &[u8],
@@ -321,7 +369,7 @@ async fn respond(
     Ok(true)
 }
 
-async fn read(stream: &mut BufStream<TcpStream>) -> io::Result<Option<(Request, Vec<u8>)>> {
+async fn read(stream: &mut BufStream<impl Wire>) -> io::Result<Option<(Request, Vec<u8>)>> {
     let mut line = String::new();
     if stream.read_line(&mut line).await? == 0 {
         return Ok(None);

@@ -12,6 +12,7 @@ mod progress;
 mod questions;
 mod sessions;
 mod tasks;
+mod tls;
 
 use std::time::Duration;
 
