@@ -1,0 +1,3 @@
+//! The wire against the world: real servers, the conformance suite, the corpus of JSON texts.
+
+mod jsontestsuite;
