@@ -2,13 +2,18 @@
 //! the conformance suite. Never published.
 
 mod binary;
+mod conformance;
 mod everything;
+mod fake;
 pub mod fixtures;
 mod leftovers;
 mod listening;
+mod local;
 pub mod reference;
 
 pub use binary::bin;
+pub use conformance::conformance;
 pub use everything::{Everything, everything, everything_stdio};
+pub use fake::Fake;
 pub use leftovers::Leftovers;
 pub use listening::Listening;

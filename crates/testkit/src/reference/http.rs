@@ -1,57 +1,67 @@
 //! A reference server over Streamable HTTP, within this process.
 
-use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use rmcp::transport::StreamableHttpServerConfig;
+use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
-use tokio::net::TcpListener;
-use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::journal::Journal;
 use super::{Reference, Speaks};
+use crate::local::Local;
 
 /// A reference server on a free port. Dropping it ends it, in the middle of whatever it does.
 pub struct Http {
-    address: SocketAddr,
+    local: Local,
     journal: Arc<Journal>,
-    accepting: JoinHandle<()>,
-    _sessions: DropGuard,
+    sessions: Arc<LocalSessionManager>,
+    _running: DropGuard,
 }
 
 impl Http {
     pub(super) async fn start(server: Reference) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .expect("the loopback interface has a free port");
-        let address = listener.local_addr().expect("it is bound");
-        let sessions = CancellationToken::new();
-        let config = StreamableHttpServerConfig::default()
-            .with_cancellation_token(sessions.clone())
-            .with_legacy_session_mode(server.speaks != Speaks::MODERN);
+        let running = CancellationToken::new();
+        let sessions = Arc::<LocalSessionManager>::default();
         let journal = Arc::clone(&server.journal);
-        let service = StreamableHttpService::new(
-            move || Ok(server.clone()),
-            Arc::<LocalSessionManager>::default(),
-            config,
-        );
+        let config = StreamableHttpServerConfig::default()
+            .with_cancellation_token(running.clone())
+            .with_legacy_session_mode(server.speaks != Speaks::MODERN);
+        let service =
+            StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
+        let answer = move |request| {
+            let service = service.clone();
+            async move { service.handle(request).await }
+        };
         Self {
-            address,
+            local: Local::serve(answer).await,
             journal,
-            accepting: tokio::spawn(accept(listener, service)),
-            _sessions: sessions.drop_guard(),
+            sessions,
+            _running: running.drop_guard(),
         }
     }
 
     /// Where it is.
     pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+        self.local.url("/mcp")
+    }
+
+    /// Forgets every session, as a server does that was started anew. Returns how many there were.
+    pub async fn forget(&self) -> usize {
+        let known: Vec<_> = self
+            .sessions
+            .sessions
+            .read()
+            .await
+            .keys()
+            .cloned()
+            .collect();
+        for session in &known {
+            let closed = self.sessions.close_session(session).await;
+            closed.expect("a session can be closed");
+        }
+        known.len()
     }
 
     /// What it saw so far.
@@ -60,38 +70,10 @@ impl Http {
     }
 }
 
-impl Drop for Http {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
 impl std::fmt::Debug for Http {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Http")
             .field("url", &self.url())
             .finish_non_exhaustive()
-    }
-}
-
-async fn accept(
-    listener: TcpListener,
-    service: StreamableHttpService<Reference, LocalSessionManager>,
-) {
-    // Owned here, so that connections end with the task that accepts them.
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        let service = service.clone();
-        connections.spawn(async move {
-            let answer = service_fn(move |request| {
-                let service = service.clone();
-                async move { Ok::<_, Infallible>(service.handle(request).await) }
-            });
-            // A peer that leaves in the middle is what some tests are about.
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), answer)
-                .await;
-        });
-        while connections.try_join_next().is_some() {}
     }
 }

@@ -2,17 +2,27 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{RequestId, ResourceUpdatedNotificationParam};
 use rmcp::service::{Peer, SubscriptionSink};
+use tokio::sync::watch;
 
 /// The resource that can be watched.
 pub(super) const NOTE: &str = "memo://note";
 
+/// How long a change waits for subscriptions that are being made.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What a reference server knows across its sessions.
 #[derive(Default)]
-pub(super) struct Journal(Mutex<Pages>);
+pub(super) struct Journal {
+    pages: Mutex<Pages>,
+    /// Subscriptions the SDK acknowledges, but did not hand over yet. Its client may think that it hears
+    /// of everything from now on.
+    arriving: watch::Sender<usize>,
+}
 
 #[derive(Default)]
 struct Pages {
@@ -68,8 +78,13 @@ impl Journal {
         self.pages().watchers.push(peer);
     }
 
+    pub(super) fn subscribing(&self) {
+        self.arriving.send_modify(|arriving| *arriving += 1);
+    }
+
     pub(super) fn subscribed(&self, id: RequestId, sink: SubscriptionSink) {
         self.pages().sinks.insert(id, sink);
+        self.arriving.send_modify(|arriving| *arriving -= 1);
     }
 
     pub(super) fn unsubscribed(&self, id: &RequestId) {
@@ -80,6 +95,9 @@ impl Journal {
 
     /// Makes a change and tells everyone who listens. Those who left are not missed.
     pub(super) async fn change(&self, change: Change) {
+        let mut arriving = self.arriving.subscribe();
+        let arrived = arriving.wait_for(|arriving| *arriving == 0);
+        let _ = tokio::time::timeout(PATIENCE, arrived).await;
         let (peers, sinks) = {
             let mut pages = self.pages();
             pages.changed.insert(change);
@@ -112,6 +130,6 @@ impl Journal {
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
