@@ -308,9 +308,7 @@ pub(crate) async fn initialize(link: &Arc<Link>, way: Way) -> Result<(), Connect
     link.send(splice::notification("notifications/initialized", None))
         .await?;
     if way == Way::Http {
-        let current = session::current(link);
-        let listening = Arc::clone(link);
-        link.spawn(async move { session::listen(&listening, current).await });
+        session::listen(link).await;
     }
     Ok(())
 }

@@ -1,3 +1,4 @@
 //! The wire against the world: real servers, the conformance suite, the corpus of JSON texts.
 
+mod fake;
 mod jsontestsuite;
