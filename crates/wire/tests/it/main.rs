@@ -1,4 +1,5 @@
 //! The wire against the world: real servers, the conformance suite, the corpus of JSON texts.
 
+mod conformance;
 mod fake;
 mod jsontestsuite;
