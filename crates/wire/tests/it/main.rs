@@ -3,3 +3,4 @@
 mod conformance;
 mod fake;
 mod jsontestsuite;
+mod real;
