@@ -38,7 +38,7 @@ pub(crate) async fn run(
     let run = Run {
         link: &link,
         request: &request,
-        events: &events,
+        events: Some(&events),
         pulse: &pulse,
         tickets: Tickets::default(),
     };
@@ -73,7 +73,7 @@ pub(crate) async fn endless(
     let run = Run {
         link,
         request,
-        events,
+        events: Some(events),
         pulse: &Arc::default(),
         tickets: Tickets::default(),
     };
@@ -93,11 +93,10 @@ pub(crate) async fn ask(
     dialect: &Dialect,
     request: &Request,
 ) -> Result<Object, CallError> {
-    let events = Events::default();
     let run = Run {
         link,
         request,
-        events: &events,
+        events: None,
         pulse: &Arc::default(),
         tickets: Tickets::default(),
     };
@@ -106,11 +105,10 @@ pub(crate) async fn ask(
 
 /// The same, made anew where a session was lost.
 pub(crate) async fn request(link: &Arc<Link>, request: &Request) -> Result<Object, CallError> {
-    let events = Events::default();
     let run = Run {
         link,
         request,
-        events: &events,
+        events: None,
         pulse: &Arc::default(),
         tickets: Tickets::default(),
     };
@@ -123,7 +121,8 @@ pub(crate) async fn request(link: &Arc<Link>, request: &Request) -> Result<Objec
 pub(crate) struct Run<'a> {
     pub(crate) link: &'a Arc<Link>,
     pub(crate) request: &'a Request,
-    pub(crate) events: &'a Events,
+    /// Where whoever polls the call reads. A request of our own has nobody.
+    pub(crate) events: Option<&'a Events>,
     pub(crate) pulse: &'a Arc<Pulse>,
     pub(crate) tickets: Tickets,
 }
@@ -140,6 +139,13 @@ impl<'a> Run<'a> {
             events: self.events,
             pulse: self.pulse,
             tickets: Tickets::default(),
+        }
+    }
+
+    /// Hands an event over and waits until it was taken, if there is someone to take it.
+    pub(crate) async fn emit(&self, event: Event) {
+        if let Some(events) = self.events {
+            events.emit(event).await;
         }
     }
 
@@ -260,7 +266,7 @@ impl<'a> Run<'a> {
                 method: method.clone(),
                 params: params.clone(),
             };
-            self.events.emit(Event::Question(body)).await;
+            self.emit(Event::Question(body)).await;
             match host
                 .answer(Question {
                     call: Some(call.into()),
