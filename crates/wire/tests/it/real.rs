@@ -161,7 +161,8 @@ fn text(answer: &Answer) -> String {
 
 /// The names on a shelf, in order.
 async fn names(client: &Client, shelf: Shelf) -> Vec<String> {
-    let listing = client.list(shelf).await.expect("it can be listed");
+    let listing = client.list(shelf).await;
+    let listing = listing.unwrap_or_else(|error| panic!("{:?}: {error:?}", client.about().found));
     assert_eq!(listing.left_out, []);
     listing
         .items

@@ -130,7 +130,7 @@ async fn its_tools_prompts_and_resources_are_used_over_every_transport() {
 async fn its_progress_comes_in_order_over_every_transport() {
     let expected: Vec<_> = (1..=50).map(|step| format!("progress {step}")).collect();
     for (way, server, _running) in servers() {
-        let client = connect(&server, settings()).await;
+        let client = connect(&server, Settings::default()).await;
         let arguments = json!({ "duration": 0.1, "steps": 50 });
         let (events, _) = events(&client, tool("trigger-long-running-operation", arguments)).await;
         assert_eq!(events, expected, "{way:?}");
