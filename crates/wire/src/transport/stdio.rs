@@ -9,7 +9,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
 use super::Ticket;
-use super::process::{Command, Process, Tail};
+use super::process::{Command, Process, Stderr, Tail};
 use crate::client::error::{Closed, NotSent};
 use crate::client::link::{Link, Origin};
 use crate::limits::Limits;
@@ -97,19 +97,17 @@ impl Pipes {
             stderr,
             outgoing,
         } = self;
-        let tail = process.tail.clone();
-        let listener = tail.clone().follow(stderr);
-        tokio::pin!(listener);
+        let mut stderr = Stderr::new(process.tail.clone(), stderr);
         let closed = {
             let reader = read(stdout, &link);
             let writer = write(stdin, outgoing);
             tokio::pin!(reader, writer);
-            let (mut listening, mut writing) = (true, true);
+            let mut writing = true;
             loop {
                 tokio::select! {
                     biased;
                     closed = &mut reader => break closed,
-                    () = &mut listener, if listening => listening = false,
+                    () = stderr.follow(), if stderr.is_open() => {}
                     () = &mut writer, if writing => writing = false,
                     () = link.stop.cancelled() => break Closed::Ours,
                 }
@@ -118,11 +116,11 @@ impl Pipes {
         // The writer is gone, and with it the server's standard input is closed.
         link.close(&match closed {
             Closed::Broken(reason) => {
-                let last_words = async { tokio::join!(process.ended(), &mut listener).0 };
+                let last_words = async { tokio::join!(process.ended(), stderr.follow()).0 };
                 match tokio::time::timeout(LAST_WORDS, last_words).await {
                     Ok(Ok(status)) => Closed::Exited {
                         status: status.to_string(),
-                        stderr: tail.text(),
+                        stderr: stderr.tail.text(),
                     },
                     _ => Closed::Broken(reason),
                 }
@@ -131,7 +129,7 @@ impl Pipes {
         });
         tokio::select! {
             () = process.end(&link.settings.times) => {}
-            () = async { listener.await; std::future::pending().await } => {}
+            () = async { stderr.follow().await; std::future::pending().await } => {}
         }
     }
 }

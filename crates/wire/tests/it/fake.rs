@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use consort_wire::{Client, Endpoint, Notice, Request, Server, Settings, Shelf, Times};
+use consort_wire::{
+    Client, Closed, Command, ConnectError, Endpoint, Notice, Request, Server, Settings, Shelf,
+    Speak, Times,
+};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -163,4 +166,20 @@ async fn what_a_server_says_while_it_lists_is_a_notice_and_does_not_hold_up_the_
         other => panic!("{other:?}"),
     }
     client.close().await;
+}
+
+#[tokio::test]
+async fn a_program_that_closes_its_standard_error_before_it_ends_is_seen_to_end() {
+    let script = "exec 2>&-; read -r line; exit 3";
+    let server = Server::Command(Command::new("sh").arguments(["-c", script]));
+    let settings = Settings {
+        speak: Speak::Legacy,
+        ..Settings::default()
+    };
+    match Client::connect(&server, settings).await {
+        Err(ConnectError::Closed(Closed::Exited { status, .. })) => {
+            assert_eq!(status, "exit status: 3");
+        }
+        other => panic!("{other:?}"),
+    }
 }
