@@ -1,9 +1,13 @@
 //! Finding out what a server speaks.
 
-use consort_wire::{ConnectError, Found, Json, Revision, Server, Settings, Speak, Way};
+use std::sync::Arc;
+use std::time::Duration;
+
+use consort_wire::{ConnectError, Found, Json, Revision, Server, Settings, Speak, Times, Way};
+use serde_json::json;
 use testkit::reference::{self, Speaks};
 
-use super::{connect, endpoint};
+use super::{Scripted, call, connect, endpoint};
 
 const LEGACY: [Revision; 4] = [
     Revision::V2024_11_05,
@@ -51,6 +55,33 @@ async fn the_newest_revision_both_sides_speak_is_found_over_http() {
         let (revision, way) = (Revision::V2026_07_28, Way::Http);
         let server = endpoint(&http.url());
         assert_eq!(found(&server, Speak::Auto).await, Found { revision, way });
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_slow_to_start_is_asked_both_ways_and_decides_by_its_answers() {
+    for (speaks, revision) in [
+        (Speaks::UpTo(Revision::V2025_06_18), Revision::V2025_06_18),
+        (Speaks::MODERN, Revision::V2026_07_28),
+        (Speaks::Everything, Revision::V2026_07_28),
+    ] {
+        let server = Server::Command(reference::stdio(speaks));
+        let settings = Settings {
+            times: Times {
+                probe: Duration::ZERO,
+                ..Times::default()
+            },
+            host: Arc::new(Scripted::default()),
+            ..Settings::default()
+        };
+        let client = connect(&server, settings).await;
+        assert_eq!(client.about().found.revision, revision, "{speaks:?}");
+        assert_eq!(
+            call(&client, "ask", json!({})).await,
+            "accept Ada",
+            "{speaks:?}"
+        );
+        client.close().await;
     }
 }
 
