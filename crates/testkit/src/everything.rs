@@ -26,7 +26,7 @@ pub fn everything(way: Everything) -> Listening {
             Everything::StreamableHttp => "streamableHttp",
         })
         .env("PORT", "0")
-        .env("LOOPBACK_ANNOUNCE", "1");
+        .env("LOOPBACK_CHILD", "1");
     Listening::start(command)
 }
 

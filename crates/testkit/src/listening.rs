@@ -27,7 +27,8 @@ impl Listening {
     /// Starts a server and waits until it announces on its standard error where it listens.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
-            .stdin(Stdio::null())
+            // Held open as long as we live: the server ends with it, also when we are killed.
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .process_group(0)
