@@ -8,14 +8,12 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::journal::Journal;
 use super::{Reference, Speaks};
 use crate::local::Local;
 
 /// A reference server on a free port. Dropping it ends it, in the middle of whatever it does.
 pub struct Http {
     local: Local,
-    journal: Arc<Journal>,
     sessions: Arc<LocalSessionManager>,
     _running: DropGuard,
 }
@@ -24,7 +22,6 @@ impl Http {
     pub(super) async fn start(server: Reference) -> Self {
         let running = CancellationToken::new();
         let sessions = Arc::<LocalSessionManager>::default();
-        let journal = Arc::clone(&server.journal);
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(running.clone())
             .with_legacy_session_mode(server.speaks != Speaks::MODERN);
@@ -36,7 +33,6 @@ impl Http {
         };
         Self {
             local: Local::serve(answer).await,
-            journal,
             sessions,
             _running: running.drop_guard(),
         }
@@ -62,11 +58,6 @@ impl Http {
             closed.expect("a session can be closed");
         }
         known.len()
-    }
-
-    /// What it saw so far.
-    pub fn journal(&self) -> Vec<String> {
-        self.journal.lines()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Cancelling, closing, and servers that go away.
 
-use consort_wire::{CallError, Cancel, Closed, Effect, Era, Event, Notice, Server, Settings};
+use consort_wire::{
+    CallError, Cancel, Closed, Command, Effect, Era, Event, Notice, Server, Settings,
+};
 use serde_json::json;
 use testkit::Leftovers;
 use testkit::reference::{self, Speaks};
@@ -77,6 +79,22 @@ async fn closing_leaves_no_process_behind() {
         client.close().await;
         assert_eq!(leftovers.running(), Vec::<String>::new(), "{speaks:?}");
     }
+}
+
+#[tokio::test]
+async fn closing_ends_what_the_server_started_too() {
+    let leftovers = Leftovers::new();
+    let script = r#"sleep 600 & exec "$0" everything"#;
+    let program = testkit::bin("rmcp-server").into_os_string();
+    let command = Command::new("sh").arguments(["-c".into(), script.into(), program]);
+    let client = connect(
+        &Server::Command(leftovers.mark(command)),
+        Settings::default(),
+    )
+    .await;
+    assert_eq!(leftovers.running().len(), 2);
+    client.close().await;
+    leftovers.assert_none();
 }
 
 #[tokio::test]
