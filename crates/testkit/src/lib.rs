@@ -1,6 +1,20 @@
-//! What tests need: peers that misbehave on request, and real ones.
+//! What tests need, never published: real peers (third-party servers, servers of the official SDK in both
+//! eras, the conformance suite), and one that misbehaves on request.
 
-mod bin;
+mod binary;
+mod conformance;
+mod everything;
+mod fake;
+pub mod fixtures;
+mod leftovers;
+mod listening;
+mod local;
+pub mod reference;
 pub mod rogue;
 
-pub use bin::bin;
+pub use binary::bin;
+pub use conformance::conformance;
+pub use everything::{Everything, everything, everything_stdio};
+pub use fake::Fake;
+pub use leftovers::Leftovers;
+pub use listening::Listening;

@@ -219,8 +219,6 @@ impl Client {
             let _ = tokio::time::timeout(self.link.settings.times.close, goodbye).await;
             self.link.close(&Closed::Ours);
         }
-        self.link.stop.cancel();
-        self.link.crew.close();
-        self.link.crew.wait().await;
+        self.link.end().await;
     }
 }

@@ -93,6 +93,8 @@ limits! {
         handshake: Duration = Duration::from_secs(30);
         /// A stdio server's answer to `server/discover` before `initialize` is sent as well.
         probe: Duration = Duration::from_secs(1);
+        /// A legacy HTTP server's answer to our listening on its common stream, before we go on without it.
+        listen: Duration = Duration::from_secs(1);
         /// An unused HTTP connection. Node and uvicorn close theirs after five seconds; a call that meets that is lost.
         idle_connection: Duration = Duration::from_secs(4);
         /// The first pause before a broken event stream is resumed, unless the server names one; it doubles.

@@ -73,26 +73,35 @@ async fn stdio(
     speak: Speak,
 ) -> Result<Arc<Link>, ConnectError> {
     let link = start(command, settings.clone())?;
-    let shaken = within(&link, async {
-        match speak {
-            Speak::Modern => modern(&link, Way::Stdio).await,
-            Speak::Legacy => initialize(&link, Way::Stdio).await,
-            Speak::Auto => Box::pin(probe(&link)).await,
-        }
-    });
-    match shaken.await {
-        Ok(()) => Ok(link),
+    let anew = match within(&link, shake(&link, speak)).await {
+        Ok(Shaken::Settled) => return Ok(link),
+        Ok(Shaken::Modern) => Speak::Modern,
         // Some old servers do not survive a request they do not know.
-        Err(ConnectError::Closed(Closed::Exited { .. })) if speak == Speak::Auto => {
-            let link = start(command, settings)?;
-            within(&link, initialize(&link, Way::Stdio)).await?;
-            Ok(link)
-        }
-        Err(error) => {
-            link.stop.cancel();
-            Err(error)
-        }
+        Err(ConnectError::Closed(Closed::Exited { .. })) if speak == Speak::Auto => Speak::Legacy,
+        Err(error) => return Err(error),
+    };
+    link.end().await;
+    let link = start(command, settings)?;
+    within(&link, shake(&link, anew)).await?;
+    Ok(link)
+}
+
+/// How a handshake on stdio went.
+enum Shaken {
+    /// The server can be used.
+    Settled,
+    /// The server is modern, but was asked to open a legacy session as well. What it makes of that is
+    /// not known, and some end when they have refused it.
+    Modern,
+}
+
+async fn shake(link: &Arc<Link>, speak: Speak) -> Result<Shaken, ConnectError> {
+    match speak {
+        Speak::Modern => modern(link, Way::Stdio).await?,
+        Speak::Legacy => initialize(link, Way::Stdio).await?,
+        Speak::Auto => return Box::pin(probe(link)).await,
     }
+    Ok(Shaken::Settled)
 }
 
 fn start(command: &Command, settings: Settings) -> Result<Arc<Link>, ConnectError> {
@@ -182,14 +191,15 @@ async fn within<T>(
 
 /// Finds out the era of a stdio server: asks the modern question, and if no answer comes soon, the
 /// legacy one as well. A server that is merely slow to start then still decides by its answers.
-async fn probe(link: &Arc<Link>) -> Result<(), ConnectError> {
+async fn probe(link: &Arc<Link>) -> Result<Shaken, ConnectError> {
     let patience = link.settings.times.probe;
     let mut modern = pin!(modern(link, Way::Stdio));
     if let Ok(answer) = tokio::time::timeout(patience, &mut modern).await {
-        return match answer {
-            Err(error) if may_be_legacy(&error) => initialize(link, Way::Stdio).await,
-            answer => answer,
-        };
+        match answer {
+            Err(error) if may_be_legacy(&error) => initialize(link, Way::Stdio).await?,
+            answer => answer?,
+        }
+        return Ok(Shaken::Settled);
     }
     let mut legacy = pin!(initialize(link, Way::Stdio));
     let mut refused = None;
@@ -197,14 +207,14 @@ async fn probe(link: &Arc<Link>) -> Result<(), ConnectError> {
         tokio::select! {
             answer = &mut modern, if refused.is_none() => match answer {
                 Err(error) if may_be_legacy(&error) => refused = Some(error),
-                answer => return answer,
+                answer => return answer.map(|()| Shaken::Modern),
             },
             answer = &mut legacy => match answer {
                 // Both questions were answered with no: the second says what the server thinks of it.
                 Err(ConnectError::Refused(_)) if refused.is_none() => {
-                    return (&mut modern).await;
+                    return (&mut modern).await.map(|()| Shaken::Modern);
                 }
-                answer => return answer,
+                answer => return answer.map(|()| Shaken::Settled),
             },
         }
     }
@@ -283,9 +293,7 @@ pub(crate) async fn initialize(link: &Arc<Link>, way: Way) -> Result<(), Connect
     introduce(link, revision, way, result);
     link.send(splice::notification("notifications/initialized", None)).await?;
     if way == Way::Http {
-        let current = session::current(link);
-        let listening = Arc::clone(link);
-        link.spawn(async move { session::listen(&listening, current).await });
+        session::listen(link).await;
     }
     Ok(())
 }

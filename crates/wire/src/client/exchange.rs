@@ -15,6 +15,7 @@ use crate::client::error::{CallError, Closed};
 use crate::client::facts::Facts;
 use crate::client::link::{Link, Origin};
 use crate::client::mailbox::{Arrival, Mailbox};
+use crate::client::notices::Notice;
 use crate::client::request::{Round, Tasks};
 use crate::client::run::Run;
 use crate::json::Object;
@@ -143,11 +144,18 @@ impl Run<'_> {
             }
             Arrival::Ended => return Some(Ok(Object::empty())),
             Arrival::Skipped(count) => Event::Skipped(count),
+            // What comes during a request of our own is nobody's event, but may be someone's notice.
+            Arrival::Message(Message::Notification(body))
+                if self.events.is_none() && body.method.starts_with("notifications/") =>
+            {
+                let _ = self.link.notices.send(Notice::Notification(body));
+                return None;
+            }
             Arrival::Message(Message::Notification(body) | Message::Request { body, .. }) => {
                 event(body)
             }
         };
-        self.events.emit(event).await;
+        self.emit(event).await;
         None
     }
 

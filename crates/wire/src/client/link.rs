@@ -125,6 +125,13 @@ impl Link {
         self.stop.cancel();
     }
 
+    /// Ends the connection and waits until nothing of it is left.
+    pub(crate) async fn end(&self) {
+        self.stop.cancel();
+        self.crew.close();
+        self.crew.wait().await;
+    }
+
     /// Sends a notification or an answer.
     pub(crate) async fn send(self: &Arc<Self>, bytes: Bytes) -> Result<(), CallError> {
         match &self.transport {

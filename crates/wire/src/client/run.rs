@@ -38,7 +38,7 @@ pub(crate) async fn run(
     let run = Run {
         link: &link,
         request: &request,
-        events: &events,
+        events: Some(&events),
         pulse: &pulse,
         tickets: Tickets::default(),
     };
@@ -70,7 +70,13 @@ pub(crate) async fn endless(
     request: &Request,
     events: &Events,
 ) -> Result<Answer, CallError> {
-    let run = Run { link, request, events, pulse: &Arc::default(), tickets: Tickets::default() };
+    let run = Run {
+        link,
+        request,
+        events: Some(events),
+        pulse: &Arc::default(),
+        tickets: Tickets::default(),
+    };
     let dialect = link.dialect();
     tokio::select! {
         biased;
@@ -87,17 +93,15 @@ pub(crate) async fn ask(
     dialect: &Dialect,
     request: &Request,
 ) -> Result<Object, CallError> {
-    let events = Events::silent();
     let run =
-        Run { link, request, events: &events, pulse: &Arc::default(), tickets: Tickets::default() };
+        Run { link, request, events: None, pulse: &Arc::default(), tickets: Tickets::default() };
     run.exchange(link.next_id(), dialect, None).await
 }
 
 /// The same, made anew where a session was lost.
 pub(crate) async fn request(link: &Arc<Link>, request: &Request) -> Result<Object, CallError> {
-    let events = Events::silent();
     let run =
-        Run { link, request, events: &events, pulse: &Arc::default(), tickets: Tickets::default() };
+        Run { link, request, events: None, pulse: &Arc::default(), tickets: Tickets::default() };
     run.attempt(link.next_id(), None).await.map(|(_, result)| result)
 }
 
@@ -105,7 +109,8 @@ pub(crate) async fn request(link: &Arc<Link>, request: &Request) -> Result<Objec
 pub(crate) struct Run<'a> {
     pub(crate) link: &'a Arc<Link>,
     pub(crate) request: &'a Request,
-    pub(crate) events: &'a Events,
+    /// Where whoever polls the call reads. A request of our own has nobody.
+    pub(crate) events: Option<&'a Events>,
     pub(crate) pulse: &'a Arc<Pulse>,
     pub(crate) tickets: Tickets,
 }
@@ -122,6 +127,13 @@ impl<'a> Run<'a> {
             events: self.events,
             pulse: self.pulse,
             tickets: Tickets::default(),
+        }
+    }
+
+    /// Hands an event over and waits until it was taken, if there is someone to take it.
+    pub(crate) async fn emit(&self, event: Event) {
+        if let Some(events) = self.events {
+            events.emit(event).await;
         }
     }
 
@@ -233,7 +245,7 @@ impl<'a> Run<'a> {
                 )));
             }
             let body = Notification { method: method.clone(), params: params.clone() };
-            self.events.emit(Event::Question(body)).await;
+            self.emit(Event::Question(body)).await;
             match host.answer(Question { call: Some(call.into()), method, params }).await {
                 Ok(answer) => responses.written(key, answer.as_bytes()),
                 Err(Refusal { message, .. }) => {

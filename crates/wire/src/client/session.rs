@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ::http::HeaderValue;
+use tokio::sync::oneshot;
 
 use crate::client::about::Way;
 use crate::client::connect::initialize;
@@ -37,19 +38,30 @@ pub(crate) async fn renew(
     Ok(())
 }
 
-/// Keeps the common stream of a legacy session open: what the server says to nobody in particular,
-/// and what it asks without saying in which call.
-pub(crate) async fn listen(link: &Arc<Link>, session: Option<HeaderValue>) {
+/// Opens the common stream of a legacy session and keeps it open: what the server says to nobody in
+/// particular, and what it asks without saying in which call. Returns when the stream is open, or
+/// known not to be, or slow to come: before that, what the server says there may be lost.
+pub(crate) async fn listen(link: &Arc<Link>) {
+    let (opened, open) = oneshot::channel();
+    let (listening, session) = (Arc::clone(link), current(link));
+    link.spawn(async move { keep(&listening, session, opened).await });
+    let _ = tokio::time::timeout(link.settings.times.listen, open).await;
+}
+
+async fn keep(link: &Arc<Link>, session: Option<HeaderValue>, opened: oneshot::Sender<()>) {
     let Transport::Http(http) = &link.transport else {
         return;
     };
     let times = &link.settings.times;
     let mut last: Option<String> = None;
     let mut pause = times.resume;
+    let mut opened = Some(opened);
     // A session that was replaced has a stream of its own.
     while current(link) == session {
         let mut events = Events::new(link.settings.limits.message_bytes);
-        match http.listen(&link.dialect(), last.as_deref()).await {
+        let reply = http.listen(&link.dialect(), last.as_deref()).await;
+        drop(opened.take());
+        match reply {
             Ok(reply)
                 if reply.status.is_success()
                     && http::content(&reply.headers) == Content::Events =>

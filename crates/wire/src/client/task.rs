@@ -61,7 +61,7 @@ async fn modern(
 ) -> Result<Answer, CallError> {
     let mut answered = HashSet::new();
     loop {
-        run.events.emit(Event::Task(state.clone())).await;
+        run.emit(Event::Task(state.clone())).await;
         match state.text("status").as_deref() {
             Some("completed") => {
                 let result = state.get("result").and_then(|result| result.to_object());
@@ -112,14 +112,14 @@ async fn legacy(
         .open(id, &run.link.settings.limits, run.pulse)
         .map_err(|closed| CallError::closed(closed, true))?;
     let end = async {
-        run.events.emit(Event::Task(state.clone())).await;
+        run.emit(Event::Task(state.clone())).await;
         while state.text("status").as_deref() == Some("working") {
             sleep(poll(&state, "pollInterval")).await;
             let next = look(run, dialect, task).await?;
             if next.text("status") != state.text("status")
                 || next.text("statusMessage") != state.text("statusMessage")
             {
-                run.events.emit(Event::Task(next.clone())).await;
+                run.emit(Event::Task(next.clone())).await;
             }
             state = next;
         }

@@ -206,20 +206,45 @@ impl Tail {
         Self { bytes: Arc::default(), most }
     }
 
-    /// Reads until the child closes its standard error, keeping the end.
-    pub(crate) async fn follow(self, mut stderr: ChildStderr) {
-        let mut chunk = [0; 4096];
-        while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
-            let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-            bytes.extend(&chunk[..count]);
-            let excess = bytes.len().saturating_sub(self.most);
-            bytes.drain(..excess);
-        }
+    fn keep(&self, bytes: &[u8]) {
+        let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(bytes);
+        let excess = kept.len().saturating_sub(self.most);
+        kept.drain(..excess);
     }
 
     pub(crate) fn text(&self) -> String {
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = bytes.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// A child's standard error, until it is closed.
+#[derive(Debug)]
+pub(crate) struct Stderr {
+    pub(crate) tail: Tail,
+    pipe: Option<ChildStderr>,
+}
+
+impl Stderr {
+    pub(crate) fn new(tail: Tail, pipe: ChildStderr) -> Self {
+        Self { tail, pipe: Some(pipe) }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// Reads until the child closes it, keeping the end. Can be dropped and begun again, also behind
+    /// the end.
+    pub(crate) async fn follow(&mut self) {
+        let mut chunk = [0; 4096];
+        while let Some(pipe) = &mut self.pipe {
+            match pipe.read(&mut chunk).await {
+                Ok(count @ 1..) => self.tail.keep(&chunk[..count]),
+                Ok(0) | Err(_) => self.pipe = None,
+            }
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! A server on the standard input and output of a child process.
 
-use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
 use super::Ticket;
-use super::process::{Command, Process, Tail};
+use super::process::{Command, Process, Stderr, Tail};
 use crate::client::error::{Closed, NotSent};
 use crate::client::link::{Link, Origin};
 use crate::limits::Limits;
@@ -77,17 +76,17 @@ impl Pipes {
     /// Serves the pipes until the server ends or we stop, then ends the process.
     pub(crate) async fn serve(self, link: Arc<Link>) {
         let Self { mut process, stdin, stdout, stderr, outgoing } = self;
-        let tail = process.tail.clone();
-        let mut listener = Some(Box::pin(tail.clone().follow(stderr)));
+        let mut stderr = Stderr::new(process.tail.clone(), stderr);
         let closed = {
-            let mut reader = pin!(read(stdout, &link));
-            let mut writer = pin!(write(stdin, outgoing));
+            let reader = read(stdout, &link);
+            let writer = write(stdin, outgoing);
+            tokio::pin!(reader, writer);
             let mut writing = true;
             loop {
                 tokio::select! {
                     biased;
                     closed = &mut reader => break closed,
-                    () = hear(&mut listener), if listener.is_some() => {}
+                    () = stderr.follow(), if stderr.is_open() => {}
                     () = &mut writer, if writing => writing = false,
                     () = link.stop.cancelled() => break Closed::Ours,
                 }
@@ -96,31 +95,20 @@ impl Pipes {
         // The writer is gone, and with it the server's standard input is closed.
         link.close(&match closed {
             Closed::Broken(reason) => {
-                let last_words = async { tokio::join!(process.ended(), hear(&mut listener)).0 };
+                let last_words = async { tokio::join!(process.ended(), stderr.follow()).0 };
                 match tokio::time::timeout(LAST_WORDS, last_words).await {
                     Ok(Ok(status)) => {
-                        Closed::Exited { status: status.to_string(), stderr: tail.text() }
+                        Closed::Exited { status: status.to_string(), stderr: stderr.tail.text() }
                     }
                     _ => Closed::Broken(reason),
                 }
             }
             other => other,
         });
-        let mut ending = pin!(process.end(&link.settings.times));
-        loop {
-            tokio::select! {
-                () = &mut ending => break,
-                () = hear(&mut listener), if listener.is_some() => {}
-            }
+        tokio::select! {
+            () = process.end(&link.settings.times) => {}
+            () = async { stderr.follow().await; std::future::pending().await } => {}
         }
-    }
-}
-
-/// Listens to the standard error until it closes; from then on it is closed.
-async fn hear(listener: &mut Option<Pin<Box<impl Future<Output = ()>>>>) {
-    if let Some(listening) = listener {
-        listening.await;
-        *listener = None;
     }
 }
 

@@ -2,14 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+mod conformance;
 mod eras;
+mod fake;
 mod faults;
 mod fidelity;
+mod jsontestsuite;
 mod listening;
 mod lists;
 mod processes;
 mod progress;
 mod questions;
+mod real;
 mod sessions;
 mod tasks;
 mod tls;

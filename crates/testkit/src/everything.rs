@@ -1,0 +1,37 @@
+//! `@modelcontextprotocol/server-everything`: the reference server written in TypeScript, legacy only.
+
+use consort_wire::Command;
+
+use crate::fixtures;
+use crate::listening::Listening;
+
+/// How `server-everything` is reached over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Everything {
+    /// HTTP+SSE, at `/sse`.
+    Sse,
+    /// Streamable HTTP, at `/mcp`.
+    StreamableHttp,
+}
+
+/// Starts `server-everything` on a free port.
+pub fn everything(way: Everything) -> Listening {
+    let mut command = std::process::Command::new(fixtures::node());
+    command
+        .arg("--require")
+        .arg(fixtures::loopback())
+        .arg(fixtures::server_everything())
+        .arg(match way {
+            Everything::Sse => "sse",
+            Everything::StreamableHttp => "streamableHttp",
+        })
+        .env("PORT", "0")
+        .env("LOOPBACK_CHILD", "1");
+    Listening::start(command)
+}
+
+/// `server-everything` as a program on its standard input and output.
+pub fn everything_stdio() -> Command {
+    Command::new(fixtures::node())
+        .arguments([fixtures::server_everything().into_os_string(), "stdio".into()])
+}

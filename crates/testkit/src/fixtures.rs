@@ -1,0 +1,54 @@
+//! Where third-party things are, as `scripts/fixtures` installs them.
+
+use std::path::{Path, PathBuf};
+
+/// The program of Node 22, on which every other fixture written in JavaScript runs.
+pub fn node() -> PathBuf {
+    npm(".bin/node")
+}
+
+/// The script of `@modelcontextprotocol/server-everything`.
+pub fn server_everything() -> PathBuf {
+    npm("@modelcontextprotocol/server-everything/dist/index.js")
+}
+
+/// The script of `@modelcontextprotocol/conformance`.
+pub fn conformance() -> PathBuf {
+    npm("@modelcontextprotocol/conformance/dist/index.js")
+}
+
+/// What of the conformance suite is known to fail, by revision.
+pub fn expected_failures(revision: &str) -> PathBuf {
+    committed(&format!("conformance-{revision}.yml"))
+}
+
+/// A program of the Python environment, for example `mcp-server-time`.
+pub fn python(program: &str) -> PathBuf {
+    installed(&format!("python/bin/{program}"))
+}
+
+/// The script that keeps servers written in JavaScript on the loopback interface.
+pub fn loopback() -> PathBuf {
+    committed("loopback.cjs")
+}
+
+fn npm(path: &str) -> PathBuf {
+    installed(&format!("npm/node_modules/{path}"))
+}
+
+fn installed(path: &str) -> PathBuf {
+    let path = target().join("fixtures").join(path);
+    assert!(path.exists(), "the fixture `{}` is missing: run scripts/fixtures", path.display());
+    path
+}
+
+fn committed(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
+    assert!(path.exists(), "`{}` is missing", path.display());
+    path
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from)
+}

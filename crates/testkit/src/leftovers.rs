@@ -1,0 +1,73 @@
+//! A check that nothing a test started is left behind.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use consort_wire::Command;
+
+/// The variable that marks a process and all it starts.
+const MARK: &str = "TESTKIT_MARK";
+
+/// How long processes that were told to go may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Marks programs and finds what is left of them, also of what they started and what then lost its parent.
+#[derive(Debug)]
+pub struct Leftovers {
+    mark: String,
+}
+
+impl Default for Leftovers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Leftovers {
+    /// A mark of its own.
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { mark: format!("{}-{next}", std::process::id()) }
+    }
+
+    /// Marks a program, and with it whatever it will start.
+    #[must_use]
+    pub fn mark(&self, command: Command) -> Command {
+        command.variable(MARK, self.mark.as_str())
+    }
+
+    /// The marked processes that run now, by their command lines.
+    pub fn running(&self) -> Vec<String> {
+        let variable = format!("{MARK}={}", self.mark);
+        let processes = std::fs::read_dir("/proc").expect("leftovers are found in /proc");
+        processes
+            .filter_map(|entry| command_line(&entry.ok()?.path(), variable.as_bytes()))
+            .collect()
+    }
+
+    /// Panics if marked processes run and do not go away by themselves.
+    pub fn assert_none(&self) {
+        let start = Instant::now();
+        loop {
+            let running = self.running();
+            if running.is_empty() {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "left behind:\n{}", running.join("\n"));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// The command line of a process whose environment has this variable.
+fn command_line(process: &Path, variable: &[u8]) -> Option<String> {
+    // A process that has ended has no environment any more, even before someone waits for it.
+    let environment = std::fs::read(process.join("environ")).ok()?;
+    if !environment.split(|byte| *byte == 0).any(|own| own == variable) {
+        return None;
+    }
+    let line = std::fs::read(process.join("cmdline")).ok()?;
+    Some(String::from_utf8_lossy(&line).replace('\0', " "))
+}

@@ -1,0 +1,182 @@
+//! Real servers, spoken to for real: the official SDKs of Rust, TypeScript and Python.
+
+mod calls;
+mod changes;
+mod endings;
+mod everything;
+mod finding;
+mod python;
+mod questions;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use consort_wire::{
+    Answer, BoxFuture, Client, Endpoint, Era, Event, Host, Item, Json, Offers, Question, Refusal,
+    Request, Server, Settings, ShelfKind, Speak,
+};
+use serde_json::json;
+use testkit::reference::{self, Speaks};
+
+/// How often something that is on its way is looked for, each time with a call to the server between.
+const LOOKS: usize = 5000;
+
+/// How long something that must happen may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server of the Rust SDK, and how it is spoken to.
+struct Peer {
+    name: &'static str,
+    server: Server,
+    speak: Speak,
+    era: Era,
+    http: Option<reference::Http>,
+}
+
+/// Every pair of a server and a way to speak to it that should work.
+async fn peers() -> Vec<Peer> {
+    let cases = [
+        ("legacy", Speaks::LEGACY, Speak::Auto, Era::Legacy),
+        ("modern", Speaks::MODERN, Speak::Auto, Era::Modern),
+        ("dual", Speaks::Everything, Speak::Auto, Era::Modern),
+        ("dual as legacy", Speaks::Everything, Speak::Legacy, Era::Legacy),
+    ];
+    let mut peers = Vec::new();
+    for (name, speaks, speak, era) in cases {
+        peers.push(Peer {
+            name,
+            server: Server::Command(reference::stdio(speaks)),
+            speak,
+            era,
+            http: None,
+        });
+        let http = reference::http(speaks).await;
+        peers.push(Peer { name, server: endpoint(&http.url()), speak, era, http: Some(http) });
+    }
+    peers
+}
+
+impl Peer {
+    async fn connect(&self) -> Client {
+        self.connect_with(Scripted::default()).await
+    }
+
+    async fn connect_with(&self, host: Scripted) -> Client {
+        let settings = Settings { speak: self.speak, host: Arc::new(host), ..Settings::default() };
+        connect(&self.server, settings).await
+    }
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let way = if self.http.is_some() { "http" } else { "stdio" };
+        write!(f, "{way} {}", self.name)
+    }
+}
+
+/// Answers what it is asked, and remembers it.
+#[derive(Clone, Default)]
+struct Scripted {
+    silent: bool,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Scripted {
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Host for Scripted {
+    fn offers(&self) -> Offers {
+        Offers {
+            form: !self.silent,
+            sampling: !self.silent,
+            roots: !self.silent,
+            ..Offers::default()
+        }
+    }
+
+    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
+        let answer = match question.method.as_str() {
+            "elicitation/create" => json!({ "action": "accept", "content": { "name": "Ada" } }),
+            "sampling/createMessage" => json!({
+                "role": "assistant",
+                "model": "scripted",
+                "content": { "type": "text", "text": "forty-two" },
+            }),
+            _ => json!({ "roots": [{ "uri": "file:///srv/music", "name": "music" }] }),
+        };
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.push(question.method);
+        Box::pin(async move { Ok(answer.into()) })
+    }
+}
+
+async fn connect(server: &Server, settings: Settings) -> Client {
+    let connected = Client::connect(server, settings).await;
+    connected.unwrap_or_else(|error| panic!("{server:?}: {error:?}"))
+}
+
+fn endpoint(url: &str) -> Server {
+    Server::Http(Endpoint::new(url).expect("it is a URL"))
+}
+
+fn tool(name: &str, arguments: serde_json::Value) -> Request {
+    Request::tool(name, &arguments.into())
+}
+
+/// The text of a tool's result.
+async fn call(client: &Client, name: &str, arguments: serde_json::Value) -> String {
+    let answer = client.request(tool(name, arguments)).await;
+    text(&answer.unwrap_or_else(|error| panic!("{name}: {error:?}")))
+}
+
+/// The text of the first block of a result.
+fn text(answer: &Answer) -> String {
+    let result: serde_json::Value = answer.object().json().read().expect("it is JSON");
+    result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The names on a shelf, in order.
+async fn names(client: &Client, shelf: ShelfKind) -> Vec<String> {
+    let listing = client.list(shelf).await;
+    let listing = listing.unwrap_or_else(|error| panic!("{:?}: {error:?}", client.about().found));
+    assert_eq!(listing.left_out, []);
+    listing.items.into_iter().map(|Item { name, .. }| name).collect()
+}
+
+/// What happens during a call, a word for each event, and its end.
+async fn events(client: &Client, request: Request) -> (Vec<String>, Answer) {
+    let mut call = client.call(request);
+    let mut events = Vec::new();
+    while let Some(event) = call.next().await {
+        events.push(match event {
+            Event::Progress(progress) => format!("progress {}", progress.progress()),
+            Event::Log(log) => format!("log {}", log.get("data").expect("a log has data")),
+            Event::Question(question) => format!("question {}", question.method),
+            Event::Task(task) => format!("task {}", task.text("status").unwrap_or_default()),
+            Event::End(end) => return (events, end.expect("the call succeeds")),
+            other => panic!("{other:?}"),
+        });
+    }
+    panic!("the call has no end, only {events:?}")
+}
+
+/// Waits for something that must happen soon.
+async fn soon<T>(happening: impl Future<Output = T>) -> T {
+    let happened = tokio::time::timeout(PATIENCE, happening).await;
+    happened.expect("it happens soon")
+}
+
+/// Waits until a reference server has seen something.
+async fn seen(client: &Client, line: &str) {
+    let mut journal = String::new();
+    for _ in 0..LOOKS {
+        journal = call(client, "journal", json!({})).await;
+        if journal.lines().any(|seen| seen == line) {
+            return;
+        }
+    }
+    panic!("`{line}` is not among what the server saw:\n{journal}");
+}
