@@ -14,7 +14,7 @@ use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed};
 use crate::client::facts::Facts;
 use crate::client::link::{Link, Origin};
-use crate::client::mailbox::{Arrival, Mailbox};
+use crate::client::mailbox::{Arrival, Mailbox, Whose};
 use crate::client::notices::Notice;
 use crate::client::request::{Round, Tasks};
 use crate::client::run::Run;
@@ -105,8 +105,12 @@ impl Run<'_> {
 
     fn open(&self, id: u64, dialect: &Dialect) -> Result<Open<'_>, CallError> {
         let closed = |closed| CallError::closed(closed, false);
-        let mailbox =
-            self.link.calls.open(id, &self.link.settings.limits, self.pulse).map_err(closed)?;
+        let whose = if self.events.is_some() { Whose::Caller } else { Whose::Ours };
+        let mailbox = self
+            .link
+            .calls
+            .open(id, &self.link.settings.limits, self.pulse, whose)
+            .map_err(closed)?;
         // A modern HTTP server is told by the end of the connection, and a handshake is never cancelled.
         let stream = dialect.is_modern() && matches!(self.link.transport, Transport::Http(_));
         let handshake = matches!(self.request.method.as_ref(), "initialize" | "server/discover");

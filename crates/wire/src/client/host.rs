@@ -122,8 +122,8 @@ impl Offers {
 /// One thing a server asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The call it belongs to, where that is certain: it came on the call's own stream, or the call is
-    /// the only one in flight.
+    /// The call it belongs to: the one on whose own stream it came or, on a channel that calls share,
+    /// the only one in flight. That second way is a guess; servers may also ask of their own accord.
     pub call: Option<CallId>,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,

@@ -25,11 +25,21 @@ pub(crate) enum Arrival {
     Closed(Closed),
 }
 
+/// On whose behalf a request was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// A caller's.
+    Caller,
+    /// Our own: a handshake, a list, a look at a task.
+    Ours,
+}
+
 /// The letter box of one call.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
     pub(crate) pulse: Arc<Pulse>,
+    whose: Whose,
     most: usize,
     most_bytes: usize,
 }
@@ -45,10 +55,11 @@ struct Inner {
 }
 
 impl Mailbox {
-    fn new(limits: &Limits, pulse: Arc<Pulse>) -> Self {
+    fn new(limits: &Limits, pulse: Arc<Pulse>, whose: Whose) -> Self {
         Self {
             inner: Mutex::default(),
             pulse,
+            whose,
             most: limits.call_events,
             most_bytes: limits.call_event_bytes,
         }
@@ -163,12 +174,13 @@ impl Calls {
         id: u64,
         limits: &Limits,
         pulse: &Arc<Pulse>,
+        whose: Whose,
     ) -> Result<Arc<Mailbox>, Closed> {
         let mut state = self.lock();
         if let Some(closed) = &state.closed {
             return Err(closed.clone());
         }
-        let mailbox = Arc::new(Mailbox::new(limits, Arc::clone(pulse)));
+        let mailbox = Arc::new(Mailbox::new(limits, Arc::clone(pulse), whose));
         state.boxes.insert(id, Arc::clone(&mailbox));
         Ok(mailbox)
     }
@@ -199,10 +211,12 @@ impl Calls {
         self.lock().boxes.get(&id).map(|mailbox| Arc::clone(&mailbox.pulse))
     }
 
-    /// The only call in flight, if there is just one.
+    /// The only caller's call in flight, if there is just one.
     pub(crate) fn only(&self) -> Option<u64> {
         let state = self.lock();
-        (state.boxes.len() == 1).then(|| state.boxes.keys().next().copied()).flatten()
+        let mut callers = state.boxes.iter().filter(|(_, mailbox)| mailbox.whose == Whose::Caller);
+        let only = callers.next().map(|(id, _)| *id);
+        only.filter(|_| callers.next().is_none())
     }
 
     /// Ends every call and refuses new ones. Returns false if that had happened already.
@@ -265,7 +279,7 @@ mod tests {
     async fn a_reader_who_is_behind_loses_the_oldest_and_is_told() {
         let calls = Calls::default();
         let limits = Limits { call_events: 3, ..Limits::default() };
-        let mailbox = calls.open(1, &limits, &Arc::default()).unwrap();
+        let mailbox = calls.open(1, &limits, &Arc::default(), Whose::Caller).unwrap();
         for n in 0..10 {
             assert!(calls.deliver(1, progress(n)));
         }
@@ -276,7 +290,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_delivered_behind_the_end() {
         let calls = Calls::default();
-        let mailbox = calls.open(1, &Limits::default(), &Arc::default()).unwrap();
+        let mailbox = calls.open(1, &Limits::default(), &Arc::default(), Whose::Caller).unwrap();
         assert!(calls.deliver(1, progress(1)));
         assert!(calls.deliver(1, answer()));
         assert!(!calls.deliver(1, progress(2)));
@@ -285,18 +299,30 @@ mod tests {
         assert_eq!(drain(&mailbox).await, ["1"]);
     }
 
+    #[test]
+    fn our_own_requests_do_not_hide_whose_call_it_is() {
+        let (calls, limits) = (Calls::default(), Limits::default());
+        let open = |id, whose| calls.open(id, &limits, &Arc::default(), whose).unwrap();
+        open(1, Whose::Ours);
+        assert_eq!(calls.only(), None);
+        open(2, Whose::Caller);
+        assert_eq!(calls.only(), Some(2));
+        open(3, Whose::Caller);
+        assert_eq!(calls.only(), None);
+    }
+
     #[tokio::test]
     async fn a_lost_connection_ends_every_call_once() {
         let calls = Calls::default();
         let boxes = [
-            calls.open(1, &Limits::default(), &Arc::default()).unwrap(),
-            calls.open(2, &Limits::default(), &Arc::default()).unwrap(),
+            calls.open(1, &Limits::default(), &Arc::default(), Whose::Caller).unwrap(),
+            calls.open(2, &Limits::default(), &Arc::default(), Whose::Caller).unwrap(),
         ];
         assert!(calls.close(&Closed::Malformed));
         assert!(!calls.close(&Closed::Ours));
         for mailbox in boxes {
             assert!(matches!(mailbox.next().await, Arrival::Closed(Closed::Malformed)));
         }
-        assert!(calls.open(3, &Limits::default(), &Arc::default()).is_err());
+        assert!(calls.open(3, &Limits::default(), &Arc::default(), Whose::Caller).is_err());
     }
 }
