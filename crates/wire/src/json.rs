@@ -535,6 +535,32 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_several_bytes_is_read_whole_at_every_place_of_a_string() {
+        for place in 0..100 {
+            for several in [
+                "\\n",
+                "\\\"",
+                "\\\\",
+                "\\u00e9",
+                "é",
+                "日本",
+                "🎻",
+                "\\\\\\\"é",
+            ] {
+                for behind in [0, 1, 40] {
+                    let text = format!("\"{}{several}{}\"", "a".repeat(place), "a".repeat(behind));
+                    let json = Json::parse(text.clone()).map(|json| json.as_str().to_owned());
+                    assert_eq!(json.as_deref(), Ok(text.as_str()));
+                    assert_eq!(
+                        problem(&text.as_bytes()[..text.len() - 1]),
+                        Some(Problem::End)
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_member_is_found_under_any_spelling_of_its_name() {
         let json = Json::parse(r#"{"a": 1, "n\u0061me" : "x\ny", "z":[ 1 , 2 ]}"#).unwrap();
         let object = json.to_object().unwrap();
