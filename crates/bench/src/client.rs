@@ -1,16 +1,16 @@
 //! One client of a contest, in a process of its own, so that what it costs is charged to it alone.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use consort_wire::Era;
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use crate::Failure;
 use crate::allocator::counted;
 use crate::samples;
+use crate::statistics::process_time;
 
 mod consort;
 mod sdk;
@@ -160,11 +160,11 @@ async fn load(caller: impl Caller, assignment: &Assignment) -> Result<Load, Fail
 }
 
 async fn timed<C: Caller>(caller: &Arc<C>, assignment: &Assignment) -> Result<Load, Failure> {
-    let (start, cpu) = (Instant::now(), cpu_time()?);
+    let (start, cpu) = (Instant::now(), process_time());
     calls(caller, assignment, assignment.calls).await?;
     Ok(Load {
         seconds: start.elapsed().as_secs_f64(),
-        cpu_seconds: cpu_time()?.saturating_sub(cpu).as_secs_f64(),
+        cpu_seconds: process_time().saturating_sub(cpu).as_secs_f64(),
         allocations: 0,
         bytes: 0,
     })
@@ -197,13 +197,4 @@ async fn lane<C: Caller>(caller: &Arc<C>, count: u32) -> Result<(), Failure> {
         caller.call().await?;
     }
     Ok(())
-}
-
-/// What this process used so far, all threads together, in the kernel and outside.
-fn cpu_time() -> Result<Duration, Failure> {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Ok(Duration::new(
-        time.tv_sec.try_into()?,
-        time.tv_nsec.try_into()?,
-    ))
 }

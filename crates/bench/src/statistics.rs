@@ -1,7 +1,10 @@
-//! Timing on a noisy machine: short batches in turns, medians, and ratios within one round.
+//! Timing on a noisy machine: processor time, short batches in turns, medians, and ratios within one
+//! round.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// How long one batch of one subject shall take: long against the clock, short against the noise.
 const BATCH: Duration = Duration::from_millis(10);
@@ -26,7 +29,24 @@ pub(crate) fn ratio(other: &[f64], base: &[f64]) -> f64 {
 /// A piece of work that can be repeated.
 pub(crate) type Subject<'a, T> = Box<dyn FnMut() -> T + 'a>;
 
-/// Runs the subjects in turns and returns the seconds one run of each took, round by round.
+/// The processor time of this process, all its threads together, in the kernel and outside.
+pub(crate) fn process_time() -> Duration {
+    time(ClockId::ProcessCPUTime)
+}
+
+/// The processor time of this thread. What others do on the machine hardly shows in it.
+fn thread_time() -> Duration {
+    time(ClockId::ThreadCPUTime)
+}
+
+fn time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::from_secs(time.tv_sec.cast_unsigned())
+        + Duration::from_nanos(time.tv_nsec.cast_unsigned())
+}
+
+/// Runs the subjects in turns and returns the seconds of processor time one run of each took, round by
+/// round.
 pub(crate) fn in_turns<T>(mut subjects: Vec<Subject<'_, T>>, rounds: u32) -> Vec<Vec<f64>> {
     let counts: Vec<u32> = subjects.iter_mut().map(runs_of_a_batch).collect();
     let mut seconds = vec![Vec::new(); subjects.len()];
@@ -49,11 +69,11 @@ fn runs_of_a_batch<T>(subject: &mut Subject<'_, T>) -> u32 {
 }
 
 fn batch<T>(subject: &mut Subject<'_, T>, runs: u32) -> Duration {
-    let start = Instant::now();
+    let start = thread_time();
     for _ in 0..runs {
         black_box(subject());
     }
-    start.elapsed()
+    thread_time().saturating_sub(start)
 }
 
 #[cfg(test)]
