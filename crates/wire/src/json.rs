@@ -6,10 +6,12 @@ use std::fmt;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
-use smallvec::SmallVec;
 
+mod object;
 pub(crate) mod scan;
 
+pub(crate) use object::Duplicates;
+pub use object::Object;
 pub use scan::DEPTH;
 
 /// One JSON value as checked, unchanged bytes.
@@ -78,23 +80,28 @@ impl Json {
 
     /// An integer that fits, `None` for anything else (`1.0` and `1e3` are not integers here).
     pub fn integer(&self) -> Option<i64> {
-        self.as_str().parse().ok()
+        self.scalar()?.parse().ok()
     }
 
     /// Any JSON number as a float.
     pub fn number(&self) -> Option<f64> {
-        matches!(self.0[0], b'-' | b'0'..=b'9').then(|| self.as_str().parse().ok()).flatten()
+        self.scalar()?.parse().ok().filter(|_| matches!(self.0[0], b'-' | b'0'..=b'9'))
     }
 
     /// `true` or `false`.
     pub fn boolean(&self) -> Option<bool> {
-        self.as_str().parse().ok()
+        self.scalar()?.parse().ok()
+    }
+
+    /// The text of what may be a number or a truth value: never a long string, whose check would be
+    /// for nothing.
+    fn scalar(&self) -> Option<&str> {
+        (!matches!(self.0[0], b'"' | b'{' | b'[')).then(|| self.as_str())
     }
 
     /// The members of a JSON object, `None` for another kind of value.
     pub fn to_object(&self) -> Option<Object> {
-        (self.0[0] == b'{')
-            .then(|| Object::parse(self.clone(), Duplicates::Keep).expect("the scan checked it"))
+        (self.0[0] == b'{').then(|| Object::of(self))
     }
 
     /// The items of a JSON array, `None` for another kind of value.
@@ -152,191 +159,6 @@ impl Serialize for Json {
         raw.serialize(serializer)
     }
 }
-
-/// A JSON object with the places of its members.
-#[derive(Clone)]
-pub struct Object {
-    json: Json,
-    members: SmallVec<[Member; 8]>,
-}
-
-/// Where a member's key (without quotes) and value stand. A message is far below 4 GiB.
-#[derive(Clone, Copy)]
-struct Member {
-    key: (u32, u32),
-    value: (u32, u32),
-}
-
-/// What to do when an object names a member twice.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Duplicates {
-    Keep,
-    Refuse,
-}
-
-impl Object {
-    /// The object without members.
-    pub fn empty() -> Self {
-        Self { json: Json(Bytes::from_static(b"{}")), members: SmallVec::new() }
-    }
-
-    /// The members of `json`, which starts with a brace.
-    fn parse(json: Json, duplicates: Duplicates) -> Result<Self, JsonError> {
-        let mut object = Self { json, members: SmallVec::new() };
-        let bytes = object.json.0.clone();
-        object.scan(&bytes, 0, 0, duplicates)?;
-        Ok(object)
-    }
-
-    /// Checks the object that starts at `at` of a message and notes its members. Returns it and the
-    /// place behind it.
-    pub(crate) fn read(
-        bytes: &Bytes,
-        at: usize,
-        depth: u32,
-        duplicates: Duplicates,
-    ) -> Result<(Self, usize), JsonError> {
-        if bytes.get(at) != Some(&b'{') {
-            return Err(JsonError::new(Problem::NotAnObject, at));
-        }
-        let mut object = Self { json: Json::NULL, members: SmallVec::new() };
-        let end = object.scan(bytes, at, depth, duplicates)?;
-        object.json = Json(bytes.slice(at..end));
-        Ok((object, end))
-    }
-
-    fn scan(
-        &mut self,
-        bytes: &[u8],
-        base: usize,
-        depth: u32,
-        duplicates: Duplicates,
-    ) -> Result<usize, JsonError> {
-        let place = |at: usize| u32::try_from(at - base).expect("a message is below 4 GiB");
-        let mut at = scan::space(bytes, base + 1);
-        if bytes.get(at) == Some(&b'}') {
-            return Ok(at + 1);
-        }
-        loop {
-            let (key_end, behind) = scan::key(bytes, at)?;
-            let (start, end) = scan::value(bytes, behind, depth + 1)?;
-            self.members.push(Member {
-                key: (place(at + 1), place(key_end - 1)),
-                value: (place(start), place(end)),
-            });
-            at = scan::space(bytes, end);
-            match bytes.get(at) {
-                Some(b',') => at = scan::space(bytes, at + 1),
-                Some(b'}') => break,
-                _ => return Err(JsonError::new(Problem::Syntax, at)),
-            }
-        }
-        if duplicates == Duplicates::Refuse {
-            self.refuse_duplicates(&bytes[base..], base)?;
-        }
-        Ok(at + 1)
-    }
-
-    fn refuse_duplicates(&self, bytes: &[u8], base: usize) -> Result<(), JsonError> {
-        let keys = || {
-            self.members.iter().map(|member| &bytes[member.key.0 as usize..member.key.1 as usize])
-        };
-        let twice = if self.members.len() <= 8 && !keys().any(|key| key.contains(&b'\\')) {
-            (1..self.members.len()).find(|&n| keys().take(n).any(|key| Some(key) == keys().nth(n)))
-        } else {
-            let mut seen = std::collections::HashSet::new();
-            let mut twice = None;
-            for (n, key) in keys().enumerate() {
-                // Half a surrogate pair has no text, so it could hide a second spelling.
-                let text = unescaped(key);
-                if text.is_none_or(|text| !seen.insert(text)) {
-                    twice = Some(n);
-                    break;
-                }
-            }
-            twice
-        };
-        match twice {
-            None => Ok(()),
-            Some(n) => {
-                Err(JsonError::new(Problem::Duplicate, base + self.members[n].key.0 as usize))
-            }
-        }
-    }
-
-    /// The value of a member, by its exact name.
-    pub fn get(&self, name: &str) -> Option<Json> {
-        self.members
-            .iter()
-            .find(|member| self.named(member, name))
-            .map(|member| self.slice(member.value))
-    }
-
-    /// The bytes of a member's value, without touching the buffer's count.
-    pub fn get_bytes(&self, name: &str) -> Option<&[u8]> {
-        let member = self.members.iter().find(|member| self.named(member, name))?;
-        Some(&self.json.0[member.value.0 as usize..member.value.1 as usize])
-    }
-
-    /// The text of a member that is a string.
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.get(name)?.text().map(Cow::into_owned)
-    }
-
-    /// The members in the order they were written: the key as JSON text without quotes, and the value.
-    pub fn members(&self) -> impl Iterator<Item = (&str, Json)> {
-        self.members.iter().map(|member| (self.key(member), self.slice(member.value)))
-    }
-
-    /// How many members there are.
-    pub fn len(&self) -> usize {
-        self.members.len()
-    }
-
-    /// Whether there is no member.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
-    }
-
-    /// The object as JSON.
-    pub fn json(&self) -> &Json {
-        &self.json
-    }
-
-    /// The bytes as they arrived.
-    pub fn as_bytes(&self) -> &[u8] {
-        self.json.as_bytes()
-    }
-
-    fn key(&self, member: &Member) -> &str {
-        std::str::from_utf8(&self.json.0[member.key.0 as usize..member.key.1 as usize])
-            .expect("the scan checked it")
-    }
-
-    fn named(&self, member: &Member, name: &str) -> bool {
-        let key = self.key(member);
-        key == name
-            || key.contains('\\') && unescaped(key.as_bytes()).is_some_and(|key| key == name)
-    }
-
-    fn slice(&self, (start, end): (u32, u32)) -> Json {
-        Json(self.json.0.slice(start as usize..end as usize))
-    }
-}
-
-impl fmt::Debug for Object {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.json, f)
-    }
-}
-
-impl PartialEq for Object {
-    fn eq(&self, other: &Self) -> bool {
-        self.json == other.json
-    }
-}
-
-impl Eq for Object {}
 
 /// Why bytes are not the JSON we accept, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -507,36 +329,18 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_found_under_any_spelling_of_its_name() {
-        let json = Json::parse(r#"{"a": 1, "n\u0061me" : "x\ny", "z":[ 1 , 2 ]}"#).unwrap();
-        let object = json.to_object().unwrap();
-        assert_eq!(object.text("name").as_deref(), Some("x\ny"));
-        assert_eq!(object.get("z").unwrap().as_str(), "[ 1 , 2 ]");
-        assert_eq!(object.get("z").unwrap().to_items().unwrap().len(), 2);
-        assert_eq!(object.get("b"), None);
-        assert_eq!(
-            object.members().map(|(key, _)| key).collect::<Vec<_>>(),
-            ["a", "n\\u0061me", "z"]
-        );
-    }
-
-    #[test]
-    fn a_duplicate_is_seen_through_escapes_and_among_many() {
-        let read = |text: String| {
-            Object::read(&text.into(), 0, 0, Duplicates::Refuse)
-                .map(|_| ())
-                .map_err(|e| e.problem())
-        };
-        assert_eq!(read(r#"{"a":1,"b":2}"#.into()), Ok(()));
-        assert_eq!(read(r#"{"a":1,"a":2}"#.into()), Err(Problem::Duplicate));
-        assert_eq!(read(r#"{"a":1,"\u0061":2}"#.into()), Err(Problem::Duplicate));
-        let many = |last: usize| {
-            let members: Vec<_> =
-                (0..1000).chain([last]).map(|n| format!("\"k{n}\":{n}")).collect();
-            format!("{{{}}}", members.join(","))
-        };
-        assert_eq!(read(many(1000)), Ok(()));
-        assert_eq!(read(many(500)), Err(Problem::Duplicate));
+    fn what_takes_several_bytes_is_read_whole_at_every_place_of_a_string() {
+        for place in 0..100 {
+            for several in ["\\n", "\\\"", "\\\\", "\\u00e9", "é", "日本", "🎻", "\\\\\\\"é"]
+            {
+                for behind in [0, 1, 40] {
+                    let text = format!("\"{}{several}{}\"", "a".repeat(place), "a".repeat(behind));
+                    let json = Json::parse(text.clone()).map(|json| json.as_str().to_owned());
+                    assert_eq!(json.as_deref(), Ok(text.as_str()));
+                    assert_eq!(problem(&text.as_bytes()[..text.len() - 1]), Some(Problem::End));
+                }
+            }
+        }
     }
 
     #[test]

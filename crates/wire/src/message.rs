@@ -155,7 +155,7 @@ impl Message {
 /// The members of an envelope, as found.
 #[derive(Default)]
 struct Envelope {
-    version: bool,
+    version: Option<()>,
     id: Option<Nullable>,
     method: Option<String>,
     params: Option<Object>,
@@ -230,24 +230,23 @@ impl Envelope {
             b"params" => object(&mut self.params, Duplicates::Refuse),
             b"result" => object(&mut self.result, Duplicates::Keep),
             b"error" => object(&mut self.error, Duplicates::Keep),
-            b"jsonrpc" | b"id" | b"method" => {
+            b"jsonrpc" => {
+                let (start, end) = scan::value(bytes, at, depth)?;
+                if bytes[start..end] != *br#""2.0""# {
+                    return Err(MessageError::Envelope("`jsonrpc` is not \"2.0\""));
+                }
+                once(&mut self.version, (), at)?;
+                Ok(Some(end))
+            }
+            b"id" | b"method" => {
                 let (start, end) = scan::value(bytes, at, depth)?;
                 let json = Json::checked(bytes.slice(start..end));
-                match key {
-                    b"jsonrpc" if json.as_bytes() != br#""2.0""# => {
-                        return Err(MessageError::Envelope("`jsonrpc` is not \"2.0\""));
-                    }
-                    b"jsonrpc" if self.version => {
-                        return Err(JsonError::new(Problem::Duplicate, at).into());
-                    }
-                    b"jsonrpc" => self.version = true,
-                    b"id" => once(&mut self.id, id(json)?, at)?,
-                    _ => {
-                        let method = json
-                            .text()
-                            .ok_or(MessageError::Envelope("`method` is not a string"))?;
-                        once(&mut self.method, method.into_owned(), at)?;
-                    }
+                if key == b"id" {
+                    once(&mut self.id, id(json)?, at)?;
+                } else {
+                    let method =
+                        json.text().ok_or(MessageError::Envelope("`method` is not a string"))?;
+                    once(&mut self.method, method.into_owned(), at)?;
                 }
                 Ok(Some(end))
             }
@@ -259,7 +258,7 @@ impl Envelope {
     }
 
     fn finish(self) -> Result<Message, MessageError> {
-        if !self.version {
+        if self.version.is_none() {
             return Err(MessageError::Envelope("`jsonrpc` is missing"));
         }
         match (self.method, self.id, self.result, self.error) {

@@ -1,5 +1,7 @@
 //! Messages built by splicing: what is already JSON is copied, never read again.
 
+use std::io::Write as _;
+
 use bytes::Bytes;
 
 use crate::json::{Json, Object, quoted};
@@ -49,12 +51,14 @@ impl Writer {
 
     /// A member that is a string.
     pub fn text(&mut self, name: &str, text: &str) {
-        self.raw(name, quoted(text).as_bytes());
+        self.name(name);
+        serde_json::to_writer(&mut self.bytes, text).expect("a string always serialises");
     }
 
     /// A member that is a number.
     pub fn number(&mut self, name: &str, number: u64) {
-        self.raw(name, number.to_string().as_bytes());
+        self.name(name);
+        write!(self.bytes, "{number}").expect("a vector takes everything");
     }
 
     /// A member that is an object itself.

@@ -1,5 +1,7 @@
 //! The strict scan: one pass over a value that checks UTF-8, grammar and depth, and builds nothing.
 
+use wide::{i8x32, u8x32};
+
 use super::{JsonError, Problem};
 
 /// How deep a value may nest. The scan keeps one bit a level, so this is also its hard limit.
@@ -96,55 +98,54 @@ pub(crate) fn space(bytes: &[u8], mut at: usize) -> usize {
 
 /// Checks the string whose opening quote is at `at` and returns the place behind its closing quote.
 pub(crate) fn string(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
-    let mut at = plain(bytes, at + 1);
+    let mut at = at + 1;
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        let mut marks = specials(chunk);
+        let end = at + chunk.len();
+        // One look finds all the special characters of a chunk; each is then dealt with in its turn.
+        let behind = loop {
+            if marks == 0 {
+                break end;
+            }
+            let place = at + marks.trailing_zeros() as usize;
+            if bytes[place] == b'"' {
+                return Ok(place + 1);
+            }
+            let behind = special(bytes, place)?;
+            if behind >= end {
+                break behind;
+            }
+            marks &= u32::MAX << (behind - at);
+        };
+        at = behind;
+    }
     loop {
         at = match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
-            Some(b'\\') => escape(bytes, at)?,
-            Some(0x80..) => multibyte(bytes, at)?,
-            Some(0..=0x1f) => return Err(JsonError::new(Problem::Control, at)),
-            Some(_) => plain(bytes, at + 1),
-            None => return Err(JsonError::new(Problem::End, at)),
+            Some(b' '..=b'[' | b']'..=0x7f) => at + 1,
+            _ => special(bytes, at)?,
         };
     }
 }
 
-/// Skips characters that need no look: printable ASCII without `"` and `\`. It may stop early, never
-/// late.
+/// Marks the characters of a string that need a look: one bit each for `"`, `\`, control characters
+/// and whatever is not ASCII.
 #[inline]
-fn plain(bytes: &[u8], mut at: usize) -> usize {
-    const WIDE: usize = 32;
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+fn specials(chunk: &[u8; 32]) -> u32 {
+    // As signed bytes, control characters and all beyond ASCII are those below the space.
+    let bytes = u8x32::new(*chunk).cast_signed();
+    let is = |byte: u8| bytes.simd_eq(i8x32::splat(byte.cast_signed()));
+    (bytes.simd_lt(i8x32::splat(0x20)) | is(b'"') | is(b'\\')).to_bitmask()
+}
 
-    // Short strings are the rule, so look at eight bytes before looking at many.
-    while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*word);
-        // Each term sets the high bit of a byte below 0x20, of a quote, of a backslash. A borrow may
-        // set higher ones too; the lowest is exact, and only that one is used.
-        let control = word.wrapping_sub(ONES * 0x20);
-        let quote = (word ^ (ONES * 0x22)).wrapping_sub(ONES);
-        let backslash = (word ^ (ONES * 0x5c)).wrapping_sub(ONES);
-        let special = ((control | quote | backslash) & !word | word) & HIGH;
-        if special != 0 {
-            return at + special.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-        // The compiler turns this loop into vector comparisons.
-        while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<WIDE>()) {
-            let special = chunk.iter().fold(0u8, |special, &byte| {
-                special
-                    | u8::from(byte == b'"')
-                    | u8::from(byte == b'\\')
-                    | u8::from(!(0x20..0x80).contains(&byte))
-            });
-            if special != 0 {
-                break;
-            }
-            at += WIDE;
-        }
+/// Checks a special character within a string and returns the place behind it.
+fn special(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+    match bytes.get(at) {
+        Some(b'\\') => escape(bytes, at),
+        Some(0x80..) => multibyte(bytes, at),
+        Some(_) => Err(JsonError::new(Problem::Control, at)),
+        None => Err(JsonError::new(Problem::End, at)),
     }
-    at
 }
 
 fn escape(bytes: &[u8], at: usize) -> Result<usize, JsonError> {

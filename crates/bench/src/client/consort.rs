@@ -1,0 +1,78 @@
+//! Our client.
+
+use consort_wire::{
+    Answer, Client, Command, Endpoint, Era, Json, Object, Request, Server, Settings, Speak,
+};
+
+use super::{Assignment, Caller, Place};
+use crate::Failure;
+
+/// Our client with the call it makes.
+pub(super) struct Consort {
+    client: Client,
+    tool: &'static str,
+    arguments: Json,
+    /// How long a right result is. Results stay bytes here, so this is what tells a wrong one.
+    length: usize,
+}
+
+pub(super) async fn connect(assignment: &Assignment) -> Result<Consort, Failure> {
+    let server = match &assignment.place {
+        Place::Stdio => {
+            Server::Command(Command::new(std::env::current_exe()?).arguments(["serve", "stdio"]))
+        }
+        Place::Http(url) => Server::Http(Endpoint::new(url)?),
+    };
+    let settings = Settings {
+        speak: match assignment.era {
+            Era::Legacy => Speak::Legacy,
+            Era::Modern => Speak::Modern,
+        },
+        ..Settings::default()
+    };
+    let client = Client::connect(&server, settings).await?;
+    let mut caller = Consort {
+        client,
+        tool: assignment.tool.name(),
+        arguments: Json::from_value(&assignment.tool.arguments())?,
+        length: 0,
+    };
+    let result = caller.result().await?;
+    if text(&result).as_deref() != Some(assignment.tool.text().as_str()) {
+        return Err("the result carries another text than it should".into());
+    }
+    caller.length = result.as_bytes().len();
+    Ok(caller)
+}
+
+impl Consort {
+    async fn result(&self) -> Result<Object, Failure> {
+        let request = Request::tool(self.tool, &self.arguments);
+        match self.client.request(request).await? {
+            Answer::Complete(result) => Ok(result),
+            other => Err(format!("the answer is not a result: {other:?}").into()),
+        }
+    }
+}
+
+impl Caller for Consort {
+    async fn call(&self) -> Result<(), Failure> {
+        let length = self.result().await?.as_bytes().len();
+        if length == self.length {
+            Ok(())
+        } else {
+            Err(format!("a result has {length} bytes, not {}", self.length).into())
+        }
+    }
+
+    async fn close(self) -> Result<(), Failure> {
+        self.client.close().await;
+        Ok(())
+    }
+}
+
+/// The text of the first block of a result.
+fn text(result: &Object) -> Option<String> {
+    let content = result.get("content")?.to_items()?;
+    content.first()?.to_object()?.text("text")
+}

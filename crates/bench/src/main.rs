@@ -1,0 +1,50 @@
+//! Measures what Consort costs, next to what the same work costs done otherwise.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+mod allocations;
+mod allocator;
+mod calls;
+mod client;
+mod contest;
+mod options;
+mod report;
+mod samples;
+mod scan;
+mod server;
+mod statistics;
+
+use options::Command;
+
+/// Any error; a measurement that fails is repeated by a person, who reads it.
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let mut cause: Option<&dyn Error> = Some(failure.as_ref());
+            let mut stderr = io::stderr();
+            while let Some(error) = cause {
+                // Nobody is left to tell when standard error is gone.
+                let _ = writeln!(stderr, "bench: {error}");
+                cause = error.source();
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    match Command::parse(std::env::args().skip(1))? {
+        Command::Wire(options) => report::wire(&options),
+        Command::Serve(listen) => server::run(listen),
+        Command::Client(assignment) => {
+            let load = client::run(&assignment)?;
+            writeln!(io::stdout(), "{}", serde_json::to_string(&load)?)?;
+            Ok(())
+        }
+    }
+}

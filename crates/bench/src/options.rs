@@ -1,0 +1,145 @@
+//! What was typed, and what it means.
+
+use consort_wire::Json;
+
+use crate::Failure;
+use crate::client::Assignment;
+use crate::server::Listen;
+
+const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N] [--threads N] \
+                     [--only scan|calls|allocations]";
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Measure the `wire` crate.
+    Wire(Options),
+    /// Be the server of a measurement.
+    Serve(Listen),
+    /// Be one client of a measurement.
+    Client(Assignment),
+}
+
+/// How to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) format: Format,
+    /// How often the contestants take turns.
+    pub(crate) rounds: u32,
+    /// Calls of one client in one round.
+    pub(crate) calls: u32,
+    /// Threads of a client; one means a runtime without hand-offs between threads.
+    pub(crate) threads: u32,
+    /// The section to measure, if not all.
+    pub(crate) only: Option<Section>,
+}
+
+/// For whom the report is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    People,
+    Json,
+}
+
+/// A part of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Scan,
+    Calls,
+    Allocations,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { format: Format::People, rounds: 7, calls: 2000, threads: 1, only: None }
+    }
+}
+
+impl Options {
+    pub(crate) fn wants(&self, section: Section) -> bool {
+        self.only.is_none_or(|only| only == section)
+    }
+
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut options = Self::default();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--json" => options.format = Format::Json,
+                "--rounds" => options.rounds = number(&word, words.next(), 1000)?,
+                "--calls" => options.calls = number(&word, words.next(), 1_000_000)?,
+                "--threads" => options.threads = number(&word, words.next(), 64)?,
+                "--only" => {
+                    options.only = Some(match words.next().as_deref() {
+                        Some("scan") => Section::Scan,
+                        Some("calls") => Section::Calls,
+                        Some("allocations") => Section::Allocations,
+                        _ => return Err(USAGE.into()),
+                    });
+                }
+                _ => return Err(format!("unknown option `{word}`\n{USAGE}").into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+impl Command {
+    pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, Failure> {
+        let mut words = words.into_iter();
+        match words.next().as_deref() {
+            Some("wire") => Options::parse(words).map(Self::Wire),
+            Some("serve") => match words.next().as_deref() {
+                Some("stdio") => Ok(Self::Serve(Listen::Stdio)),
+                Some("http") => Ok(Self::Serve(Listen::Http)),
+                _ => Err("use: bench serve stdio|http".into()),
+            },
+            Some("client") => {
+                let assignment = words.next().ok_or("use: bench client ASSIGNMENT")?;
+                Ok(Self::Client(Json::parse(assignment)?.read()?))
+            }
+            _ => Err(USAGE.into()),
+        }
+    }
+}
+
+/// A number from 1 to `most`: every load has an end.
+fn number(option: &str, word: Option<String>, most: u32) -> Result<u32, Failure> {
+    word.and_then(|word| word.parse().ok())
+        .filter(|number| (1..=most).contains(number))
+        .ok_or_else(|| format!("invalid `{option}`: use a number from 1 to {most}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Command, String> {
+        Command::parse(line.split(' ').map(str::to_owned)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_not_said_keeps_its_default() {
+        assert_eq!(parse("wire"), Ok(Command::Wire(Options::default())));
+        assert_eq!(
+            parse("wire --calls 10 --json --only scan"),
+            Ok(Command::Wire(Options {
+                format: Format::Json,
+                calls: 10,
+                only: Some(Section::Scan),
+                ..Options::default()
+            }))
+        );
+    }
+
+    #[test]
+    fn a_load_without_an_end_is_refused() {
+        assert_eq!(
+            parse("wire --rounds 0"),
+            Err("invalid `--rounds`: use a number from 1 to 1000".to_owned())
+        );
+        assert!(parse("wire --calls 99999999").is_err());
+        assert!(parse("wire --calls").is_err());
+        assert!(parse("serve").is_err());
+        assert!(parse("").is_err());
+    }
+}

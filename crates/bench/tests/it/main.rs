@@ -1,0 +1,113 @@
+//! The program as it is run, with loads so small that only right and wrong show.
+
+#![expect(clippy::unwrap_used, reason = "all of this file is a test")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use consort_wire::{Client, Endpoint, Event, Json, Request, Server, Settings, Speak};
+use serde_json::Value;
+
+const BENCH: &str = env!("CARGO_BIN_EXE_bench");
+
+fn report(arguments: &[&str]) -> Value {
+    let output = Command::new(BENCH).args(["wire", "--json"]).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// How many clients ran each course of a section, and how many numbers are not above zero.
+fn shape(section: &Value) -> (Vec<usize>, usize) {
+    let rows = section.as_array().unwrap();
+    let results = |row: &Value| row["results"].as_array().unwrap().clone();
+    let numbers = rows.iter().flat_map(results).flat_map(|result| {
+        let numbers = result.as_object().unwrap().clone().into_iter();
+        numbers.filter_map(|(_, value)| value.as_f64())
+    });
+    (
+        rows.iter().map(|row| results(row).len()).collect(),
+        numbers.filter(|number| *number <= 0.0).count(),
+    )
+}
+
+#[test]
+fn every_client_is_answered_rightly_on_every_course() {
+    let report = report(&["--only", "calls", "--rounds", "1", "--calls", "40"]);
+    let clients = [vec![2; 8], vec![3; 16]].concat();
+    assert_eq!(shape(&report["calls"]), (clients, 0));
+    assert_eq!(report.get("allocations"), None);
+}
+
+#[test]
+fn every_client_is_answered_rightly_while_allocations_count() {
+    let report = report(&["--only", "allocations", "--calls", "10", "--threads", "2"]);
+    let clients = [vec![2; 4], vec![3; 8]].concat();
+    assert_eq!(shape(&report["allocations"]), (clients, 0));
+}
+
+#[test]
+fn every_message_is_passed_on_in_every_way() {
+    let report = report(&["--only", "scan", "--rounds", "1"]);
+    let rows = report["scan"].as_array().unwrap();
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert_eq!(row["ways"].as_array().unwrap().len(), 3);
+        assert_eq!(row["ways"][0]["times_ours"], 1.0);
+    }
+}
+
+#[test]
+fn a_wrong_word_is_refused_with_the_right_ones() {
+    let output = Command::new(BENCH).args(["wire", "--fast"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "bench: unknown option `--fast`\n\
+         use: bench wire [--json] [--rounds N] [--calls N] [--threads N] [--only scan|calls|allocations]\n"
+    );
+}
+
+/// The HTTP server of the program; it ends when its standard input is dropped.
+fn http_server() -> (Child, String) {
+    let mut server = Command::new(BENCH)
+        .args(["serve", "http"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    let stdout = server.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut url).unwrap();
+    (server, url.trim().to_owned())
+}
+
+async fn slow_call(server: &Server, speak: Speak) -> Vec<String> {
+    let settings = Settings { speak, ..Settings::default() };
+    let client = Client::connect(server, settings).await.unwrap();
+    let arguments = Json::parse(r#"{"ms":3,"steps":3}"#).unwrap();
+    let mut call = client.call(Request::tool("slow", &arguments));
+    let mut events = Vec::new();
+    while let Some(event) = call.next().await {
+        events.push(match event {
+            Event::Progress(progress) => format!("{}", progress.progress()),
+            Event::End(end) => end.unwrap().object().get("content").unwrap().to_string(),
+            other => format!("{other:?}"),
+        });
+    }
+    client.close().await;
+    events
+}
+
+#[tokio::test]
+async fn a_slow_tool_reports_each_step_and_then_ends() {
+    let (mut process, url) = http_server();
+    let expected = ["1", "2", "3", r#"[{"type":"text","text":"done"}]"#];
+    for speak in [Speak::Legacy, Speak::Modern] {
+        let command = consort_wire::Command::new(BENCH).arguments(["serve", "stdio"]);
+        assert_eq!(slow_call(&Server::Command(command), speak).await, expected);
+        let endpoint = Endpoint::new(&format!("{url}/json")).unwrap();
+        assert_eq!(slow_call(&Server::Http(endpoint), speak).await, expected);
+    }
+    drop(process.stdin.take());
+    assert!(process.wait().unwrap().success());
+}

@@ -1,0 +1,227 @@
+//! A JSON object with the places of its members.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::{Json, JsonError, Problem, scan, unescaped};
+
+/// A JSON object with the places of its members.
+#[derive(Clone)]
+pub struct Object {
+    json: Json,
+    members: Members,
+}
+
+type Members = SmallVec<[Member; 8]>;
+
+/// Where a member's key (without quotes) and value stand. A message is far below 4 GiB.
+#[derive(Clone, Copy)]
+struct Member {
+    key: (u32, u32),
+    value: (u32, u32),
+}
+
+/// What to do when an object names a member twice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Duplicates {
+    Keep,
+    Refuse,
+}
+
+impl Object {
+    /// The object without members.
+    pub fn empty() -> Self {
+        Self { json: Json(Bytes::from_static(b"{}")), members: Members::new() }
+    }
+
+    /// The members of `json`, which starts with a brace.
+    pub(super) fn of(json: &Json) -> Self {
+        let (members, _) = members(&json.0, 0).expect("the scan checked it");
+        Self { json: json.clone(), members }
+    }
+
+    /// Checks the object that starts at `at` of a message and notes its members. Returns it and the
+    /// place behind it.
+    pub(crate) fn read(
+        bytes: &Bytes,
+        at: usize,
+        depth: u32,
+        duplicates: Duplicates,
+    ) -> Result<(Self, usize), JsonError> {
+        let at_place = |error: JsonError| JsonError::new(error.problem(), at + error.at());
+        let (members, end) = members(&bytes[at..], depth).map_err(at_place)?;
+        let object = Self { json: Json(bytes.slice(at..at + end)), members };
+        if duplicates == Duplicates::Refuse {
+            object.refuse_duplicates().map_err(at_place)?;
+        }
+        Ok((object, at + end))
+    }
+
+    fn refuse_duplicates(&self) -> Result<(), JsonError> {
+        let keys = || self.members.iter().map(|member| self.key(member));
+        let twice = if self.members.len() <= 8 && !keys().any(|key| key.contains(&b'\\')) {
+            let known = |n: usize| keys().take(n).any(|key| Some(key) == keys().nth(n));
+            (1..self.members.len()).find(|&n| known(n))
+        } else {
+            let mut seen = HashSet::new();
+            // Half a surrogate pair has no text, so it could hide a second spelling.
+            keys().position(|key| unescaped(key).is_none_or(|text| !seen.insert(text)))
+        };
+        match twice {
+            None => Ok(()),
+            Some(n) => Err(JsonError::new(Problem::Duplicate, self.members[n].key.0 as usize)),
+        }
+    }
+
+    /// The value of a member, by its exact name. Of two with the same name it is the last, as most
+    /// readers have it.
+    pub fn get(&self, name: &str) -> Option<Json> {
+        self.find(name).map(|member| self.slice(member.value))
+    }
+
+    /// The bytes of a member's value.
+    pub fn get_bytes(&self, name: &str) -> Option<&[u8]> {
+        self.find(name).map(|member| &self.as_bytes()[range(member.value)])
+    }
+
+    /// The text of a member that is a string.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name)?.text().map(Cow::into_owned)
+    }
+
+    /// The members in the order they were written: the key as JSON text without quotes, and the value.
+    pub fn members(&self) -> impl Iterator<Item = (&str, Json)> {
+        self.members.iter().map(|member| {
+            let key = std::str::from_utf8(self.key(member)).expect("the scan checked it");
+            (key, self.slice(member.value))
+        })
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there is no member.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The object as JSON.
+    pub fn json(&self) -> &Json {
+        &self.json
+    }
+
+    /// The bytes as they arrived.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.json.as_bytes()
+    }
+
+    fn find(&self, name: &str) -> Option<&Member> {
+        self.members.iter().rev().find(|member| {
+            let key = self.key(member);
+            key == name.as_bytes()
+                || key.contains(&b'\\') && unescaped(key).is_some_and(|key| key == name)
+        })
+    }
+
+    fn key(&self, member: &Member) -> &[u8] {
+        &self.as_bytes()[range(member.key)]
+    }
+
+    fn slice(&self, place: (u32, u32)) -> Json {
+        Json(self.json.0.slice(range(place)))
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.json, f)
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
+}
+
+impl Eq for Object {}
+
+fn range((start, end): (u32, u32)) -> std::ops::Range<usize> {
+    start as usize..end as usize
+}
+
+/// Checks the object at the start of `bytes` and returns the places of its members and of its end.
+fn members(bytes: &[u8], depth: u32) -> Result<(Members, usize), JsonError> {
+    if bytes.first() != Some(&b'{') {
+        return Err(JsonError::new(Problem::NotAnObject, 0));
+    }
+    let place = |at: usize| u32::try_from(at).expect("a message is below 4 GiB");
+    let mut members = Members::new();
+    let mut at = scan::space(bytes, 1);
+    if bytes.get(at) == Some(&b'}') {
+        return Ok((members, at + 1));
+    }
+    loop {
+        let (key_end, behind) = scan::key(bytes, at)?;
+        let (start, end) = scan::value(bytes, behind, depth + 1)?;
+        members.push(Member {
+            key: (place(at + 1), place(key_end - 1)),
+            value: (place(start), place(end)),
+        });
+        at = scan::space(bytes, end);
+        match bytes.get(at) {
+            Some(b',') => at = scan::space(bytes, at + 1),
+            Some(b'}') => return Ok((members, at + 1)),
+            Some(_) => return Err(JsonError::new(Problem::Syntax, at)),
+            None => return Err(JsonError::new(Problem::End, at)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_found_under_any_spelling_of_its_name() {
+        let json = Json::parse(r#"{"a": 1, "n\u0061me" : "x\ny", "z":[ 1 , 2 ]}"#).unwrap();
+        let object = json.to_object().unwrap();
+        assert_eq!(object.text("name").as_deref(), Some("x\ny"));
+        assert_eq!(object.get("z").unwrap().as_str(), "[ 1 , 2 ]");
+        assert_eq!(object.get("z").unwrap().to_items().unwrap().len(), 2);
+        assert_eq!(object.get("b"), None);
+        let keys: Vec<_> = object.members().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["a", "n\\u0061me", "z"]);
+    }
+
+    #[test]
+    fn of_two_members_with_one_name_the_last_counts_as_with_other_readers() {
+        let json = Json::parse(r#"{"isError":false,"isErr\u006fr":true}"#).unwrap();
+        assert_eq!(json.to_object().unwrap().get("isError").unwrap().boolean(), Some(true));
+        assert_eq!(json.read::<serde_json::Value>().unwrap()["isError"], true);
+    }
+
+    #[test]
+    fn a_duplicate_is_seen_through_escapes_and_among_many() {
+        let read = |text: String| {
+            let bytes = Bytes::from(format!("  {text}"));
+            let read = Object::read(&bytes, 2, 0, Duplicates::Refuse);
+            read.map(|_| ()).map_err(|error| (error.problem(), error.at()))
+        };
+        assert_eq!(read(r#"{"a":1,"b":2}"#.into()), Ok(()));
+        assert_eq!(read(r#"{"a":1,"a":2}"#.into()), Err((Problem::Duplicate, 10)));
+        assert_eq!(read(r#"{"a":1,"\u0061":2}"#.into()), Err((Problem::Duplicate, 10)));
+        let many = |last: usize| {
+            let members = (0..1000).chain([last]).map(|n| format!("\"k{n}\":{n}"));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        };
+        assert_eq!(read(many(1000)), Ok(()));
+        assert_eq!(read(many(500)).unwrap_err().0, Problem::Duplicate);
+    }
+}
