@@ -7,6 +7,10 @@ use crate::json::{scan, unescaped};
 /// How much of an oversized line is searched for the id of the call it answers.
 const HEAD: usize = 64 << 10;
 
+/// How much is read at once, and how little is worth reading into.
+const BLOCK: usize = 16 << 10;
+const SPARE: usize = 2 << 10;
+
 /// Cuts a stream of bytes into lines.
 #[derive(Debug)]
 pub struct Lines {
@@ -41,7 +45,10 @@ impl Lines {
 
     /// Where to read the next bytes into.
     pub fn buffer(&mut self) -> &mut BytesMut {
-        self.buffer.reserve(8 << 10);
+        // A line that is still alive holds its block, so a new one is begun only when little is left.
+        if self.buffer.capacity() - self.buffer.len() < SPARE {
+            self.buffer.reserve(BLOCK);
+        }
         &mut self.buffer
     }
 

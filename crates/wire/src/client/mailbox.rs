@@ -47,6 +47,8 @@ pub(crate) struct Mailbox {
 #[derive(Debug, Default)]
 struct Inner {
     queue: VecDeque<Arrival>,
+    /// What comes behind the queue.
+    end: Option<Arrival>,
     /// Notifications in the queue, and their bytes.
     waiting: usize,
     bytes: usize,
@@ -83,7 +85,7 @@ impl Mailbox {
         if std::mem::replace(&mut inner.answered, true) {
             return false;
         }
-        inner.queue.push_back(arrival);
+        inner.end = Some(arrival);
         inner.wake();
         true
     }
@@ -115,7 +117,7 @@ impl Mailbox {
 
 impl Inner {
     fn take(&mut self) -> Option<Arrival> {
-        let arrival = self.queue.pop_front()?;
+        let Some(arrival) = self.queue.pop_front() else { return self.end.take() };
         if let Arrival::Message(Message::Notification(notification)) = &arrival {
             self.waiting -= 1;
             self.bytes -= size(notification);

@@ -32,7 +32,7 @@ pub struct Request {
     pub(crate) capabilities: Option<Json>,
     pub(crate) questions: Questions,
     pub(crate) tasks: Tasks,
-    pub(crate) cancel: Cancel,
+    pub(crate) cancel: Option<Cancel>,
 }
 
 /// What to do with what the server asks in the middle of a call.
@@ -103,10 +103,6 @@ impl Cancel {
     pub fn cancel(&self) {
         self.0.cancel();
     }
-
-    pub(crate) async fn cancelled(&self) {
-        self.0.cancelled().await;
-    }
 }
 
 /// What a further round of a call adds to its parameters.
@@ -130,7 +126,7 @@ impl Request {
             capabilities: None,
             questions: Questions::default(),
             tasks: Tasks::default(),
-            cancel: Cancel::default(),
+            cancel: None,
         }
     }
 
@@ -232,13 +228,21 @@ impl Request {
     /// Lets `cancel` end the call.
     #[must_use]
     pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
-        self.cancel = cancel.clone();
+        self.cancel = Some(cancel.clone());
         self
     }
 
     /// The method, for example `tools/call`.
     pub fn method(&self) -> &str {
         &self.method
+    }
+
+    /// Waits until the caller cancels it, if that can be.
+    pub(crate) async fn cancelled(&self) {
+        match &self.cancel {
+            Some(cancel) => cancel.0.cancelled().await,
+            None => std::future::pending().await,
+        }
     }
 
     pub(crate) fn param(&self, name: &str) -> Option<&Json> {

@@ -51,7 +51,7 @@ pub(crate) async fn run(
     tokio::select! {
         biased;
         end = work => end,
-        () = request.cancel.cancelled() => Err(CallError::Cancelled { sent: run.tickets.left() }),
+        () = request.cancelled() => Err(CallError::Cancelled { sent: run.tickets.left() }),
         () = link.stop.cancelled() => {
             let closed = link.calls.closed().unwrap_or(Closed::Ours);
             Err(CallError::closed(closed, run.tickets.left()))

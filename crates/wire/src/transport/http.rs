@@ -36,7 +36,7 @@ pub(crate) const ERROR_BODY: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Http {
     pool: Pool,
-    headers: HeaderMap,
+    headers: Vec<(HeaderName, HeaderValue)>,
     path: RwLock<PathAndQuery>,
     session: RwLock<Option<HeaderValue>>,
     /// Held while a lost session is being replaced.
@@ -54,15 +54,11 @@ pub(crate) enum Content {
 impl Http {
     pub(crate) fn new(endpoint: &Endpoint, limits: &Limits, times: &Times) -> Self {
         let url = endpoint.url.clone();
-        let mut headers = HeaderMap::new();
         let agent = concat!("consort/", env!("CARGO_PKG_VERSION"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         let authority =
             HeaderValue::try_from(url.authority()).expect("an authority is a header value");
-        headers.insert(HOST, authority);
-        for (name, value) in &endpoint.headers {
-            headers.append(name, value.clone());
-        }
+        let mut headers = vec![(HOST, authority), (USER_AGENT, HeaderValue::from_static(agent))];
+        headers.extend(endpoint.headers.iter().cloned());
         Self {
             headers,
             path: RwLock::new(url.path.clone()),
@@ -81,22 +77,7 @@ impl Http {
         bytes: Bytes,
         ticket: &Ticket,
     ) -> Result<Reply, CallError> {
-        let mut headers = self.message_headers(dialect);
-        if dialect.is_modern() {
-            headers.insert(METHOD, header(&request.method));
-            if let Some(subject) = request.subject() {
-                headers.insert(NAME, header(&subject));
-            }
-            if let (Some(tool), Some(arguments)) = (request.tool_name(), request.param("arguments"))
-            {
-                for (name, value) in facts.mirrored(&tool, arguments) {
-                    headers.insert(name, header(&value));
-                }
-            }
-        } else if request.method == "initialize" {
-            headers.remove(SESSION);
-            headers.remove(VERSION);
-        }
+        let headers = || self.request_headers(dialect, request, facts);
         let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
         if request.method == "initialize" && reply.status.is_success() {
             let session = reply.headers.get(SESSION).cloned();
@@ -112,7 +93,7 @@ impl Http {
         bytes: Bytes,
         ticket: &Ticket,
     ) -> Result<(), CallError> {
-        let headers = self.message_headers(dialect);
+        let headers = || self.message_headers(dialect);
         let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
         if reply.status.is_success() {
             // Some servers answer with a body nobody asked for; reading it saves the connection.
@@ -128,19 +109,22 @@ impl Http {
         dialect: &Dialect,
         last_id: Option<&str>,
     ) -> Result<Reply, CallError> {
-        let mut headers = self.message_headers(dialect);
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        headers.remove(CONTENT_TYPE);
-        if let Some(id) = last_id.and_then(|id| HeaderValue::try_from(id).ok()) {
-            headers.insert(LAST_EVENT_ID, id);
-        }
+        let headers = || {
+            let mut headers = self.message_headers(dialect);
+            headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+            headers.remove(CONTENT_TYPE);
+            if let Some(id) = last_id.and_then(|id| HeaderValue::try_from(id).ok()) {
+                headers.insert(LAST_EVENT_ID, id);
+            }
+            headers
+        };
         self.exchange(Method::GET, headers, Bytes::new(), &Ticket::default()).await
     }
 
     /// Tells the server that the session is over. Nobody waits for more than a courtesy.
     pub(crate) async fn leave(&self, dialect: &Dialect) {
         if self.session().is_some() {
-            let headers = self.message_headers(dialect);
+            let headers = || self.message_headers(dialect);
             let _ = self.exchange(Method::DELETE, headers, Bytes::new(), &Ticket::default()).await;
         }
     }
@@ -158,8 +142,33 @@ impl Http {
         self.session.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What a request says of itself beside its body.
+    fn request_headers(&self, dialect: &Dialect, request: &Request, facts: &Facts) -> HeaderMap {
+        let mut headers = self.message_headers(dialect);
+        if dialect.is_modern() {
+            headers.insert(METHOD, header(&request.method));
+            if let Some(subject) = request.subject() {
+                headers.insert(NAME, header(&subject));
+            }
+            if let (Some(tool), Some(arguments)) = (request.tool_name(), request.param("arguments"))
+            {
+                for (name, value) in facts.mirrored(&tool, arguments) {
+                    headers.insert(name, header(&value));
+                }
+            }
+        } else if request.method == "initialize" {
+            headers.remove(SESSION);
+            headers.remove(VERSION);
+        }
+        headers
+    }
+
     fn message_headers(&self, dialect: &Dialect) -> HeaderMap {
-        let mut headers = self.headers.clone();
+        // Room for all of them: a map that grows is made twice.
+        let mut headers = HeaderMap::with_capacity(self.headers.len() + 8);
+        for (name, value) in &self.headers {
+            headers.append(name, value.clone());
+        }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         if dialect.revision >= Revision::V2025_06_18 {
@@ -176,7 +185,7 @@ impl Http {
     async fn exchange(
         &self,
         method: Method,
-        headers: HeaderMap,
+        headers: impl Fn() -> HeaderMap,
         bytes: Bytes,
         ticket: &Ticket,
     ) -> Result<Reply, CallError> {
@@ -185,7 +194,7 @@ impl Http {
             let mut request = HttpRequest::new(Full::new(bytes.clone()));
             *request.method_mut() = method.clone();
             *request.uri_mut() = path.into();
-            request.headers_mut().clone_from(&headers);
+            *request.headers_mut() = headers();
             let reply =
                 self.pool.send(request, ticket).await.map_err(|failure| self.failed(failure))?;
             if !matches!(
