@@ -3,6 +3,8 @@
 //! This is the library behind the binary: a [`Hub`] is started from [`Settings`], and is a
 //! [`Toolbox`].
 
+pub mod config;
+
 pub use consort_core::{
     BoxStream, CallError, Caller, Catalog, Content, Event, Invocation, Json, Object, Outcome,
     Problem, ServerId, Tool, ToolResult, Toolbox,
