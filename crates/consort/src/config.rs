@@ -4,6 +4,7 @@ mod period;
 mod place;
 mod secret;
 mod text;
+mod tree;
 
 pub use period::{InvalidPeriod, Period};
 pub use place::{Place, Spot};
