@@ -2,8 +2,8 @@
 //!
 //! A [`Config`] is read from a file: one [`ServerConfig`] for each server that can be used, a
 //! [`ConfigError`] for each thing that is wrong, a [`Problem`] for each that is odd. One broken
-//! server never takes the rest down. References to variables, files and answers are not followed yet,
-//! so a config can be shown where they lead nowhere.
+//! server never takes the rest down. References to variables, files and answers are followed later,
+//! by [`ServerConfig::to_settings`], so a config can be shown and converted where they lead nowhere.
 //!
 //! ```
 //! use std::path::Path;
@@ -27,8 +27,10 @@ mod options;
 mod period;
 mod place;
 mod read;
+mod resolve;
 mod secret;
 mod server;
+mod settings;
 mod sketch;
 mod text;
 mod tree;
@@ -47,6 +49,7 @@ pub use input::{Input, InputKind};
 pub use options::Options;
 pub use period::{InvalidPeriod, Period};
 pub use place::{Place, Spot};
+pub use resolve::{Resolve, System};
 pub use server::{
     Address, Auth, Connect, Era, Origin, Program, ServerConfig, Timeouts, ToolConfig, Transport,
 };

@@ -4,6 +4,7 @@
 
 mod formats;
 mod mistakes;
+mod resolve;
 
 use consort::Problem;
 use consort::config::Config;
