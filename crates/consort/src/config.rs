@@ -21,7 +21,9 @@ mod detect;
 mod endpoint;
 mod error;
 mod fields;
+mod find;
 mod findings;
+mod import;
 mod input;
 mod options;
 mod period;
@@ -45,6 +47,8 @@ use serde::Serialize;
 
 pub use detect::Format;
 pub use error::{ConfigError, UnusableFile};
+pub use find::{Folders, Found, Lookup, Reason, Searched, VARIABLE, find};
+pub use import::{Client, ImportSource, Layout, import_sources};
 pub use input::{Input, InputKind};
 pub use options::Options;
 pub use period::{InvalidPeriod, Period};
