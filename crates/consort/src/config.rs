@@ -17,6 +17,7 @@
 //! # Ok::<(), consort::config::UnusableFile>(())
 //! ```
 
+mod convert;
 mod detect;
 mod endpoint;
 mod error;
@@ -45,6 +46,7 @@ use std::path::{Path, PathBuf};
 use consort_core::Problem;
 use serde::Serialize;
 
+pub use convert::{Converted, Target, UnknownTarget, convert};
 pub use detect::Format;
 pub use error::{ConfigError, UnusableFile};
 pub use find::{Folders, Found, Lookup, Reason, Searched, VARIABLE, find};
