@@ -5,7 +5,9 @@
 mod convert;
 mod formats;
 mod mistakes;
+mod panics;
 mod resolve;
+mod secrets;
 
 use consort::Problem;
 use consort::config::Config;
