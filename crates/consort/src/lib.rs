@@ -3,6 +3,7 @@
 //! This is the library behind the binary: a [`Hub`] is started from [`Settings`], and is a
 //! [`Toolbox`].
 
+pub mod config;
 pub mod demo;
 
 pub use consort_core::{

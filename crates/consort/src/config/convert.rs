@@ -1,0 +1,208 @@
+//! Servers written in the format of somebody else.
+
+mod codex;
+mod consort;
+mod mcp_servers;
+mod out;
+mod pieces;
+mod spell;
+mod vscode;
+mod zed;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use consort_core::{Problem, ServerId};
+
+use super::fields::{listed, shortened};
+use super::server::{Address, Auth, Connect, Era, ServerConfig, Transport};
+use super::text::Text;
+use out::Out;
+
+/// A format that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    /// A map `mcpServers`: Claude, Cursor, Windsurf and many others.
+    McpServers,
+    /// VS Code's `servers` and `inputs`.
+    VsCode,
+    /// Zed's `context_servers`.
+    Zed,
+    /// Codex's `mcp_servers`.
+    Codex,
+    /// Our own `mcp`.
+    Consort,
+}
+
+impl Target {
+    /// Every one, with the word for it.
+    pub const ALL: [(&str, Self); 5] = [
+        ("mcpServers", Self::McpServers),
+        ("vscode", Self::VsCode),
+        ("zed", Self::Zed),
+        ("codex", Self::Codex),
+        ("consort", Self::Consort),
+    ];
+}
+
+impl FromStr for Target {
+    type Err = UnknownTarget;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let known = Self::ALL.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+        known.map(|(_, target)| target).ok_or_else(|| UnknownTarget { word: shortened(word) })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::McpServers => "`mcpServers`",
+            Self::VsCode => "VS Code",
+            Self::Zed => "Zed",
+            Self::Codex => "Codex",
+            Self::Consort => "Consort",
+        })
+    }
+}
+
+/// A word for no format that can be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown format `{word}`: use {}", listed(&Target::ALL.map(|(name, _)| name)))]
+pub struct UnknownTarget {
+    word: String,
+}
+
+/// Servers in the format of somebody else.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Converted {
+    /// The text. What was written as a secret is in it as it was written.
+    pub text: String,
+    /// What that format cannot say.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Debug for Converted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The text may hold secrets.
+        f.debug_struct("Converted").field("problems", &self.problems).finish_non_exhaustive()
+    }
+}
+
+/// Writes servers in the format of `target`. References stay references, spelled as the target
+/// spells them; what it cannot say is a problem.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use consort::config::{Config, Target, convert};
+///
+/// let text = r#"{"servers": {"x": {"url": "https://x.example/mcp", "headers": {"K": "${env:KEY}"}}}}"#;
+/// let config = Config::parse(Path::new("mcp.json"), text)?;
+/// let converted = convert(&config.servers, Target::Consort);
+/// assert!(converted.text.contains(r#"K = "env:KEY""#));
+/// # Ok::<(), consort::config::UnusableFile>(())
+/// ```
+pub fn convert(servers: &[ServerConfig], target: Target) -> Converted {
+    let mut problems = Vec::new();
+    let mut names: BTreeSet<&ServerId> = BTreeSet::new();
+    let servers: Vec<&ServerConfig> = servers
+        .iter()
+        .filter(|server| {
+            let new = names.insert(&server.name);
+            if !new {
+                let message = format!("left out: another server is called `{}`", server.name);
+                problems.push(Problem::error(message).of(&server.name));
+            }
+            new
+        })
+        .collect();
+    let mut writer = Writer { target, problems };
+    let text = match target {
+        Target::McpServers => mcp_servers::write(&servers, &mut writer),
+        Target::VsCode => vscode::write(&servers, &mut writer),
+        Target::Zed => zed::write(&servers, &mut writer),
+        Target::Codex => codex::write(&servers, &mut writer),
+        Target::Consort => consort::write(&servers, &mut writer),
+    };
+    Converted { text, problems: writer.problems }
+}
+
+/// What is being written, and what was lost on the way.
+struct Writer {
+    target: Target,
+    problems: Vec<Problem>,
+}
+
+impl Writer {
+    /// Something that is not as it was.
+    fn warn(&mut self, server: &ServerConfig, message: String, hint: Option<&str>) {
+        let problem = Problem::warning(message).of(&server.name);
+        self.problems.push(hint.into_iter().fold(problem, Problem::hint));
+    }
+
+    /// Says what is left out by a format that is not ours and knows only these keys of ours.
+    fn foreign(&mut self, server: &ServerConfig, known: &[&str]) {
+        let mut lost = keys(server);
+        lost.retain(|key| !known.contains(key));
+        if !lost.is_empty() {
+            let lost: Vec<String> = lost.iter().map(|key| format!("`{key}`")).collect();
+            let message = format!("{} has no {}: left out", self.target, lost.join(", "));
+            self.warn(server, message, None);
+        }
+    }
+
+    /// Says that a format has no HTTP+SSE.
+    fn without_sse(&mut self, server: &ServerConfig) {
+        if matches!(server.transport, Transport::Sse(_)) {
+            let message = format!("{} speaks Streamable HTTP, not HTTP+SSE", self.target);
+            self.warn(server, message, Some("see whether the server has another address"));
+        }
+    }
+
+    /// Texts by their names.
+    fn map<'a>(
+        &mut self,
+        server: &ServerConfig,
+        key: &str,
+        texts: impl IntoIterator<Item = (&'a str, Text)>,
+    ) -> Out {
+        let texts = texts.into_iter();
+        Out::Table(
+            texts
+                .map(|(name, text)| {
+                    let text = self.spell(server, &format!("{key}.{name}"), &text);
+                    (name.to_owned(), Out::Text(text))
+                })
+                .collect(),
+        )
+    }
+}
+
+/// The keys a server uses that are not known everywhere.
+fn keys(server: &ServerConfig) -> Vec<&'static str> {
+    let (timeout, mut keys) = (&server.timeout, Vec::new());
+    let mut used = |key, used: bool| keys.extend(used.then_some(key));
+    used("description", server.description.is_some());
+    used("era", server.era != Era::Auto);
+    used("connect", server.connect != Connect::Start);
+    used("idle_stop", server.idle_stop.is_some());
+    used("timeout.idle", timeout.idle.is_some());
+    used("timeout.total", timeout.total.is_some());
+    used("timeout.connect", timeout.connect.is_some());
+    used("tools", !server.tools.is_empty());
+    // Not `insecure`: nobody else asks for it.
+    if let Transport::Stdio(program) = &server.transport {
+        used("inherit_env", !program.inherit.is_empty());
+        used("cwd", program.directory.is_some());
+    }
+    keys
+}
+
+/// The headers of an address, the one that proves who we are among them.
+fn headers(address: &Address) -> Vec<(&str, Text)> {
+    let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
+    headers.chain(address.auth.as_ref().map(Auth::header)).collect()
+}

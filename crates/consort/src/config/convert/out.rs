@@ -1,0 +1,94 @@
+//! What is written, in order, before it is JSON or TOML.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+/// A value to be written.
+pub(super) enum Out {
+    /// In a table, no key at all.
+    Nothing,
+    Bool(bool),
+    Number(f64),
+    Text(String),
+    List(Vec<Out>),
+    Table(Vec<(String, Out)>),
+}
+
+impl Out {
+    /// A table without what is absent or empty.
+    pub(super) fn table<const N: usize>(entries: [(&str, Self); N]) -> Self {
+        let given = entries.into_iter().filter(|(_, value)| !value.is_empty());
+        Self::Table(given.map(|(key, value)| (key.to_owned(), value)).collect())
+    }
+
+    /// The keys of several tables, one after the other.
+    pub(super) fn joined<const N: usize>(tables: [Self; N]) -> Self {
+        let entries = tables.into_iter().flat_map(|table| match table {
+            Self::Table(entries) => entries,
+            _ => Vec::new(),
+        });
+        Self::Table(entries.collect())
+    }
+
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// This value, under this condition.
+    pub(super) fn when(condition: bool, value: Self) -> Self {
+        if condition { value } else { Self::Nothing }
+    }
+
+    pub(super) fn maybe<T>(value: Option<T>, write: impl FnOnce(T) -> Self) -> Self {
+        value.map_or(Self::Nothing, write)
+    }
+
+    pub(super) fn strings<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
+        Self::List(texts.into_iter().cloned().map(Self::Text).collect())
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::List(list) => list.is_empty(),
+            Self::Table(table) => table.is_empty(),
+            Self::Bool(_) | Self::Number(_) | Self::Text(_) => false,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("keys are strings");
+        text.push('\n');
+        text
+    }
+
+    pub(super) fn to_toml(&self) -> String {
+        toml::to_string(self).expect("the root is a table and no value is null")
+    }
+}
+
+impl Serialize for Out {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Nothing => serializer.serialize_none(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "whole numbers of seconds in a day are small"
+            )]
+            Self::Number(number) if number.fract() == 0.0 => {
+                serializer.serialize_i64(*number as i64)
+            }
+            Self::Number(number) => serializer.serialize_f64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::List(list) => serializer.collect_seq(list),
+            Self::Table(table) => {
+                let mut map = serializer.serialize_map(Some(table.len()))?;
+                for (key, value) in table {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}

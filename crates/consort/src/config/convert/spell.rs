@@ -1,0 +1,115 @@
+//! References spelled as each format spells them.
+
+use super::super::server::ServerConfig;
+use super::super::text::{Part, Reference, Text};
+use super::{Target, Writer};
+
+/// What went wrong with the spelling of a text.
+#[derive(Default)]
+struct Trouble {
+    /// References the format does not follow.
+    stuck: bool,
+    /// Defaults the format does not have.
+    defaults: Vec<String>,
+    /// Whether questions became variables.
+    asked: bool,
+}
+
+impl Writer {
+    /// Writes a text, and says what the target will not understand of it.
+    pub(super) fn spell(&mut self, server: &ServerConfig, key: &str, text: &Text) -> String {
+        let mut trouble = Trouble::default();
+        let spelled = match (self.target, text.parts()) {
+            (
+                Target::Consort,
+                [Part::Reference(Reference::Variable { name, default: None }, _)],
+            ) => {
+                format!("env:{name}")
+            }
+            (Target::Consort, [Part::Reference(Reference::File(path), _)])
+                if !path.starts_with("//") =>
+            {
+                format!("file:{path}")
+            }
+            (target, parts) => spelled(target, parts, &mut trouble),
+        };
+        let target = self.target;
+        let mut warn = |message, hint: &str| self.warn(server, message, Some(hint));
+        if trouble.stuck {
+            let message = format!("{target} does not follow the reference in `{key}`");
+            warn(message, "write the value there, or leave it to Consort");
+        }
+        for name in trouble.defaults {
+            let message = format!("{target} has no defaults: that of `{name}` is left out");
+            warn(message, "set the variable");
+        }
+        if text.holds_secret() {
+            warn(format!("`{key}` holds a secret, which is written out"), "write a reference");
+        }
+        if trouble.asked {
+            self.asked(server, text);
+        }
+        spelled
+    }
+
+    /// Says which questions of a text became variables.
+    pub(super) fn asked(&mut self, server: &ServerConfig, text: &Text) {
+        for reference in text.references() {
+            if let Reference::Input(id) = reference {
+                let message =
+                    format!("{} does not ask: the input `{id}` is a variable", self.target);
+                self.warn(server, message, Some(&format!("set `{}`", variable_for(id))));
+            }
+        }
+    }
+}
+
+fn spelled(target: Target, parts: &[Part], trouble: &mut Trouble) -> String {
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            Part::Literal(literal) => text.push_str(literal),
+            Part::Reference(reference, _) => {
+                text.push_str(&reference_for(target, reference, trouble));
+            }
+        }
+    }
+    text
+}
+
+fn reference_for(target: Target, reference: &Reference, trouble: &mut Trouble) -> String {
+    use Reference::{File, Folder, FolderName, Home, Input, Separator, Variable};
+    let follows = match (target, reference) {
+        (Target::Consort, _) | (Target::McpServers, Variable { .. } | Input(_)) => true,
+        (Target::VsCode, reference) => !matches!(reference, File(_)),
+        (Target::McpServers | Target::Zed | Target::Codex, _) => false,
+    };
+    trouble.stuck |= !follows;
+    match (target, reference) {
+        (Target::VsCode, Variable { name, default }) => {
+            trouble.defaults.extend(default.is_some().then(|| name.clone()));
+            format!("${{env:{name}}}")
+        }
+        (_, Variable { name, default: None }) => format!("${{{name}}}"),
+        (_, Variable { name, default: Some(default) }) => {
+            format!("${{{name}:-{}}}", spelled(target, default, trouble))
+        }
+        (Target::VsCode | Target::Consort, Input(id)) => format!("${{input:{id}}}"),
+        (_, Input(id)) => {
+            trouble.asked = true;
+            format!("${{{}}}", variable_for(id))
+        }
+        (_, File(path)) => format!("${{file:{path}}}"),
+        (_, Folder) => "${workspaceFolder}".to_owned(),
+        (_, FolderName) => "${workspaceFolderBasename}".to_owned(),
+        (_, Home) => "${userHome}".to_owned(),
+        (_, Separator) => "${/}".to_owned(),
+    }
+}
+
+/// The variable for a question, where nobody asks: `github-token` is `GITHUB_TOKEN`.
+pub(super) fn variable_for(id: &str) -> String {
+    let letters = id.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
+    let name = letters.collect::<String>().to_ascii_uppercase();
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}

@@ -1,0 +1,39 @@
+//! Writing Zed's `context_servers`.
+
+use super::super::server::{ServerConfig, Transport};
+use super::out::Out;
+use super::{Writer, headers};
+
+pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
+    let servers =
+        servers.iter().map(|server| (server.name.to_string(), entry(server, writer))).collect();
+    Out::table([("context_servers", Out::Table(servers))]).to_json()
+}
+
+fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
+    writer.foreign(server, &["timeout.idle"]);
+    writer.without_sse(server);
+    // Older versions want it, newer ones do not mind.
+    let source = ("source", Out::text("custom"));
+    let enabled = ("enabled", Out::when(server.disabled, Out::Bool(false)));
+    // It takes whole seconds.
+    let seconds = |idle: super::super::period::Period| idle.get().as_secs_f64().ceil();
+    let timeout = ("timeout", Out::maybe(server.timeout.idle, |idle| Out::Number(seconds(idle))));
+    match &server.transport {
+        Transport::Stdio(program) => Out::table([
+            source,
+            enabled,
+            ("command", writer.command(server, program)),
+            ("args", writer.arguments(server, program)),
+            ("env", writer.environment(server, program)),
+            timeout,
+        ]),
+        Transport::Http(address) | Transport::Sse(address) => Out::table([
+            source,
+            enabled,
+            ("url", writer.url(server, address)),
+            ("headers", writer.map(server, "headers", headers(address))),
+            timeout,
+        ]),
+    }
+}

@@ -1,0 +1,308 @@
+//! The keys of one table, read with complaints about everything that does not fit.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use consort_core::{ServerId, nearest};
+
+use super::error::Mistake;
+use super::findings::Findings;
+use super::period::Period;
+use super::place::Place;
+use super::secret;
+use super::text::{Secrecy, Text};
+use super::tree::{Entry, Node, Table, Value};
+
+/// A table that is being read. What was asked for is known; the rest is reported by
+/// [`Fields::finish`].
+pub(super) struct Fields<'a> {
+    table: &'a Table,
+    at: usize,
+    within: Option<String>,
+    server: Option<ServerId>,
+    findings: &'a Findings<'a>,
+    known: RefCell<Vec<&'static str>>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(
+        findings: &'a Findings<'a>,
+        server: Option<ServerId>,
+        at: usize,
+        table: &'a Table,
+    ) -> Self {
+        let fields = Self { table, at, within: None, server, findings, known: RefCell::default() };
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for entry in &table.0 {
+            if let Some(first) = seen.insert(&entry.key, entry.at) {
+                let first = findings.spot(first);
+                fields.error(entry.at, Mistake::KeyTwice { key: shortened(&entry.key), first });
+            }
+        }
+        fields
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn findings(&self) -> &'a Findings<'a> {
+        self.findings
+    }
+
+    pub(super) fn error(&self, at: usize, mistake: Mistake) {
+        self.findings.error(at, self.server.as_ref(), mistake);
+    }
+
+    /// An error where a text is written.
+    pub(super) fn error_in(&self, text: &Text, mistake: Mistake) {
+        let place = Place { file: self.findings.file().to_owned(), spot: Some(text.spot()) };
+        self.findings.error_at(place, self.server.as_ref(), mistake);
+    }
+
+    pub(super) fn warn(&self, at: usize, message: &str, hint: Option<String>) {
+        self.findings.warn(at, self.server.as_ref(), message, hint);
+    }
+
+    /// The value of a key. `null` is as good as nothing.
+    pub(super) fn get(&self, key: &'static str) -> Option<&'a Node> {
+        self.known.borrow_mut().push(key);
+        self.table.get(key).filter(|node| !matches!(node.value, Value::Null))
+    }
+
+    /// The value of a key that has several names. Only one of them may be used.
+    pub(super) fn any(&self, keys: &[&'static str]) -> Option<(&'static str, &'a Node)> {
+        let mut found = None;
+        for key in keys {
+            match (self.get(key), &found) {
+                (Some(node), None) => found = Some((*key, node)),
+                (Some(node), Some((first, _))) => {
+                    self.error(node.at, Mistake::Both(self.path(first), self.path(key)));
+                }
+                (None, _) => {}
+            }
+        }
+        found
+    }
+
+    pub(super) fn string(&self, key: &'static str) -> Option<&'a str> {
+        let node = self.get(key)?;
+        match &node.value {
+            Value::Text(text) => Some(text),
+            _ => self.wrong(key, node, "a string"),
+        }
+    }
+
+    pub(super) fn bool(&self, key: &'static str) -> Option<bool> {
+        let node = self.get(key)?;
+        match node.value {
+            Value::Bool(value) => Some(value),
+            _ => self.wrong(key, node, "true or false"),
+        }
+    }
+
+    pub(super) fn text(&self, keys: &[&'static str], secrecy: Secrecy) -> Option<Text> {
+        let (key, node) = self.any(keys)?;
+        match &node.value {
+            Value::Text(text) => self.parse(&self.path(key), text, node.at, secrecy),
+            _ => self.wrong(key, node, "a string"),
+        }
+    }
+
+    /// A list of arguments; one that follows `--token` is a secret.
+    pub(super) fn texts(&self, key: &'static str, node: &'a Node) -> Vec<Text> {
+        let Value::List(list) = &node.value else {
+            return self.wrong(key, node, "a list of strings").unwrap_or_default();
+        };
+        let mut secrecy = Secrecy::Looks;
+        let mut texts = Vec::new();
+        for (n, node) in list.iter().enumerate() {
+            let key = format!("{key}[{n}]");
+            let Some(text) = plain(&node.value) else {
+                self.wrong::<()>(&key, node, "a string");
+                continue;
+            };
+            texts.extend(self.parse(&self.path(&key), &text, node.at, secrecy));
+            let flag = text.starts_with('-') && !text.contains('=');
+            secrecy = if flag { Secrecy::of(&text) } else { Secrecy::Looks };
+        }
+        texts
+    }
+
+    /// Names with texts. What has the name of a secret is one.
+    pub(super) fn text_map(&self, keys: &[&'static str]) -> BTreeMap<String, Text> {
+        let Some((key, node)) = self.any(keys) else { return BTreeMap::new() };
+        let Value::Table(table) = &node.value else {
+            return self.wrong(key, node, "a table of strings").unwrap_or_default();
+        };
+        let mut texts = BTreeMap::new();
+        for Entry { key: name, node, .. } in &table.0 {
+            let key = format!("{key}.{}", shortened(name));
+            if matches!(node.value, Value::Null) {
+                continue;
+            }
+            let Some(text) = plain(&node.value) else {
+                self.wrong::<()>(&key, node, "a string");
+                continue;
+            };
+            if let Some(text) = self.parse(&self.path(&key), &text, node.at, Secrecy::of(name)) {
+                texts.insert(name.clone(), text);
+            }
+        }
+        texts
+    }
+
+    pub(super) fn strings(&self, key: &'static str) -> Vec<String> {
+        let Some(node) = self.get(key) else { return Vec::new() };
+        let Value::List(list) = &node.value else {
+            return self.wrong(key, node, "a list of strings").unwrap_or_default();
+        };
+        let string = |(n, node): (usize, &Node)| match &node.value {
+            Value::Text(text) => Some(text.clone()),
+            _ => self.wrong(&format!("{key}[{n}]"), node, "a string"),
+        };
+        list.iter().enumerate().filter_map(string).collect()
+    }
+
+    /// A time: seconds, or a number with its unit.
+    pub(super) fn period(&self, key: &'static str) -> Option<Period> {
+        let node = self.get(key)?;
+        self.period_of(key, node, 1.0)
+    }
+
+    /// A time whose plain number counts in so many seconds.
+    pub(super) fn period_of(&self, key: &'static str, node: &Node, unit: f64) -> Option<Period> {
+        let period = match &node.value {
+            Value::Number(number) => {
+                Period::from_seconds(number.parse().unwrap_or(f64::NAN) * unit)
+            }
+            Value::Text(text) => text.parse(),
+            _ => return self.wrong(key, node, "a time, such as `30` or `\"30s\"`"),
+        };
+        let failed = |reason| self.error(node.at, Mistake::Period { key: self.path(key), reason });
+        period.map_err(failed).ok()
+    }
+
+    /// One of a few words, or another word for one of them.
+    pub(super) fn word<T: Copy>(
+        &self,
+        key: &'static str,
+        words: &[(&'static str, T)],
+        others: &[(&'static str, T)],
+    ) -> Option<T> {
+        let word = self.string(key)?;
+        let mut known = words.iter().chain(others);
+        let found = known.find(|(known, _)| known.eq_ignore_ascii_case(word));
+        if found.is_none() {
+            let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+            let near = closest(word, names.iter().copied()).map(str::to_owned);
+            let word = secret::hide_if_secret(&shortened(word)).into_owned();
+            let (key, at) = (self.path(key), self.at_of(key));
+            self.error(at, Mistake::UnknownWord { key, word, expected: listed(&names), near });
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    pub(super) fn table(&self, key: &'static str) -> Option<Fields<'a>> {
+        let node = self.get(key)?;
+        match &node.value {
+            Value::Table(table) => Some(self.inner(key, node, table)),
+            _ => self.wrong(key, node, "a table"),
+        }
+    }
+
+    /// The keys of a table inside this one.
+    pub(super) fn inner(&self, key: &str, node: &Node, table: &'a Table) -> Fields<'a> {
+        let within = Some(self.path(key));
+        Fields { within, ..Fields::new(self.findings, self.server.clone(), node.at, table) }
+    }
+
+    /// Keys that mean something elsewhere and nothing here.
+    pub(super) fn unused(&self, keys: &[&'static str], why: &str) {
+        for key in keys {
+            if self.get(key).is_some_and(|node| !node.is_empty()) {
+                self.warn(
+                    self.at_of(key),
+                    &format!("`{}` is not used: {why}", self.path(key)),
+                    None,
+                );
+            }
+        }
+    }
+
+    /// Warns about the keys nobody asked for.
+    pub(super) fn finish(&self) {
+        let known = self.known.borrow();
+        for entry in &self.table.0 {
+            let key = entry.key.as_str();
+            // People leave notes where the format has no comments.
+            let note = key.starts_with(['$', '_', '#']) || key.starts_with("//");
+            if note || known.contains(&key) {
+                continue;
+            }
+            let near = closest(key, known.iter().copied());
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            self.warn(entry.at, &format!("unknown key `{}`", self.path(&shortened(key))), hint);
+        }
+    }
+
+    /// Says that a value is of the wrong type.
+    pub(super) fn wrong<T>(&self, key: &str, node: &Node, expected: &'static str) -> Option<T> {
+        let (key, found) = (self.path(key), node.value.kind());
+        self.error(node.at, Mistake::WrongType { key, expected, found });
+        None
+    }
+
+    /// Where a key's value is written.
+    pub(super) fn at_of(&self, key: &str) -> usize {
+        self.table.get(key).map_or(self.at, |node| node.at)
+    }
+
+    /// A key with those it is inside of.
+    pub(super) fn path(&self, key: &str) -> String {
+        match &self.within {
+            Some(within) => format!("{within}.{key}"),
+            None => key.to_owned(),
+        }
+    }
+
+    pub(super) fn parse(&self, key: &str, text: &str, at: usize, secrecy: Secrecy) -> Option<Text> {
+        let failed = |reason| self.error(at, Mistake::Text { key: key.to_owned(), reason });
+        Text::parse(text, self.findings.spot(at), secrecy).map_err(failed).ok()
+    }
+}
+
+/// The text of a string, number or truth value: in an environment all are text.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) | Value::Number(text) => Some(text.clone()),
+        Value::Bool(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// The name that was probably meant. Of those that are near, one is a part of another now and then;
+/// the one of the same length is meant.
+pub(super) fn closest<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    nearest(name, candidates).into_iter().min_by_key(|near| near.len().abs_diff(name.len()))
+}
+
+/// Names for people: `a`, `b` or `c`.
+pub(super) fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => format!("`{one}`"),
+        [first @ .., last] => {
+            let first: Vec<String> = first.iter().map(|name| format!("`{name}`")).collect();
+            format!("{} or `{last}`", first.join(", "))
+        }
+    }
+}
+
+/// A name that others chose, fit for a line of text.
+pub(super) fn shortened(name: &str) -> String {
+    name.chars().take(64).flat_map(char::escape_debug).collect()
+}

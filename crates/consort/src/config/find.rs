@@ -1,0 +1,176 @@
+//! Where a config is looked for.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::error::{ConfigError, Mistake};
+use super::place::Place;
+
+/// The variable that names the config.
+pub const VARIABLE: &str = "CONSORT_CONFIG";
+
+/// The files looked for in the current folder, in this order.
+const HERE: [&str; 4] = ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json"];
+
+/// The files looked for in our folder among the user's settings, in this order.
+const AT_HOME: [&str; 2] = ["consort.toml", "mcp.json"];
+
+/// The folders that matter, so that tests can have their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folders {
+    /// Where we are.
+    pub current: PathBuf,
+    /// The user's home.
+    pub home: Option<PathBuf>,
+    /// Where the user's settings are: `$XDG_CONFIG_HOME`, or `~/.config`.
+    pub settings: Option<PathBuf>,
+}
+
+impl Folders {
+    /// Those of this process.
+    pub fn of_process() -> Self {
+        let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+        let settings = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        // A relative one is to be ignored, says the specification of these folders.
+        let settings = settings
+            .filter(|folder| folder.is_absolute())
+            .or_else(|| home.as_ref().map(|home| home.join(".config")));
+        // As `.` they need no name, and messages are shorter.
+        Self { current: PathBuf::new(), home, settings }
+    }
+}
+
+/// What was found, and where it was looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lookup {
+    /// What to use.
+    pub found: Found,
+    /// Every place there is, in the order in which they count.
+    pub searched: Vec<Searched>,
+}
+
+/// What to use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Found {
+    /// This file.
+    File(PathBuf),
+    /// What the program itself brings.
+    Embedded,
+}
+
+/// A place where a config may be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Searched {
+    /// The file.
+    pub file: PathBuf,
+    /// Why there.
+    pub reason: Reason,
+    /// Whether it is there.
+    pub exists: bool,
+}
+
+/// Why a place is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// It was given as an argument.
+    Argument,
+    /// It was given in [`VARIABLE`].
+    Variable,
+    /// It is in the current folder.
+    Current,
+    /// It is among the user's settings.
+    User,
+}
+
+/// Looks for a config: the one named by the argument, else the one named by the variable, else the
+/// first that is there. One that is named must be there.
+pub fn find(
+    argument: Option<&Path>,
+    variable: Option<&Path>,
+    folders: &Folders,
+) -> Result<Lookup, ConfigError> {
+    let variable = variable.filter(|path| !path.as_os_str().is_empty());
+    let named = [
+        argument.map(|path| (path, Reason::Argument, "`--config`")),
+        variable.map(|path| (path, Reason::Variable, "`CONSORT_CONFIG`")),
+    ];
+    let here = HERE.map(|name| (folders.current.join(name), Reason::Current));
+    let settings = folders
+        .settings
+        .iter()
+        .flat_map(|folder| AT_HOME.map(|name| (folder.join("consort").join(name), Reason::User)));
+    let named_files = named.iter().flatten().map(|(path, reason, _)| ((*path).to_owned(), *reason));
+    let searched: Vec<Searched> = named_files
+        .chain(here)
+        .chain(settings)
+        .map(|(file, reason)| Searched { exists: file.is_file(), file, reason })
+        .collect();
+    if let Some((path, _, how)) = named.into_iter().flatten().next() {
+        // A pipe is no file, and can be read all the same.
+        if !path.exists() {
+            let place = Place { file: path.to_owned(), spot: None };
+            return Err(ConfigError::new(place, None, Mistake::Lost(how)));
+        }
+        let found = Found::File(path.to_owned());
+        return Ok(Lookup { found, searched });
+    }
+    let first = searched.iter().find(|place| place.exists);
+    let found = first.map_or(Found::Embedded, |place| Found::File(place.file.clone()));
+    Ok(Lookup { found, searched })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders(root: &Path) -> Folders {
+        Folders {
+            current: root.join("project"),
+            home: Some(root.to_owned()),
+            settings: Some(root.join(".config")),
+        }
+    }
+
+    fn write(root: &Path, file: &str) {
+        let file = root.join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "").unwrap();
+    }
+
+    #[test]
+    fn the_first_that_is_there_wins() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let found = || find(None, None, &folders(root)).unwrap().found;
+        assert_eq!(found(), Found::Embedded);
+        for file in [
+            ".config/consort/mcp.json",
+            ".config/consort/consort.toml",
+            "project/.vscode/mcp.json",
+            "project/mcp.json",
+            "project/.mcp.json",
+            "project/consort.toml",
+        ] {
+            write(root, file);
+            assert_eq!(found(), Found::File(root.join(file)));
+        }
+    }
+
+    #[test]
+    fn one_that_is_named_must_be_there() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, "project/consort.toml");
+        write(root, "named.json");
+        let (named, lost) = (root.join("named.json"), Path::new("lost.json"));
+        let find = |argument, variable| find(argument, variable, &folders(root));
+        assert_eq!(find(Some(&named), Some(lost)).unwrap().found, Found::File(named.clone()));
+        assert_eq!(find(None, Some(&named)).unwrap().found, Found::File(named.clone()));
+        assert_eq!(find(None, Some(Path::new(""))).unwrap().searched.len(), 6);
+        let error = find(None, Some(lost)).unwrap_err();
+        insta::assert_snapshot!(error, @"lost.json: no config at the path given by `CONSORT_CONFIG`");
+    }
+}

@@ -1,0 +1,78 @@
+//! `mcpServers`, as Claude Desktop, Claude Code, Cursor, Windsurf and many others write it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::super::fields::Fields;
+use super::super::findings::Findings;
+use super::super::server::ServerConfig;
+use super::super::sketch::{Count, Keys, Sketch, USUAL};
+use super::super::tree::{Table, Value};
+use super::{Reader, auth, inputs};
+
+/// The key all servers are under.
+pub(in super::super) const KEY: &str = "mcpServers";
+
+/// Where Claude Code keeps the servers of single projects.
+pub(in super::super) const PROJECTS: &str = "projects";
+
+const KEYS: Keys = Keys {
+    transport: &["type", "transport", "transportType"],
+    url: &["url", "serverUrl", "httpUrl", "uri"],
+    ..USUAL
+};
+
+/// Reads the servers of a file.
+pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Vec<ServerConfig> {
+    let mut reader = Reader::new(findings);
+    if let Some(node) = root.get("inputs") {
+        reader.inputs(inputs::read(findings, node));
+    }
+    if let Some(node) = root.get(KEY) {
+        reader.map(KEY, node, server);
+    }
+    reader.into_servers()
+}
+
+/// Reads the servers of single projects, as `~/.claude.json` keeps them.
+pub(in super::super) fn projects<'a>(
+    findings: &'a Findings<'a>,
+    root: &'a Table,
+) -> BTreeMap<PathBuf, Vec<ServerConfig>> {
+    let projects = root.get(PROJECTS).and_then(|node| node.table());
+    let mut found = BTreeMap::new();
+    for entry in projects.into_iter().flat_map(|table| &table.0) {
+        let Some(node) = entry.node.table().and_then(|project| project.get(KEY)) else { continue };
+        let mut reader = Reader::new(findings).project(&entry.key);
+        reader.map(KEY, node, server);
+        let servers = reader.into_servers();
+        if !servers.is_empty() {
+            found.insert(PathBuf::from(&entry.key), servers);
+        }
+    }
+    found
+}
+
+pub(super) fn server(fields: &Fields<'_>) -> Sketch {
+    let mut sketch = Sketch::read(fields, &KEYS);
+    sketch.timeout(fields, Count::Unclear);
+    if fields.get("auth").is_some_and(|node| !has_client_id(&node.value)) {
+        sketch.auth = auth::read(fields);
+    }
+    fields.unused(&["envFile"], "write its variables under `env`");
+    fields.unused(
+        &["disabledTools", "enabledTools", "includeTools", "excludeTools", "tools"],
+        "every tool of the server is on offer",
+    );
+    fields.unused(
+        &["autoApprove", "alwaysAllow", "trust"],
+        "whether a call needs a yes is not decided here",
+    );
+    fields.unused(&["oauth", "headersHelper"], "write `headers` with a reference to the token");
+    sketch
+}
+
+/// Cursor writes the client of an OAuth login under `auth`.
+fn has_client_id(value: &Value) -> bool {
+    matches!(value, Value::Table(table) if table.get("CLIENT_ID").is_some())
+}

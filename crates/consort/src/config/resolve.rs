@@ -1,0 +1,216 @@
+//! Following references: from what was written to what is meant.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::error::{ConfigError, Mistake};
+use super::input::Input;
+use super::server::ServerConfig;
+use super::text::{Part, Reference, Text};
+
+/// The largest file a reference may lead to: it is a key, not a book.
+const LARGEST: u64 = 64 << 10;
+
+/// Where references lead. The binary implements it by [`System`], tests by a table;
+/// [`ServerConfig::to_settings`] calls it.
+pub trait Resolve {
+    /// A variable of the environment.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// The text of a file.
+    fn file(&self, path: &Path) -> io::Result<String>;
+
+    /// What the user answers; nothing if nobody can be asked.
+    fn input(&self, input: &Input) -> Option<String>;
+
+    /// The user's home.
+    fn home(&self) -> Option<PathBuf>;
+}
+
+/// Asks the user.
+type Ask = dyn Fn(&Input) -> Option<String> + Send + Sync;
+
+/// References followed on this machine. An input is asked once, however many servers need it.
+pub struct System {
+    ask: Box<Ask>,
+    answers: Mutex<HashMap<String, String>>,
+}
+
+impl System {
+    /// With nobody to ask.
+    pub fn silent() -> Self {
+        Self::asking(|_| None)
+    }
+
+    /// With somebody to ask, on a terminal, say.
+    pub fn asking(ask: impl Fn(&Input) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { ask: Box::new(ask), answers: Mutex::default() }
+    }
+}
+
+impl std::fmt::Debug for System {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Answers are secrets more often than not.
+        f.debug_struct("System").finish_non_exhaustive()
+    }
+}
+
+impl Resolve for System {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn file(&self, path: &Path) -> io::Result<String> {
+        let mut text = String::new();
+        File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > LARGEST {
+            let message = format!("it has more than {} KiB", LARGEST >> 10);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        Ok(text)
+    }
+
+    fn input(&self, input: &Input) -> Option<String> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = answers.get(&input.id) {
+            return Some(answer.clone());
+        }
+        let answer = (self.ask)(input)?;
+        answers.insert(input.id.clone(), answer.clone());
+        Some(answer)
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        std::env::home_dir().filter(|home| !home.as_os_str().is_empty())
+    }
+}
+
+/// One server's references, on the way to its settings.
+pub(super) struct Following<'a> {
+    server: &'a ServerConfig,
+    resolve: &'a dyn Resolve,
+    inputs: Inputs,
+}
+
+/// What to do about questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inputs {
+    Ask,
+    /// Take it that they would be answered.
+    Assume,
+}
+
+impl<'a> Following<'a> {
+    pub(super) fn new(server: &'a ServerConfig, resolve: &'a dyn Resolve, inputs: Inputs) -> Self {
+        Self { server, resolve, inputs }
+    }
+
+    /// What a text means.
+    pub(super) fn text(&self, key: &str, text: &Text) -> Result<String, ConfigError> {
+        self.parts(key, text.parts()).map_err(|mistake| self.failed(text, mistake))
+    }
+
+    /// A path, relative to the folder the config is for.
+    pub(super) fn path(&self, key: &str, text: &Text) -> Result<PathBuf, ConfigError> {
+        let path = self.text(key, text)?;
+        let folder = self.folder();
+        self.expand(&path)
+            .map(|path| folder.join(path))
+            .map_err(|mistake| self.failed(text, mistake))
+    }
+
+    /// An error where the text stands.
+    pub(super) fn failed(&self, text: &Text, mistake: Mistake) -> ConfigError {
+        let place = self.server.place(text.spot());
+        ConfigError::new(place, Some(&self.server.name), mistake)
+    }
+
+    fn parts(&self, key: &str, parts: &[Part]) -> Result<String, Mistake> {
+        let mut meaning = String::new();
+        for part in parts {
+            match part {
+                Part::Literal(text) => meaning.push_str(text),
+                Part::Reference(reference, _) => meaning.push_str(&self.reference(key, reference)?),
+            }
+        }
+        Ok(meaning)
+    }
+
+    fn reference(&self, key: &str, reference: &Reference) -> Result<String, Mistake> {
+        match reference {
+            Reference::Variable { name, default } => match (self.resolve.variable(name), default) {
+                (Some(value), None) => Ok(value),
+                // As in a shell: `:-` also stands in for what is empty.
+                (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+                (_, Some(default)) => self.parts(key, default),
+                (None, None) => Err(Mistake::Unset { name: name.clone() }),
+            },
+            Reference::File(path) => self.file(key, path),
+            Reference::Input(id) => self.input(key, id),
+            Reference::Folder => Ok(self.folder().display().to_string()),
+            Reference::FolderName => {
+                let folder = self.folder();
+                Ok(folder.file_name().unwrap_or_default().display().to_string())
+            }
+            Reference::Home => {
+                self.resolve.home().map(|home| home.display().to_string()).ok_or(Mistake::NoHome)
+            }
+            Reference::Separator => Ok(std::path::MAIN_SEPARATOR.to_string()),
+        }
+    }
+
+    fn file(&self, key: &str, path: &str) -> Result<String, Mistake> {
+        let beside = self.server.origin.file.parent().unwrap_or(Path::new(""));
+        let path = beside.join(self.expand(path)?);
+        let mut text = self.resolve.file(&path).map_err(|source| {
+            // What the system says is safe to show; another error may quote what was read.
+            let source = match source.raw_os_error() {
+                Some(_) => source,
+                None => source.kind().into(),
+            };
+            Mistake::File { path, key: key.to_owned(), source }
+        })?;
+        let end = text.trim_end_matches(['\r', '\n']).len();
+        text.truncate(end);
+        Ok(text)
+    }
+
+    fn input(&self, key: &str, id: &str) -> Result<String, Mistake> {
+        let unanswered = |input: Option<&Input>| {
+            let description = input.and_then(|input| input.description.clone());
+            Mistake::Unanswered { id: id.to_owned(), description }
+        };
+        let Some(input) = self.server.inputs.iter().find(|input| input.id == id) else {
+            return Err(unanswered(None));
+        };
+        if self.inputs == Inputs::Assume {
+            return Ok(String::new());
+        }
+        let answer = self.resolve.input(input).ok_or_else(|| unanswered(Some(input)))?;
+        match &input.default {
+            Some(default) if answer.is_empty() => self.parts(key, default.parts()),
+            _ => Ok(answer),
+        }
+    }
+
+    /// A path in which `~` is the user's home.
+    fn expand(&self, path: &str) -> Result<PathBuf, Mistake> {
+        match path.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                let home = self.resolve.home().ok_or(Mistake::NoHome)?;
+                Ok(home.join(rest.trim_start_matches('/')))
+            }
+            _ => Ok(PathBuf::from(path)),
+        }
+    }
+
+    fn folder(&self) -> PathBuf {
+        let folder = self.server.origin.folder();
+        // What a server is told must not depend on where it runs.
+        std::path::absolute(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })
+            .unwrap_or(folder)
+    }
+}

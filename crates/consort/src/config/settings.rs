@@ -1,0 +1,156 @@
+//! From what was written to what the hub takes: complete and checked.
+
+use std::collections::BTreeMap;
+
+use consort_core::{Problem, Severity};
+use consort_hub::{Connect as When, ServerSettings};
+use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
+
+use super::endpoint;
+use super::error::ConfigError;
+use super::period::Period;
+use super::resolve::{Following, Inputs, Resolve};
+use super::server::{
+    Address, Auth, Connect, Era, Program, ServerConfig, Timeouts, ToolConfig, Transport,
+};
+use super::text::Text;
+
+/// The address of a disabled server whose own is not known. That domain never exists.
+const UNRESOLVED: &str = "https://unresolved.invalid/";
+
+impl ServerConfig {
+    /// Follows the references and makes settings. Questions are asked through `resolve`.
+    ///
+    /// A disabled server is never started, so nothing is followed or asked for it.
+    pub fn to_settings(&self, resolve: &dyn Resolve) -> Result<ServerSettings, ConfigError> {
+        self.settings(&Following::new(self, resolve, Inputs::Ask))
+    }
+
+    /// What would keep the server from starting, and what should be written otherwise. Nothing is
+    /// asked.
+    pub fn check(&self, resolve: &dyn Resolve) -> Vec<Problem> {
+        let following = Following::new(self, resolve, Inputs::Assume);
+        let texts = self.texts();
+        let errors: Vec<ConfigError> =
+            texts.iter().filter_map(|(key, text)| following.text(key, text).err()).collect();
+        let mut problems: Vec<Problem> = errors.iter().map(Problem::from).collect();
+        // A URL with an unanswered question in it is not to be judged.
+        if errors.is_empty() && self.inputs.is_empty() {
+            problems.extend(self.settings(&following).err().iter().map(Problem::from));
+        }
+        if self.disabled {
+            for problem in &mut problems {
+                problem.severity = Severity::Warning;
+            }
+        }
+        for (key, text) in texts.iter().filter(|(_, text)| text.holds_secret()) {
+            let message = format!("{}: `{key}` holds a secret", self.place(text.spot()));
+            let hint = "keep it out of the file: write `env:NAME` or `file:path`";
+            problems.push(Problem::warning(message).of(&self.name).hint(hint));
+        }
+        problems
+    }
+
+    fn settings(&self, following: &Following<'_>) -> Result<ServerSettings, ConfigError> {
+        let server = match &self.transport {
+            Transport::Stdio(program) => Server::Command(self.command(program, following)?),
+            Transport::Http(address) => Server::Http(self.endpoint(address, following)?),
+            Transport::Sse(address) => Server::Sse(self.endpoint(address, following)?),
+        };
+        Ok(ServerSettings {
+            connect: match self.connect {
+                Connect::Start => When::Start,
+                Connect::Call => When::Call,
+            },
+            speak: match self.era {
+                Era::Auto => Speak::Auto,
+                Era::Legacy => Speak::Legacy,
+                Era::Modern => Speak::Modern,
+            },
+            times: times(&self.timeout),
+            tools: self.tool_times(),
+            idle_stop: self.idle_stop.map(Period::get),
+            disabled: self.disabled,
+            ..ServerSettings::new(self.name.clone(), server)
+        })
+    }
+
+    fn command(
+        &self,
+        program: &Program,
+        following: &Following<'_>,
+    ) -> Result<Command, ConfigError> {
+        let text = |key: &str, text: &Text| self.text(following, key, text);
+        let mut command = Command::new(text("command", &program.command)?);
+        for argument in &program.arguments {
+            command = command.arguments([text("args", argument)?]);
+        }
+        for (name, value) in &program.environment {
+            command = command.variable(name, text(&format!("env.{name}"), value)?);
+        }
+        for name in &program.inherit {
+            command = command.inherit(name);
+        }
+        match &program.directory {
+            Some(_) if self.disabled => Ok(command),
+            Some(directory) => Ok(command.directory(following.path("cwd", directory)?)),
+            None => Ok(command),
+        }
+    }
+
+    fn endpoint(
+        &self,
+        address: &Address,
+        following: &Following<'_>,
+    ) -> Result<Endpoint, ConfigError> {
+        let url = match address.url.as_literal() {
+            None if self.disabled => UNRESOLVED.to_owned(),
+            _ => self.text(following, "url", &address.url)?,
+        };
+        let mut endpoint = endpoint::endpoint("url", &url, address.insecure)
+            .map_err(|mistake| following.failed(&address.url, mistake))?;
+        let auth = address.auth.as_ref().map(Auth::header);
+        let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
+        for (name, text) in headers.chain(auth) {
+            let value = self.text(following, &format!("headers.{name}"), &text)?;
+            endpoint = endpoint::header(endpoint, name, &value)
+                .map_err(|mistake| following.failed(&text, mistake))?;
+        }
+        Ok(endpoint)
+    }
+
+    fn text(
+        &self,
+        following: &Following<'_>,
+        key: &str,
+        text: &Text,
+    ) -> Result<String, ConfigError> {
+        if self.disabled { Ok(text.to_string()) } else { following.text(key, text) }
+    }
+
+    fn tool_times(&self) -> BTreeMap<String, ToolTimes> {
+        let most = times(&self.timeout).total;
+        let times = |tool: &ToolConfig| ToolTimes {
+            idle: tool.idle.map(Period::get),
+            // A tool that may be silent for long may also take long.
+            total: tool.total.map(Period::get).or(tool.idle.map(|idle| idle.get().max(most))),
+        };
+        self.tools.iter().map(|(name, tool)| (name.as_str().to_owned(), times(tool))).collect()
+    }
+}
+
+/// A single limit pulls the other along, where that would otherwise make it pointless.
+fn times(written: &Timeouts) -> Times {
+    let mut times = Times::default();
+    match (written.idle.map(Period::get), written.total.map(Period::get)) {
+        (Some(idle), Some(total)) => (times.idle, times.total) = (idle, total),
+        (Some(idle), None) => (times.idle, times.total) = (idle, times.total.max(idle)),
+        (None, Some(total)) => (times.idle, times.total) = (times.idle.min(total), total),
+        (None, None) => {}
+    }
+    if let Some(connect) = written.connect {
+        times.handshake = connect.get();
+        times.connect = times.connect.min(connect.get());
+    }
+    times
+}

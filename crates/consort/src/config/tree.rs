@@ -1,0 +1,93 @@
+//! JSON and TOML as one kind of tree, in which every part knows where it is written.
+
+pub(super) mod json;
+pub(super) mod toml;
+
+/// A value and where it starts.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) value: Value,
+    pub(super) at: usize,
+}
+
+/// What can be written in a config, in either language.
+#[derive(Debug)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    /// As decimal digits.
+    Number(String),
+    Text(String),
+    Date,
+    List(Vec<Node>),
+    Table(Table),
+}
+
+/// Keys and values in the order in which they are written. A key may be there twice.
+#[derive(Debug, Default)]
+pub(super) struct Table(pub(super) Vec<Entry>);
+
+/// A key and its value.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) at: usize,
+    pub(super) node: Node,
+}
+
+/// Why a text is no tree.
+#[derive(Debug)]
+pub(super) struct SyntaxError {
+    pub(super) at: usize,
+    pub(super) message: String,
+}
+
+impl Value {
+    /// What it is, for people.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "a string",
+            Self::Date => "a date",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+        self.0.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|entry| entry.key.as_str())
+    }
+}
+
+impl Node {
+    pub(super) fn table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a list or a table with nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        match &self.value {
+            Value::List(list) => list.is_empty(),
+            Value::Table(table) => table.0.is_empty(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn list(&self) -> Option<&[Node]> {
+        match &self.value {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Whatever is written, nothing panics, and what was read can be written and read again.
+
+use std::path::Path;
+
+use consort::config::{Config, System, Target, convert};
+use proptest::prelude::*;
+
+/// Pieces that configs are made of, so that many of the texts are nearly right.
+const PIECES: [&str; 44] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    "=",
+    "\n",
+    "\"",
+    "'",
+    "#",
+    "//",
+    "/*",
+    "*/",
+    ".",
+    "-",
+    "5",
+    "1e9",
+    "true",
+    "null",
+    "mcpServers",
+    "servers",
+    "context_servers",
+    "mcp_servers",
+    "mcp",
+    "tool_service",
+    "serverName",
+    "connection",
+    "command",
+    "args",
+    "env",
+    "url",
+    "headers",
+    "timeout",
+    "tools",
+    "auth",
+    "inputs",
+    "type",
+    "https://x.example",
+    "${",
+    "env:A",
+    "file:",
+    "é\u{0}\u{202e}",
+    "\\u00",
+];
+
+/// Texts that are right as JSON, with keys and values that may not be right.
+fn json() -> impl Strategy<Value = String> {
+    let word = prop::sample::select(&PIECES[18..]);
+    let leaf = prop_oneof![
+        word.clone().prop_map(|word| format!("{word:?}")),
+        any::<i64>().prop_map(|number| number.to_string()),
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+    ];
+    leaf.prop_recursive(5, 40, 5, move |inner| {
+        let key = word.clone();
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4)
+                .prop_map(|list| format!("[{}]", list.join(","))),
+            prop::collection::vec((key, inner), 0..5).prop_map(|entries| {
+                let entries: Vec<String> =
+                    entries.iter().map(|(key, value)| format!("{key:?}:{value}")).collect();
+                format!("{{{}}}", entries.join(","))
+            }),
+        ]
+    })
+}
+
+fn survive(name: &str, text: &str) {
+    let Ok(config) = Config::parse(Path::new(name), text) else { return };
+    let _ = serde_json::to_string(&config).unwrap();
+    let _ = crate::complaints(&config);
+    let silent = System::silent();
+    for server in &config.servers {
+        let _ = server.to_settings(&silent);
+        let _ = server.check(&silent);
+    }
+    for (_, target) in Target::ALL {
+        let converted = convert(&config.servers, target).text;
+        assert!(Config::parse(Path::new("x"), &converted).is_ok(), "{converted}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_is_survived(text in "\\PC{0,60}") {
+        survive("consort.toml", &text);
+        survive("mcp.json", &text);
+    }
+
+    #[test]
+    fn any_pieces_of_a_config_are_survived(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40)) {
+        survive("consort.toml", &pieces.concat());
+        survive("mcp.json", &pieces.concat());
+    }
+
+    #[test]
+    fn any_json_is_survived(text in json()) {
+        survive("mcp.json", &text);
+    }
+
+    #[test]
+    fn any_value_in_a_server_is_survived(key in prop::sample::select(&PIECES[18..]), value in json()) {
+        survive("mcp.json", &format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"x\", {key:?}: {value}}}}}}}"));
+        survive("mcp.json", &format!("{{\"mcp\": {{\"a\": {{\"url\": \"https://x.example\", {key:?}: {value}}}}}}}"));
+    }
+}
+
+#[test]
+fn depth_does_no_harm() {
+    for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("{\"mcpServers\":", "}")] {
+        for depth in [100, 100_000] {
+            survive("mcp.json", &format!("{}1{}", open.repeat(depth), close.repeat(depth)));
+        }
+    }
+    survive("consort.toml", &format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000)));
+    survive("consort.toml", &format!("[{}]", vec!["a"; 100_000].join(".")));
+    survive("consort.toml", &format!("{} = 1", vec!["a"; 100_000].join(".")));
+    let nested = format!("{}{}", "${A:-".repeat(50_000), "}".repeat(50_000));
+    survive("mcp.json", &format!("{{\"mcpServers\": {{\"a\": {{\"command\": {nested:?}}}}}}}"));
+}
