@@ -1,7 +1,10 @@
 //! The commands.
 
 mod call;
+mod check;
+mod config;
 mod demo;
+mod doctor;
 mod lists;
 mod prompts;
 mod resources;
@@ -63,9 +66,9 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
             };
             with(&common, read).await
         }
-        Command::Check | Command::Doctor | Command::Config(_) => {
-            Err(Failure::usage("config comes with its readers"))
-        }
+        Command::Check => check::run(&common),
+        Command::Doctor => with(&common, async |running| doctor::run(running, &common).await).await,
+        Command::Config(command) => config::run(&common, command),
     }
 }
 

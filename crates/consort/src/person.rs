@@ -156,11 +156,33 @@ fn read(prompt: &str) -> Option<String> {
     let mut err = std::io::stderr();
     let _ = write!(err, "{prompt}");
     let _ = err.flush();
+    read_line()
+}
+
+/// A line from the terminal; `None` at its end.
+pub(crate) fn read_line() -> Option<String> {
     let mut line = String::new();
     match std::io::stdin().read_line(&mut line) {
         Ok(1..) => Some(line.trim().to_owned()),
         _ => None,
     }
+}
+
+/// The same, without showing what is typed.
+pub(crate) fn read_secret() -> Option<String> {
+    use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+    let terminal = std::io::stdin();
+    let before = tcgetattr(&terminal).ok();
+    if let Some(mut quiet) = before.clone() {
+        quiet.local_modes.remove(LocalModes::ECHO);
+        let _ = tcsetattr(&terminal, OptionalActions::Now, &quiet);
+    }
+    let line = read_line();
+    if let Some(before) = before {
+        let _ = tcsetattr(&terminal, OptionalActions::Now, &before);
+        say("");
+    }
+    line
 }
 
 #[cfg(test)]

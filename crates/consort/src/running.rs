@@ -1,9 +1,11 @@
 //! From config to a running hub, as commands need it.
 
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort::config::{self, Config, Folders, Found, Input, InputKind, System};
 use consort_core::{Caller, Catalog, Problem, ServerId, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, builtin};
 use consort_wire::Host;
@@ -12,11 +14,13 @@ use tokio::task::JoinSet;
 
 use crate::cli::Common;
 use crate::exit::Failure;
-use crate::output::{escaped, note};
+use crate::output::{escaped, escaped_line, note};
 
 /// A hub that commands use.
 pub(crate) struct Running {
     pub(crate) hub: Hub,
+    /// What is wrong with the config, told already.
+    pub(crate) problems: Vec<Problem>,
 }
 
 /// Which servers a command needs.
@@ -31,15 +35,15 @@ pub(crate) enum Need {
 impl Running {
     /// Starts a hub that connects only to what is asked of it.
     pub(crate) fn start(common: &Common, host: Arc<dyn Host>) -> Result<Self, Failure> {
-        let Setup { mut settings, problems } = setup(common)?;
+        let (mut settings, problems) = settings(common)?;
+        for problem in &problems {
+            tell(problem);
+        }
         for server in &mut settings.servers {
             server.connect = Connect::Call;
         }
         settings.host = host;
-        for problem in &problems {
-            note(format!("{}: {}", problem.severity, escaped(&problem.to_string())));
-        }
-        Ok(Self { hub: Hub::start(settings) })
+        Ok(Self { hub: Hub::start(settings), problems })
     }
 
     /// What is on offer.
@@ -73,13 +77,13 @@ impl Running {
             let known = need == Need::Kept && status.state != State::Configured;
             if wanted && !known && status.state != State::Disabled {
                 let hub = self.hub.clone();
-                reaching.spawn(async move { (hub.client(&status.server).await, status.server) });
+                reaching.spawn(async move { hub.client(&status.server).await.err() });
             }
         }
         let waiting = waiting(reaching.len());
         while let Some(reached) = reaching.join_next().await {
             waiting.inc(1);
-            if let Ok((Err(error), _)) = reached {
+            if let Ok(Some(error)) = reached {
                 let failure = Failure::from(error);
                 waiting.suspend(|| note(format!("warning: {}", failure.message)));
             }
@@ -88,12 +92,12 @@ impl Running {
     }
 }
 
-/// A sign that something happens, on a terminal and after a moment.
+/// A sign that something happens, on a terminal.
 fn waiting(servers: usize) -> ProgressBar {
-    let bar = ProgressBar::new(servers as u64);
     if servers == 0 {
-        bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
+        return ProgressBar::hidden();
     }
+    let bar = ProgressBar::new(servers as u64);
     let style = ProgressStyle::with_template("{spinner} reaching servers {pos}/{len} {elapsed}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.enable_steady_tick(Duration::from_millis(120));
@@ -102,21 +106,90 @@ fn waiting(servers: usize) -> ProgressBar {
 
 /// Who is at the terminal.
 pub(crate) fn caller() -> Caller {
-    let name = std::env::var("USER")
-        .or_else(|_| std::env::var("LOGNAME"))
-        .unwrap_or_else(|_| "somebody".to_owned());
-    Caller::person(name)
+    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    Caller::person(name.unwrap_or_else(|_| "somebody".to_owned()))
 }
 
-/// Settings, and what was found wrong on the way to them.
-pub(crate) struct Setup {
-    pub(crate) settings: Settings,
-    pub(crate) problems: Vec<Problem>,
+/// The config in force: a file, or none.
+pub(crate) fn read(common: &Common) -> Result<Option<Config>, Failure> {
+    let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
+    let lookup =
+        config::find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
+            .map_err(|error| wrong(&error))?;
+    match lookup.found {
+        Found::Embedded => Ok(None),
+        Found::File(path) => read_file(&path).map(Some),
+    }
 }
 
-/// Reads the config.
-pub(crate) fn setup(_common: &Common) -> Result<Setup, Failure> {
-    Ok(Setup { settings: embedded()?, problems: Vec::new() })
+/// Reads one file.
+pub(crate) fn read_file(path: &Path) -> Result<Config, Failure> {
+    Config::read(path).map_err(|unusable| {
+        let mut errors = unusable.errors().iter();
+        let mut failure = errors.next().map_or_else(|| Failure::usage(unusable.to_string()), wrong);
+        for error in errors {
+            failure.message =
+                format!("{}\n       {}", failure.message, escaped(&error.to_string()));
+        }
+        failure
+    })
+}
+
+fn wrong(error: &config::ConfigError) -> Failure {
+    let failure = Failure::usage(escaped(&error.to_string()));
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Settings from the config, and what is wrong with it. A server that cannot be used is a problem;
+/// the others are.
+fn settings(common: &Common) -> Result<(Settings, Vec<Problem>), Failure> {
+    let Some(config) = read(common)? else { return Ok((embedded()?, Vec::new())) };
+    let mut settings = Settings { kept: kept_folder(), ..Settings::default() };
+    if config.options.builtin.unwrap_or(true) {
+        settings.local.insert(ServerId::derive("builtin"), builtin());
+    }
+    let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
+    problems.extend(config.problems.iter().cloned());
+    let resolve = System::asking(ask);
+    for server in &config.servers {
+        match server.to_settings(&resolve) {
+            Ok(made) => {
+                settings.transforms.extend(server.to_transforms());
+                settings.servers.push(made);
+            }
+            Err(error) => problems.push(Problem::from(&error)),
+        }
+    }
+    Ok((settings, problems))
+}
+
+/// Asks the person at the terminal for an input the config wants; nothing without a terminal.
+fn ask(input: &Input) -> Option<String> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let about = escaped_line(input.description.as_deref().unwrap_or(&input.id));
+    let choices = match &input.kind {
+        InputKind::PickString { options } => format!(" [{}]", escaped_line(&options.join(", "))),
+        InputKind::PromptString { .. } => String::new(),
+    };
+    let secret = matches!(input.kind, InputKind::PromptString { password: true });
+    let mut err = std::io::stderr();
+    let _ = write!(err, "{about}{choices}: ");
+    let _ = err.flush();
+    let answer = if secret { crate::person::read_secret() } else { crate::person::read_line() };
+    answer.filter(|answer| !answer.is_empty())
+}
+
+/// Shows a problem.
+pub(crate) fn tell(problem: &Problem) {
+    note(format!("{}: {}", problem.severity, escaped(&problem.to_string())));
+    if let Some(hint) = &problem.hint {
+        note(format!("   hint: {}", escaped(hint)));
+    }
 }
 
 /// What there is with nothing configured: the local tools and the demo server.
@@ -130,8 +203,8 @@ pub(crate) fn embedded() -> Result<Settings, Failure> {
 
 /// Where what servers offer is kept.
 fn kept_folder() -> Option<PathBuf> {
-    let cache =
-        std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.filter(|path| path.is_absolute());
+    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")))?;
     Some(cache.join("consort").join("catalog"))
 }

@@ -31,4 +31,4 @@ pub use problem::{Problem, Severity};
 pub use time::utc;
 pub use tool::{Annotations, Tool};
 pub use toolbox::{BoxFuture, Events, Invocation, Toolbox, end};
-pub use transform::{Describe, Draft, Drop, Keep, Pattern, Prefix, Rename, Transform};
+pub use transform::{Describe, Draft, Drop, Keep, Of, Pattern, Prefix, Rename, Transform};

@@ -1,5 +1,7 @@
 //! Changes to what is on offer, made when the catalog is built.
 
+use std::sync::Arc;
+
 use consort_wire::splice::Writer;
 
 use crate::name::ServerId;
@@ -150,6 +152,31 @@ impl Transform for Drop {
     }
 }
 
+/// Another transform, for one server alone.
+#[derive(Clone)]
+pub struct Of {
+    /// Which server.
+    pub server: ServerId,
+    /// What is done to its tools.
+    pub inner: Arc<dyn Transform>,
+}
+
+impl Transform for Of {
+    fn apply(&self, draft: Draft) -> Option<Draft> {
+        if draft.server == self.server { self.inner.apply(draft) } else { Some(draft) }
+    }
+
+    fn describe(&self) -> String {
+        format!("{}: {}", self.server, self.inner.describe())
+    }
+}
+
+impl std::fmt::Debug for Of {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
 fn listed(patterns: &[Pattern]) -> String {
     patterns.iter().map(|pattern| pattern.0.as_str()).collect::<Vec<_>>().join(", ")
 }
@@ -268,5 +295,8 @@ mod tests {
         );
         assert!(Keep(vec![Pattern::new("write_*")]).apply(draft()).is_none());
         assert!(Keep(vec![Pattern::new("files.*")]).apply(draft()).is_some());
+        let none = || Arc::new(Keep(Vec::new()));
+        assert!(Of { server: "files".parse().unwrap(), inner: none() }.apply(draft()).is_none());
+        assert!(Of { server: "other".parse().unwrap(), inner: none() }.apply(draft()).is_some());
     }
 }

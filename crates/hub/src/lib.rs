@@ -19,5 +19,6 @@ mod state;
 pub use builtin::builtin;
 pub use hub::Hub;
 pub use local::tool;
+pub use schema::check_schema;
 pub use settings::{Connect, ServerSettings, Settings};
 pub use state::{State, Status};

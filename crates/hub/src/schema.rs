@@ -73,6 +73,11 @@ impl Checker {
     }
 }
 
+/// Whether arguments can be checked against a schema here, and if not, why.
+pub fn check_schema(schema: &Json) -> Result<(), String> {
+    Checker::new(schema).map(|_| ()).map_err(|error| error.to_string())
+}
+
 /// The schemas in use, each read once.
 #[derive(Debug, Default)]
 pub(crate) struct Checkers(HashMap<Json, Result<Arc<Checker>, Unusable>>);

@@ -29,6 +29,12 @@ pub struct ServerConfig {
     /// How long we wait.
     #[serde(skip_serializing_if = "is_default")]
     pub timeout: Timeouts,
+    /// The tools to keep, as patterns; all if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<String>,
+    /// The tools to drop, as patterns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drop: Vec<String>,
     /// How single tools are treated.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<ToolName, ToolConfig>,

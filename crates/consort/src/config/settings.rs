@@ -1,8 +1,9 @@
 //! From what was written to what the hub takes: complete and checked.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use consort_core::{Problem, Severity};
+use consort_core::{Drop, Keep, Of, Pattern, Problem, Severity, Transform};
 use consort_hub::{Connect as When, ServerSettings};
 use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
 
@@ -24,6 +25,17 @@ impl ServerConfig {
     /// A disabled server is never started, so nothing is followed or asked for it.
     pub fn to_settings(&self, resolve: &dyn Resolve) -> Result<ServerSettings, ConfigError> {
         self.settings(&Following::new(self, resolve, Inputs::Ask))
+    }
+
+    /// What the server's tools go through: those to keep, then those to drop.
+    pub fn to_transforms(&self) -> Vec<Arc<dyn Transform>> {
+        let patterns = |names: &[String]| names.iter().map(Pattern::new).collect::<Vec<_>>();
+        let of = |inner: Arc<dyn Transform>| -> Arc<dyn Transform> {
+            Arc::new(Of { server: self.name.clone(), inner })
+        };
+        let keep = (!self.keep.is_empty()).then(|| of(Arc::new(Keep(patterns(&self.keep)))));
+        let drop = (!self.drop.is_empty()).then(|| of(Arc::new(Drop(patterns(&self.drop)))));
+        keep.into_iter().chain(drop).collect()
     }
 
     /// What would keep the server from starting, and what should be written otherwise. Nothing is

@@ -96,6 +96,8 @@ pub(super) struct Sketch {
     pub(super) description: Option<String>,
     pub(super) era: Era,
     pub(super) timeout: Timeouts,
+    pub(super) keep: Vec<String>,
+    pub(super) drop: Vec<String>,
     pub(super) tools: BTreeMap<ToolName, ToolConfig>,
     pub(super) connect: Connect,
     pub(super) idle_stop: Option<Period>,
@@ -150,6 +152,8 @@ impl Sketch {
             connect: fields.word("connect", &connects, &[]).unwrap_or_default(),
             idle_stop: fields.period("idle_stop"),
             disabled: disabled(fields),
+            keep: fields.strings("keep"),
+            drop: fields.strings("drop"),
             ..Self::default()
         }
     }
@@ -256,6 +260,8 @@ impl Sketch {
             transport,
             era: self.era,
             timeout: self.timeout,
+            keep: self.keep,
+            drop: self.drop,
             tools: self.tools,
             connect: self.connect,
             idle_stop: self.idle_stop,

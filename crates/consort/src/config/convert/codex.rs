@@ -14,7 +14,10 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
 }
 
 fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
-    writer.foreign(server, &["cwd", "inherit_env", "timeout.idle", "timeout.connect"]);
+    writer.foreign(
+        server,
+        &["cwd", "inherit_env", "timeout.idle", "timeout.connect", "keep", "drop"],
+    );
     writer.without_sse(server);
     let place = match &server.transport {
         Transport::Stdio(program) => stdio(server, program, writer),
@@ -25,6 +28,8 @@ fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
         ("startup_timeout_sec", Out::maybe(server.timeout.connect, seconds)),
         ("tool_timeout_sec", Out::maybe(server.timeout.idle, seconds)),
         ("enabled", Out::when(server.disabled, Out::Bool(false))),
+        ("enabled_tools", Out::strings(&server.keep)),
+        ("disabled_tools", Out::strings(&server.drop)),
     ]);
     Out::joined([place, rest])
 }

@@ -38,6 +38,8 @@ fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
         ("connect", Out::when(server.connect == Connect::Call, Out::text("call"))),
         ("idle_stop", Out::maybe(server.idle_stop, period)),
         ("disabled", Out::when(server.disabled, Out::Bool(true))),
+        ("keep", Out::strings(&server.keep)),
+        ("drop", Out::strings(&server.drop)),
         ("timeout", timeout),
         ("tools", tools(server)),
     ]);

@@ -38,7 +38,8 @@ fn server(fields: &Fields<'_>) -> Sketch {
         sketch.auth = variable(fields, "bearer_token_env_var", name).map(Auth::Bearer);
     }
     sketch.headers.extend(headers(fields));
-    fields.unused(&["enabled_tools", "disabled_tools"], "every tool of the server is on offer");
+    sketch.keep.extend(fields.strings("enabled_tools"));
+    sketch.drop.extend(fields.strings("disabled_tools"));
     fields.unused(&["required"], "one broken server never stops the others");
     fields.unused(&["scopes", "oauth_resource"], "the token comes from the variable you name");
     fields.unused(

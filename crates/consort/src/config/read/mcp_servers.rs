@@ -60,10 +60,12 @@ pub(super) fn server(fields: &Fields<'_>) -> Sketch {
         sketch.auth = auth::read(fields);
     }
     fields.unused(&["envFile"], "write its variables under `env`");
-    fields.unused(
-        &["disabledTools", "enabledTools", "includeTools", "excludeTools", "tools"],
-        "every tool of the server is on offer",
-    );
+    for key in ["enabledTools", "includeTools", "tools"] {
+        sketch.keep.extend(fields.strings(key));
+    }
+    for key in ["disabledTools", "excludeTools"] {
+        sketch.drop.extend(fields.strings(key));
+    }
     fields.unused(
         &["autoApprove", "alwaysAllow", "trust"],
         "whether a call needs a yes is not decided here",

@@ -1,0 +1,253 @@
+//! `consort config`: what was read, in what it can be written, and whose servers can be taken over.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use consort::config::{
+    Client, Config, Folders, Found, ImportSource, Layout, ServerConfig, Transport, convert, find,
+    import_sources,
+};
+use consort_core::{Problem, ServerId};
+use serde_json::json;
+
+use crate::cli::{Common, ConfigCommand, Source, Target};
+use crate::exit::{Exit, Failure};
+use crate::output::{Cell, Styled, Table, escaped_line, json, line, note, styled, width};
+use crate::running::{read, read_file, tell};
+
+pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failure> {
+    match command {
+        ConfigCommand::Show => show(common),
+        ConfigCommand::Path => path(common),
+        ConfigCommand::Convert { to, output } => {
+            let config = read(common)?.ok_or_else(nothing)?;
+            let written = convert(&config.servers, to.into());
+            report(&config, &written.problems);
+            match output {
+                Some(path) => write(&path, &written.text)?,
+                None => line(written.text.trim_end()),
+            }
+            Ok(Exit::Ok)
+        }
+        ConfigCommand::Import { from, output, dry_run } => import(common, &from, output, dry_run),
+    }
+}
+
+fn nothing() -> Failure {
+    Failure::usage("there is no config to convert")
+        .hint("name one with --config, or see `consort config path`")
+}
+
+/// What is wrong with what was read, and what could not be written.
+fn report(config: &Config, problems: &[Problem]) {
+    config.errors.iter().map(Problem::from).for_each(|problem| tell(&problem));
+    config.problems.iter().chain(problems).for_each(tell);
+}
+
+fn show(common: &Common) -> Result<Exit, Failure> {
+    let Some(config) = read(common)? else {
+        if common.json {
+            json(&json!({ "file": null, "servers": [] }));
+        } else {
+            line("no config: the embedded default is used (local tools and the demo server)");
+        }
+        return Ok(Exit::Ok);
+    };
+    report(&config, &[]);
+    if common.json {
+        json(&config);
+        return Ok(Exit::Ok);
+    }
+    line(format!("{} ({:?})", config.file.display(), config.format));
+    let mut table = Table::new(&["SERVER", "TRANSPORT", "LINE", "WHERE"]);
+    for server in &config.servers {
+        let name = if server.disabled {
+            format!("{} (disabled)", server.name)
+        } else {
+            server.name.to_string()
+        };
+        table.row([
+            Cell::from(name),
+            Cell::from(server.transport.name()),
+            Cell::from(server.origin.spot.line.to_string()),
+            Cell::from(place(server)),
+        ]);
+    }
+    line(table.render(width()));
+    Ok(Exit::Ok)
+}
+
+/// Where a server is, with secrets hidden.
+fn place(server: &ServerConfig) -> String {
+    match &server.transport {
+        Transport::Stdio(program) => {
+            let words = std::iter::once(&program.command).chain(&program.arguments);
+            words.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        }
+        Transport::Http(address) | Transport::Sse(address) => address.url.to_string(),
+    }
+}
+
+fn path(common: &Common) -> Result<Exit, Failure> {
+    let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
+    let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    if common.json {
+        json(&lookup);
+        return Ok(Exit::Ok);
+    }
+    let used = match &lookup.found {
+        Found::File(path) => Some(path),
+        Found::Embedded => None,
+    };
+    for place in &lookup.searched {
+        let is_used = used == Some(&place.file);
+        let mark = if is_used {
+            "used   "
+        } else if place.exists {
+            "there  "
+        } else {
+            "       "
+        };
+        let file = escaped_line(&place.file.display().to_string());
+        line(if is_used {
+            styled(Styled::Good, format!("{mark}{file}"))
+        } else {
+            format!("{mark}{file}")
+        });
+    }
+    if used.is_none() {
+        line("none is there: the embedded default is used");
+    }
+    Ok(Exit::Ok)
+}
+
+/// Takes over the servers of other clients that the target does not have yet.
+fn import(
+    common: &Common,
+    from: &[Source],
+    output: Option<PathBuf>,
+    dry_run: bool,
+) -> Result<Exit, Failure> {
+    let folders = Folders::of_process();
+    let own = || Some(folders.settings.clone()?.join("consort").join("consort.toml"));
+    let Some(target) = output.or_else(own) else {
+        return Err(
+            Failure::usage("there is no home folder to write to").hint("name a file with --output")
+        );
+    };
+    let existing = if target.exists() { Some(read_file(&target)?) } else { None };
+    let mut known: BTreeSet<ServerId> = existing
+        .iter()
+        .flat_map(|config| &config.servers)
+        .map(|server| server.name.clone())
+        .collect();
+    let wanted: Vec<Client> = from.iter().map(|source| (*source).into()).collect();
+    let mut taken: Vec<ServerConfig> = Vec::new();
+    let mut table = Table::new(&["SERVER", "FROM", "WHERE"]);
+    for source in import_sources(&folders, Layout::of_system()) {
+        if !source.exists || !wanted.is_empty() && !wanted.contains(&source.client) {
+            continue;
+        }
+        for server in servers_of(&source) {
+            if known.insert(server.name.clone()) {
+                table.row([
+                    Cell::from(server.name.as_str()),
+                    Cell::from(source.client.to_string()),
+                    Cell::from(place(&server)),
+                ]);
+                taken.push(server);
+            } else {
+                note(format!("`{}` of {} is there already", server.name, source.client));
+            }
+        }
+    }
+    let written = convert(&taken, consort::config::Target::Consort);
+    written.problems.iter().for_each(tell);
+    if common.json {
+        json(&json!({ "target": target, "servers": taken }));
+    } else if taken.is_empty() {
+        line("nothing to import");
+    } else {
+        line(table.render(width()));
+    }
+    if !taken.is_empty() && !dry_run {
+        add(&target, &written.text)?;
+        note(format!("{} servers added to {}", taken.len(), target.display()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// The servers a client has; what cannot be read is told and skipped.
+fn servers_of(source: &ImportSource) -> Vec<ServerConfig> {
+    match read_file(&source.file) {
+        Ok(config) => {
+            report(&config, &[]);
+            config.servers
+        }
+        Err(failure) => {
+            note(format!("warning: {}: {}", source.client, failure.message));
+            Vec::new()
+        }
+    }
+}
+
+/// Adds tables to a TOML file, or makes it. What is there stays as it is written.
+fn add(target: &Path, text: &str) -> Result<(), Failure> {
+    let before = match std::fs::read_to_string(target) {
+        Ok(before) => before,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => {
+            return Err(Failure::usage(format!("cannot read `{}`: {error}", target.display())));
+        }
+    };
+    let joined = if before.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{}\n\n{text}", before.trim_end())
+    };
+    // Two tables of the same name would make the whole file unusable.
+    if let Err(unusable) = Config::parse(target, &joined) {
+        return Err(Failure::usage(format!("what would be written cannot be read: {unusable}"))
+            .hint("write it to another file with --output, and join them by hand"));
+    }
+    write(target, &joined)
+}
+
+/// Writes a file as a whole.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+    };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path)).map_err(failed)
+}
+
+impl From<Target> for consort::config::Target {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::McpServers => Self::McpServers,
+            Target::Vscode => Self::VsCode,
+            Target::Zed => Self::Zed,
+            Target::Codex => Self::Codex,
+            Target::Consort => Self::Consort,
+        }
+    }
+}
+
+impl From<Source> for Client {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::ClaudeDesktop => Self::ClaudeDesktop,
+            Source::ClaudeCode => Self::ClaudeCode,
+            Source::Cursor => Self::Cursor,
+            Source::Windsurf => Self::Windsurf,
+            Source::Vscode => Self::VsCode,
+            Source::Zed => Self::Zed,
+            Source::Codex => Self::Codex,
+        }
+    }
+}
