@@ -68,7 +68,9 @@ impl From<CallError> for Failure {
 /// What the exit code says of a call that failed.
 pub(crate) fn exit_of(error: &CallError) -> Exit {
     match error {
-        CallError::Unknown { .. } | CallError::Arguments { .. } => Exit::Usage,
+        CallError::Unknown { .. } | CallError::Ambiguous { .. } | CallError::Arguments { .. } => {
+            Exit::Usage
+        }
         CallError::Timeout { .. } => Exit::Timeout,
         CallError::Denied { .. } => Exit::Denied,
         CallError::Cancelled { .. } => Exit::Interrupted,

@@ -18,6 +18,14 @@ pub enum CallError {
         /// What comes nearest.
         nearest: Vec<String>,
     },
+    /// Several tools are called that.
+    #[error("`{name}` is ambiguous: {}", .candidates.join(", "))]
+    Ambiguous {
+        /// As asked for.
+        name: String,
+        /// All that it could be, in full.
+        candidates: Vec<String>,
+    },
     /// The arguments do not fit the tool's schema.
     #[error("invalid arguments for `{tool}`: {}", .problems.join("; "))]
     Arguments {
@@ -146,7 +154,10 @@ impl CallError {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Unknown { .. } | Self::Arguments { .. } | Self::Cancelled { .. } => Fault::Caller,
+            Self::Unknown { .. }
+            | Self::Ambiguous { .. }
+            | Self::Arguments { .. }
+            | Self::Cancelled { .. } => Fault::Caller,
             Self::Denied { .. } | Self::Overloaded { .. } => Fault::Ours,
             Self::Connection { .. }
             | Self::Execution { .. }
@@ -164,6 +175,7 @@ impl CallError {
             | Self::Timeout { sent: false, .. }
             | Self::Cancelled { sent: false } => Repeat::Safe,
             Self::Unknown { .. }
+            | Self::Ambiguous { .. }
             | Self::Arguments { .. }
             | Self::Execution { .. }
             | Self::Protocol { .. }
@@ -181,6 +193,7 @@ impl CallError {
                 let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
                 Some(format!("did you mean {}?", names.join(" or ")))
             }
+            Self::Ambiguous { .. } => Some("write it with its server".to_owned()),
             Self::Timeout { idle: true, .. } => Some(
                 "a tool that works long should report progress; or allow it more time".to_owned(),
             ),
@@ -195,6 +208,7 @@ impl CallError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "unknown",
+            Self::Ambiguous { .. } => "ambiguous",
             Self::Arguments { .. } => "arguments",
             Self::Connection { .. } => "connection",
             Self::Execution { .. } => "execution",

@@ -246,8 +246,6 @@ impl Inner {
 pub(crate) fn unresolved(error: Unresolved) -> CallError {
     match error {
         Unresolved::Unknown { name, nearest, .. } => CallError::Unknown { name, nearest },
-        Unresolved::Ambiguous { name, candidates } => {
-            CallError::Unknown { name, nearest: candidates }
-        }
+        Unresolved::Ambiguous { name, candidates } => CallError::Ambiguous { name, candidates },
     }
 }

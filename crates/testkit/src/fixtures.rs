@@ -12,6 +12,21 @@ pub fn server_everything() -> PathBuf {
     npm("@modelcontextprotocol/server-everything/dist/index.js")
 }
 
+/// The script of `@modelcontextprotocol/server-filesystem`.
+pub fn server_filesystem() -> PathBuf {
+    npm("@modelcontextprotocol/server-filesystem/dist/index.js")
+}
+
+/// The script of `@modelcontextprotocol/server-memory`.
+pub fn server_memory() -> PathBuf {
+    npm("@modelcontextprotocol/server-memory/dist/index.js")
+}
+
+/// A server written with `FastMCP`, for the Python environment's `python3`.
+pub fn fastmcp_server() -> PathBuf {
+    committed("fastmcp_server.py")
+}
+
 /// The script of `@modelcontextprotocol/conformance`.
 pub fn conformance() -> PathBuf {
     npm("@modelcontextprotocol/conformance/dist/index.js")

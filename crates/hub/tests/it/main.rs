@@ -6,6 +6,7 @@ mod calls;
 mod kept;
 mod lifecycle;
 mod local;
+mod real;
 mod traps;
 
 use std::time::Duration;
