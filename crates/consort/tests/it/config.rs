@@ -1,0 +1,167 @@
+//! Config from the command line: checked, shown, converted, imported.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::Home;
+
+/// A file with a server that works, one that lacks a variable, one with a mistake.
+fn mixed() -> Home {
+    let home = Home::new();
+    let demo = env!("CARGO_BIN_EXE_consort");
+    let text = format!(
+        r#"{{
+  "mcpServers": {{
+    "works": {{"command": "{demo}", "args": ["demo-server"], "disabledTools": ["analyze"]}},
+    "remote": {{"url": "https://mcp.example.com/mcp", "headers": {{"Authorization": "Bearer ${{TOKEN}}"}}}},
+    "slip": {{"comand": "npx"}}
+  }}
+}}
+"#
+    );
+    std::fs::write(home.path("mcp.json"), text).unwrap();
+    home
+}
+
+#[test]
+fn check_finds_every_problem_and_starts_nothing() {
+    let home = mixed();
+    let ran = home.run(&["check"]);
+    assert_eq!(ran.code, 2);
+    assert_eq!(ran.out, "mcp.json: 2 servers, 2 errors, 1 warnings\n");
+    assert_snapshot!(ran.err, @r"
+    error: slip: mcp.json:5:13: neither `command` nor `url`: one of them says where the server is
+    warning: slip: mcp.json:5:14: unknown key `comand`
+       hint: did you mean `command`?
+    error: remote: mcp.json:4:83: the variable `TOKEN` is not set
+       hint: set it, or write a default: `${TOKEN:-default}`
+    ");
+    assert!(!home.path(".cache").exists(), "nothing was started, so nothing was kept");
+    let problems: Vec<Value> = serde_json::from_str(&home.run(&["check", "--json"]).out).unwrap();
+    assert_eq!(problems.len(), 3);
+    assert_eq!(problems[0]["severity"], "error");
+}
+
+#[test]
+fn one_broken_server_leaves_the_others_usable() {
+    let home = mixed();
+    let ran = home.run(&["call", "works.get_weather", "location=Paris"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("\"location\":\"Paris\""), "{}", ran.out);
+    assert!(ran.err.contains("the variable `TOKEN` is not set"), "{}", ran.err);
+    let tools = home.run(&["tools", "works"]).out;
+    assert!(tools.contains("works.search") && !tools.contains("works.analyze"), "{tools}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_where_and_why() {
+    let home = Home::new();
+    std::fs::write(home.path("mcp.json"), "{\"mcpServers\": {\n  \"a\": {\"command\": }\n}}")
+        .unwrap();
+    let ran = home.run(&["tools"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.starts_with("error: mcp.json:2:"), "{}", ran.err);
+    let ran = home.run(&["--config", "nowhere.json", "tools"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("nowhere.json"), "{}", ran.err);
+}
+
+#[test]
+fn the_file_in_use_is_named_among_those_looked_for() {
+    let home = mixed();
+    let out = home.run(&["config", "path"]).out;
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(
+        lines[..4],
+        ["       consort.toml", "       .mcp.json", "used   mcp.json", "       .vscode/mcp.json"]
+    );
+    assert!(
+        Home::new()
+            .run(&["config", "path"])
+            .out
+            .ends_with("none is there: the embedded default is used\n")
+    );
+}
+
+#[test]
+fn secrets_do_not_show() {
+    let home = Home::new();
+    let text = r#"{"mcpServers": {"a": {"url": "https://a.example/mcp?key=s3cret-value-1234567890",
+        "headers": {"Authorization": "Bearer s3cret-value-1234567890", "X-Api-Key": "env:KEY"}}}}"#;
+    std::fs::write(home.path("mcp.json"), text).unwrap();
+    for words in [
+        &["config", "show"][..],
+        &["config", "show", "--json"],
+        &["check"],
+        &["servers"],
+        &["doctor"],
+    ] {
+        let ran = home.run(words);
+        assert!(!ran.out.contains("s3cret") && !ran.err.contains("s3cret"), "{words:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_config_is_written_in_another_format() {
+    let home = mixed();
+    let ran = home.run(&["config", "convert", "--to", "codex"]);
+    let text = ran.out.replace(env!("CARGO_BIN_EXE_consort"), "CONSORT");
+    assert_snapshot!(text, @r#"
+    [mcp_servers.works]
+    command = "CONSORT"
+    args = ["demo-server"]
+    disabled_tools = ["analyze"]
+
+    [mcp_servers.remote]
+    url = "https://mcp.example.com/mcp"
+    bearer_token_env_var = "TOKEN"
+    "#);
+    home.run(&["config", "convert", "--to", "consort", "--output", "consort.toml"]);
+    assert!(home.run(&["config", "path"]).out.starts_with("used   consort.toml\n"));
+    assert_eq!(home.run(&["call", "works.search", "query=progress"]).code, 0);
+}
+
+#[test]
+fn servers_of_other_clients_are_taken_over_once() {
+    let home = Home::new();
+    let folder = home.path(".cursor");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = r#"{"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-server"], "env": {"KEY": "${env:KEY}"}}}}"#;
+    std::fs::write(folder.join("mcp.json"), text).unwrap();
+    let codex = home.path(".codex");
+    std::fs::create_dir_all(&codex).unwrap();
+    std::fs::write(codex.join("config.toml"), "[mcp_servers.notes]\ncommand = \"other\"\n")
+        .unwrap();
+
+    let dry = home.run(&["config", "import", "--dry-run"]);
+    assert_snapshot!(dry.out, @r"
+    SERVER  FROM    WHERE
+    notes   Cursor  npx -y notes-server
+    ");
+    assert!(!home.path(".config").exists());
+    let ran = home.run(&["config", "import"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let written = std::fs::read_to_string(home.path(".config/consort/consort.toml")).unwrap();
+    assert_snapshot!(written, @r#"
+    [mcp.notes]
+    transport = "stdio"
+    command = ["npx", "-y", "notes-server"]
+
+    [mcp.notes.environment]
+    KEY = "env:KEY"
+    "#);
+    assert_eq!(home.run(&["config", "import"]).out, "nothing to import\n");
+    assert!(home.run(&["config", "show"]).out.contains("notes"));
+}
+
+#[test]
+fn doctor_looks_at_what_servers_offer() {
+    let home = mixed();
+    let ran = home.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "the config has errors: {}", ran.err);
+    assert!(ran.out.contains("works    4      "), "{}", ran.out);
+    let report: Value = serde_json::from_str(&home.run(&["doctor", "--json"]).out).unwrap();
+    assert_eq!(report["servers"][0]["state"], "ready");
+    assert_eq!(report["weights"][1]["server"], "works");
+    assert_eq!(report["problems"].as_array().unwrap().len(), 3);
+}
