@@ -165,3 +165,24 @@ fn doctor_looks_at_what_servers_offer() {
     assert_eq!(report["weights"][1]["server"], "works");
     assert_eq!(report["problems"].as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn the_documented_config_is_read_without_complaint() {
+    let manual = include_str!("../../../../docs/config.md");
+    let (_, rest) = manual.split_once("```toml\n").unwrap();
+    let (text, _) = rest.split_once("```").unwrap();
+    let home = Home::new();
+    std::fs::write(home.path("consort.toml"), text).unwrap();
+    std::fs::write(home.path("key.txt"), "k").unwrap();
+    let out = home
+        .command(&["check"])
+        .env("FILES_TOKEN", "x")
+        .env("WEATHER_TOKEN", "x")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "");
+    assert_eq!(
+        String::from_utf8_lossy(&out.stdout),
+        "consort.toml: 2 servers, 0 errors, 0 warnings\n"
+    );
+}
