@@ -9,6 +9,7 @@ mod allocator;
 mod calls;
 mod client;
 mod contest;
+mod hub;
 mod options;
 mod report;
 mod samples;
@@ -40,6 +41,12 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Failure> {
     match Command::parse(std::env::args().skip(1))? {
         Command::Wire(options) => report::wire(&options),
+        Command::Hub(options) => hub::hub(&options),
+        Command::HubTask(task, folder) => {
+            let measured = hub::run(task, folder)?;
+            writeln!(io::stdout(), "{}", serde_json::to_string(&measured)?)?;
+            Ok(())
+        }
         Command::Serve(listen) => server::run(listen),
         Command::Client(assignment) => {
             let load = client::run(&assignment)?;

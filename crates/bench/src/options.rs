@@ -1,19 +1,26 @@
 //! What was typed, and what it means.
 
+use std::path::PathBuf;
+
 use consort_wire::Json;
 
 use crate::Failure;
 use crate::client::Assignment;
+use crate::hub::Task;
 use crate::server::Listen;
 
 const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N] [--threads N] \
-                     [--only scan|calls|allocations]";
+                     [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Measure the `wire` crate.
     Wire(Options),
+    /// Measure the `hub` crate.
+    Hub(Options),
+    /// Measure one thing about a hub, in a process of its own.
+    HubTask(Task, PathBuf),
     /// Be the server of a measurement.
     Serve(Listen),
     /// Be one client of a measurement.
@@ -88,6 +95,13 @@ impl Command {
         let mut words = words.into_iter();
         match words.next().as_deref() {
             Some("wire") => Options::parse(words).map(Self::Wire),
+            Some("hub") => Options::parse(words).map(Self::Hub),
+            Some("hub-task") => {
+                let (Some(task), Some(folder)) = (words.next(), words.next()) else {
+                    return Err("use: bench hub-task TASK FOLDER".into());
+                };
+                Ok(Self::HubTask(Json::parse(task)?.read()?, folder.into()))
+            }
             Some("serve") => match words.next().as_deref() {
                 Some("stdio") => Ok(Self::Serve(Listen::Stdio)),
                 Some("http") => Ok(Self::Serve(Listen::Http)),

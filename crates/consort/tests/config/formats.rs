@@ -241,6 +241,9 @@ fn windsurf_and_others_have_their_own_names_for_a_url() {
           "headers": {
             "Authorization": "Bearer ${file:~/.tokens/example}"
           },
+          "drop": [
+            "delete_everything"
+          ],
           "origin": {
             "file": "windsurf.json",
             "line": 3,
@@ -273,7 +276,6 @@ fn windsurf_and_others_have_their_own_names_for_a_url() {
       ],
       "options": {}
     }
-    warning: remote: windsurf.json:6:24: `disabledTools` is not used: every tool of the server is on offer
     "#);
 }
 
@@ -445,6 +447,9 @@ fn codex_names_variables_instead_of_writing_values() {
           "auth": {
             "bearer": "env:FIGMA_OAUTH_TOKEN"
           },
+          "keep": [
+            "get_code"
+          ],
           "disabled": true,
           "origin": {
             "file": "codex.toml",
@@ -455,7 +460,6 @@ fn codex_names_variables_instead_of_writing_values() {
       ],
       "options": {}
     }
-    warning: figma: codex.toml:19:17: `enabled_tools` is not used: every tool of the server is on offer
     "#);
 }
 
