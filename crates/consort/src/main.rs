@@ -3,6 +3,7 @@
 mod cli;
 mod command;
 mod exit;
+mod log;
 mod output;
 mod person;
 mod running;
@@ -16,6 +17,7 @@ use output::{Styled, note, styled};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    log::start(cli.common.verbose);
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
             Ok(runtime) => runtime,

@@ -63,7 +63,7 @@ fn a_wrong_word_is_refused_with_the_right_ones() {
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "bench: unknown option `--fast`\n\
-         use: bench wire [--json] [--rounds N] [--calls N] [--threads N] [--only scan|calls|allocations]\n"
+         use: bench wire [--json] [--rounds N] [--calls N] [--threads N] [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n"
     );
 }
 

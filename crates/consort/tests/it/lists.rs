@@ -96,3 +96,14 @@ fn the_version_names_the_protocol_revisions() {
     MCP revisions: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28
     ");
 }
+
+#[test]
+fn what_happens_behind_the_scenes_is_told_on_request() {
+    let home = Home::new();
+    let broken = r#"{"mcpServers":{"broken":{"command":"/bin/false"}}}"#;
+    std::fs::write(home.path("mcp.json"), broken).unwrap();
+    let told =
+        |arguments: &[&str]| home.run(arguments).err.contains("server is down server=broken");
+    assert!(told(&["-c", "mcp.json", "servers", "--verbose"]));
+    assert!(!told(&["-c", "mcp.json", "servers"]));
+}
