@@ -17,7 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-wire", &[]),
     ("consort-core", &["consort-wire"]),
     ("consort-hub", &["consort-wire", "consort-core"]),
-    ("consort", &["consort-wire", "consort-core", "consort-hub"]),
+    ("consort-gateway", &["consort-wire", "consort-core"]),
+    ("consort", &["consort-wire", "consort-core", "consort-hub", "consort-gateway"]),
     ("testkit", &["consort-wire"]),
     ("bench", &["consort-wire", "consort-core", "consort-hub", "testkit"]),
 ];

@@ -1,0 +1,1 @@
+//! A toolbox out to the world: one MCP endpoint for every client.
