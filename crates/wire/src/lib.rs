@@ -4,6 +4,8 @@ mod ask;
 #[cfg(feature = "client")]
 mod client;
 mod emit;
+#[cfg(feature = "headers")]
+pub mod headers;
 pub mod json;
 mod limits;
 pub mod line;
