@@ -33,5 +33,5 @@ pub use nearest::nearest;
 pub use problem::{Problem, Severity};
 pub use time::utc;
 pub use tool::{Annotations, Tool};
-pub use toolbox::{BoxFuture, Changes, Events, Invocation, Passage, Toolbox, end};
+pub use toolbox::{BoxFuture, Changes, Events, Invocation, Logs, Passage, Toolbox, end};
 pub use transform::{Describe, Draft, Drop, Keep, Of, Pattern, Prefix, Rename, Transform};

@@ -65,7 +65,7 @@ pub struct Passage {
     /// As the caller wrote them.
     pub params: Object,
     /// A member of the parameters that is replaced: what the server calls the thing meant.
-    pub renamed: Option<(&'static str, String)>,
+    pub renamed: Option<(&'static str, Json)>,
     /// What the caller can answer. A server is asked by nobody for more than this.
     pub offers: Arc<Offers>,
     /// The caller's capabilities as it wrote them, for servers that are told with each request; those
@@ -75,8 +75,19 @@ pub struct Passage {
     pub questions: Questions,
     /// What to do when the server makes a task of it.
     pub tasks: Tasks,
-    /// From which level on the caller wants log messages.
-    pub log: Option<LogLevel>,
+    /// Which log messages the caller wants.
+    pub log: Logs,
+}
+
+/// Which of a server's log messages a caller wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logs {
+    /// None.
+    None,
+    /// Those the server sends unasked. One that sends none unasked is asked from `info` on.
+    Usual,
+    /// From this level on.
+    From(LogLevel),
 }
 
 impl Passage {
@@ -97,7 +108,7 @@ impl Passage {
             capabilities: None,
             questions: Questions::Hand,
             tasks: Tasks::Follow,
-            log: None,
+            log: Logs::None,
         }
     }
 }

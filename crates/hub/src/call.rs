@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use consort_core::{
-    CallError, Event, Invocation, Json, LocalTool, Object, Outcome, Passage, Reporter, ServerId,
-    ToolResult,
+    CallError, Event, Invocation, Json, LocalTool, Logs, Object, Outcome, Passage, Reporter,
+    ServerId, ToolResult,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;
@@ -80,10 +80,10 @@ pub(crate) async fn remote(
             None => connection.main().await?,
         };
         let in_use = connection.in_use();
-        if let Some(level) = passage.and_then(|passage| passage.log)
+        if let Some(Passage { log: Logs::From(level), .. }) = passage
             && line.client.about().found.revision.era() == Era::Legacy
         {
-            line.log(level).await;
+            line.log(*level).await;
         }
         let mut call = line.client.call(request.clone());
         let end = loop {

@@ -122,6 +122,16 @@ impl Hub {
         }
     }
 
+    /// Waits until what each server offers is known, from now or from the last time, or the server is
+    /// down for now.
+    pub async fn known(&self) {
+        for (server, connection) in &self.0.connections {
+            if !self.0.shared.catalog().abouts().contains_key(server) {
+                connection.settled().await;
+            }
+        }
+    }
+
     /// Waits until one server is up, or down for now.
     pub async fn settled_one(&self, server: &ServerId) {
         if let Some(connection) = self.0.connections.get(server) {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use consort_core::{CallError, Emitter, Event, Json, Offers, Outcome, Passage, ToolResult};
+use consort_core::{
+    CallError, Emitter, Event, Json, LogLevel, Logs, Offers, Outcome, Passage, ToolResult,
+};
 use consort_wire::{Answer, Era, Notice, Request};
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -25,7 +27,9 @@ pub(crate) async fn run(
 ) -> Result<Outcome, CallError> {
     let unknown = |name: String| CallError::Unknown { name, nearest: Vec::new() };
     if let Some(tools) = hub.local.get(&passage.server) {
-        let name = passage.renamed.map(|(_, name)| name).or_else(|| passage.params.text("name"));
+        let renamed = passage.renamed.as_ref().map(|(_, name)| name.clone());
+        let name = renamed.or_else(|| passage.params.get("name"));
+        let name = name.and_then(|name| name.text().map(Into::into));
         let name = name.filter(|_| passage.method == "tools/call");
         let name = name.ok_or_else(|| unknown(passage.method.into_owned()))?;
         let tool = tools.iter().find(|tool| tool.definition().name() == name);
@@ -58,11 +62,13 @@ fn request(passage: &Passage) -> Request {
         .questions(passage.questions)
         .tasks(passage.tasks);
     if let Some((member, name)) = &passage.renamed {
-        request = request.with(*member, Json::string(name));
+        request = request.with(*member, name.clone());
     }
-    if let Some(level) = passage.log {
-        request = request.log(level);
-    }
+    request = match passage.log {
+        Logs::None => request,
+        Logs::Usual => request.log(LogLevel::Info),
+        Logs::From(level) => request.log(level),
+    };
     let capabilities = passage.capabilities.clone();
     let declared = |offers: &Offers| offers.capabilities(consort_core::Revision::V2026_07_28);
     request.capabilities(capabilities.unwrap_or_else(|| declared(&passage.offers)))
