@@ -32,6 +32,11 @@ pub fn conformance() -> PathBuf {
     npm("@modelcontextprotocol/conformance/dist/index.js")
 }
 
+/// The scenarios that the conformance suite requires, by revision.
+pub fn requirements(revision: &str) -> PathBuf {
+    npm(&format!("@modelcontextprotocol/conformance/requirements/{revision}.yaml"))
+}
+
 /// What of the conformance suite is known to fail, by revision.
 pub fn expected_failures(revision: &str) -> PathBuf {
     committed(&format!("conformance-{revision}.yml"))

@@ -2,7 +2,8 @@
 //! eras, the conformance suite), and one that misbehaves on request.
 
 mod binary;
-mod conformance;
+pub mod conformance;
+pub mod conformant;
 mod everything;
 mod fake;
 pub mod fixtures;
