@@ -1,4 +1,4 @@
-//! The server that others are measured with, measured itself: what fails through a gateway is the gateway's.
+//! The conformance server under the suite it is for.
 
 use testkit::reference::Speaks;
 use testkit::{conformance, conformant};
