@@ -42,6 +42,16 @@ pub fn expected_failures(revision: &str) -> PathBuf {
     committed(&format!("conformance-{revision}.yml"))
 }
 
+/// The script that drives a client.
+pub fn client(name: &str) -> PathBuf {
+    committed(&format!("clients/{name}"))
+}
+
+/// Where the packages of Node are.
+pub fn node_modules() -> PathBuf {
+    installed("npm/node_modules")
+}
+
 /// A program of the Python environment, for example `mcp-server-time`.
 pub fn python(program: &str) -> PathBuf {
     installed(&format!("python/bin/{program}"))
