@@ -11,7 +11,11 @@ use serde_json::Value;
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
 fn report(arguments: &[&str]) -> Value {
-    let output = Command::new(BENCH).args(["wire", "--json"]).args(arguments).output().unwrap();
+    reported(&[&["wire", "--json"], arguments].concat())
+}
+
+fn reported(arguments: &[&str]) -> Value {
+    let output = Command::new(BENCH).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -57,13 +61,86 @@ fn every_message_is_passed_on_in_every_way() {
 }
 
 #[test]
+fn direct_and_through_a_proxy_every_answer_is_right() {
+    let arguments = ["gateway", "--json", "--without-consort", "--rounds", "2", "--calls", "64"];
+    let report = reported(&arguments);
+    let rows = |section: &str| {
+        let rows = report[section].get("rows").unwrap_or(&report[section]).clone();
+        rows.as_array().unwrap().clone()
+    };
+    let calls = |section: &str| -> Vec<String> {
+        let results = |row: &Value| row["results"].as_array().unwrap().clone();
+        rows(section)
+            .iter()
+            .flat_map(|row| results(row).into_iter().map(move |result| (row.clone(), result)))
+            .map(|(row, result)| {
+                let clients = row.get("clients").map(|clients| format!(" x {clients}"));
+                let clients = clients.unwrap_or_default();
+                let text = |value: &Value| value.as_str().unwrap().to_owned();
+                let (client, by) = (text(&row["client"]), text(&result["by"]));
+                format!("{client}{clients}, {by}: {}", result["calls"])
+            })
+            .collect()
+    };
+    assert_eq!(
+        calls("calls"),
+        [
+            "legacy x 1, direct: 128",
+            "legacy x 1, raw proxy: 128",
+            "legacy x 32, direct: 128",
+            "legacy x 32, raw proxy: 128",
+            "modern x 1, direct: 128",
+            "modern x 1, raw proxy: 128",
+            "modern x 32, direct: 128",
+            "modern x 32, raw proxy: 128",
+        ]
+    );
+    let four = [
+        "legacy x 4, direct: 128",
+        "legacy x 4, raw proxy: 128",
+        "modern x 4, direct: 128",
+        "modern x 4, raw proxy: 128",
+    ];
+    assert_eq!(
+        (calls("big"), calls("lists")),
+        (four.map(str::to_owned).into(), four.map(str::to_owned).into())
+    );
+    assert_eq!(
+        calls("progress"),
+        [
+            "legacy, direct: 128",
+            "legacy, raw proxy: 128",
+            "modern, direct: 128",
+            "modern, raw proxy: 128",
+        ]
+    );
+    for section in ["memory", "start"] {
+        let by: Vec<_> = rows(section).iter().map(|row| row["by"].clone()).collect();
+        assert_eq!(by, ["raw proxy"], "{section}");
+    }
+}
+
+#[test]
+fn a_gateway_that_does_not_listen_is_named() {
+    let arguments = ["gateway", "--only", "start", "--consort", "/bin/false"];
+    let output = Command::new(BENCH).args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr).trim(),
+        "bench: 1 stdio server: /bin/false: it ended before it said where it listens"
+    );
+}
+
+#[test]
 fn a_wrong_word_is_refused_with_the_right_ones() {
     let output = Command::new(BENCH).args(["wire", "--fast"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "bench: unknown option `--fast`\n\
-         use: bench wire [--json] [--rounds N] [--calls N] [--threads N] [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n"
+         use: bench wire [--json] [--rounds N] [--calls N] [--threads N] [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n     \
+         bench gateway [--json] [--rounds N] [--seconds N] [--calls N] [--only calls|lists|big|progress|memory|start] \
+         [--consort PATH|--without-consort]\n"
     );
 }
 
