@@ -86,6 +86,9 @@ async fn unlimited(place: &Place, work: &Work, turn: Turn) -> Result<Load, Failu
         (Some(process), Some(before)) => Some(charge::processor_time(process)?.since(&before)),
         _ => None,
     };
+    if spent.is_some_and(|spent| spent.is_zero()) {
+        return Err("the process that is charged did nothing: it only wraps another".into());
+    }
     let mut latencies = Vec::new();
     for lane in lanes {
         latencies.extend_from_slice(&lane.latencies);

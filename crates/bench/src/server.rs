@@ -123,14 +123,14 @@ impl Slow {
     }
 }
 
-/// The tools, with the texts they returned already.
+/// The tools, with the large results they returned already.
 #[derive(Debug)]
 struct Tools {
     era: Option<Era>,
     prefix: String,
     legacy_list: Json,
     modern_list: Json,
-    texts: Mutex<BTreeMap<usize, Json>>,
+    results: Mutex<BTreeMap<(usize, &'static str), Json>>,
 }
 
 impl Tools {
@@ -143,7 +143,7 @@ impl Tools {
             modern_list: Json::from(json!({
                 "tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "public",
             })),
-            texts: Mutex::default(),
+            results: Mutex::default(),
         }
     }
 
@@ -221,7 +221,7 @@ impl Tools {
             }
             Some("big") => {
                 let bytes = usize::try_from(number("bytes", 16 << 20)).expect("at most 16 MB");
-                Reply::Now(answer(&self.text(bytes)))
+                Reply::Now(splice::response(id, &self.large(bytes, era)))
             }
             Some("slow") => {
                 let steps = number("steps", 10_000).max(1);
@@ -236,10 +236,15 @@ impl Tools {
         }
     }
 
-    fn text(&self, bytes: usize) -> Json {
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = texts.entry(bytes);
-        text.or_insert_with(|| Json::string(&samples::text(bytes))).clone()
+    /// Made once: a copy for each answer is work enough for a server that shall hardly show.
+    fn large(&self, bytes: usize, era: Era) -> Json {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = match era {
+            Era::Legacy => (bytes, "legacy"),
+            Era::Modern => (bytes, "modern"),
+        };
+        let make = || text_result(&Json::string(&samples::text(bytes)), era);
+        results.entry(key).or_insert_with(make).clone()
     }
 }
 

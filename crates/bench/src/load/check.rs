@@ -138,11 +138,14 @@ impl Listing {
                 return Err(format!("`{name}` is listed twice").into());
             }
         }
-        let missing = self.tools.iter().find(|(name, expected)| {
+        let changed = |tool: &Value, expected: &Value| {
             let members = ["description", "inputSchema"];
-            found
-                .get(name.as_str())
-                .is_none_or(|tool| members.iter().any(|member| tool[member] != expected[member]))
+            members.iter().any(|member| {
+                expected.get(member).is_some_and(|value| tool.get(member) != Some(value))
+            })
+        };
+        let missing = self.tools.iter().find(|(name, expected)| {
+            found.get(name.as_str()).is_none_or(|tool| changed(tool, expected))
         });
         Ok(missing.map(|(name, _)| name.clone()))
     }
