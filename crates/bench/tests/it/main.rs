@@ -146,9 +146,10 @@ fn a_wrong_word_is_refused_with_the_right_ones() {
 }
 
 /// The HTTP server of the program; it ends when its standard input is dropped.
-fn http_server() -> (Child, String) {
+fn http_server(options: &[&str]) -> (Child, String) {
     let mut server = Command::new(BENCH)
         .args(["serve", "http"])
+        .args(options)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -178,7 +179,7 @@ async fn slow_call(server: &Server, speak: Speak) -> Vec<String> {
 
 #[tokio::test]
 async fn a_slow_tool_reports_each_step_and_then_ends() {
-    let (mut process, url) = http_server();
+    let (mut process, url) = http_server(&[]);
     let expected = ["1", "2", "3", r#"[{"type":"text","text":"done"}]"#];
     for speak in [Speak::Legacy, Speak::Modern] {
         let command = consort_wire::Command::new(BENCH).arguments(["serve", "stdio"]);
@@ -188,4 +189,28 @@ async fn a_slow_tool_reports_each_step_and_then_ends() {
     }
     drop(process.stdin.take());
     assert!(process.wait().unwrap().success());
+}
+
+/// Which era a client that may speak both finds, and whether one that insists on `other` gets in.
+async fn eras(server: &Server, other: Speak) -> (String, bool) {
+    let client = Client::connect(server, Settings::default()).await.unwrap();
+    let era = client.about().found.revision.era().to_string();
+    client.close().await;
+    let settings = Settings { speak: other, ..Settings::default() };
+    let stubborn = Client::connect(server, settings).await;
+    (era, stubborn.is_ok())
+}
+
+#[tokio::test]
+async fn a_server_of_one_era_is_closed_to_the_other() {
+    for (era, other) in [("legacy", Speak::Modern), ("modern", Speak::Legacy)] {
+        let words = ["serve", "stdio", "--era", era];
+        let command = consort_wire::Command::new(BENCH).arguments(words);
+        assert_eq!(eras(&Server::Command(command), other).await, (era.to_owned(), false));
+        let (mut process, url) = http_server(&words[2..]);
+        let endpoint = Endpoint::new(&format!("{url}/json")).unwrap();
+        assert_eq!(eras(&Server::Http(endpoint), other).await, (era.to_owned(), false));
+        drop(process.stdin.take());
+        assert!(process.wait().unwrap().success());
+    }
 }
