@@ -29,17 +29,15 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// Nothing if the client no longer wants to hear.
     pub(crate) message: Option<Bytes>,
-    /// For the record: how it went.
-    pub(crate) error: Option<i64>,
 }
 
 impl Answer {
     pub(crate) fn result(id: &Id, result: &Json) -> Self {
-        Self { status: 200, message: Some(splice::response(id, result)), error: None }
+        Self { status: 200, message: Some(splice::response(id, result)) }
     }
 
     pub(crate) fn nothing() -> Self {
-        Self { status: 202, message: None, error: None }
+        Self { status: 202, message: None }
     }
 
     /// An error with the status a modern client expects; legacy ones expect 200.
@@ -54,7 +52,7 @@ impl Answer {
             (_, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => 400,
             _ => 200,
         };
-        Self { status, message: Some(message), error: Some(error.code) }
+        Self { status, message: Some(message) }
     }
 }
 

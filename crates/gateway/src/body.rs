@@ -14,10 +14,13 @@ use tokio::time::{Instant, Sleep};
 
 use crate::request::{Answering, Out};
 
+/// Room for what is held, given back when it is dropped.
+pub(crate) type Room = Option<OwnedSemaphorePermit>;
+
 /// What a client is sent.
 pub(crate) enum Body {
     /// All at once; the room it takes is free again once it is sent.
-    Whole(Option<Bytes>, Option<OwnedSemaphorePermit>),
+    Whole(Option<Bytes>, Room),
     /// As it happens.
     Events(Box<Events>),
 }

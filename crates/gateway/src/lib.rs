@@ -24,6 +24,7 @@ mod settings;
 mod sse;
 mod stall;
 mod stdio;
+mod tasks;
 
 pub use gateway::Gateway;
 pub use menu::Selection;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use consort_core::{Caller, Emitter, Event, Events, Json, Offers, Passage, ServerId, ShelfKind};
+use consort_core::{
+    Caller, Emitter, Event, Events, Json, Object, Offers, Passage, ServerId, ShelfKind,
+};
 use consort_wire::splice::{self, Writer};
 use consort_wire::{Era, Id};
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,10 @@ use crate::gateway::{Inner, empty};
 use crate::menu::Menu;
 use crate::request::{Out, Request, Speaker};
 use crate::session::Session;
+use crate::tasks;
+
+/// What a server calls things, and what the client does.
+type Names = BTreeMap<String, String>;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const UPDATED: &str = "notifications/resources/updated";
@@ -45,6 +51,8 @@ struct Wanted {
     resources_list_changed: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     resource_subscriptions: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    task_ids: Vec<String>,
 }
 
 impl Wanted {
@@ -73,34 +81,38 @@ pub(crate) async fn listen(
     let (sender, mut heard) = mpsc::channel(HEARD);
     let mut tasks = JoinSet::new();
     let uris = std::mem::take(&mut wanted.resource_subscriptions);
+    let names = std::mem::take(&mut wanted.task_ids);
+    let watch = |server| Watch { gateway, caller: &request.caller, offers: &modern.offers, server };
     for (server, uris) in by_server(&menu, &uris) {
-        let watch = Watch { gateway, caller: &request.caller, offers: &modern.offers, server };
-        let originals: Vec<String> = uris.iter().map(|(original, _)| original.clone()).collect();
         // What a server does not tell of is not promised.
-        if let Ok(events) = watch.begin(originals).await {
-            wanted.resource_subscriptions.extend(uris.iter().map(|(_, public)| public.clone()));
-            let names = uris.into_iter().collect();
+        if let Ok(events) = watch(server).begin("resourceSubscriptions", &uris).await {
+            wanted.resource_subscriptions.extend(uris.values().cloned());
+            tasks.spawn(updates(events, uris, sender.clone()));
+        }
+    }
+    for (server, names) in tasks_by_server(gateway, &request.caller, &names) {
+        if let Ok(events) = watch(server).begin("taskIds", &names).await {
+            wanted.task_ids.extend(names.values().cloned());
             tasks.spawn(updates(events, names, sender.clone()));
         }
     }
-    let tagged = |method: &str, members: Option<(&str, &Json)>| {
-        notification(method, members, Some(&request.id))
-    };
-    let accepted = Json::from_value(&wanted).expect("a filter always serialises");
-    let acknowledged = "notifications/subscriptions/acknowledged";
-    let first = tagged(acknowledged, Some(("notifications", &accepted)));
+    let tagged = |method: &str, params: &Object| notification(method, params, Some(&request.id));
+    let mut accepted = Writer::new();
+    let filter = Json::from_value(&wanted).expect("a filter always serialises");
+    accepted.raw("notifications", filter.as_bytes());
+    let accepted = accepted.finish().to_object().expect("it was written as one");
+    let first = tagged("notifications/subscriptions/acknowledged", &accepted);
     emitter.emit(Out::Message(first)).await;
     let mut changes = Changes::new(&request.front);
     loop {
         tokio::select! {
             methods = changes.next(gateway, |kind| wanted.wants(kind)) => {
                 for method in methods {
-                    emitter.emit(Out::Message(tagged(method, None))).await;
+                    emitter.emit(Out::Message(tagged(method, &Object::empty()))).await;
                 }
             }
-            Some(uri) = heard.recv() => {
-                let message = tagged(UPDATED, Some(("uri", &Json::string(&uri))));
-                emitter.emit(Out::Message(message)).await;
+            Some((method, params)) = heard.recv() => {
+                emitter.emit(Out::Message(tagged(&method, &params))).await;
             }
             () = gateway.draining.cancelled() => {
                 let over = json!({ "resultType": "complete" });
@@ -117,7 +129,7 @@ pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>) {
         tokio::select! {
             methods = changes.next(&gateway, |_| true) => {
                 for method in methods {
-                    session.tell(notification(method, None, None));
+                    session.tell(notification(method, &Object::empty(), None));
                 }
             }
             () = session.over.cancelled() => return,
@@ -134,21 +146,19 @@ pub(crate) async fn subscribe(
 ) -> Result<Answer, Failure> {
     let uri = request.text("uri")?;
     let menu = request.front.menu();
-    let (server, mut uris) = by_server(&menu, std::slice::from_ref(&uri))
+    let (server, uris) = by_server(&menu, std::slice::from_ref(&uri))
         .pop_first()
         .ok_or_else(|| Failure::no_resource(Era::Legacy, &uri))?;
-    let originals = uris.iter().map(|(original, _)| original.clone()).collect();
     let watch = Watch { gateway, caller: &session.caller, offers: &session.offers, server };
-    let events = watch.begin(originals).await?;
+    let events = watch.begin("resourceSubscriptions", &uris).await?;
     let (sender, mut heard) = mpsc::channel(HEARD);
     let told = Arc::downgrade(session);
-    let names = uris.drain(..).collect();
     let mut tasks = JoinSet::new();
-    tasks.spawn(updates(events, names, sender));
+    tasks.spawn(updates(events, uris, sender));
     tasks.spawn(async move {
-        while let Some(uri) = heard.recv().await {
+        while let Some((method, params)) = heard.recv().await {
             let Some(session) = told.upgrade() else { return };
-            session.tell(notification(UPDATED, Some(("uri", &Json::string(&uri))), None));
+            session.tell(notification(&method, &params, None));
         }
     });
     session.watch(uri, tasks);
@@ -156,18 +166,33 @@ pub(crate) async fn subscribe(
 }
 
 /// Which server has each resource: what the server calls it, and what the client does.
-fn by_server(menu: &Menu, uris: &[String]) -> BTreeMap<ServerId, Vec<(String, String)>> {
-    let mut servers: BTreeMap<ServerId, Vec<(String, String)>> = BTreeMap::new();
+fn by_server(menu: &Menu, uris: &[String]) -> BTreeMap<ServerId, Names> {
+    let mut servers: BTreeMap<ServerId, Names> = BTreeMap::new();
     for uri in uris {
         let known = menu.board(ShelfKind::Resources).get(uri).map(|choice| choice.route.clone());
         if let Some(route) = known.or_else(|| menu.owner(uri)) {
-            servers.entry(route.server).or_default().push((route.name, uri.clone()));
+            servers.entry(route.server).or_default().insert(route.name, uri.clone());
         }
     }
     servers
 }
 
-/// Who wants to hear of a server's resources.
+/// The same for tasks.
+fn tasks_by_server(
+    gateway: &Inner,
+    caller: &Caller,
+    names: &[String],
+) -> BTreeMap<ServerId, Names> {
+    let mut servers: BTreeMap<ServerId, Names> = BTreeMap::new();
+    for name in names {
+        if let Some(ticket) = tasks::open(gateway, caller, name) {
+            servers.entry(ticket.server).or_default().insert(ticket.task, name.clone());
+        }
+    }
+    servers
+}
+
+/// Who wants to hear of a server's resources or tasks.
 struct Watch<'a> {
     gateway: &'a Arc<Inner>,
     caller: &'a Caller,
@@ -177,8 +202,9 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Begins to listen; the server has agreed.
-    async fn begin(self, uris: Vec<String>) -> Result<Events, Failure> {
-        let params = json!({ "notifications": { "resourceSubscriptions": uris } });
+    async fn begin(self, what: &str, names: &Names) -> Result<Events, Failure> {
+        let names: Vec<&String> = names.keys().collect();
+        let params = json!({ "notifications": { what: names } });
         let params = Json::from(params).to_object().expect("it was written as one");
         let mut passage =
             Passage::new(self.caller.clone(), self.server, "subscriptions/listen", params);
@@ -202,18 +228,18 @@ impl Watch<'_> {
     }
 }
 
-/// Passes on which resources were updated, by the name the client knows.
-async fn updates(
-    mut events: Events,
-    names: BTreeMap<String, String>,
-    sender: mpsc::Sender<String>,
-) {
+/// Passes on what happened, by the name the client knows.
+async fn updates(mut events: Events, names: Names, sender: mpsc::Sender<(String, Object)>) {
     while let Some(event) = events.next().await {
         let Event::Notification { method, params } = event else { continue };
-        let public = params.text("uri").and_then(|uri| names.get(&uri).cloned());
-        if let Some(public) = public.filter(|_| method == UPDATED)
-            && sender.send(public).await.is_err()
-        {
+        let member = if method == UPDATED { "uri" } else { "taskId" };
+        let public = params.text(member).and_then(|name| names.get(&name));
+        let Some(public) = public else { continue };
+        let mut writer = Writer::new();
+        writer.text(member, public);
+        writer.members(&params, &[member]);
+        let params = writer.finish().to_object().expect("it was written as one");
+        if sender.send((method, params)).await.is_err() {
             return;
         }
     }
@@ -269,14 +295,28 @@ fn digests(menu: &Menu) -> [u64; 4] {
 }
 
 /// A notification; to a modern client with the subscription it belongs to.
-fn notification(method: &str, member: Option<(&str, &Json)>, subscription: Option<&Id>) -> Bytes {
-    let mut params = Writer::new();
-    if let Some((name, value)) = member {
-        params.raw(name, value.as_bytes());
-    }
-    if let Some(id) = subscription {
-        params.object("_meta", |meta| meta.raw(SUBSCRIPTION, id.json().as_bytes()));
-    }
-    let plain = member.is_none() && subscription.is_none();
-    splice::notification(method, (!plain).then(|| params.finish()).as_ref())
+fn notification(method: &str, params: &Object, subscription: Option<&Id>) -> Bytes {
+    let Some(id) = subscription else {
+        let params = (!params.is_empty()).then(|| without_subscription(params));
+        return splice::notification(method, params.as_ref());
+    };
+    let mut writer = Writer::new();
+    writer.members(params, &["_meta"]);
+    writer.object("_meta", |meta| {
+        let own = params.get("_meta").and_then(|meta| meta.to_object());
+        meta.members(&own.unwrap_or_else(Object::empty), &[SUBSCRIPTION]);
+        meta.raw(SUBSCRIPTION, id.json().as_bytes());
+    });
+    splice::notification(method, Some(&writer.finish()))
+}
+
+/// Parameters without the subscription between the server and us.
+fn without_subscription(params: &Object) -> Json {
+    let Some(meta) = params.get("_meta").and_then(|meta| meta.to_object()) else {
+        return params.json().clone();
+    };
+    let mut writer = Writer::new();
+    writer.members(params, &["_meta"]);
+    writer.object("_meta", |written| written.members(&meta, &[SUBSCRIPTION]));
+    writer.finish()
 }

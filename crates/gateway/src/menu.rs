@@ -14,6 +14,10 @@ use consort_wire::{Era, Revision};
 use serde_json::json;
 
 use crate::naming::Names;
+use crate::request::TASKS;
+
+/// What a server of 2025-11-25 offers whose tools can be tasks.
+const LEGACY_TASKS: &str = "tasks.requests.tools.call";
 
 /// How long a client may take a list for current.
 const LIST_TTL: u64 = 30_000;
@@ -166,8 +170,15 @@ impl Menu {
         }
         if era == Era::Modern {
             self.extensions(&mut writer);
-        } else {
-            writer.raw("tasks", br#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#);
+        } else if self.offers(LEGACY_TASKS) {
+            writer.object("tasks", |tasks| {
+                for name in ["list", "cancel"] {
+                    if self.offers(&format!("tasks.{name}")) {
+                        tasks.raw(name, b"{}");
+                    }
+                }
+                tasks.raw("requests", br#"{"tools":{"call":{}}}"#);
+            });
         }
         writer.finish()
     }
@@ -182,8 +193,11 @@ impl Menu {
                 }
             }
         }
-        if !known.iter().any(|(name, _)| name == "io.modelcontextprotocol/tasks") {
-            known.push(("io.modelcontextprotocol/tasks".to_owned(), json!({}).into()));
+        if self.offers(LEGACY_TASKS) && !known.iter().any(|(name, _)| name == TASKS) {
+            known.push((TASKS.to_owned(), json!({}).into()));
+        }
+        if known.is_empty() {
+            return;
         }
         writer.object("extensions", |extensions| {
             for (name, settings) in &known {

@@ -1,6 +1,7 @@
 //! A request passed on to its server, and what happens there passed back, in the client's own era.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use consort_core::{
     Asked, CallError, Emitter, Event, Events, Json, LogLevel, Logs, Object, Outcome, Passage,
@@ -16,6 +17,10 @@ use crate::request::{Modern, Out, Request, Speaker};
 use crate::seal::secret;
 use crate::serve::{passage, route};
 use crate::session::Session;
+use crate::tasks;
+
+/// How long to wait for further questions after a first.
+const TOGETHER: Duration = Duration::from_millis(10);
 
 /// Passes a request on to whoever has what it names.
 pub(crate) async fn relay(
@@ -41,32 +46,36 @@ pub(crate) async fn pass(
         Speaker::Legacy(session) => {
             passage.offers = Arc::clone(&session.offers);
             passage.questions = Questions::Hand;
-            passage.tasks = Tasks::Follow;
+            let as_task = request.params.get_bytes("task").is_some();
+            passage.tasks = if as_task { Tasks::Return } else { Tasks::Follow };
             passage.log = session.level().map_or(Logs::Usual, Logs::From);
-            to_legacy(gateway, request, session, passage, emitter).await
+            let (server, renamed) = (passage.server.clone(), passage.renamed.clone());
+            let result = answered_in_session(gateway, request, session, passage, emitter).await?;
+            let result = under_our_name(request, &server, renamed.as_ref(), result);
+            let result = answer::legacy(session.revision, &result);
+            Ok(Answer::result(&request.id, &result))
         }
         Speaker::Modern(modern) => {
             passage.offers = Arc::clone(&modern.offers);
             passage.capabilities = Some(modern.capabilities.clone());
             passage.questions = Questions::Return;
-            passage.tasks = if modern.knows_tasks() { Tasks::Return } else { Tasks::Never };
+            passage.tasks = if modern.knows_tasks() { Tasks::Return } else { Tasks::Follow };
             passage.log = modern.log.map_or(Logs::None, Logs::From);
             Relay { gateway, request, modern, emitter }.go(passage).await
         }
     }
 }
 
-/// Answers a legacy client: what its server asks, it is asked on the way.
-async fn to_legacy(
+/// The result of a legacy client's request: what the server asks, the client is asked on the way.
+pub(crate) async fn answered_in_session(
     gateway: &Arc<Inner>,
     request: &Request,
     session: &Arc<Session>,
     passage: Passage,
     emitter: &Emitter<Out>,
-) -> Result<Answer, Failure> {
+) -> Result<Object, Failure> {
     let token = request.token();
     let level = session.level();
-    let renamed = passage.renamed.clone();
     let server = passage.server.clone();
     let mut asked = Open { session, numbers: Vec::new() };
     let mut events = gateway.toolbox.pass(passage);
@@ -79,13 +88,11 @@ async fn to_legacy(
                 Some(splice::notification(&method, Some(params.json())))
             }
             Event::End(end) => {
-                let result = match end {
-                    Ok(outcome) => outcome.object().clone(),
-                    Err(error) => answer::failed(Era::Legacy, &error)?,
+                return match end {
+                    Ok(Outcome::Task(task)) => Ok(tasks::created(gateway, request, &server, &task)),
+                    Ok(outcome) => Ok(outcome.object().clone()),
+                    Err(error) => answer::failed(Era::Legacy, &error),
                 };
-                let result = under_our_name(request, &server, renamed.as_ref(), result);
-                let result = answer::legacy(session.revision, &result);
-                return Ok(Answer::result(&request.id, &result));
             }
             _ => None,
         };
@@ -207,8 +214,13 @@ impl Relay<'_> {
         renamed: Option<(&'static str, Json)>,
     ) -> Result<Answer, Failure> {
         let token = self.request.token();
+        let mut ahead = None;
         loop {
-            let message = match next(&mut parked.events).await {
+            let event = match ahead.take() {
+                Some(event) => event,
+                None => next(&mut parked.events).await,
+            };
+            let message = match event {
                 Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
                 Event::Log(params) => {
                     let wanted = parked.log.is_some() && wanted(&params, parked.log);
@@ -218,7 +230,12 @@ impl Relay<'_> {
                     let allowed = self.modern.offers.allow(&asked.method, &asked.params);
                     if allowed {
                         parked.questions.add(asked);
-                        return self.park(place, parked);
+                        ahead = self.gather(&mut parked).await;
+                        if ahead.is_none() {
+                            return self.park(place, parked);
+                        }
+                        parked.questions.refuse("the call went on without an answer");
+                        continue;
                     }
                     if let Some(reply) = asked.reply {
                         reply.send(Err(Refusal::not_offered(&asked.method)));
@@ -240,6 +257,31 @@ impl Relay<'_> {
             };
             if let Some(message) = message {
                 self.emitter.emit(Out::Message(message)).await;
+            }
+        }
+    }
+
+    /// Waits a moment for what the server asks along with its first question, so that a client is
+    /// asked everything at once. Returns the end, should the server not wait for an answer.
+    async fn gather(&self, parked: &mut Parked) -> Option<Event> {
+        let until = tokio::time::Instant::now() + TOGETHER;
+        loop {
+            match tokio::time::timeout_at(until, next(&mut parked.events)).await {
+                Ok(Event::Question(asked)) => {
+                    if self.modern.offers.allow(&asked.method, &asked.params) {
+                        parked.questions.add(asked);
+                    } else if let Some(reply) = asked.reply {
+                        reply.send(Err(Refusal::not_offered(&asked.method)));
+                    }
+                }
+                Ok(event @ Event::End(_)) => return Some(event),
+                Ok(Event::Progress(progress)) => {
+                    if let Some(token) = self.request.token() {
+                        self.emitter.emit(Out::Message(report(&token, &progress))).await;
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => return None,
             }
         }
     }
@@ -274,6 +316,10 @@ impl Relay<'_> {
     ) -> Result<Json, Failure> {
         let result = match end {
             Ok(Outcome::InputRequired(result)) => return Ok(self.wrapped(&result, server)),
+            Ok(Outcome::Task(task)) => {
+                let created = tasks::created(self.gateway, self.request, server, &task);
+                return Ok(created.json().clone());
+            }
             Ok(outcome) => outcome.object().clone(),
             Err(CallError::Execution { code: URL_REQUIRED, raw, message, .. }) => {
                 return self.urls(&raw, server).ok_or_else(|| Failure::new(INTERNAL, message));

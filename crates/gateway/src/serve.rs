@@ -14,6 +14,7 @@ use crate::menu::{self, Menu};
 use crate::relay;
 use crate::request::{Answering, Out, Request, Speaker};
 use crate::session::Session;
+use crate::tasks;
 
 /// How long a client may take for current what we say of ourselves.
 const ABOUT_TTL: u64 = 30_000;
@@ -78,6 +79,9 @@ async fn run(
         ("resources/unsubscribe", Speaker::Legacy(session)) => {
             session.unwatch(&request.text("uri")?);
             Ok(Answer::result(&request.id, &empty()))
+        }
+        (method, _) if method.starts_with("tasks/") => {
+            tasks::serve(gateway, request, emitter).await
         }
         _ => unknown(gateway, request, emitter).await,
     }
@@ -145,8 +149,7 @@ async fn unknown(
             | "resources/subscribe"
             | "resources/unsubscribe"
             | "subscriptions/listen"
-    ) || request.method.starts_with("notifications/")
-        || request.method.starts_with("tasks/");
+    ) || request.method.starts_with("notifications/");
     let menu = request.front.menu();
     let server = menu.only().filter(|_| !ours);
     let server = server.ok_or_else(|| Failure::unknown_method(&request.method))?;

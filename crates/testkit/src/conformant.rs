@@ -14,6 +14,7 @@ mod tasks;
 mod tools;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_wire::Command;
@@ -62,6 +63,8 @@ type Level = rmcp::model::LoggingLevel;
 struct Shared {
     seal: RequestStateCodec,
     tasks: TaskManager,
+    /// How often each list changed: tools, prompts.
+    changes: [AtomicUsize; 2],
     listeners: Mutex<Listeners>,
 }
 
@@ -79,6 +82,7 @@ impl Conformant {
         let shared = Shared {
             seal: RequestStateCodec::try_new(KEY).expect("it is long enough"),
             tasks: TaskManager::new(),
+            changes: Default::default(),
             listeners: Mutex::default(),
         };
         Self { speaks, shared: Arc::new(shared), level: Arc::default() }

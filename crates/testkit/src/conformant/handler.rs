@@ -3,6 +3,7 @@
 #![expect(deprecated, reason = "the legacy era has what the modern one deprecates")]
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
@@ -82,7 +83,8 @@ impl ServerHandler for Conformant {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let list = ListToolsResult::with_all_items(offers::tools());
+        let changes = self.shared.changes[0].load(Ordering::Relaxed);
+        let list = ListToolsResult::with_all_items(offers::changed_tools(changes));
         Ok(list.with_ttl_ms(KEEP_MS).with_cache_scope(CacheScope::Public))
     }
 
@@ -123,7 +125,8 @@ impl ServerHandler for Conformant {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let list = ListPromptsResult::with_all_items(offers::prompts());
+        let changes = self.shared.changes[1].load(Ordering::Relaxed);
+        let list = ListPromptsResult::with_all_items(offers::changed_prompts(changes));
         Ok(list.with_ttl_ms(KEEP_MS).with_cache_scope(CacheScope::Public))
     }
 

@@ -40,6 +40,21 @@ const PLAIN: &[(&str, &str)] = &[
     ("test_tool_with_task", "Asks, then works as a task"),
 ];
 
+/// The tools after so many changes: each adds one.
+pub(super) fn changed_tools(changes: usize) -> Vec<Tool> {
+    let mut tools = tools();
+    let new = |n| Tool::new(format!("change_{n}"), "Is new", object(json!({ "type": "object" })));
+    tools.extend((1..=changes).map(new));
+    tools
+}
+
+/// The prompts after so many changes: each adds one.
+pub(super) fn changed_prompts(changes: usize) -> Vec<Prompt> {
+    let mut prompts = prompts();
+    prompts.extend((1..=changes).map(|n| Prompt::new(format!("change_{n}"), Some("Is new"), None)));
+    prompts
+}
+
 pub(super) fn tools() -> Vec<Tool> {
     let text = json!({ "type": "string" });
     let number = json!({ "type": "number" });

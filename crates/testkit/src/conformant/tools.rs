@@ -5,6 +5,7 @@
     reason = "both eras have logging and sampling, though the modern one deprecates them"
 )]
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -115,8 +116,9 @@ impl Conformant {
         }
     }
 
-    /// Tells everybody who listens that a list changed.
+    /// Changes a list and tells everybody who listens.
     async fn tell_all(&self, what: What) {
+        self.shared.changes[what as usize].fetch_add(1, Ordering::Relaxed);
         let (peers, sinks) = {
             let listeners = self.listeners();
             let sinks: Vec<_> = listeners.sinks.values().cloned().collect();
