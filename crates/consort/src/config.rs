@@ -52,7 +52,7 @@ pub use error::{ConfigError, UnusableFile};
 pub use find::{Folders, Found, Lookup, Reason, Searched, VARIABLE, find};
 pub use import::{Client, ImportSource, Layout, import_sources};
 pub use input::{Input, InputKind};
-pub use options::Options;
+pub use options::{Options, ProfileConfig};
 pub use period::{InvalidPeriod, Period};
 pub use place::{Place, Spot};
 pub use resolve::{Resolve, System};

@@ -20,14 +20,14 @@ pub(crate) type Room = Option<OwnedSemaphorePermit>;
 /// What a client is sent.
 pub(crate) enum Body {
     /// All at once; the room it takes is free again once it is sent.
-    Whole(Option<Bytes>, Room),
+    Whole { bytes: Option<Bytes>, _room: Room },
     /// As it happens.
     Events(Box<Events>),
 }
 
 impl Body {
     pub(crate) fn empty() -> Self {
-        Self::Whole(None, None)
+        Self::Whole { bytes: None, _room: None }
     }
 }
 
@@ -78,7 +78,9 @@ impl HttpBody for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
-            Self::Whole(bytes, _) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Whole { bytes, .. } => {
+                Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+            }
             Self::Events(events) => {
                 events.poll(cx).map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
             }
@@ -86,12 +88,12 @@ impl HttpBody for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None, _))
+        matches!(self, Self::Whole { bytes: None, .. })
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes, _) => {
+            Self::Whole { bytes, .. } => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Self::Events(_) => SizeHint::default(),

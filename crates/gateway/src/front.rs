@@ -1,14 +1,14 @@
 //! One address: what is offered there, now and as it changes.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{Caller, Catalog, ServerId, Toolbox};
 use tokio::sync::watch;
 
 use crate::menu::{Menu, Menus, Selection};
 use crate::naming::{Names, Naming};
-use crate::settings::Settings;
+use crate::settings::{Profile, Settings};
 
 /// Which address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ fn nobody() -> Caller {
 #[derive(Debug)]
 pub(crate) struct Fronts {
     whole: Arc<Front>,
-    profiles: HashMap<String, Arc<Front>>,
+    profiles: RwLock<HashMap<String, Arc<Front>>>,
     /// Made when first asked for.
     servers: Mutex<HashMap<ServerId, Arc<Front>>>,
 }
@@ -79,13 +79,36 @@ impl Fronts {
     pub(crate) fn new(settings: &Settings) -> Self {
         let empty = Catalog::default();
         let whole = Front::new(Place::Whole, Selection::default(), settings.naming.clone(), &empty);
-        let profile = |(name, profile): (&String, &crate::Profile)| {
-            let naming = profile.naming.clone().unwrap_or_else(|| settings.naming.clone());
+        let fronts = Self { whole, profiles: RwLock::default(), servers: Mutex::default() };
+        fronts.set_profiles(&settings.profiles, &settings.naming, &empty);
+        fronts
+    }
+
+    /// Goes over to other profiles. Sessions at one that is gone keep it until they end.
+    pub(crate) fn set_profiles(
+        &self,
+        profiles: &BTreeMap<String, Profile>,
+        naming: &Naming,
+        catalog: &Catalog,
+    ) {
+        let front = |(name, profile): (&String, &Profile)| {
+            let naming = profile.naming.clone().unwrap_or_else(|| naming.clone());
             let place = Place::Profile(name.clone());
-            (name.clone(), Front::new(place, profile.selection.clone(), naming, &empty))
+            (name.clone(), Front::new(place, profile.selection.clone(), naming, catalog))
         };
-        let profiles = settings.profiles.iter().map(profile).collect();
-        Self { whole, profiles, servers: Mutex::default() }
+        let mut known = self.profiles.write().unwrap_or_else(PoisonError::into_inner);
+        let same = |(name, profile): &(&String, &Profile)| {
+            known.get(*name).is_some_and(|front| front.selection == profile.selection)
+        };
+        let kept: HashMap<String, Arc<Front>> = profiles
+            .iter()
+            .filter(same)
+            .map(|(name, _)| (name.clone(), Arc::clone(&known[name])))
+            .collect();
+        let mut now: HashMap<String, Arc<Front>> =
+            profiles.iter().filter(|(name, _)| !kept.contains_key(*name)).map(front).collect();
+        now.extend(kept);
+        *known = now;
     }
 
     pub(crate) fn whole(&self) -> &Arc<Front> {
@@ -93,7 +116,7 @@ impl Fronts {
     }
 
     pub(crate) fn profile(&self, name: &str) -> Option<Arc<Front>> {
-        self.profiles.get(name).cloned()
+        self.profiles.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     /// The address of one server, if there is such a server.
@@ -122,7 +145,7 @@ impl Fronts {
     /// Makes every menu anew.
     pub(crate) fn refresh(&self, toolbox: &dyn Toolbox) {
         self.whole.refresh(toolbox);
-        for front in self.profiles.values() {
+        for front in self.profiles.read().unwrap_or_else(PoisonError::into_inner).values() {
             front.refresh(toolbox);
         }
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);

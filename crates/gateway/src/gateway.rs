@@ -1,5 +1,6 @@
 //! What all fronts share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_core::{Json, Toolbox};
@@ -11,7 +12,7 @@ use crate::front::Fronts;
 use crate::park::Park;
 use crate::seal::Seal;
 use crate::session::Sessions;
-use crate::settings::Settings;
+use crate::settings::{Profile, Settings};
 use crate::sse::Pipes;
 
 /// How often what timed out is looked for.
@@ -79,6 +80,12 @@ impl Gateway {
     /// Whether requests are answered: what is offered is known, and nobody wants the gateway to end.
     pub fn is_ready(&self) -> bool {
         self.0.is_ready()
+    }
+
+    /// Goes over to other profiles.
+    pub fn set_profiles(&self, profiles: BTreeMap<String, Profile>) {
+        let catalog = self.0.toolbox.catalog(&consort_core::Caller::client(""));
+        self.0.fronts.set_profiles(&profiles, &self.0.settings.naming, &catalog);
     }
 
     /// What could not be offered, and why.

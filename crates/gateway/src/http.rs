@@ -170,7 +170,7 @@ fn watched(gateway: &Inner, path: &str) -> Option<Reply> {
 /// A plain answer.
 pub(crate) fn text(status: StatusCode, text: &'static str) -> Reply {
     let body = Bytes::from(format!("{text}\n"));
-    let mut reply = Response::new(Body::Whole(Some(body), None));
+    let mut reply = Response::new(Body::Whole { bytes: Some(body), _room: None });
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
@@ -194,7 +194,7 @@ pub(crate) fn only(methods: &'static str) -> Reply {
 /// A message as a body.
 pub(crate) async fn message(gateway: &Inner, status: u16, message: Bytes) -> Reply {
     let room = room(gateway, message.len()).await;
-    let mut reply = Response::new(Body::Whole(Some(message), room));
+    let mut reply = Response::new(Body::Whole { bytes: Some(message), _room: room });
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply

@@ -26,7 +26,7 @@ const LIST_TTL: u64 = 30_000;
 pub(crate) const PAGE: usize = 1000;
 
 /// What of a catalog is offered.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Only these servers; every one if absent.
     pub servers: Option<BTreeSet<ServerId>>,
@@ -37,6 +37,11 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Only these servers, and of them only these tools; all of them where nothing is said.
+    pub fn of(servers: Option<BTreeSet<ServerId>>, tools: Option<Vec<Pattern>>) -> Self {
+        Self { servers, tools, apps: false }
+    }
+
     fn has(&self, kind: ShelfKind, entry: &Entry) -> bool {
         self.has_server(&entry.route.server)
             && (kind != ShelfKind::Tools || self.has_tool(entry) && (self.apps || !app_only(entry)))

@@ -38,9 +38,8 @@ pub(crate) async fn run(
         })?;
         return Ok(Outcome::Complete(local(tool, invocation.arguments, emitter).await));
     }
-    let connection = hub
-        .connections
-        .get(&route.server)
+    let connection = &hub
+        .connection(&route.server)
         .ok_or_else(|| CallError::Unknown { name: invocation.tool.clone(), nearest: Vec::new() })?;
     let mut request = Request::tool(&route.name, &invocation.arguments);
     if let Some(idle) = invocation.idle {

@@ -4,8 +4,8 @@ pub(crate) mod backoff;
 pub(crate) mod refresh;
 mod serve;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use consort_core::{CallError, Caller, Offers, ServerId, ShelfKind};
@@ -24,6 +24,9 @@ use backoff::Backoff;
 /// A call waits this long for a server that is about to be tried again.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How often a server that is no longer wanted is looked at.
+const RETIRING: Duration = Duration::from_millis(50);
+
 /// Our side of a server.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -38,6 +41,9 @@ pub(crate) struct Connection {
     /// When the next attempt is due, while the server is down.
     next_attempt: Mutex<Option<Instant>>,
     wishes: mpsc::Sender<Wish>,
+    stop: OnceLock<CancellationToken>,
+    /// No longer wanted: what it offers is no longer put on offer.
+    retired: AtomicBool,
     calls: AtomicUsize,
     last_used: Mutex<Instant>,
 }
@@ -95,6 +101,8 @@ impl Connection {
             lines: Lines::default(),
             next_attempt: Mutex::default(),
             wishes,
+            stop: OnceLock::new(),
+            retired: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
         };
@@ -226,6 +234,31 @@ impl Connection {
         InUse(Arc::clone(self))
     }
 
+    /// What ends whoever keeps it.
+    pub(crate) fn stops_by(&self, stop: CancellationToken) {
+        let _ = self.stop.set(stop);
+    }
+
+    /// From now on it is not wanted.
+    pub(crate) fn unwanted(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_unwanted(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// Ends once the calls in progress have, or after `drain`.
+    pub(crate) async fn retire(&self, drain: Duration) {
+        let limit = Instant::now() + drain;
+        while self.calls.load(Ordering::Relaxed) > 0 && Instant::now() < limit {
+            tokio::time::sleep(RETIRING).await;
+        }
+        if let Some(stop) = self.stop.get() {
+            stop.cancel();
+        }
+    }
+
     /// Waits until the server is up or down for now.
     pub(crate) async fn settled(&self) {
         let mut status = self.status.subscribe();
@@ -316,6 +349,11 @@ impl Keeper {
 
     /// Keeps the connection until the hub ends.
     pub(crate) async fn keep(mut self) {
+        self.keep_on().await;
+        self.connection.lines.close().await;
+    }
+
+    async fn keep_on(&mut self) {
         let settings = &self.connection.settings;
         let mut wanted = settings.connect == Connect::Start && !settings.disabled;
         loop {

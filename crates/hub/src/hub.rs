@@ -1,15 +1,15 @@
 //! The hub: every server and every group of local tools as one toolbox.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use consort_core::{
-    CallError, Caller, Catalog, Changes, Event, Events, Invocation, Json, LocalTool, Object,
-    Passage, Route, ServerId, ShelfKind, Toolbox, Unresolved,
+    CallError, Caller, Catalog, Changes, Event, Events, Invocation, Json, LocalTool, Object, Offer,
+    Passage, Route, ServerId, ShelfKind, Toolbox, Transform, Unresolved,
 };
-use consort_wire::{Client, Emitting, Request};
-use tokio::sync::watch;
+use consort_wire::{Client, ClientInfo, Emitting, Host, Request};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,7 +19,7 @@ use crate::kept::Kept;
 use crate::local;
 use crate::pass;
 use crate::schema::Checkers;
-use crate::settings::Settings;
+use crate::settings::{ServerSettings, Settings};
 use crate::shared::Shared;
 use crate::state::Status;
 
@@ -46,9 +46,12 @@ const SWEEP: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Hub(Arc<Inner>);
 
+type Connections = BTreeMap<ServerId, Arc<Connection>>;
+
 pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) connections: BTreeMap<ServerId, Arc<Connection>>,
+    connections: RwLock<Arc<Connections>>,
+    starter: Starter,
     pub(crate) local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
     pub(crate) checkers: Mutex<Checkers>,
     stop: CancellationToken,
@@ -57,7 +60,7 @@ pub(crate) struct Inner {
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hub").field("servers", &self.connections.keys()).finish_non_exhaustive()
+        f.debug_struct("Hub").field("servers", &self.connections().keys()).finish_non_exhaustive()
     }
 }
 
@@ -66,38 +69,60 @@ impl Hub {
     /// servers side by side.
     pub fn start(settings: Settings) -> Self {
         let Settings { servers, local, transforms, host, client, kept } = settings;
-        let kept = kept.map(Kept::new);
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
-        let mut prepared = Vec::new();
+        let starter = Starter { kept: kept.map(Kept::new), host, client };
+        let prepared: Vec<_> =
+            servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
+        let inner = Arc::new(Inner {
+            shared: Arc::new(Shared::new(offers, transforms)),
+            connections: RwLock::default(),
+            starter,
+            local,
+            checkers: Mutex::default(),
+            stop: CancellationToken::new(),
+            crew: TaskTracker::new(),
+        });
+        let connections = prepared.into_iter().map(|prepared| inner.keep(prepared)).collect();
+        inner.replace(connections);
+        inner.crew.spawn(sweep(Arc::downgrade(&inner), inner.stop.clone()));
+        Self(inner)
+    }
+
+    /// Goes over to other servers and transforms. A server whose settings are the same is left alone;
+    /// one that is gone or changed takes no new calls, and ends once those in progress have, within
+    /// `drain`. Local tools stay what they were.
+    pub fn reload(
+        &self,
+        servers: Vec<ServerSettings>,
+        transforms: Vec<Arc<dyn Transform>>,
+        drain: Duration,
+    ) {
+        let inner = &self.0;
+        let before = inner.connections();
+        let mut offers = BTreeMap::new();
+        let (mut now, mut new) = (Connections::new(), Vec::new());
         for server in servers {
-            let memory =
-                kept.as_ref().filter(|_| !server.disabled).and_then(|kept| kept.load(&server));
-            let (connection, wishes) = Connection::new(server);
-            if let Some(memory) = memory {
-                connection.remember(&memory);
-                offers.insert(connection.id.clone(), memory.offer);
+            match before.get(&server.id) {
+                Some(connection) if connection.settings == server => {
+                    now.insert(server.id.clone(), Arc::clone(connection));
+                }
+                _ => new.push(inner.starter.prepare(server, &mut offers)),
             }
-            prepared.push((connection, wishes));
         }
-        let shared = Arc::new(Shared::new(offers, transforms));
-        let (stop, crew) = (CancellationToken::new(), TaskTracker::new());
-        let mut connections = BTreeMap::new();
-        for (connection, wishes) in prepared {
-            let keeper = Keeper::new(
-                Arc::clone(&connection),
-                wishes,
-                Arc::clone(&shared),
-                Arc::clone(&host),
-                client.clone(),
-                kept.clone(),
-                stop.clone(),
-            );
-            crew.spawn(keeper.keep());
-            connections.insert(connection.id.clone(), connection);
+        let gone: Vec<Arc<Connection>> = before
+            .iter()
+            .filter(|(server, _)| !now.contains_key(*server))
+            .map(|(_, connection)| Arc::clone(connection))
+            .collect();
+        gone.iter().for_each(|connection| connection.unwanted());
+        let ids: Vec<ServerId> = gone.iter().map(|connection| connection.id.clone()).collect();
+        inner.shared.reload(&ids, offers, transforms);
+        now.extend(new.into_iter().map(|prepared| inner.keep(prepared)));
+        inner.replace(now);
+        for connection in gone {
+            inner.crew.spawn(async move { connection.retire(drain).await });
         }
-        crew.spawn(sweep(connections.values().cloned().collect(), stop.clone()));
-        Self(Arc::new(Inner { shared, connections, local, checkers: Mutex::default(), stop, crew }))
     }
 
     /// What is on offer, now and whenever it changes.
@@ -107,7 +132,7 @@ impl Hub {
 
     /// How every server is doing.
     pub fn statuses(&self) -> Vec<Status> {
-        self.0.connections.values().map(|connection| connection.status()).collect()
+        self.0.connections().values().map(|connection| connection.status()).collect()
     }
 
     /// Wakes whenever a server's status changes.
@@ -117,7 +142,7 @@ impl Hub {
 
     /// Waits until every server that connects at the start is up, or down for now.
     pub async fn settled(&self) {
-        for connection in self.0.connections.values() {
+        for connection in self.0.connections().values() {
             connection.settled().await;
         }
     }
@@ -125,7 +150,7 @@ impl Hub {
     /// Waits until what each server offers is known, from now or from the last time, or the server is
     /// down for now.
     pub async fn known(&self) {
-        for (server, connection) in &self.0.connections {
+        for (server, connection) in self.0.connections().iter() {
             if !self.0.shared.catalog().abouts().contains_key(server) {
                 connection.settled().await;
             }
@@ -134,7 +159,7 @@ impl Hub {
 
     /// Waits until one server is up, or down for now.
     pub async fn settled_one(&self, server: &ServerId) {
-        if let Some(connection) = self.0.connections.get(server) {
+        if let Some(connection) = self.0.connection(server) {
             connection.settled().await;
         }
     }
@@ -160,7 +185,7 @@ impl Hub {
     }
 
     async fn wish(&self, server: &ServerId, wish: Wish) -> bool {
-        match self.0.connections.get(server) {
+        match self.0.connection(server) {
             Some(connection) => {
                 connection.wish(wish).await;
                 true
@@ -171,12 +196,12 @@ impl Hub {
 
     /// The end of what a server wrote to its standard error.
     pub fn stderr(&self, server: &ServerId) -> String {
-        self.0.connections.get(server).map(|connection| connection.stderr()).unwrap_or_default()
+        self.0.connection(server).map(|connection| connection.stderr()).unwrap_or_default()
     }
 
     /// A server, reached: for what no toolbox has a word for.
     pub async fn client(&self, server: &ServerId) -> Result<Client, CallError> {
-        match self.0.connections.get(server) {
+        match self.0.connection(server) {
             Some(connection) => connection.client().await,
             None => Err(CallError::Unknown { name: server.to_string(), nearest: Vec::new() }),
         }
@@ -214,10 +239,11 @@ impl Hub {
     }
 
     async fn ask(&self, route: &Route, request: Request) -> Result<Object, CallError> {
-        let connection = self.0.connections.get(&route.server).ok_or_else(|| {
-            CallError::Unknown { name: route.server.to_string(), nearest: Vec::new() }
+        let connection = self.0.connection(&route.server).ok_or_else(|| CallError::Unknown {
+            name: route.server.to_string(),
+            nearest: Vec::new(),
         })?;
-        call::ask(connection, request).await
+        call::ask(&connection, request).await
     }
 
     /// Ends every connection and waits until nothing of them is left.
@@ -258,18 +284,40 @@ impl Toolbox for Hub {
 }
 
 /// Closes connections nobody uses, until the hub ends.
-async fn sweep(connections: Vec<Arc<Connection>>, stop: CancellationToken) {
+async fn sweep(hub: Weak<Inner>, stop: CancellationToken) {
     loop {
         tokio::select! {
-            () = stop.cancelled() => break,
+            () = stop.cancelled() => return,
             () = tokio::time::sleep(SWEEP) => {}
         }
-        for connection in &connections {
+        let Some(hub) = hub.upgrade() else { return };
+        for connection in hub.connections().values() {
             connection.lines.sweep();
         }
     }
-    for connection in &connections {
-        connection.lines.close().await;
+}
+
+/// What every server is started with.
+struct Starter {
+    kept: Option<Kept>,
+    host: Arc<dyn Host>,
+    client: ClientInfo,
+}
+
+/// A connection that is not kept yet, and the receiver of its wishes.
+type Prepared = (Arc<Connection>, mpsc::Receiver<Wish>);
+
+impl Starter {
+    /// Prepares a connection, and puts on offer what is kept from the last time.
+    fn prepare(&self, server: ServerSettings, offers: &mut BTreeMap<ServerId, Offer>) -> Prepared {
+        let kept = self.kept.as_ref().filter(|_| !server.disabled);
+        let memory = kept.and_then(|kept| kept.load(&server));
+        let (connection, wishes) = Connection::new(server);
+        if let Some(memory) = memory {
+            connection.remember(&memory);
+            offers.insert(connection.id.clone(), memory.offer);
+        }
+        (connection, wishes)
     }
 }
 
@@ -280,6 +328,38 @@ impl Drop for Inner {
 }
 
 impl Inner {
+    /// Every server there is.
+    fn connections(&self) -> Arc<Connections> {
+        Arc::clone(&self.connections.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The server of this name.
+    pub(crate) fn connection(&self, server: &ServerId) -> Option<Arc<Connection>> {
+        self.connections.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
+    }
+
+    fn replace(&self, connections: Connections) {
+        *self.connections.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(connections);
+    }
+
+    /// Begins to keep a connection.
+    fn keep(&self, (connection, wishes): Prepared) -> (ServerId, Arc<Connection>) {
+        let Starter { kept, host, client } = &self.starter;
+        let stop = self.stop.child_token();
+        connection.stops_by(stop.clone());
+        let keeper = Keeper::new(
+            Arc::clone(&connection),
+            wishes,
+            Arc::clone(&self.shared),
+            Arc::clone(host),
+            client.clone(),
+            kept.clone(),
+            stop,
+        );
+        self.crew.spawn(keeper.keep());
+        (connection.id.clone(), connection)
+    }
+
     /// Checks arguments against a tool's schema, read once.
     pub(crate) fn check(&self, schema: &Json, arguments: &Json) -> Result<(), Vec<String>> {
         let checker = self.checkers.lock().unwrap_or_else(PoisonError::into_inner).get(schema);

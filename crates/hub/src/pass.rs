@@ -40,8 +40,8 @@ pub(crate) async fn run(
             Err(problems) => Ok(Outcome::Complete(ToolResult::error(problems.join("\n")))),
         };
     }
-    let connection = hub.connections.get(&passage.server);
-    let connection = connection.ok_or_else(|| unknown(passage.server.to_string()))?;
+    let connection = hub.connection(&passage.server);
+    let connection = &connection.ok_or_else(|| unknown(passage.server.to_string()))?;
     if passage.method == "subscriptions/listen" {
         return listen(connection, &passage, emitter).await;
     }

@@ -48,7 +48,7 @@ impl std::fmt::Debug for Settings {
 }
 
 /// How to treat one server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
     /// What the user calls it.
     pub id: ServerId,

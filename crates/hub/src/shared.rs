@@ -11,7 +11,6 @@ use tokio::sync::watch;
 pub(crate) struct Shared {
     offers: Mutex<Offers>,
     catalog: watch::Sender<Arc<Catalog>>,
-    transforms: Vec<Arc<dyn Transform>>,
     /// Counts up whenever a server's status changes.
     stirred: watch::Sender<u64>,
 }
@@ -19,6 +18,7 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Offers {
     offers: BTreeMap<ServerId, Offer>,
+    transforms: Vec<Arc<dyn Transform>>,
     /// What could not be taken from each server.
     problems: BTreeMap<ServerId, Vec<Problem>>,
 }
@@ -28,9 +28,9 @@ impl Shared {
         offers: BTreeMap<ServerId, Offer>,
         transforms: Vec<Arc<dyn Transform>>,
     ) -> Self {
-        let offers = Offers { offers, problems: BTreeMap::new() };
-        let catalog = watch::Sender::new(Arc::new(build(&offers, &transforms)));
-        Self { offers: Mutex::new(offers), catalog, transforms, stirred: watch::Sender::new(0) }
+        let offers = Offers { offers, transforms, problems: BTreeMap::new() };
+        let catalog = watch::Sender::new(Arc::new(build(&offers)));
+        Self { offers: Mutex::new(offers), catalog, stirred: watch::Sender::new(0) }
     }
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
@@ -66,7 +66,24 @@ impl Shared {
         }
         offers.offers.insert(server.clone(), offer);
         offers.problems.insert(server.clone(), problems);
-        self.catalog.send_replace(Arc::new(build(&offers, &self.transforms)));
+        self.catalog.send_replace(Arc::new(build(&offers)));
+    }
+
+    /// Takes what some servers offer away, puts in what others do, and changes the transforms.
+    pub(crate) fn reload(
+        &self,
+        gone: &[ServerId],
+        new: BTreeMap<ServerId, Offer>,
+        transforms: Vec<Arc<dyn Transform>>,
+    ) {
+        let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        for server in gone {
+            offers.offers.remove(server);
+            offers.problems.remove(server);
+        }
+        offers.offers.extend(new);
+        offers.transforms = transforms;
+        self.catalog.send_replace(Arc::new(build(&offers)));
     }
 
     /// Some server's status changed.
@@ -79,8 +96,8 @@ impl Shared {
     }
 }
 
-fn build(offers: &Offers, transforms: &[Arc<dyn Transform>]) -> Catalog {
-    let transforms: Vec<&dyn Transform> = transforms.iter().map(AsRef::as_ref).collect();
+fn build(offers: &Offers) -> Catalog {
+    let transforms: Vec<&dyn Transform> = offers.transforms.iter().map(AsRef::as_ref).collect();
     let mut catalog = Catalog::build(&offers.offers, &transforms);
     catalog.problems.extend(offers.problems.values().flatten().cloned());
     catalog

@@ -51,7 +51,7 @@ use crate::transport::process::Command;
 use crate::transport::url::Endpoint;
 
 /// Where a server is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Server {
     /// On the standard input and output of a program.
     Command(Command),

@@ -1,12 +1,14 @@
 //! `consort serve`: every server as one MCP endpoint.
 
+mod reload;
+mod settings;
 mod token;
 
 use std::sync::Arc;
 
 use consort::config::Config;
 use consort_core::Toolbox;
-use consort_gateway::{Access, Gateway, Naming, Settings, Token};
+use consort_gateway::Gateway;
 use consort_hub::Hub;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -24,7 +26,8 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     for problem in &problems {
         tell(problem);
     }
-    let (gateway_settings, created) = gateway_settings(&serve)?;
+    let options = config.as_ref().map(|config| config.options.clone()).unwrap_or_default();
+    let (gateway_settings, created) = settings::of(&serve, &options)?;
     let hub = Hub::start(settings);
     let known = {
         let hub = hub.clone();
@@ -32,10 +35,17 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     };
     let toolbox: Arc<dyn Toolbox> = Arc::new(hub.clone());
     let gateway = Gateway::start(toolbox, gateway_settings, known);
-    let served = if serve.stdio {
-        stdio(&gateway, serve.profile.as_deref()).await
-    } else {
-        http(&gateway, common, &serve, created).await
+    let serving = async {
+        if serve.stdio {
+            stdio(&gateway, serve.profile.as_deref()).await
+        } else {
+            http(&gateway, common, &serve, created).await
+        }
+    };
+    let file = config.map(|config| config.file);
+    let served = tokio::select! {
+        served = serving => served,
+        never = reload::follow(file.as_deref(), &hub, &gateway) => match never {},
     };
     gateway.end().await;
     hub.drain().await;
@@ -69,38 +79,6 @@ fn hub_settings(
         settings.local.clear();
     }
     Ok((settings, problems))
-}
-
-fn gateway_settings(serve: &Serve) -> Result<(Settings, Option<token::Kept>), Failure> {
-    let kept = if serve.stdio || serve.allow_unauthenticated {
-        None
-    } else {
-        Some(token::kept(serve.token_file.as_deref())?)
-    };
-    let access = match &kept {
-        None => Access::Anyone,
-        Some(kept) => Access::Tokens(vec![Token {
-            name: consort_core::Caller::OWNER.to_owned(),
-            secret: kept.secret.clone(),
-        }]),
-    };
-    let naming = match serve.naming.as_deref() {
-        None | Some("auto") => Naming::Auto,
-        Some("never") => Naming::Never,
-        Some(template) if template.contains("{name}") => Naming::Template(template.to_owned()),
-        Some(other) => {
-            return Err(Failure::usage(format!("unknown naming `{}`", other.escape_debug()))
-                .hint("use `auto`, `never` or a template with `{name}`"));
-        }
-    };
-    let settings = Settings {
-        access,
-        hosts: serve.allow_host.clone(),
-        origins: serve.allow_origin.clone(),
-        naming,
-        ..Settings::default()
-    };
-    Ok((settings, kept))
 }
 
 async fn stdio(gateway: &Gateway, profile: Option<&str>) -> Result<Exit, Failure> {

@@ -1,5 +1,7 @@
 //! What concerns all servers.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// The table `[consort]`.
@@ -8,4 +10,27 @@ pub struct Options {
     /// Whether our own tools are on offer; as the program decides if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builtin: Option<bool>,
+    /// How a gateway names things: `auto`, `never` or a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub naming: Option<String>,
+    /// Selections that a gateway serves at an address of their own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, ProfileConfig>,
+    /// Who may use a gateway: names, and where the secret of each is (`env:NAME`, `file:PATH`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tokens: BTreeMap<String, String>,
+}
+
+/// The table `[consort.profiles.NAME]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ProfileConfig {
+    /// Only these servers; every one if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
+    /// Only these tools, by name or pattern; every one if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// How its things are named, if not as elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub naming: Option<String>,
 }

@@ -166,7 +166,9 @@ impl Keeper {
         {
             tracing::warn!(server = %self.connection.id, %error, "what it offers could not be kept");
         }
-        self.shared.put(&self.connection.id, memory.offer, left_out);
+        if !self.connection.is_unwanted() {
+            self.shared.put(&self.connection.id, memory.offer, left_out);
+        }
         self.update(|status| {
             status.offers = offers;
             match error {

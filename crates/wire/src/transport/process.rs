@@ -43,6 +43,21 @@ pub struct Command {
     directory: Option<PathBuf>,
 }
 
+/// Secrets are part of what makes two commands the same.
+impl PartialEq for Command {
+    fn eq(&self, other: &Self) -> bool {
+        let variable = |(name, value): &(String, SecretString)| {
+            (name.clone(), value.expose_secret().to_owned())
+        };
+        let variables = |command: &Self| command.variables.iter().map(variable).collect::<Vec<_>>();
+        self.program == other.program
+            && self.arguments == other.arguments
+            && self.inherited == other.inherited
+            && self.directory == other.directory
+            && variables(self) == variables(other)
+    }
+}
+
 impl Command {
     /// The program to start, looked up on the `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {

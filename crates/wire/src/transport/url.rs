@@ -18,7 +18,7 @@ use crate::client::error::ConnectError;
 /// assert!(Endpoint::new("http://mcp.example.com/mcp").is_err());
 /// # Ok::<(), consort_wire::ConnectError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Endpoint {
     pub(crate) url: Url,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,

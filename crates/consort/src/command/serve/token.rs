@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 
+/// A shorter token could be guessed.
+const SHORTEST: usize = 16;
+
 /// A token as it is kept.
 #[derive(Debug)]
 pub(crate) struct Kept {
@@ -40,6 +43,27 @@ pub(crate) fn kept(file: Option<&Path>) -> Result<Kept, Failure> {
     }
 }
 
+/// The secret of one of those who may use the gateway: `env:NAME` or `file:PATH`.
+pub(crate) fn read_from(name: &str, place: &str) -> Result<String, Failure> {
+    let whose = name.escape_debug();
+    let secret = if let Some(variable) = place.strip_prefix("env:") {
+        std::env::var(variable).map_err(|_| {
+            Failure::usage(format!("the token of `{whose}`: `{variable}` is not set"))
+        })?
+    } else {
+        let file = place.strip_prefix("file:").unwrap_or(place);
+        fs::read_to_string(file).map_err(|error| {
+            Failure::usage(format!("the token of `{whose}`: cannot read `{file}`: {error}"))
+        })?
+    };
+    let secret = secret.trim().to_owned();
+    if secret.len() < SHORTEST {
+        let message = format!("the token of `{whose}` is shorter than {SHORTEST} characters");
+        return Err(Failure::usage(message));
+    }
+    Ok(secret)
+}
+
 /// Where what we write between runs is kept.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
@@ -58,7 +82,7 @@ fn read(file: &Path) -> io::Result<Option<String>> {
         return Err(io::Error::other("others can read it; run `chmod 600` on it"));
     }
     let secret = text.trim().to_owned();
-    if secret.len() < 16 {
+    if secret.len() < SHORTEST {
         return Err(io::Error::other("it holds no token of at least 16 characters"));
     }
     Ok(Some(secret))

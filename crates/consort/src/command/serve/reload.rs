@@ -1,0 +1,74 @@
+//! The config as it changes: a new one is taken over while we serve, a broken one is not.
+
+use std::convert::Infallible;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use consort_gateway::Gateway;
+use consort_hub::Hub;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::settings::profiles;
+use crate::output::note;
+use crate::running::{self, tell};
+
+/// How often the file is looked at.
+const OFTEN: Duration = Duration::from_millis(500);
+
+/// How long calls to servers that are gone may take to end.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// Follows the config file, and takes it over again whenever it changes or we get SIGHUP.
+pub(super) async fn follow(file: Option<&Path>, hub: &Hub, gateway: &Gateway) -> Infallible {
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
+    let Some(file) = file else {
+        // Nothing is configured: nothing changes, and a lost terminal is no reason to end.
+        loop {
+            hangup.recv().await;
+        }
+    };
+    let mut seen = mark(file);
+    loop {
+        let asked = tokio::select! {
+            _ = hangup.recv() => true,
+            () = tokio::time::sleep(OFTEN) => false,
+        };
+        let now = mark(file);
+        if asked || now != seen {
+            seen = now;
+            take_over(file, hub, gateway);
+        }
+    }
+}
+
+/// What tells one version of a file from another.
+fn mark(file: &Path) -> Option<(SystemTime, u64)> {
+    let about = fs::metadata(file).ok()?;
+    Some((about.modified().ok()?, about.len()))
+}
+
+/// Takes a config over as a whole, or not at all.
+fn take_over(file: &Path, hub: &Hub, gateway: &Gateway) {
+    let config = match running::read_file(file) {
+        Ok(config) => config,
+        Err(failure) => return refuse(&failure.message),
+    };
+    let (settings, problems) = running::settings_of(&config);
+    let broken = problems.iter().find(|problem| problem.severity == consort_core::Severity::Error);
+    if let Some(problem) = broken {
+        return refuse(&problem.to_string());
+    }
+    let profiles = match profiles(&config.options) {
+        Ok(profiles) => profiles,
+        Err(failure) => return refuse(&failure.message),
+    };
+    problems.iter().for_each(tell);
+    hub.reload(settings.servers, settings.transforms, DRAIN);
+    gateway.set_profiles(profiles);
+    note(format!("{} is in force as it is now", file.display()));
+}
+
+fn refuse(reason: &str) {
+    note(format!("the config stays as it was: {reason}"));
+}
