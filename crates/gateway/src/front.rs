@@ -31,8 +31,7 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    fn new(place: Place, selection: Selection, naming: Naming, catalog: &Catalog) -> Arc<Self> {
-        let mut names = Names::new(naming);
+    fn new(place: Place, selection: Selection, mut names: Names, catalog: &Catalog) -> Arc<Self> {
         let menu = Menu::new(catalog, &selection, &mut names);
         Arc::new(Self {
             place,
@@ -60,6 +59,17 @@ impl Front {
     }
 }
 
+/// The names of an address, as they were the last time.
+fn names(settings: &Settings, naming: &Naming, address: &str) -> Names {
+    let plain = address.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    match &settings.names {
+        Some(folder) if plain && *naming != Naming::Never => {
+            Names::kept(naming.clone(), folder.join(format!("{address}.json")))
+        }
+        _ => Names::new(naming.clone()),
+    }
+}
+
 /// A menu is the same for all who may see it.
 fn nobody() -> Caller {
     Caller::client("")
@@ -78,9 +88,10 @@ impl Fronts {
     /// All of them, with nothing on offer yet.
     pub(crate) fn new(settings: &Settings) -> Self {
         let empty = Catalog::default();
-        let whole = Front::new(Place::Whole, Selection::default(), settings.naming.clone(), &empty);
+        let names = names(settings, &settings.naming, "whole");
+        let whole = Front::new(Place::Whole, Selection::default(), names, &empty);
         let fronts = Self { whole, profiles: RwLock::default(), servers: Mutex::default() };
-        fronts.set_profiles(&settings.profiles, &settings.naming, &empty);
+        fronts.set_profiles(&settings.profiles, settings, &empty);
         fronts
     }
 
@@ -88,13 +99,14 @@ impl Fronts {
     pub(crate) fn set_profiles(
         &self,
         profiles: &BTreeMap<String, Profile>,
-        naming: &Naming,
+        settings: &Settings,
         catalog: &Catalog,
     ) {
         let front = |(name, profile): (&String, &Profile)| {
-            let naming = profile.naming.clone().unwrap_or_else(|| naming.clone());
+            let naming = profile.naming.as_ref().unwrap_or(&settings.naming);
+            let names = names(settings, naming, &format!("profile-{name}"));
             let place = Place::Profile(name.clone());
-            (name.clone(), Front::new(place, profile.selection.clone(), naming, catalog))
+            (name.clone(), Front::new(place, profile.selection.clone(), names, catalog))
         };
         let mut known = self.profiles.write().unwrap_or_else(PoisonError::into_inner);
         let same = |(name, profile): &(&String, &Profile)| {
@@ -137,7 +149,8 @@ impl Fronts {
             apps: true,
             ..Selection::default()
         };
-        let front = Front::new(Place::Server(server.clone()), selection, Naming::Never, &catalog);
+        let names = Names::new(Naming::Never);
+        let front = Front::new(Place::Server(server.clone()), selection, names, &catalog);
         servers.insert(server, Arc::clone(&front));
         Some(front)
     }

@@ -85,7 +85,7 @@ impl Gateway {
     /// Goes over to other profiles.
     pub fn set_profiles(&self, profiles: BTreeMap<String, Profile>) {
         let catalog = self.0.toolbox.catalog(&consort_core::Caller::client(""));
-        self.0.fronts.set_profiles(&profiles, &self.0.settings.naming, &catalog);
+        self.0.fronts.set_profiles(&profiles, &self.0.settings, &catalog);
     }
 
     /// What could not be offered, and why.

@@ -2,8 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::{fs, io};
 
-use consort_core::{Entry, Problem, Route, ShelfKind};
+use consort_core::{Entry, Problem, Route, ServerId, ShelfKind};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// The longest name every model provider takes.
@@ -11,8 +14,8 @@ const LONGEST: usize = 64;
 
 /// How the things of many servers are named as one.
 ///
-/// A name once given stays: it neither changes nor passes to another thing while the gateway runs,
-/// whatever servers come or go.
+/// A name once given stays: it neither changes nor passes to another thing, whatever servers come or
+/// go, as long as the gateway runs or keeps its names in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
     /// As the server has it, if no other server's thing is called that; else `server_name`.
@@ -28,13 +31,57 @@ pub enum Naming {
 #[derive(Debug)]
 pub(crate) struct Names {
     naming: Naming,
+    /// Where they are kept between runs.
+    file: Option<PathBuf>,
     given: HashMap<(ShelfKind, Route), String>,
     taken: HashMap<(ShelfKind, String), Route>,
 }
 
 impl Names {
     pub(crate) fn new(naming: Naming) -> Self {
-        Self { naming, given: HashMap::new(), taken: HashMap::new() }
+        Self { naming, file: None, given: HashMap::new(), taken: HashMap::new() }
+    }
+
+    /// The names kept in a file, and from now on kept there. A file that cannot be read, or is of
+    /// another naming, is as good as none.
+    pub(crate) fn kept(naming: Naming, file: PathBuf) -> Self {
+        let mut names = Self::new(naming);
+        let written = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if let Some(Written { naming, names: written }) = written
+            && naming == format!("{:?}", names.naming)
+        {
+            for (kind, server, original, name) in written {
+                let route = Route { server, name: original };
+                names.taken.insert((kind, name.clone()), route.clone());
+                names.given.insert((kind, route), name);
+            }
+        }
+        names.file = Some(file);
+        names
+    }
+
+    /// Keeps the names for the next time: the old file or the new one, never half of either.
+    fn keep(&self) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let mut names: Vec<_> = self
+            .given
+            .iter()
+            .map(|((kind, route), name)| {
+                (*kind, route.server.clone(), route.name.clone(), name.clone())
+            })
+            .collect();
+        names.sort_unstable();
+        let written = Written { naming: format!("{:?}", self.naming), names };
+        let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let draft = file.with_extension(format!("{}.new", std::process::id()));
+        let done = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, file));
+        if done.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        done
     }
 
     /// Names every entry of a shelf; `None` for one that is left out, with the problem noted.
@@ -52,6 +99,7 @@ impl Names {
             *wanted.entry(self.first(kind, entry)).or_default() += 1;
         }
         let mut names = Vec::new();
+        let known = self.given.len();
         for entry in entries {
             let key = (kind, entry.route.clone());
             if let Some(name) = self.given.get(&key) {
@@ -72,6 +120,11 @@ impl Names {
             self.taken.insert((kind, name.clone()), entry.route.clone());
             self.given.insert(key, name.clone());
             names.push(Some(name));
+        }
+        if self.given.len() > known
+            && let Err(error) = self.keep()
+        {
+            tracing::warn!(%error, "names could not be kept for the next time");
         }
         names
     }
@@ -103,6 +156,13 @@ impl Names {
         let name = legal(&format!("{server}_{}", entry.name), entry);
         if self.taken.contains_key(&(kind, name.clone())) { hashed(&name, entry) } else { name }
     }
+}
+
+/// Names as they are kept.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    naming: String,
+    names: Vec<(ShelfKind, ServerId, String, String)>,
 }
 
 /// Names as their servers have them; whatever two servers have is left out.
@@ -243,6 +303,25 @@ mod tests {
         }
         let again = give(&mut Names::new(Naming::Auto), ShelfKind::Tools, &things);
         assert_eq!(given, again);
+    }
+
+    #[test]
+    fn a_name_survives_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("names/whole.json");
+        let alone = [("b", "search")];
+        assert_eq!(
+            give(&mut Names::kept(Naming::Auto, file.clone()), ShelfKind::Tools, &alone),
+            ["search"]
+        );
+        let both = [("a", "search"), ("b", "search")];
+        let mut again = Names::kept(Naming::Auto, file.clone());
+        assert_eq!(give(&mut again, ShelfKind::Tools, &both), ["a_search", "search"]);
+        let mut other = Names::kept(Naming::Template("{server}-{name}".to_owned()), file.clone());
+        assert_eq!(give(&mut other, ShelfKind::Tools, &alone), ["b-search"]);
+        fs::write(&file, "{").unwrap();
+        let mut broken = Names::kept(Naming::Auto, file);
+        assert_eq!(give(&mut broken, ShelfKind::Tools, &alone), ["search"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::menu::Selection;
@@ -18,6 +19,8 @@ pub struct Settings {
     pub origins: Vec<String>,
     /// How things are named.
     pub naming: Naming,
+    /// The folder where names are kept, so that they are the same after a restart; nowhere if absent.
+    pub names: Option<PathBuf>,
     /// Selections served at an address of their own.
     pub profiles: BTreeMap<String, Profile>,
     /// How much, and how long.
@@ -31,6 +34,7 @@ impl Default for Settings {
             hosts: Vec::new(),
             origins: Vec::new(),
             naming: Naming::default(),
+            names: None,
             profiles: BTreeMap::new(),
             limits: Limits::default(),
         }

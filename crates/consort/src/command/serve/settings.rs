@@ -19,6 +19,7 @@ pub(super) fn of(serve: &Serve, options: &Options) -> Result<(Settings, Option<K
         hosts: serve.allow_host.clone(),
         origins: serve.allow_origin.clone(),
         naming: naming.unwrap_or_default(),
+        names: token::state_folder().map(|folder| folder.join("names")),
         profiles: profiles(options)?,
         ..Settings::default()
     };
