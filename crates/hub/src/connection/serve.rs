@@ -1,8 +1,9 @@
 //! A server that is up: its lists read, its changes heard, its health watched.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Offer, ShelfKind};
+use consort_core::{About, Offer, ShelfKind};
 use consort_wire::{Client, Filter, Notice, Notices, Request, Subscription};
 use tokio::time::Instant;
 
@@ -10,6 +11,7 @@ use super::refresh::Refresh;
 use super::{Keeper, Over, Wish, chain};
 use crate::connection::chance;
 use crate::kept::Memory;
+use crate::lines::Line;
 use crate::state::State;
 
 /// How long a server may take to say that it lives.
@@ -28,7 +30,7 @@ impl Keeper {
         });
         let mut refresh = Refresh::default();
         Box::pin(self.read(&client, &mut refresh)).await;
-        self.put_client(Some(client.clone()));
+        self.put_client(Some(Line::new(client.clone(), Arc::clone(&self.offers))));
         self.backoff.up(Instant::now());
         self.update(|status| {
             if status.state == State::Connecting {
@@ -57,6 +59,7 @@ impl Keeper {
                 wish = self.wishes.recv() => match wish {
                     Some(Wish::Connect) => {}
                     Some(Wish::Restart) => return Over::Restart,
+                    Some(Wish::Adopt) => return Over::Adopted,
                     Some(Wish::Disconnect) => return Over::Unwanted(State::Known),
                     Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
                     None => return Over::Ended,
@@ -107,6 +110,12 @@ impl Keeper {
     /// Reads every list and puts it on offer. A list that cannot be read stays what it was.
     async fn read(&mut self, client: &Client, refresh: &mut Refresh) {
         let mut offer = self.shared.offer(&self.connection.id).unwrap_or_default();
+        let about = client.about();
+        offer.about = Some(About {
+            revision: about.found.revision,
+            capabilities: about.capabilities.clone(),
+            instructions: about.instructions.clone(),
+        });
         let mut error = None;
         let lists = tokio::join!(
             list(client, ShelfKind::Tools),
