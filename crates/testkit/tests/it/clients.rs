@@ -1,8 +1,12 @@
 //! Every client against every server, with nothing between them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use consort_wire::Era;
+use http::header::AUTHORIZATION;
+use http::{Request, Response};
+use testkit::Fake;
 use testkit::clients::{Action, Client, Fixture, Name, Outcome, Row, Target, matrix, play};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -107,6 +111,27 @@ async fn a_driver_tells_when_names_are_not_what_its_plan_says() {
         Action::Cancellation,
     ];
     assert_eq!(failed.collect::<Vec<_>>(), tools, "{row:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_client_shows_its_token_from_the_first_request_on() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let witness = Arc::clone(&seen);
+    let fake = Fake::start(move |request: Request<Bytes>| {
+        witness.lock().unwrap().push(request.headers().get(AUTHORIZATION).cloned());
+        async { Response::builder().status(500).body(String::new()).unwrap() }
+    })
+    .await;
+    let target = Target::Http { url: fake.url("/mcp"), token: Some("secret".to_owned()) };
+    let fixture = Fixture::Reference;
+    for client in Client::ALL.into_iter().filter(|client| client.era() == Era::Legacy) {
+        play(client, fixture, &fixture.plan(), &target).await;
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        assert!(!seen.is_empty(), "{client:?}");
+        let shown =
+            seen.iter().all(|token| token.as_ref().is_some_and(|token| token == "Bearer secret"));
+        assert!(shown, "{client:?}: {seen:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
