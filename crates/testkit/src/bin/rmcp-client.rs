@@ -27,7 +27,7 @@ use testkit::clients::{Action, Outcome, Part, Plan};
 use tokio::sync::watch;
 
 /// How long an action may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 type Failure = Box<dyn Error + Send + Sync>;
 

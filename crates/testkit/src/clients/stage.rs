@@ -19,7 +19,7 @@ pub enum Fixture {
     Everything,
     /// The `FastMCP` server, Python, of both eras.
     FastMcp,
-    /// [`reference`], Rust, of both eras.
+    /// [`crate::reference`], Rust, of both eras.
     Reference,
 }
 

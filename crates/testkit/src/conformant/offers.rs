@@ -59,25 +59,25 @@ pub(super) fn tools() -> Vec<Tool> {
     let text = json!({ "type": "string" });
     let number = json!({ "type": "number" });
     let mut tools: Vec<Tool> =
-        PLAIN.iter().map(|(name, about)| tool(name, about, json!({}), &[])).collect();
+        PLAIN.iter().map(|(name, about)| tool(name, about, &json!({}), &[])).collect();
     tools.extend([
-        tool("test_sampling", "Asks the client's model", json!({ "prompt": text }), &["prompt"]),
-        tool("test_elicitation", "Asks the user", json!({ "message": text }), &["message"]),
+        tool("test_sampling", "Asks the client's model", &json!({ "prompt": text }), &["prompt"]),
+        tool("test_elicitation", "Asks the user", &json!({ "message": text }), &["message"]),
         tool(
             HEADER_TOOL,
             "Says its argument, which goes along in a header",
-            json!({ "value": { "type": "string", "x-mcp-header": "Value" } }),
+            &json!({ "value": { "type": "string", "x-mcp-header": "Value" } }),
             &["value"],
         ),
         Tool::new("json_schema_2020_12_tool", "Has a demanding schema", object(demanding())),
-        tool("greet", "Greets", json!({ "name": text }), &["name"]),
+        tool("greet", "Greets", &json!({ "name": text }), &["name"]),
         tool(
             "slow_compute",
             "Takes its time, as a task where it can",
-            json!({ "seconds": number, "label": text }),
+            &json!({ "seconds": number, "label": text }),
             &[],
         ),
-        tool("confirm_delete", "Asks, as a task", json!({ "filename": text }), &[]),
+        tool("confirm_delete", "Asks, as a task", &json!({ "filename": text }), &[]),
     ]);
     tools
 }
@@ -114,7 +114,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![template.with_mime_type("application/json")]
 }
 
-fn tool(name: &'static str, about: &'static str, properties: Value, required: &[&str]) -> Tool {
+fn tool(name: &'static str, about: &'static str, properties: &Value, required: &[&str]) -> Tool {
     let mut schema = object(json!({ "type": "object", "properties": properties }));
     if !required.is_empty() {
         schema.insert("required".to_owned(), json!(required));

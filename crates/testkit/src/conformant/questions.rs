@@ -31,7 +31,7 @@ pub(super) fn of_tool(
                 "username": { "type": "string", "description": "User's response" },
                 "email": { "type": "string", "description": "User's email address" },
             });
-            let schema = required(fields, &["username", "email"]);
+            let schema = required(&fields, &["username", "email"]);
             Dialogue::once([("answer", form(text("message"), schema))])
         }
         "test_elicitation_sep1034_defaults" => {
@@ -41,7 +41,7 @@ pub(super) fn of_tool(
             Dialogue::once([("answer", form("Please choose", choices()))])
         }
         "test_streaming_elicitation" => {
-            let schema = required(json!({ "value": { "type": "string" } }), &["value"]);
+            let schema = required(&json!({ "value": { "type": "string" } }), &["value"]);
             Dialogue::once([("streaming_elicitation", form("Provide a value", schema))])
         }
         "test_input_required_result_elicitation" | "test_tool_with_task" => {
@@ -53,7 +53,7 @@ pub(super) fn of_tool(
         "test_input_required_result_list_roots" => Dialogue::once([("client_roots", roots())]),
         "test_input_required_result_request_state"
         | "test_input_required_result_tampered_state" => {
-            let schema = required(json!({ "ok": { "type": "boolean" } }), &["ok"]);
+            let schema = required(&json!({ "ok": { "type": "boolean" } }), &["ok"]);
             Dialogue::with_state(vec![[("confirm", form("Please confirm", schema))]])
         }
         "test_input_required_result_multiple_inputs" => Dialogue::with_state(vec![[
@@ -62,7 +62,7 @@ pub(super) fn of_tool(
             ("client_roots", roots()),
         ]]),
         "test_input_required_result_multi_round" => {
-            let color = required(json!({ "color": { "type": "string" } }), &["color"]);
+            let color = required(&json!({ "color": { "type": "string" } }), &["color"]);
             Dialogue::with_state(vec![
                 [("step1", name_form("Step 1: What is your name?"))],
                 [("step2", form("Step 2: What is your favorite color?", color))],
@@ -76,7 +76,7 @@ pub(super) fn of_tool(
 
 /// The dialogue of [`ASKING_PROMPT`].
 pub(super) fn of_prompt() -> Dialogue {
-    let schema = required(json!({ "context": { "type": "string" } }), &["context"]);
+    let schema = required(&json!({ "context": { "type": "string" } }), &["context"]);
     Dialogue::once([("user_context", form("What context should the prompt use?", schema))])
 }
 
@@ -90,12 +90,12 @@ pub(super) fn form(message: &str, schema: Value) -> InputRequest {
 }
 
 /// A schema with these fields, of which some must be filled in.
-pub(super) fn required(fields: Value, required: &[&str]) -> Value {
+pub(super) fn required(fields: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": fields, "required": required })
 }
 
 fn name_form(message: &str) -> InputRequest {
-    form(message, required(json!({ "name": { "type": "string" } }), &["name"]))
+    form(message, required(&json!({ "name": { "type": "string" } }), &["name"]))
 }
 
 fn sampling(prompt: &str) -> InputRequest {

@@ -18,6 +18,9 @@ use super::tools::given;
 use super::{Conformant, questions, results};
 use crate::reference::is_modern;
 
+/// How often a client may ask how a task is.
+const POLL_MS: u64 = 50;
+
 /// Something to do, in a task or without.
 #[derive(Clone)]
 pub(super) struct Work {
@@ -64,10 +67,10 @@ impl Work {
 
     /// What has to be asked on the way.
     fn questions(&self) -> Vec<(&'static str, InputRequest)> {
-        let value = || required(json!({ "value": { "type": "string" } }), &["value"]);
+        let value = || required(&json!({ "value": { "type": "string" } }), &["value"]);
         match self.kind {
             Kind::Confirm => {
-                let schema = required(json!({ "confirm": { "type": "boolean" } }), &["confirm"]);
+                let schema = required(&json!({ "confirm": { "type": "boolean" } }), &["confirm"]);
                 vec![("confirm", form(&format!("Delete {}?", self.word), schema))]
             }
             Kind::AskTwice => vec![
@@ -139,11 +142,10 @@ impl Conformant {
             }
         }
         if as_task {
-            let spawned = self
-                .shared
-                .tasks
-                .spawn(TaskOptions::new(), move |task| Box::pin(work.run_as_task(task)));
-            return Ok(CreateTaskResult::new(spawned).into());
+            let options = TaskOptions::new().with_poll_interval_ms(POLL_MS);
+            let task =
+                self.shared.tasks.spawn(options, move |task| Box::pin(work.run_as_task(task)));
+            return Ok(CreateTaskResult::new(task).into());
         }
         let questions = work.questions();
         let questions = questions.into_iter().map(|(key, question)| (key.to_owned(), question));

@@ -45,7 +45,7 @@ async fn everything(server: &Server, era: Era) -> BTreeMap<String, (Value, Vec<S
     let tools = client.list(ShelfKind::Tools).await.unwrap().items;
     let mut requests: Vec<_> = tools
         .iter()
-        // These need a client that knows tasks, in the modern era.
+        // These end otherwise, or later, as tasks.
         .filter(|tool| !tool.name.ends_with("_job") && tool.name != "slow_compute")
         .map(|tool| {
             let arguments = json!({
