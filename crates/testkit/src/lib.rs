@@ -5,6 +5,7 @@ mod binary;
 pub mod clients;
 pub mod conformance;
 pub mod conformant;
+pub mod docs;
 mod everything;
 mod fake;
 mod fastmcp;

@@ -1,0 +1,86 @@
+//! Real clients of every kind and era, in front of a gateway with servers of every kind and era behind it.
+
+use std::sync::Arc;
+
+use consort_gateway::{Naming, Settings};
+use consort_wire::Era;
+use testkit::clients::{Client, Fixture, Name, Row, Target, matrix, play};
+use testkit::reference::{self, Speaks};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::{Served, at, quick};
+
+/// Drivers at once.
+const AT_ONCE: usize = 3;
+
+/// Plays every client with every server, through one endpoint. The reference server is one that speaks
+/// `speaks`; the others speak what they speak.
+async fn rows(fixtures: &'static [Fixture], speaks: Speaks) -> Vec<Row> {
+    let everything = Arc::new(Fixture::Everything.http().await);
+    let fastmcp = Arc::new(Fixture::FastMcp.http().await);
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut playing = JoinSet::new();
+    let pairings = Client::ALL
+        .into_iter()
+        .flat_map(|client| fixtures.iter().map(move |fixture| (client, *fixture)));
+    for (n, (client, fixture)) in pairings.enumerate() {
+        let (places, everything, fastmcp) =
+            (Arc::clone(&places), Arc::clone(&everything), Arc::clone(&fastmcp));
+        playing.spawn(async move {
+            let _place = places.acquire_owned().await.unwrap();
+            // What it noticed it tells to everyone, so everyone gets one.
+            let reference = reference::http(speaks).await;
+            let servers = vec![
+                at("everything", &everything.url()),
+                at("fastmcp", &fastmcp.url()),
+                at("reference", &reference.url()),
+            ];
+            let naming = Naming::Template("{server}__{name}".to_owned());
+            let served = Served::new(servers, Settings { naming, ..quick() }).await;
+            let row = play(client, fixture, &plan(fixture), &Target::http(&served.url)).await;
+            served.end().await;
+            (n, row)
+        });
+    }
+    let mut rows = playing.join_all().await;
+    rows.sort_by_key(|(n, _)| *n);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// What a client does with a server, under the names it has here.
+fn plan(fixture: Fixture) -> testkit::clients::Plan {
+    let server = match fixture {
+        Fixture::Everything => "everything",
+        Fixture::FastMcp => "fastmcp",
+        Fixture::Reference => "reference",
+    };
+    fixture.plan().renamed(|name| match name {
+        Name::Tool(name) | Name::Prompt(name) => format!("{server}__{name}"),
+        Name::Uri(uri) => uri.to_owned(),
+    })
+}
+
+fn check(rows: &[Row]) {
+    let failures: Vec<String> = rows.iter().flat_map(Row::failures).collect();
+    assert!(failures.is_empty(), "{}\n\n{}", failures.join("\n"), matrix(rows));
+    // Whatever the servers speak, a client speaks as it likes best.
+    for row in rows.iter().filter(|row| !matches!(row.client, Client::Inspector(_))) {
+        assert_eq!(row.era, Some(row.client.era()), "{row:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_client_uses_every_server_through_one_endpoint() {
+    let rows = rows(&Fixture::ALL, Speaks::MODERN).await;
+    check(&rows);
+    testkit::docs::hold("docs/interop.md", "http", &matrix(&rows));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_client_uses_a_legacy_server_of_the_rust_sdk_through_one_endpoint() {
+    let rows = rows(&[Fixture::Reference], Speaks::LEGACY).await;
+    check(&rows);
+    assert!(rows.iter().any(|row| row.era == Some(Era::Modern)));
+    testkit::docs::hold("docs/interop.md", "legacy", &matrix(&rows));
+}
