@@ -1,1 +1,4 @@
 //! A toolbox out to the world: one MCP endpoint for every client.
+
+pub mod ledger;
+pub mod trace;
