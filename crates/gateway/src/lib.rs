@@ -1,4 +1,5 @@
 //! A toolbox out to the world: one MCP endpoint for every client.
 
 pub mod ledger;
+pub mod metrics;
 pub mod trace;
