@@ -89,6 +89,8 @@ pub(crate) enum Command {
     /// Show, convert or import config
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Read the ledger of calls, or check that nobody changed it
+    Ledger(Ledger),
     /// See Consort at work on the bundled demo, with nothing configured
     Demo,
     /// Print shell completions
@@ -129,6 +131,39 @@ pub(crate) struct Call {
     /// Save images and audio in this folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) save: PathBuf,
+}
+
+/// The ledger.
+#[derive(Args, Debug)]
+pub(crate) struct Ledger {
+    /// The ledger's file (default: consort/ledger.db in the user's state folder)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: LedgerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Show the last calls
+    Tail {
+        /// How many
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+        lines: usize,
+        /// Go on, and show each call when it ends
+        #[arg(long, short)]
+        follow: bool,
+        /// Only this server's
+        #[arg(long)]
+        server: Option<String>,
+        /// Only those of this tool, prompt or URI, as its server calls it
+        #[arg(long)]
+        tool: Option<String>,
+    },
+    /// Check every record against the one before (exit code 1 if something was changed)
+    Verify,
+    /// Show where the ledger is
+    Path,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,6 +5,7 @@ mod check;
 mod config;
 mod demo;
 mod doctor;
+mod ledger;
 mod lists;
 mod prompts;
 mod resources;
@@ -69,6 +70,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Check => check::run(&common),
         Command::Doctor => with(&common, async |running| doctor::run(running, &common).await).await,
         Command::Config(command) => config::run(&common, command),
+        Command::Ledger(ledger) => ledger::run(&common, ledger).await,
     }
 }
 
