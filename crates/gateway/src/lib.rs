@@ -2,4 +2,5 @@
 
 pub mod ledger;
 pub mod metrics;
+pub mod otlp;
 pub mod trace;

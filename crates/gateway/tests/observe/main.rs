@@ -3,3 +3,4 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
 mod ledger;
+mod otlp;
