@@ -191,8 +191,30 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Tell another MCP client on this machine of Consort
+    Export(Export),
     /// Show where config is looked for, and which file is used
     Path,
+}
+
+/// An entry in the config of a client.
+#[derive(Args, Debug)]
+pub(crate) struct Export {
+    /// The client
+    #[arg(value_enum)]
+    pub(crate) client: Receiver,
+    /// Let it use the gateway that runs at this URL (default: it starts `consort serve --stdio`)
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// The file with the token for that gateway
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Add it to this file (default: the client's own)
+    #[arg(long, short)]
+    pub(crate) output: Option<PathBuf>,
+    /// Only print what would be added
+    #[arg(long)]
+    pub(crate) print: bool,
 }
 
 /// A format to write.
@@ -220,6 +242,14 @@ pub(crate) enum Source {
     Vscode,
     Zed,
     Codex,
+}
+
+/// A client to export to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Receiver {
+    ClaudeDesktop,
+    Cursor,
+    Vscode,
 }
 
 fn long_version() -> &'static str {

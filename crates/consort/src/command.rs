@@ -5,6 +5,7 @@ mod check;
 mod config;
 mod demo;
 mod doctor;
+mod export;
 mod ledger;
 mod lists;
 mod prompts;

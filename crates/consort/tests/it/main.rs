@@ -5,6 +5,7 @@
 mod calls;
 mod config;
 mod examples;
+mod export;
 mod ledger;
 mod lists;
 mod terminal;
