@@ -170,9 +170,27 @@ impl Follow {
         let connection = connect(path)?;
         let mut follow =
             Self { connection, path: path.to_owned(), filter, seen: 0, open: HashMap::new() };
-        // Once through all of it, for the calls that are not over.
-        follow.news()?;
+        follow.start().map_err(|error| unusable(path, error))?;
         Ok(follow)
+    }
+
+    /// Finds the calls that are not over.
+    fn start(&mut self) -> Result<(), rusqlite::Error> {
+        let reading = self.connection.unchecked_transaction()?;
+        self.seen = reading.query_row("SELECT seq FROM head", [], |row| row.get(0))?;
+        let mut statement = reading.prepare(&format!(
+            "SELECT {COLUMNS} FROM records WHERE kind IN ('intent', 'carried')
+                AND call NOT IN (SELECT call FROM records WHERE kind = 'outcome')"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Read::Intent { call, row } = read(row)?
+                && row.is_wanted(&self.filter)
+            {
+                self.open.insert(call, row);
+            }
+        }
+        Ok(())
     }
 
     /// What ended or was lost since the last time.

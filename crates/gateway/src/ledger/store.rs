@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -53,6 +53,8 @@ pub(super) struct Store {
     mode: Mode,
     size: u64,
     connection: Option<Connection>,
+    /// Which file that is, should another take its name.
+    inode: u64,
     run: Run,
     /// The calls that are not over, by our number, with the one they have in the file.
     open: HashMap<u64, i64>,
@@ -69,6 +71,7 @@ impl Store {
             mode: settings.mode,
             size: settings.size,
             connection: None,
+            inode: 0,
             run,
             open: HashMap::new(),
         };
@@ -98,6 +101,10 @@ impl Store {
     }
 
     fn attempt(&mut self, messages: &[Message], lost: u64) -> Result<(), rusqlite::Error> {
+        if fs::metadata(&self.path).ok().map(|file| file.ino()) != Some(self.inode) {
+            // Somebody moved it away: what is written there would be lost to everybody here.
+            self.connection = None;
+        }
         if self.connection.is_none() {
             create(&self.path).map_err(|error| failed(&error))?;
             self.connect().map_err(|refused| match refused {
@@ -161,7 +168,8 @@ impl Store {
         let mut connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY)?;
         prepare(&connection, self.mode, self.size)?;
-        let run = self.run.number;
+        let inode = fs::metadata(&self.path).map_err(|error| failed(&error))?.ino();
+        let (run, mut fresh) = (self.run.number, false);
         append(&mut connection, self.size, |chain| {
             for dead in chain.runs()?.into_iter().filter(|other| *other != run) {
                 if Run::is_over(&self.path, dead) {
@@ -171,9 +179,15 @@ impl Store {
             if chain.runs()?.contains(&run) {
                 return Ok(());
             }
+            fresh = true;
             chain.begin(run)
         })?;
+        if fresh {
+            // This file knows nothing of the calls that are in another.
+            self.open.clear();
+        }
         Run::tidy(&self.path);
+        self.inode = inode;
         self.connection = Some(connection);
         Ok(())
     }

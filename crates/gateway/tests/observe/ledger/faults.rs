@@ -121,6 +121,24 @@ fn a_ledger_that_could_not_be_written_says_how_many_are_missing() {
 }
 
 #[test]
+fn a_ledger_that_is_moved_away_is_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, old) = (folder.path().join("ledger.db"), folder.path().join("old.db"));
+    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    let running = ledger.begin(intent("running"));
+    while ledger.stats().written == 0 {
+        std::thread::yield_now();
+    }
+    std::fs::rename(&path, &old).unwrap();
+    running.end(Class::Ok, 0);
+    ledger.begin(intent("after")).end(Class::Ok, 0);
+    ledger.close();
+    assert_eq!(calls(&path), [("after".to_owned(), Some(Class::Ok))]);
+    let report = verify(&path).unwrap();
+    assert_eq!((report.broken, report.records), (None, 3), "an outcome without an intent is none");
+}
+
+#[test]
 fn a_folder_that_cannot_be_written_to_is_said_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
