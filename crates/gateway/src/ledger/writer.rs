@@ -12,6 +12,9 @@ const WARN: Duration = Duration::from_mins(1);
 /// How long the writer sleeps at most when there is nothing to write.
 const IDLE: Duration = Duration::from_mins(1);
 
+/// How often a disk that failed is tried when there is nothing to write.
+const PROBE: Duration = Duration::from_millis(200);
+
 /// How long it waits before it tries again what failed, at first and at most.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -31,7 +34,7 @@ pub(super) fn run(queue: &Queue, mut store: Store, settings: &LedgerSettings) {
     loop {
         // Those who wait for a disk that fails want to know when it works again.
         let failing = queue.stats().failing;
-        let idle = if failing { AGAIN.1 / 5 } else { IDLE };
+        let idle = if failing { PROBE } else { IDLE };
         let (mut messages, mut answers, last) = queue.take(idle, gather);
         if messages.is_empty() && (queue.unsaid() > 0 || failing) {
             write(queue, &mut store, Vec::new(), &mut answers, &mut told);

@@ -127,7 +127,7 @@ fn a_change_of_any_field_is_found() {
         .unwrap();
     assert_eq!(columns.len(), 21);
     for column in &columns {
-        for row in 1..=11 {
+        for row in [1, 2, 3, 5, 11] {
             for value in ["1", "-7", "'x'", "x'00'", "NULL", "99999"] {
                 let copy = path.with_file_name("copy.db");
                 std::fs::copy(&path, &copy).unwrap();

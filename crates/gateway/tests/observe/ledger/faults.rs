@@ -121,6 +121,21 @@ fn a_ledger_that_could_not_be_written_says_how_many_are_missing() {
 }
 
 #[test]
+fn a_ledger_whose_making_was_cut_off_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    for statement in ["", "PRAGMA journal_mode = wal"] {
+        let path = folder.path().join("ledger.db");
+        std::fs::write(&path, "").unwrap();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(statement).unwrap();
+        let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+        ledger.begin(intent("x")).end(Class::Ok, 0);
+        ledger.close();
+        assert_eq!(verify(&path).unwrap().records, 3, "{statement}");
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
 fn a_ledger_that_is_moved_away_is_begun_anew() {
     let folder = tempfile::tempdir().unwrap();
     let (path, old) = (folder.path().join("ledger.db"), folder.path().join("old.db"));
