@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Failure;
+use crate::charge;
 use crate::options::{Format, Options};
 use crate::statistics::{median, process_time, ratio};
 
@@ -171,15 +172,10 @@ pub(crate) fn run(task: Task, folder: PathBuf) -> Result<Measured, Failure> {
 }
 
 fn measured(seconds: Option<Duration>, begun: Instant, tools: usize) -> Result<Measured, Failure> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let resident_kibibytes = resident
-        .and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
-        .ok_or("no memory in /proc")?;
     Ok(Measured {
         seconds: seconds.unwrap_or_else(|| begun.elapsed()).as_secs_f64(),
         cpu_seconds: process_time().as_secs_f64(),
-        resident_kibibytes,
+        resident_kibibytes: charge::resident_kibibytes(std::process::id())?,
         tools,
     })
 }

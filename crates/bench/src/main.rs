@@ -7,10 +7,14 @@ use std::process::ExitCode;
 mod allocations;
 mod allocator;
 mod calls;
+mod charge;
 mod client;
 mod contest;
+mod gateway;
 mod hub;
+mod load;
 mod options;
+mod proxy;
 mod report;
 mod samples;
 mod scan;
@@ -47,7 +51,9 @@ fn run() -> Result<(), Failure> {
             writeln!(io::stdout(), "{}", serde_json::to_string(&measured)?)?;
             Ok(())
         }
-        Command::Serve(listen) => server::run(listen),
+        Command::Gateway(options) => gateway::gateway(&options),
+        Command::Proxy(to) => proxy::run(&to),
+        Command::Serve(serve) => server::run(&serve),
         Command::Client(assignment) => {
             let load = client::run(&assignment)?;
             writeln!(io::stdout(), "{}", serde_json::to_string(&load)?)?;

@@ -2,15 +2,23 @@
 
 use std::path::PathBuf;
 
-use consort_wire::Json;
+use consort_wire::{Era, Json};
 
 use crate::Failure;
 use crate::client::Assignment;
+use crate::gateway;
 use crate::hub::Task;
-use crate::server::Listen;
+use crate::server::{Listen, Serve};
 
-const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N] [--threads N] \
-                     [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]";
+/// The commands a person types.
+pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N] [--threads N] \
+                                [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n     \
+                                bench gateway [--json] [--rounds N] [--seconds N] [--calls N] \
+                                [--only calls|lists|big|progress|memory|start] \
+                                [--consort PATH|--without-consort]";
+
+const SERVE: &str =
+    "use: bench serve stdio|http [--era legacy|modern] [--fillers N] [--prefix TEXT]";
 
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,8 +29,12 @@ pub(crate) enum Command {
     Hub(Options),
     /// Measure one thing about a hub, in a process of its own.
     HubTask(Task, PathBuf),
+    /// Measure a gateway.
+    Gateway(gateway::Options),
     /// Be the server of a measurement.
-    Serve(Listen),
+    Serve(Serve),
+    /// Be the raw proxy before the server at this host and port.
+    Proxy(String),
     /// Be one client of a measurement.
     Client(Assignment),
 }
@@ -102,11 +114,9 @@ impl Command {
                 };
                 Ok(Self::HubTask(Json::parse(task)?.read()?, folder.into()))
             }
-            Some("serve") => match words.next().as_deref() {
-                Some("stdio") => Ok(Self::Serve(Listen::Stdio)),
-                Some("http") => Ok(Self::Serve(Listen::Http)),
-                _ => Err("use: bench serve stdio|http".into()),
-            },
+            Some("gateway") => gateway::Options::parse(words).map(Self::Gateway),
+            Some("serve") => serve(words).map(Self::Serve),
+            Some("proxy") => Ok(Self::Proxy(words.next().ok_or("use: bench proxy HOST:PORT")?)),
             Some("client") => {
                 let assignment = words.next().ok_or("use: bench client ASSIGNMENT")?;
                 Ok(Self::Client(Json::parse(assignment)?.read()?))
@@ -116,8 +126,27 @@ impl Command {
     }
 }
 
+fn serve(mut words: impl Iterator<Item = String>) -> Result<Serve, Failure> {
+    let mut serve = Serve::new(match words.next().as_deref() {
+        Some("stdio") => Listen::Stdio,
+        Some("http") => Listen::Http,
+        _ => return Err(SERVE.into()),
+    });
+    while let Some(word) = words.next() {
+        let value = words.next();
+        match (word.as_str(), value.as_deref()) {
+            ("--era", Some("legacy")) => serve.era = Some(Era::Legacy),
+            ("--era", Some("modern")) => serve.era = Some(Era::Modern),
+            ("--fillers", _) => serve.fillers = number(&word, value, 10_000)?.try_into()?,
+            ("--prefix", Some(prefix)) => prefix.clone_into(&mut serve.prefix),
+            _ => return Err(SERVE.into()),
+        }
+    }
+    Ok(serve)
+}
+
 /// A number from 1 to `most`: every load has an end.
-fn number(option: &str, word: Option<String>, most: u32) -> Result<u32, Failure> {
+pub(crate) fn number(option: &str, word: Option<String>, most: u32) -> Result<u32, Failure> {
     word.and_then(|word| word.parse().ok())
         .filter(|number| (1..=most).contains(number))
         .ok_or_else(|| format!("invalid `{option}`: use a number from 1 to {most}").into())
@@ -143,6 +172,20 @@ mod tests {
                 ..Options::default()
             }))
         );
+    }
+
+    #[test]
+    fn a_server_is_what_its_words_say() {
+        let serve = Serve {
+            era: Some(Era::Modern),
+            fillers: 7,
+            prefix: "a_".to_owned(),
+            ..Serve::new(Listen::Http)
+        };
+        for serve in [serve, Serve::new(Listen::Stdio)] {
+            assert_eq!(parse(&serve.words().join(" ")), Ok(Command::Serve(serve)));
+        }
+        assert_eq!(parse("serve http --era new"), Err(SERVE.to_owned()));
     }
 
     #[test]

@@ -127,12 +127,12 @@ fn allocations_table(rows: &[allocations::Row]) -> String {
 }
 
 /// What a group of lines has in common stands in its first line only.
-fn group(line: usize, text: &impl ToString) -> String {
+pub(crate) fn group(line: usize, text: &impl ToString) -> String {
     if line == 0 { text.to_string() } else { String::new() }
 }
 
 /// A table whose first `words` columns are words and whose others are numbers.
-fn table<const COLUMNS: usize>(
+pub(crate) fn table<const COLUMNS: usize>(
     title: &str,
     head: [&str; COLUMNS],
     words: usize,

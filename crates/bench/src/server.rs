@@ -6,12 +6,28 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use consort_wire::{Era, Id, Json, Notification, Object, Revision, splice, splice::Writer};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::statistics::monotonic;
 use crate::{Failure, samples};
 
 mod http;
 mod stdio;
+
+const UNSUPPORTED_VERSION: i64 = -32022;
+const UNKNOWN_METHOD: i64 = -32601;
+
+/// What kind of server to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Serve {
+    pub(crate) listen: Listen,
+    /// The only era it speaks, if not both.
+    pub(crate) era: Option<Era>,
+    /// Tools that nobody calls, beyond those that do something.
+    pub(crate) fillers: usize,
+    /// What the name of every tool begins with.
+    pub(crate) prefix: String,
+}
 
 /// How the server is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +36,61 @@ pub(crate) enum Listen {
     Http,
 }
 
+impl Serve {
+    pub(crate) fn new(listen: Listen) -> Self {
+        Self { listen, era: None, fillers: 0, prefix: String::new() }
+    }
+
+    /// The words after the program's name that make it such a server.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let listen = match self.listen {
+            Listen::Stdio => "stdio",
+            Listen::Http => "http",
+        };
+        let mut words = vec!["serve".to_owned(), listen.to_owned()];
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        if let Some(era) = self.era {
+            option("--era", era.to_string());
+        }
+        if self.fillers > 0 {
+            option("--fillers", self.fillers.to_string());
+        }
+        if !self.prefix.is_empty() {
+            option("--prefix", self.prefix.clone());
+        }
+        words
+    }
+
+    /// The definitions of its tools.
+    pub(crate) fn tools(&self) -> Vec<Value> {
+        let tool = |name: &str, arguments: &[(&str, &str)]| {
+            let properties: serde_json::Map<_, _> = arguments
+                .iter()
+                .map(|(name, kind)| ((*name).to_owned(), json!({ "type": kind })))
+                .collect();
+            let schema = json!({"type": "object", "properties": properties});
+            json!({"name": name, "inputSchema": schema})
+        };
+        let mut tools = vec![
+            tool("echo", &[("text", "string")]),
+            tool("big", &[("bytes", "integer")]),
+            tool("slow", &[("ms", "integer"), ("steps", "integer")]),
+        ];
+        tools.extend(samples::tools(self.fillers));
+        for tool in &mut tools {
+            let name = format!("{}{}", self.prefix, tool["name"].as_str().unwrap_or_default());
+            tool["name"] = name.into();
+        }
+        tools
+    }
+}
+
 /// Serves until standard input closes, so that it never outlives who started it.
-pub(crate) fn run(listen: Listen) -> Result<(), Failure> {
-    match listen {
-        Listen::Stdio => stdio::serve(&Tools::default()),
-        Listen::Http => http::serve(),
+pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
+    let tools = Tools::new(serve);
+    match serve.listen {
+        Listen::Stdio => stdio::serve(&tools),
+        Listen::Http => http::serve(tools),
     }
 }
 
@@ -51,23 +117,61 @@ impl Slow {
         params.raw("progressToken", self.token.as_ref()?.as_bytes());
         params.number("progress", n);
         params.number("total", self.steps);
+        // When it was written, for who measures how long it was on its way.
+        params.text("message", &format!("t={}", monotonic().as_nanos()));
         Some(splice::notification("notifications/progress", Some(&params.finish())))
     }
 }
 
-/// The tools, with the texts they returned already.
-#[derive(Debug, Default)]
+/// The tools, with the large results they returned already.
+#[derive(Debug)]
 struct Tools {
-    texts: Mutex<BTreeMap<usize, Json>>,
+    era: Option<Era>,
+    prefix: String,
+    legacy_list: Json,
+    modern_list: Json,
+    results: Mutex<BTreeMap<(usize, &'static str), Json>>,
 }
 
 impl Tools {
+    fn new(serve: &Serve) -> Self {
+        let tools = serve.tools();
+        Self {
+            era: serve.era,
+            prefix: serve.prefix.clone(),
+            legacy_list: Json::from(json!({ "tools": tools })),
+            modern_list: Json::from(json!({
+                "tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "public",
+            })),
+            results: Mutex::default(),
+        }
+    }
+
+    fn speaks(&self, era: Era) -> bool {
+        self.era.is_none_or(|only| only == era)
+    }
+
+    /// The answer to a request of an era that is not spoken here, as servers of the other one give it.
+    fn refusal(&self, id: &Id) -> Bytes {
+        match self.era {
+            Some(Era::Modern) => {
+                let data = Json::from(json!({ "supported": [Revision::NEWEST_MODERN] }));
+                splice::error(Some(id), UNSUPPORTED_VERSION, "unsupported version", Some(&data))
+            }
+            _ => splice::error(Some(id), UNKNOWN_METHOD, "unknown method", None),
+        }
+    }
+
     /// The answer to a request.
     fn reply(&self, id: &Id, body: &Notification, era: Era) -> Reply {
+        if !self.speaks(era) {
+            return Reply::Now(self.refusal(id));
+        }
         let params = &body.params;
         let result = match (body.method.as_str(), era) {
             ("tools/call", _) => return self.call(id, body, era),
-            ("tools/list", _) => listing(era),
+            ("tools/list", Era::Legacy) => self.legacy_list.clone(),
+            ("tools/list", Era::Modern) => self.modern_list.clone(),
             ("initialize", Era::Legacy) => {
                 let revision = params
                     .text("protocolVersion")
@@ -80,16 +184,23 @@ impl Tools {
                     "serverInfo": {"name": "bench", "version": "0"},
                 }))
             }
-            ("server/discover", Era::Modern) => Json::from(json!({
-                "resultType": "complete",
-                "supportedVersions": [Revision::NEWEST_MODERN, Revision::NEWEST_LEGACY],
-                "capabilities": {"tools": {}},
-                "ttlMs": 3_600_000,
-                "cacheScope": "public",
-                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "bench", "version": "0"}},
-            })),
+            ("server/discover", Era::Modern) => {
+                let revisions = [Revision::NEWEST_MODERN, Revision::NEWEST_LEGACY];
+                let spoken: Vec<_> =
+                    revisions.into_iter().filter(|revision| self.speaks(revision.era())).collect();
+                Json::from(json!({
+                    "resultType": "complete",
+                    "supportedVersions": spoken,
+                    "capabilities": {"tools": {}},
+                    "ttlMs": 3_600_000,
+                    "cacheScope": "public",
+                    "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "bench", "version": "0"}},
+                }))
+            }
             ("ping", _) => Json::from(json!({})),
-            _ => return Reply::Now(splice::error(Some(id), -32601, "unknown method", None)),
+            _ => {
+                return Reply::Now(splice::error(Some(id), UNKNOWN_METHOD, "unknown method", None));
+            }
         };
         Reply::Now(splice::response(id, &result))
     }
@@ -102,14 +213,15 @@ impl Tools {
             u64::try_from(number.unwrap_or(0).clamp(0, most)).expect("clamped above")
         };
         let answer = |text: &Json| splice::response(id, &text_result(text, era));
-        match body.params.text("name").as_deref() {
+        let name = body.params.text("name").unwrap_or_default();
+        match name.strip_prefix(&self.prefix) {
             Some("echo") => {
                 let text = arguments.get("text");
                 Reply::Now(answer(&text.unwrap_or_else(|| Json::string(""))))
             }
             Some("big") => {
                 let bytes = usize::try_from(number("bytes", 16 << 20)).expect("at most 16 MB");
-                Reply::Now(answer(&self.text(bytes)))
+                Reply::Now(splice::response(id, &self.large(bytes, era)))
             }
             Some("slow") => {
                 let steps = number("steps", 10_000).max(1);
@@ -124,10 +236,15 @@ impl Tools {
         }
     }
 
-    fn text(&self, bytes: usize) -> Json {
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = texts.entry(bytes);
-        text.or_insert_with(|| Json::string(&samples::text(bytes))).clone()
+    /// Made once: a copy for each answer is work enough for a server that shall hardly show.
+    fn large(&self, bytes: usize, era: Era) -> Json {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = match era {
+            Era::Legacy => (bytes, "legacy"),
+            Era::Modern => (bytes, "modern"),
+        };
+        let make = || text_result(&Json::string(&samples::text(bytes)), era);
+        results.entry(key).or_insert_with(make).clone()
     }
 }
 
@@ -144,25 +261,4 @@ fn text_result(text: &Json, era: Era) -> Json {
         result.text("resultType", "complete");
     }
     result.finish()
-}
-
-fn listing(era: Era) -> Json {
-    let tool = |name: &str, arguments: &[(&str, &str)]| {
-        let properties: serde_json::Map<_, _> = arguments
-            .iter()
-            .map(|(name, kind)| ((*name).to_owned(), json!({ "type": kind })))
-            .collect();
-        json!({"name": name, "inputSchema": {"type": "object", "properties": properties}})
-    };
-    let tools = [
-        tool("echo", &[("text", "string")]),
-        tool("big", &[("bytes", "integer")]),
-        tool("slow", &[("ms", "integer"), ("steps", "integer")]),
-    ];
-    Json::from(match era {
-        Era::Legacy => json!({ "tools": tools }),
-        Era::Modern => {
-            json!({"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "public"})
-        }
-    })
 }

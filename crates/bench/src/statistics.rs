@@ -39,6 +39,11 @@ fn thread_time() -> Duration {
     time(ClockId::ThreadCPUTime)
 }
 
+/// The time since the machine started; the same for all processes.
+pub(crate) fn monotonic() -> Duration {
+    time(ClockId::Monotonic)
+}
+
 fn time(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     Duration::from_secs(time.tv_sec.cast_unsigned())

@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let at = begun.elapsed().as_secs_f64();
         match event {
             Event::Progress(progress) => {
-                println!("{at:.1} s: {}", progress.message.unwrap_or_default());
+                println!("{at:.1} s: {}", progress.message().unwrap_or_default());
             }
             Event::End(end) => {
                 println!("{at:.1} s: ended, {}", if end.is_ok() { "well" } else { "badly" });

@@ -80,6 +80,8 @@ pub(crate) enum Command {
         #[arg(long, short)]
         output: Option<PathBuf>,
     },
+    /// Serve every server as one MCP endpoint, to clients of any revision
+    Serve(Serve),
     /// Watch every server's state, live
     Watch,
     /// Look for problems in the config without starting anything
@@ -164,6 +166,36 @@ pub(crate) enum LedgerCommand {
     Verify,
     /// Show where the ledger is
     Path,
+}
+
+/// How to serve.
+#[derive(Args, Debug)]
+pub(crate) struct Serve {
+    /// Where to listen; port 0 takes any that is free
+    #[arg(long, short, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8808")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Serve one client on standard input and output instead, as desktop clients want it
+    #[arg(long, conflicts_with_all = ["listen", "allow_unauthenticated", "token_file"])]
+    pub(crate) stdio: bool,
+    /// With --stdio: offer only this profile
+    #[arg(long, value_name = "NAME", requires = "stdio")]
+    pub(crate) profile: Option<String>,
+    /// Keep the token in this file (default: `consort/token` in the user's state folder)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Serve whoever reaches the address, without a token
+    #[arg(long)]
+    pub(crate) allow_unauthenticated: bool,
+    /// A name under which clients reach it, beside localhost; needed for an address that others reach
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+    /// A web page that may use it, as in `https://tools.example`
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+    /// How tools are named: `auto` (as they are if that is unique, else `server_tool`), `never`, or a
+    /// template such as `{server}__{name}`
+    #[arg(long, value_name = "NAMING")]
+    pub(crate) naming: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,7 @@ mod ledger;
 mod lists;
 mod prompts;
 mod resources;
+mod serve;
 mod servers;
 mod watch;
 
@@ -39,6 +40,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Servers => {
             with(&common, async |running| servers::run(running, &common).await).await
         }
+        Command::Serve(serve) => serve::run(&common, serve).await,
         Command::Watch => with(&common, async |running| watch::run(running, &common).await).await,
         Command::Tools { server, fresh, long } => {
             with(&common, async |running| {

@@ -170,13 +170,7 @@ impl Demo {
         let (Some(token), Event::Progress(progress)) = (token, event) else { return };
         let mut params = Writer::new();
         params.raw("progressToken", token.as_bytes());
-        params.raw("progress", progress.progress.to_string().as_bytes());
-        if let Some(total) = progress.total {
-            params.raw("total", total.to_string().as_bytes());
-        }
-        if let Some(message) = &progress.message {
-            params.text("message", message);
-        }
+        params.members(progress.params(), &[]);
         self.send(&splice::notification("notifications/progress", Some(&params.finish()))).await;
     }
 

@@ -145,8 +145,15 @@ fn wrong(error: &config::ConfigError) -> Failure {
 
 /// Settings from the config, and what is wrong with it. A server that cannot be used is a problem;
 /// the others are.
-fn settings(common: &Common) -> Result<(Settings, Vec<Problem>), Failure> {
-    let Some(config) = read(common)? else { return Ok((embedded()?, Vec::new())) };
+pub(crate) fn settings(common: &Common) -> Result<(Settings, Vec<Problem>), Failure> {
+    match read(common)? {
+        Some(config) => Ok(settings_of(&config)),
+        None => Ok((embedded()?, Vec::new())),
+    }
+}
+
+/// The same for a config that was read.
+pub(crate) fn settings_of(config: &Config) -> (Settings, Vec<Problem>) {
     let mut settings = Settings { kept: kept_folder(), ..Settings::default() };
     if config.options.builtin.unwrap_or(true) {
         settings.local.insert(ServerId::derive("builtin"), builtin());
@@ -163,7 +170,7 @@ fn settings(common: &Common) -> Result<(Settings, Vec<Problem>), Failure> {
             Err(error) => problems.push(Problem::from(&error)),
         }
     }
-    Ok((settings, problems))
+    (settings, problems)
 }
 
 /// Asks the person at the terminal for an input the config wants; nothing without a terminal.

@@ -24,9 +24,17 @@ pub enum Kind {
 }
 
 impl Caller {
+    /// The identity of whoever runs Consort.
+    pub const OWNER: &'static str = "owner";
+
     /// Somebody at a terminal.
     pub fn person(name: impl Into<String>) -> Self {
         Self { kind: Kind::Person, name: name.into() }
+    }
+
+    /// A program that speaks MCP to us, by the identity it showed.
+    pub fn client(name: impl Into<String>) -> Self {
+        Self { kind: Kind::Client, name: name.into() }
     }
 
     /// A model over a toolbox.

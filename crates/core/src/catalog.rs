@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use consort_wire::ShelfKind;
+use consort_wire::{Revision, ShelfKind};
 use serde::Serialize;
 
 pub(crate) mod resolve;
@@ -69,6 +69,31 @@ pub struct Offer {
     pub shelves: BTreeMap<ShelfKind, Vec<(String, Object)>>,
     /// Local tools, not an MCP server.
     pub local: bool,
+    /// What the server says of itself; absent until it was reached once.
+    pub about: Option<About>,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The revision it speaks.
+    pub revision: Revision,
+    /// Its capabilities object.
+    pub capabilities: Object,
+    /// How to use it, for a model.
+    pub instructions: Option<String>,
+}
+
+impl About {
+    /// Whether it offers this: a path into its capabilities, as in `resources.subscribe`.
+    pub fn offers(&self, path: &str) -> bool {
+        let mut names = path.split('.');
+        let mut value = names.next().and_then(|name| self.capabilities.get(name));
+        for name in names {
+            value = value.and_then(|value| value.to_object()).and_then(|object| object.get(name));
+        }
+        value.is_some_and(|value| value.boolean() != Some(false))
+    }
 }
 
 impl Shelf {
@@ -187,6 +212,8 @@ pub struct Catalog {
     pub problems: Vec<Problem>,
     /// Which ensembles are local tools.
     local: Vec<ServerId>,
+    /// What each server says of itself, those that were reached once.
+    about: BTreeMap<ServerId, About>,
 }
 
 impl Catalog {
@@ -206,7 +233,10 @@ impl Catalog {
             .filter(|(_, offer)| offer.local)
             .map(|(server, _)| server.clone())
             .collect();
-        Self { tools, prompts, resources, templates, problems, local }
+        let about = offers
+            .iter()
+            .filter_map(|(server, offer)| offer.about.clone().map(|about| (server.clone(), about)));
+        Self { tools, prompts, resources, templates, problems, local, about: about.collect() }
     }
 
     /// One of its shelves.
@@ -217,6 +247,11 @@ impl Catalog {
             ShelfKind::Resources => &self.resources,
             ShelfKind::Templates => &self.templates,
         }
+    }
+
+    /// What each server says of itself, those that were reached once.
+    pub fn abouts(&self) -> &BTreeMap<ServerId, About> {
+        &self.about
     }
 
     /// Whether an ensemble is local tools, not an MCP server.
@@ -238,7 +273,7 @@ mod tests {
             ((*name).to_owned(), definition.to_object().unwrap())
         };
         let tools = names.iter().map(tool).collect();
-        Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools)]), local: false }
+        Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools)]), ..Offer::default() }
     }
 
     fn offers(parts: &[(&str, &[&str])]) -> BTreeMap<ServerId, Offer> {

@@ -19,16 +19,19 @@ mod toolbox;
 mod transform;
 
 pub use caller::{Caller, Kind};
-pub use catalog::{Catalog, Entry, Offer, Route, Shelf, resolve::Unresolved};
-pub use consort_wire::{Emitter, Emitting, Json, JsonError, Object, ShelfKind};
+pub use catalog::{About, Catalog, Entry, Offer, Route, Shelf, resolve::Unresolved};
+pub use consort_wire::{
+    Asked, Emitter, Emitting, Json, JsonError, LogLevel, Object, Offers, Progress, Questions,
+    Refusal, Reply, Revision, ShelfKind, Tasks,
+};
 pub use content::{Content, ToolResult};
 pub use error::{CallError, Fault, Repeat, Source};
-pub use event::{Event, Outcome, Progress};
+pub use event::{Event, Outcome};
 pub use local::{LocalTool, Reporter, Working};
 pub use name::{InvalidName, ServerId, ToolName};
 pub use nearest::nearest;
 pub use problem::{Problem, Severity};
 pub use time::utc;
 pub use tool::{Annotations, Tool};
-pub use toolbox::{BoxFuture, Events, Invocation, Toolbox, end};
+pub use toolbox::{BoxFuture, Changes, Events, Invocation, Logs, Passage, Toolbox, end};
 pub use transform::{Describe, Draft, Drop, Keep, Of, Pattern, Prefix, Rename, Transform};

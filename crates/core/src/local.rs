@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::Json;
+use crate::Progress;
 use crate::content::ToolResult;
-use crate::event::{Event, Progress};
+use crate::event::Event;
 use crate::tool::Tool;
 use crate::toolbox::BoxFuture;
 
@@ -37,7 +38,7 @@ impl Reporter {
 
     /// So much is done, of so much if that is known.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: impl Into<String>) {
-        (self.0)(Event::Progress(Progress { progress, total, message: Some(message.into()) }));
+        (self.0)(Event::Progress(Progress::new(progress, total, Some(&message.into()))));
     }
 }
 

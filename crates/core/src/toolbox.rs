@@ -1,5 +1,6 @@
 //! The one thing callers know: what is on offer, and how to call it.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,17 +8,21 @@ use std::time::Duration;
 
 use consort_wire::Emitting;
 
-use crate::Json;
 use crate::caller::Caller;
 use crate::catalog::Catalog;
 use crate::error::CallError;
 use crate::event::{Event, Outcome};
+use crate::name::ServerId;
+use crate::{Json, LogLevel, Object, Offers, Questions, Tasks};
 
 /// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What happens during a call, as it happens: read it with `next`, or as a stream.
 pub type Events = Emitting<Event>;
+
+/// An item whenever something changed.
+pub type Changes = Emitting<()>;
 
 /// How a call ends, leaving out what happens before.
 pub async fn end(mut events: Events) -> Result<Outcome, CallError> {
@@ -39,6 +44,73 @@ pub trait Toolbox: Send + Sync {
     /// Calls a tool. The call runs while the stream is read; dropping the stream cancels it. The last
     /// event is the end, and there is exactly one.
     fn call(&self, invocation: Invocation) -> Events;
+
+    /// Passes a request on to one server. It runs, ends and is cancelled as a call is.
+    fn pass(&self, passage: Passage) -> Events;
+
+    /// An item whenever what is on offer changed.
+    fn changes(&self) -> Changes;
+}
+
+/// A request to one server, passed on as its caller wrote it.
+#[derive(Clone, Debug)]
+pub struct Passage {
+    /// Who asks.
+    pub caller: Caller,
+    /// The server.
+    pub server: ServerId,
+    /// For example `resources/read`. `subscriptions/listen` is understood for servers of every era:
+    /// its events are the notifications, and it ends only when dropped.
+    pub method: Cow<'static, str>,
+    /// As the caller wrote them.
+    pub params: Object,
+    /// A member of the parameters that is replaced: what the server calls the thing meant.
+    pub renamed: Option<(&'static str, Json)>,
+    /// What the caller can answer. A server is asked by nobody for more than this.
+    pub offers: Arc<Offers>,
+    /// The caller's capabilities as it wrote them, for servers that are told with each request; those
+    /// that `offers` stand for if absent.
+    pub capabilities: Option<Json>,
+    /// What to do with the server's questions.
+    pub questions: Questions,
+    /// What to do when the server makes a task of it.
+    pub tasks: Tasks,
+    /// Which log messages the caller wants.
+    pub log: Logs,
+}
+
+/// Which of a server's log messages a caller wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logs {
+    /// None.
+    None,
+    /// Those the server sends unasked. One that sends none unasked is asked from `info` on.
+    Usual,
+    /// From this level on.
+    From(LogLevel),
+}
+
+impl Passage {
+    /// A request by somebody who can answer nothing.
+    pub fn new(
+        caller: Caller,
+        server: ServerId,
+        method: impl Into<Cow<'static, str>>,
+        params: Object,
+    ) -> Self {
+        Self {
+            caller,
+            server,
+            method: method.into(),
+            params,
+            renamed: None,
+            offers: Arc::default(),
+            capabilities: None,
+            questions: Questions::Hand,
+            tasks: Tasks::Follow,
+            log: Logs::None,
+        }
+    }
 }
 
 /// One call of one tool by one caller.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use consort_core::{
-    CallError, Event, Invocation, LocalTool, Object, Outcome, Progress, Reporter, ServerId,
-    ToolResult,
+    CallError, Event, Invocation, Json, LocalTool, Logs, Object, Outcome, Passage, Reporter,
+    ServerId, ToolResult,
 };
-use consort_wire::{Answer, Emitter, Request};
+use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;
 
 use crate::connection::{Connection, chain, chance};
@@ -36,7 +36,7 @@ pub(crate) async fn run(
             name: invocation.tool.clone(),
             nearest: Vec::new(),
         })?;
-        return Ok(Outcome::Complete(local(tool, invocation, emitter).await));
+        return Ok(Outcome::Complete(local(tool, invocation.arguments, emitter).await));
     }
     let connection = hub
         .connections
@@ -49,10 +49,10 @@ pub(crate) async fn run(
     if let Some(total) = invocation.total {
         request = request.total(total);
     }
-    remote(connection, request, emitter).await.map(|answer| match answer {
+    remote(connection, None, request, emitter).await.map(|answer| match answer {
         Answer::Complete(result) => Outcome::Complete(ToolResult::from_object(result)),
-        Answer::InputRequired(result) => Outcome::InputRequired(result.json().clone()),
-        Answer::Task(task) => Outcome::Task(task.json().clone()),
+        Answer::InputRequired(result) => Outcome::InputRequired(result),
+        Answer::Task(task) => Outcome::Task(task),
     })
 }
 
@@ -61,20 +61,31 @@ pub(crate) async fn ask(
     connection: &Arc<Connection>,
     request: Request,
 ) -> Result<Object, CallError> {
-    remote(connection, request, &Emitter::silent()).await.map(|answer| answer.object().clone())
+    remote(connection, None, request, &Emitter::silent())
+        .await
+        .map(|answer| answer.object().clone())
 }
 
 /// Sends a request to a server, again where the law allows that.
-async fn remote(
+pub(crate) async fn remote(
     connection: &Arc<Connection>,
+    passage: Option<&Passage>,
     request: Request,
     emitter: &Emitter<Event>,
 ) -> Result<Answer, CallError> {
     let mut n = 1;
     loop {
-        let client = connection.client().await?;
+        let line = match passage {
+            Some(passage) => connection.line_for(&passage.caller, &passage.offers).await?,
+            None => connection.main().await?,
+        };
         let in_use = connection.in_use();
-        let mut call = client.call(request.clone());
+        if let Some(Passage { log: Logs::From(level), .. }) = passage
+            && line.client.about().found.revision.era() == Era::Legacy
+        {
+            line.log(*level).await;
+        }
+        let mut call = line.client.call(request.clone());
         let end = loop {
             match call.next().await {
                 Some(consort_wire::Event::End(end)) => break end,
@@ -97,9 +108,9 @@ async fn remote(
 }
 
 /// A local tool, run: an error or a panic is its result.
-async fn local(
+pub(crate) async fn local(
     tool: &Arc<dyn LocalTool>,
-    invocation: Invocation,
+    arguments: Json,
     emitter: &Emitter<Event>,
 ) -> ToolResult {
     let (sender, mut reported) = mpsc::channel(REPORTED);
@@ -107,9 +118,8 @@ async fn local(
         let _ = sender.try_send(event);
     });
     let tool = Arc::clone(tool);
-    let working = match std::panic::catch_unwind(AssertUnwindSafe(|| {
-        tool.run(invocation.arguments, reporter)
-    })) {
+    let working = match std::panic::catch_unwind(AssertUnwindSafe(|| tool.run(arguments, reporter)))
+    {
         Ok(working) => working,
         Err(panic) => return panicked(&*panic),
     };
@@ -155,15 +165,9 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolResult {
 
 fn translated(event: consort_wire::Event) -> Event {
     match event {
-        consort_wire::Event::Progress(progress) => Event::Progress(Progress {
-            progress: progress.progress(),
-            total: progress.total(),
-            message: progress.message(),
-        }),
+        consort_wire::Event::Progress(progress) => Event::Progress(progress),
         consort_wire::Event::Log(params) => Event::Log(params),
-        consort_wire::Event::Question(question) => {
-            Event::Question { method: question.method, params: question.params }
-        }
+        consort_wire::Event::Question(asked) => Event::Question(asked),
         consort_wire::Event::Task(task) => Event::Task(task),
         consort_wire::Event::Notification(body) => {
             Event::Notification { method: body.method, params: body.params }
@@ -174,7 +178,7 @@ fn translated(event: consort_wire::Event) -> Event {
 }
 
 /// A failure of the wire in the words of callers.
-fn explained(server: &ServerId, error: consort_wire::CallError) -> CallError {
+pub(crate) fn explained(server: &ServerId, error: consort_wire::CallError) -> CallError {
     use consort_wire::CallError as Wire;
     let server = server.clone();
     match error {

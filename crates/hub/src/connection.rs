@@ -5,16 +5,17 @@ pub(crate) mod refresh;
 mod serve;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use consort_core::{CallError, ServerId, ShelfKind};
-use consort_wire::{Client, ClientInfo, ConnectError, Host};
+use consort_core::{CallError, Caller, Offers, ServerId, ShelfKind};
+use consort_wire::{Client, ClientInfo, ConnectError, Declared, Era, Found, Host};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::kept::{Kept, Memory};
+use crate::lines::{Line, Lines};
 use crate::settings::{Connect, ServerSettings};
 use crate::shared::Shared;
 use crate::state::{State, Status};
@@ -29,7 +30,11 @@ pub(crate) struct Connection {
     pub(crate) id: ServerId,
     pub(crate) settings: ServerSettings,
     status: watch::Sender<Status>,
-    client: Mutex<Option<Client>>,
+    line: Mutex<Option<Line>>,
+    /// What the first caller could answer: the connection declares that from then on.
+    adopted: Mutex<Option<Arc<Offers>>>,
+    /// Connections for those who answer otherwise, or are somebody else.
+    pub(crate) lines: Lines,
     /// When the next attempt is due, while the server is down.
     next_attempt: Mutex<Option<Instant>>,
     wishes: mpsc::Sender<Wish>,
@@ -43,6 +48,8 @@ pub(crate) enum Wish {
     Connect,
     Disconnect,
     Restart,
+    /// Connect anew in the name of the first caller.
+    Adopt,
     Disable,
 }
 
@@ -54,6 +61,8 @@ pub(crate) struct Keeper {
     pub(crate) client: ClientInfo,
     pub(crate) kept: Option<Kept>,
     pub(crate) stop: CancellationToken,
+    /// What the present connection declares.
+    offers: Arc<Offers>,
     wishes: mpsc::Receiver<Wish>,
     backoff: Backoff,
 }
@@ -66,6 +75,8 @@ enum Over {
     Unwanted(State),
     /// It shall start again at once.
     Restart,
+    /// It shall start again in the name of its first caller.
+    Adopted,
     /// We are ending.
     Ended,
 }
@@ -79,7 +90,9 @@ impl Connection {
             id: settings.id.clone(),
             status: watch::Sender::new(Status::new(settings.id.clone(), state)),
             settings,
-            client: Mutex::default(),
+            line: Mutex::default(),
+            adopted: Mutex::default(),
+            lines: Lines::default(),
             next_attempt: Mutex::default(),
             wishes,
             calls: AtomicUsize::new(0),
@@ -108,11 +121,61 @@ impl Connection {
 
     /// The end of what the server wrote to its standard error.
     pub(crate) fn stderr(&self) -> String {
-        self.current().map(|client| client.stderr()).unwrap_or_default()
+        self.current().map(|line| line.client.stderr()).unwrap_or_default()
     }
 
     /// The server, reached: now, or as soon as that can be.
     pub(crate) async fn client(&self) -> Result<Client, CallError> {
+        self.main().await.map(|line| line.client)
+    }
+
+    /// The main connection to the server: now, or as soon as that can be.
+    pub(crate) async fn main(&self) -> Result<Line, CallError> {
+        self.line(|_| true).await
+    }
+
+    /// The server, reached in the name of a caller who can answer `offers`. A modern server is told
+    /// with each request; a legacy one once, so those who differ get connections of their own.
+    pub(crate) async fn line_for(
+        self: &Arc<Self>,
+        caller: &Caller,
+        offers: &Arc<Offers>,
+    ) -> Result<Line, CallError> {
+        let main = self.main().await?;
+        if main.client.about().found.revision.era() == Era::Modern {
+            return Ok(main);
+        }
+        if caller.name == Caller::OWNER {
+            if main.offers == *offers {
+                self.adopted().get_or_insert_with(|| Arc::clone(offers));
+                return Ok(main);
+            }
+            if self.adopts(offers) {
+                self.wish(Wish::Adopt).await;
+                return self.line(|line| line.offers == *offers).await;
+            }
+        }
+        self.lines.get(self, &main.client, caller, offers).await
+    }
+
+    /// Whether the main connection may be made anew for a caller: nobody has used it yet.
+    fn adopts(&self, offers: &Arc<Offers>) -> bool {
+        let mut adopted = self.adopted();
+        match &*adopted {
+            Some(adopted) => adopted == offers,
+            None if self.calls.load(Ordering::Relaxed) > 0 => false,
+            None => {
+                *adopted = Some(Arc::clone(offers));
+                true
+            }
+        }
+    }
+
+    fn adopted(&self) -> MutexGuard<'_, Option<Arc<Offers>>> {
+        self.adopted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn line(&self, fits: impl Fn(&Line) -> bool) -> Result<Line, CallError> {
         let mut status = self.status.subscribe();
         let limit = Instant::now() + self.settings.times.handshake + PATIENCE;
         let mut wished = false;
@@ -120,8 +183,8 @@ impl Connection {
             let now = status.borrow_and_update().clone();
             match now.state {
                 State::Ready | State::Degraded => {
-                    if let Some(client) = self.current() {
-                        return Ok(client);
+                    if let Some(line) = self.current().filter(&fits) {
+                        return Ok(line);
                     }
                 }
                 State::NeedsAuth | State::Disabled => return Err(self.unreachable(&now)),
@@ -135,6 +198,25 @@ impl Connection {
             if tokio::time::timeout_at(limit, status.changed()).await.is_err() {
                 return Err(self.unreachable(&self.status()));
             }
+        }
+    }
+
+    /// How the wire shall treat the server.
+    pub(crate) fn wire_settings(
+        &self,
+        found: Option<Found>,
+        host: Arc<dyn Host>,
+        client: &ClientInfo,
+    ) -> consort_wire::Settings {
+        let settings = &self.settings;
+        consort_wire::Settings {
+            speak: settings.speak,
+            found,
+            limits: settings.limits.clone(),
+            times: settings.times.clone(),
+            tools: settings.tools.clone(),
+            host,
+            client: client.clone(),
         }
     }
 
@@ -156,8 +238,8 @@ impl Connection {
         let _ = status.wait_for(|status| !busy(status)).await;
     }
 
-    fn current(&self) -> Option<Client> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn current(&self) -> Option<Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn tried_soon(&self) -> bool {
@@ -218,7 +300,18 @@ impl Keeper {
         kept: Option<Kept>,
         stop: CancellationToken,
     ) -> Self {
-        Self { connection, shared, host, client, kept, stop, wishes, backoff: Backoff::default() }
+        connection.lines.introduce(client.clone());
+        Self {
+            connection,
+            shared,
+            host,
+            client,
+            kept,
+            stop,
+            offers: Arc::default(),
+            wishes,
+            backoff: Backoff::default(),
+        }
     }
 
     /// Keeps the connection until the hub ends.
@@ -228,7 +321,7 @@ impl Keeper {
         loop {
             if !wanted {
                 match self.next_wish().await {
-                    Some(Wish::Connect | Wish::Restart) => wanted = true,
+                    Some(Wish::Connect | Wish::Restart | Wish::Adopt) => wanted = true,
                     Some(Wish::Disable) => self.rest(State::Disabled),
                     Some(Wish::Disconnect) => {}
                     None => return,
@@ -244,6 +337,7 @@ impl Keeper {
             match over {
                 Over::Ended => return,
                 Over::Restart => self.restarted(),
+                Over::Adopted => {}
                 Over::Unwanted(state) => {
                     wanted = false;
                     self.rest(state);
@@ -254,7 +348,7 @@ impl Keeper {
                         wanted = false;
                         self.rest(state);
                     }
-                    Over::Restart | Over::Lost(_) => self.restarted(),
+                    Over::Restart | Over::Adopted | Over::Lost(_) => self.restarted(),
                 },
             }
         }
@@ -269,18 +363,15 @@ impl Keeper {
 
     /// Connects; `Err(None)` if we are ending.
     async fn reach(&mut self) -> Result<Client, Option<ConnectError>> {
-        let settings = &self.connection.settings;
         self.update(|status| status.state = State::Connecting);
-        let found = self.connection.status().found;
-        let wire = consort_wire::Settings {
-            speak: settings.speak,
-            found,
-            limits: settings.limits.clone(),
-            times: settings.times.clone(),
-            tools: settings.tools.clone(),
-            host: Arc::clone(&self.host),
-            client: self.client.clone(),
+        let host: Arc<dyn Host> = match &*self.connection.adopted() {
+            Some(offers) => Arc::new(Declared(Offers::clone(offers))),
+            None => Arc::clone(&self.host),
         };
+        self.offers = Arc::new(host.offers());
+        let found = self.connection.status().found;
+        let wire = self.connection.wire_settings(found, host, &self.client);
+        let settings = &self.connection.settings;
         tokio::select! {
             reached = Client::connect(&settings.server, wire) => reached.map_err(Some),
             () = self.stop.cancelled() => Err(None),
@@ -328,7 +419,7 @@ impl Keeper {
                     Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
                     Some(Wish::Disconnect) => return Over::Unwanted(State::Known),
                     // It is tried when its time comes.
-                    Some(Wish::Connect) => {}
+                    Some(Wish::Connect | Wish::Adopt) => {}
                     None => return Over::Ended,
                 },
             }
@@ -352,8 +443,8 @@ impl Keeper {
         self.shared.stir();
     }
 
-    fn put_client(&self, client: Option<Client>) {
-        *self.connection.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    fn put_client(&self, client: Option<Line>) {
+        *self.connection.line.lock().unwrap_or_else(PoisonError::into_inner) = client;
     }
 }
 

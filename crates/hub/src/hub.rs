@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use consort_core::{
-    CallError, Caller, Catalog, Event, Events, Invocation, Json, LocalTool, Object, Route,
-    ServerId, ShelfKind, Toolbox, Unresolved,
+    CallError, Caller, Catalog, Changes, Event, Events, Invocation, Json, LocalTool, Object,
+    Passage, Route, ServerId, ShelfKind, Toolbox, Unresolved,
 };
 use consort_wire::{Client, Emitting, Request};
 use tokio::sync::watch;
@@ -16,10 +17,14 @@ use crate::call;
 use crate::connection::{Connection, Keeper, Wish};
 use crate::kept::Kept;
 use crate::local;
+use crate::pass;
 use crate::schema::Checkers;
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::state::Status;
+
+/// How often unused connections are looked for.
+const SWEEP: Duration = Duration::from_secs(30);
 
 /// Every server and every group of local tools, as one toolbox. Clones are the same hub.
 ///
@@ -91,6 +96,7 @@ impl Hub {
             crew.spawn(keeper.keep());
             connections.insert(connection.id.clone(), connection);
         }
+        crew.spawn(sweep(connections.values().cloned().collect(), stop.clone()));
         Self(Arc::new(Inner { shared, connections, local, checkers: Mutex::default(), stop, crew }))
     }
 
@@ -113,6 +119,16 @@ impl Hub {
     pub async fn settled(&self) {
         for connection in self.0.connections.values() {
             connection.settled().await;
+        }
+    }
+
+    /// Waits until what each server offers is known, from now or from the last time, or the server is
+    /// down for now.
+    pub async fn known(&self) {
+        for (server, connection) in &self.0.connections {
+            if !self.0.shared.catalog().abouts().contains_key(server) {
+                connection.settled().await;
+            }
         }
     }
 
@@ -222,6 +238,38 @@ impl Toolbox for Hub {
         Emitting::new(
             |emitter| async move { Event::End(call::run(&inner, invocation, &emitter).await) },
         )
+    }
+
+    fn pass(&self, passage: Passage) -> Events {
+        let inner = Arc::clone(&self.0);
+        Emitting::new(
+            |emitter| async move { Event::End(pass::run(&inner, passage, &emitter).await) },
+        )
+    }
+
+    fn changes(&self) -> Changes {
+        let mut catalog = self.watch();
+        Emitting::new(|emitter| async move {
+            while catalog.changed().await.is_ok() {
+                emitter.emit(()).await;
+            }
+        })
+    }
+}
+
+/// Closes connections nobody uses, until the hub ends.
+async fn sweep(connections: Vec<Arc<Connection>>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            () = tokio::time::sleep(SWEEP) => {}
+        }
+        for connection in &connections {
+            connection.lines.sweep();
+        }
+    }
+    for connection in &connections {
+        connection.lines.close().await;
     }
 }
 

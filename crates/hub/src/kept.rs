@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use consort_core::{Json, Object, Offer, ShelfKind};
+use consort_core::{About, Json, Object, Offer, ShelfKind};
 use consort_wire::{Found, Server};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::settings::ServerSettings;
 
 /// Changes when the files do.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The folder with what was kept.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct Memory {
 struct Written {
     format: u32,
     found: Found,
+    capabilities: Box<serde_json::value::RawValue>,
+    instructions: Option<String>,
     shelves: BTreeMap<ShelfKind, Vec<(String, Box<serde_json::value::RawValue>)>>,
 }
 
@@ -58,6 +60,12 @@ impl Kept {
                 .collect();
             offer.shelves.insert(kind, items?);
         }
+        let capabilities = Json::parse(written.capabilities.get().to_owned()).ok()?;
+        offer.about = Some(About {
+            revision: written.found.revision,
+            capabilities: capabilities.to_object()?,
+            instructions: written.instructions,
+        });
         Some(Memory { found: written.found, offer })
     }
 
@@ -75,7 +83,11 @@ impl Kept {
                 .collect();
             shelves.insert(*kind, items?);
         }
-        let written = Written { format: FORMAT, found: memory.found, shelves };
+        let about = memory.offer.about.as_ref();
+        let capabilities = raw(about.map_or(&Object::empty(), |about| &about.capabilities))?;
+        let instructions = about.and_then(|about| about.instructions.clone());
+        let written =
+            Written { format: FORMAT, found: memory.found, capabilities, instructions, shelves };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
         fs::create_dir_all(&self.folder)?;
         replace(&self.path(settings), &bytes)
@@ -142,7 +154,15 @@ mod tests {
         )]);
         Memory {
             found: Found { revision: Revision::V2025_06_18, way: Way::Stdio },
-            offer: Offer { shelves, local: false },
+            offer: Offer {
+                shelves,
+                local: false,
+                about: Some(About {
+                    revision: Revision::V2025_06_18,
+                    capabilities: Object::empty(),
+                    instructions: Some("Read first.".to_owned()),
+                }),
+            },
         }
     }
 

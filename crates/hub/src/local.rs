@@ -70,5 +70,9 @@ pub(crate) fn offer(tools: &[Arc<dyn LocalTool>]) -> Offer {
         let definition = tool.definition();
         (definition.name(), definition.definition().clone())
     });
-    Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools.collect())]), local: true }
+    Offer {
+        shelves: BTreeMap::from([(ShelfKind::Tools, tools.collect())]),
+        local: true,
+        about: None,
+    }
 }

@@ -56,7 +56,10 @@ impl Shared {
             .collect();
         // The lock is held until the catalog is out, so that an older one never replaces a newer.
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = offers.offers.get(server).is_some_and(|known| known.shelves == offer.shelves)
+        let same = offers
+            .offers
+            .get(server)
+            .is_some_and(|known| known.shelves == offer.shelves && known.about == offer.about)
             && offers.problems.get(server).map_or(&[][..], Vec::as_slice) == problems;
         if same {
             return;

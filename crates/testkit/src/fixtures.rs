@@ -32,9 +32,24 @@ pub fn conformance() -> PathBuf {
     npm("@modelcontextprotocol/conformance/dist/index.js")
 }
 
+/// The scenarios that the conformance suite requires, by revision.
+pub fn requirements(revision: &str) -> PathBuf {
+    npm(&format!("@modelcontextprotocol/conformance/requirements/{revision}.yaml"))
+}
+
 /// What of the conformance suite is known to fail, by revision.
 pub fn expected_failures(revision: &str) -> PathBuf {
     committed(&format!("conformance-{revision}.yml"))
+}
+
+/// The script that drives a client.
+pub fn client(name: &str) -> PathBuf {
+    committed(&format!("clients/{name}"))
+}
+
+/// Where the packages of Node are.
+pub fn node_modules() -> PathBuf {
+    installed("npm/node_modules")
 }
 
 /// A program of the Python environment, for example `mcp-server-time`.

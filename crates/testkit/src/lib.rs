@@ -1,10 +1,13 @@
-//! What tests need, never published: real peers (third-party servers, servers of the official SDK in both
-//! eras, the conformance suite), and one that misbehaves on request.
+//! What tests need, never published: real peers (third-party servers and clients, servers of the official SDK in
+//! both eras, the conformance suite), and one that misbehaves on request.
 
 mod binary;
-mod conformance;
+pub mod clients;
+pub mod conformance;
+pub mod conformant;
 mod everything;
 mod fake;
+mod fastmcp;
 pub mod fixtures;
 mod leftovers;
 mod listening;
@@ -16,5 +19,6 @@ pub use binary::bin;
 pub use conformance::conformance;
 pub use everything::{Everything, everything, everything_stdio};
 pub use fake::Fake;
+pub use fastmcp::{fastmcp, fastmcp_stdio};
 pub use leftovers::Leftovers;
 pub use listening::Listening;

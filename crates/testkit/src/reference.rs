@@ -28,6 +28,7 @@ use rmcp::model::ProtocolVersion;
 
 pub use http::Http;
 use journal::Journal;
+pub(crate) use tools::is_modern;
 
 /// What a reference server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl Speaks {
     /// Only without.
     pub const MODERN: Self = Self::UpTo(Revision::NEWEST_MODERN);
 
-    fn versions(self) -> Cow<'static, [ProtocolVersion]> {
+    pub(crate) fn versions(self) -> Cow<'static, [ProtocolVersion]> {
         let known = ProtocolVersion::KNOWN_VERSIONS;
         let Self::UpTo(newest) = self else {
             return known.into();
@@ -56,7 +57,7 @@ impl Speaks {
         known.iter().filter(wanted).cloned().collect()
     }
 
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::UpTo(revision) => revision.as_str(),
             Self::Everything => "everything",
@@ -86,7 +87,8 @@ pub async fn serve_stdio(speaks: Speaks) -> Result<(), Box<dyn std::error::Error
 
 /// Starts a reference server on a free port of this process.
 pub async fn http(speaks: Speaks) -> Http {
-    Http::start(Reference::new(speaks)).await
+    let server = Reference::new(speaks);
+    Http::start(speaks, move || server.clone()).await
 }
 
 /// A server of the official SDK. Clones are the same server in other sessions.

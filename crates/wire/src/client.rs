@@ -28,17 +28,19 @@ pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod task;
 
+use crate::ask::LogLevel;
 use about::{About, Found};
 use call::{Answer, Call};
 use dialect::ClientInfo;
 use error::{CallError, Closed, ConnectError};
+use facts::Facts;
 use faults::Faults;
 use host::{Host, Silent};
 use link::Link;
 use list::{ListError, Listing};
 use listen::{Filter, Subscription};
 use notices::Notices;
-use request::{LogLevel, Request};
+use request::Request;
 
 use crate::json::Json;
 use crate::limits::{Limits, Times};
@@ -203,6 +205,16 @@ impl Client {
             Transport::Stdio(stdio) => stdio.tail.text(),
             Transport::Http(_) | Transport::Sse(_) => String::new(),
         }
+    }
+
+    /// Takes over what another client of the same server learnt of its tools.
+    pub fn learn_from(&self, other: &Self) {
+        self.link.learn(Facts::clone(&other.link.facts()));
+    }
+
+    /// Whether the connection is over.
+    pub fn is_closed(&self) -> bool {
+        self.link.stop.is_cancelled()
     }
 
     /// Waits until the connection is over and says why.

@@ -1,8 +1,11 @@
 //! MCP on the wire.
 
+mod ask;
 #[cfg(feature = "client")]
 mod client;
 mod emit;
+#[cfg(feature = "headers")]
+pub mod headers;
 pub mod json;
 mod limits;
 pub mod line;
@@ -14,6 +17,7 @@ pub mod sse;
 #[cfg(feature = "client")]
 mod transport;
 
+pub use ask::{Asked, LogLevel, Offers, Progress, Questions, Refusal, Reply, Tasks};
 pub use emit::{Emitter, Emitting};
 pub use json::{Json, JsonError, Object};
 pub use limits::{Limits, Times};
@@ -25,15 +29,15 @@ pub use shelf::ShelfKind;
 pub use client::{
     Client, Server, Settings, Speak, ToolTimes,
     about::{About, Found, Way},
-    call::{Answer, Call, CallId, Event, Progress},
+    call::{Answer, Call, CallId, Event},
     dialect::ClientInfo,
     error::{CallError, Closed, ConnectError, Effect, Limit, NotSent},
     faults::Faults,
-    host::{BoxFuture, Host, Offers, Question, Refusal, Silent},
+    host::{BoxFuture, Declared, Host, Question, Silent},
     list::{Item, LeftOut, ListError, Listing},
     listen::{Filter, Subscription},
     notices::{Notice, Notices},
-    request::{Cancel, LogLevel, Questions, Request, Tasks},
+    request::{Cancel, Request},
 };
 #[cfg(feature = "client")]
 pub use transport::{process::Command, url::Endpoint};

@@ -31,12 +31,12 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 type Answer = Response<Either<Full<Bytes>, Steps>>;
 
 /// Prints its address and answers until standard input closes.
-pub(super) fn serve() -> Result<(), Failure> {
+pub(super) fn serve(tools: Tools) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         writeln!(std::io::stdout(), "http://{}", listener.local_addr()?)?;
-        let site = Arc::new(Site::default());
+        let site = Arc::new(Site::new(tools));
         let mut connections = JoinSet::new();
         let mut input = tokio::io::stdin();
         let mut word = [0];
@@ -66,7 +66,7 @@ pub(super) fn serve() -> Result<(), Failure> {
 }
 
 /// The tools with the sessions of legacy clients.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Site {
     tools: Tools,
     sessions: Mutex<HashSet<String>>,
@@ -74,6 +74,10 @@ struct Site {
 }
 
 impl Site {
+    fn new(tools: Tools) -> Self {
+        Self { tools, sessions: Mutex::default(), opened: AtomicU64::default() }
+    }
+
     async fn answer(&self, request: Request<Incoming>) -> Answer {
         let (head, body) = request.into_parts();
         match head.method {
@@ -116,6 +120,9 @@ impl Site {
         } else {
             Era::Legacy
         };
+        if !self.tools.speaks(era) {
+            return (StatusCode::BAD_REQUEST, Reply::Now(self.tools.refusal(id)));
+        }
         let problem = match era {
             Era::Modern if text(headers, "mcp-method") != Some(&body.method) => {
                 Some((StatusCode::BAD_REQUEST, -32020, "`Mcp-Method` does not fit"))

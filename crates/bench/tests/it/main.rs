@@ -11,7 +11,11 @@ use serde_json::Value;
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
 fn report(arguments: &[&str]) -> Value {
-    let output = Command::new(BENCH).args(["wire", "--json"]).args(arguments).output().unwrap();
+    reported(&[&["wire", "--json"], arguments].concat())
+}
+
+fn reported(arguments: &[&str]) -> Value {
+    let output = Command::new(BENCH).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -57,20 +61,95 @@ fn every_message_is_passed_on_in_every_way() {
 }
 
 #[test]
+fn direct_and_through_a_proxy_every_answer_is_right() {
+    // Calls end a turn, not time, however slow the machine is.
+    let turns = ["--rounds", "2", "--calls", "32", "--seconds", "60"];
+    let report = reported(&[&["gateway", "--json", "--without-consort"], &turns[..]].concat());
+    let rows = |section: &str| {
+        let rows = report[section].get("rows").unwrap_or(&report[section]).clone();
+        rows.as_array().unwrap().clone()
+    };
+    let calls = |section: &str| -> Vec<String> {
+        let results = |row: &Value| row["results"].as_array().unwrap().clone();
+        rows(section)
+            .iter()
+            .flat_map(|row| results(row).into_iter().map(move |result| (row.clone(), result)))
+            .map(|(row, result)| {
+                let clients = row.get("clients").map(|clients| format!(" x {clients}"));
+                let clients = clients.unwrap_or_default();
+                let text = |value: &Value| value.as_str().unwrap().to_owned();
+                let (client, by) = (text(&row["client"]), text(&result["by"]));
+                format!("{client}{clients}, {by}: {}", result["calls"])
+            })
+            .collect()
+    };
+    assert_eq!(
+        calls("calls"),
+        [
+            "legacy x 1, direct: 64",
+            "legacy x 1, raw proxy: 64",
+            "legacy x 32, direct: 64",
+            "legacy x 32, raw proxy: 64",
+            "modern x 1, direct: 64",
+            "modern x 1, raw proxy: 64",
+            "modern x 32, direct: 64",
+            "modern x 32, raw proxy: 64",
+        ]
+    );
+    let four = [
+        "legacy x 4, direct: 64",
+        "legacy x 4, raw proxy: 64",
+        "modern x 4, direct: 64",
+        "modern x 4, raw proxy: 64",
+    ];
+    assert_eq!(
+        (calls("big"), calls("lists")),
+        (four.map(str::to_owned).into(), four.map(str::to_owned).into())
+    );
+    assert_eq!(
+        calls("progress"),
+        [
+            "legacy, direct: 64",
+            "legacy, raw proxy: 64",
+            "modern, direct: 64",
+            "modern, raw proxy: 64",
+        ]
+    );
+    for section in ["memory", "start"] {
+        let by: Vec<_> = rows(section).iter().map(|row| row["by"].clone()).collect();
+        assert_eq!(by, ["raw proxy"], "{section}");
+    }
+}
+
+#[test]
+fn a_gateway_that_does_not_listen_is_named() {
+    let arguments = ["gateway", "--only", "start", "--consort", "/bin/false"];
+    let output = Command::new(BENCH).args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr).trim(),
+        "bench: 1 stdio server: /bin/false: it ended before it said where it listens"
+    );
+}
+
+#[test]
 fn a_wrong_word_is_refused_with_the_right_ones() {
     let output = Command::new(BENCH).args(["wire", "--fast"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "bench: unknown option `--fast`\n\
-         use: bench wire [--json] [--rounds N] [--calls N] [--threads N] [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n"
+         use: bench wire [--json] [--rounds N] [--calls N] [--threads N] [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n     \
+         bench gateway [--json] [--rounds N] [--seconds N] [--calls N] [--only calls|lists|big|progress|memory|start] \
+         [--consort PATH|--without-consort]\n"
     );
 }
 
 /// The HTTP server of the program; it ends when its standard input is dropped.
-fn http_server() -> (Child, String) {
+fn http_server(options: &[&str]) -> (Child, String) {
     let mut server = Command::new(BENCH)
         .args(["serve", "http"])
+        .args(options)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -100,7 +179,7 @@ async fn slow_call(server: &Server, speak: Speak) -> Vec<String> {
 
 #[tokio::test]
 async fn a_slow_tool_reports_each_step_and_then_ends() {
-    let (mut process, url) = http_server();
+    let (mut process, url) = http_server(&[]);
     let expected = ["1", "2", "3", r#"[{"type":"text","text":"done"}]"#];
     for speak in [Speak::Legacy, Speak::Modern] {
         let command = consort_wire::Command::new(BENCH).arguments(["serve", "stdio"]);
@@ -110,4 +189,28 @@ async fn a_slow_tool_reports_each_step_and_then_ends() {
     }
     drop(process.stdin.take());
     assert!(process.wait().unwrap().success());
+}
+
+/// Which era a client that may speak both finds, and whether one that insists on `other` gets in.
+async fn eras(server: &Server, other: Speak) -> (String, bool) {
+    let client = Client::connect(server, Settings::default()).await.unwrap();
+    let era = client.about().found.revision.era().to_string();
+    client.close().await;
+    let settings = Settings { speak: other, ..Settings::default() };
+    let stubborn = Client::connect(server, settings).await;
+    (era, stubborn.is_ok())
+}
+
+#[tokio::test]
+async fn a_server_of_one_era_is_closed_to_the_other() {
+    for (era, other) in [("legacy", Speak::Modern), ("modern", Speak::Legacy)] {
+        let words = ["serve", "stdio", "--era", era];
+        let command = consort_wire::Command::new(BENCH).arguments(words);
+        assert_eq!(eras(&Server::Command(command), other).await, (era.to_owned(), false));
+        let (mut process, url) = http_server(&words[2..]);
+        let endpoint = Endpoint::new(&format!("{url}/json")).unwrap();
+        assert_eq!(eras(&Server::Http(endpoint), other).await, (era.to_owned(), false));
+        drop(process.stdin.take());
+        assert!(process.wait().unwrap().success());
+    }
 }

@@ -307,8 +307,8 @@ mod tests {
         let reporter = Reporter::new(move |event| {
             let consort_core::Event::Progress(progress) = event else { panic!("{event:?}") };
             sink.lock().unwrap().push((
-                progress.progress,
-                progress.total,
+                progress.progress(),
+                progress.total(),
                 begun.elapsed().as_millis(),
             ));
         });

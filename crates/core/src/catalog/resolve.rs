@@ -107,7 +107,11 @@ mod tests {
                 let definition = Json::from(json!({ "name": name })).to_object().unwrap();
                 ((*name).to_owned(), definition)
             });
-            Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools.collect())]), local }
+            Offer {
+                shelves: BTreeMap::from([(ShelfKind::Tools, tools.collect())]),
+                local,
+                about: None,
+            }
         };
         let offers = BTreeMap::from([
             ("builtin".parse().unwrap(), offer(true, &["echo", "timestamp"])),

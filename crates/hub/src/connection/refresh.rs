@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use consort_core::ShelfKind;
+use consort_wire::LeftOut;
 use tokio::time::Instant;
 
 /// The least time between two readings.
@@ -14,9 +16,68 @@ const LONGEST: Duration = Duration::from_mins(1);
 /// How long to leave a list alone that could not be read.
 const FAILED: Duration = Duration::from_mins(1);
 
+/// A server's lists: when each is read again, and what was wrong with it.
+#[derive(Debug, Default)]
+pub(crate) struct Lists([One; 4]);
+
+#[derive(Debug, Default)]
+struct One {
+    refresh: Refresh,
+    error: Option<String>,
+    left_out: Vec<LeftOut>,
+}
+
+impl Lists {
+    /// The server says that these changed.
+    pub(crate) fn changed(&mut self, kinds: &[ShelfKind], now: Instant) {
+        for kind in kinds {
+            self.0[*kind as usize].refresh.changed(now);
+        }
+    }
+
+    /// Which are to be read now: those due, and those never read.
+    pub(crate) fn begin(&self, now: Instant) -> Vec<ShelfKind> {
+        let due = |kind: &ShelfKind| {
+            let refresh = &self.0[*kind as usize].refresh;
+            refresh.last.is_none() || refresh.due.is_some_and(|due| due <= now)
+        };
+        ShelfKind::ALL.into_iter().filter(due).collect()
+    }
+
+    /// One was read.
+    pub(crate) fn read(&mut self, kind: ShelfKind, left_out: Vec<LeftOut>, now: Instant) {
+        let one = &mut self.0[kind as usize];
+        one.refresh.read(now);
+        one.error = None;
+        one.left_out = left_out;
+    }
+
+    /// One could not be read.
+    pub(crate) fn failed(&mut self, kind: ShelfKind, error: String, now: Instant) {
+        let one = &mut self.0[kind as usize];
+        one.refresh.failed(now);
+        one.error = Some(error);
+    }
+
+    /// What is wrong, if anything is.
+    pub(crate) fn error(&self) -> Option<String> {
+        self.0.iter().find_map(|one| one.error.clone())
+    }
+
+    /// What could not be taken from any of them.
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
+        self.0.iter().flat_map(|one| one.left_out.iter().cloned()).collect()
+    }
+
+    /// When to read the next one, if at all.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.0.iter().filter_map(|one| one.refresh.due).min()
+    }
+}
+
 /// One reading at a time, and at most one more to follow.
 #[derive(Debug)]
-pub(crate) struct Refresh {
+struct Refresh {
     gap: Duration,
     last: Option<Instant>,
     due: Option<Instant>,
@@ -32,7 +93,7 @@ impl Default for Refresh {
 
 impl Refresh {
     /// The server says that something changed.
-    pub(crate) fn changed(&mut self, now: Instant) {
+    fn changed(&mut self, now: Instant) {
         if self.due.is_none() {
             // A server that says so right after every reading waits longer each time.
             match self.last {
@@ -46,20 +107,15 @@ impl Refresh {
     }
 
     /// The lists were read; what was said until now is answered.
-    pub(crate) fn read(&mut self, now: Instant) {
+    fn read(&mut self, now: Instant) {
         self.last = Some(now);
         self.told = self.due.take().is_some();
     }
 
     /// The lists could not be read.
-    pub(crate) fn failed(&mut self, now: Instant) {
+    fn failed(&mut self, now: Instant) {
         self.last = Some(now);
         self.due = Some(now + FAILED);
-    }
-
-    /// When to read again, if at all.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        self.due
     }
 }
 
@@ -75,7 +131,7 @@ mod tests {
         let (mut now, mut count) = (start, 0);
         while now < start + time {
             now += interval;
-            if refresh.due().is_some_and(|due| due <= now) {
+            if refresh.due.is_some_and(|due| due <= now) {
                 count += 1;
                 refresh.read(now);
             }
@@ -91,7 +147,7 @@ mod tests {
         refresh.read(start);
         let later = start + Duration::from_mins(2);
         refresh.changed(later);
-        assert_eq!(refresh.due(), Some(later));
+        assert_eq!(refresh.due, Some(later));
     }
 
     #[tokio::test(start_paused = true)]
@@ -113,6 +169,6 @@ mod tests {
         refresh.changed(start);
         refresh.failed(start);
         refresh.changed(start + Duration::from_secs(1));
-        assert_eq!(refresh.due(), Some(start + FAILED));
+        assert_eq!(refresh.due, Some(start + FAILED));
     }
 }

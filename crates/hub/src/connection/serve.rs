@@ -1,15 +1,17 @@
 //! A server that is up: its lists read, its changes heard, its health watched.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Offer, ShelfKind};
+use consort_core::{About, Offer, ShelfKind};
 use consort_wire::{Client, Filter, Notice, Notices, Request, Subscription};
 use tokio::time::Instant;
 
-use super::refresh::Refresh;
+use super::refresh::Lists;
 use super::{Keeper, Over, Wish, chain};
 use crate::connection::chance;
 use crate::kept::Memory;
+use crate::lines::Line;
 use crate::state::State;
 
 /// How long a server may take to say that it lives.
@@ -26,9 +28,9 @@ impl Keeper {
             status.found = Some(about.found);
             status.name = about.server.as_ref().and_then(server_name);
         });
-        let mut refresh = Refresh::default();
-        Box::pin(self.read(&client, &mut refresh)).await;
-        self.put_client(Some(client.clone()));
+        let mut lists = Lists::default();
+        Box::pin(self.read(&client, &mut lists)).await;
+        self.put_client(Some(Line::new(client.clone(), Arc::clone(&self.offers))));
         self.backoff.up(Instant::now());
         self.update(|status| {
             if status.state == State::Connecting {
@@ -37,14 +39,14 @@ impl Keeper {
                 status.hint = None;
             }
         });
-        let over = Box::pin(self.watch(&client, &mut refresh)).await;
+        let over = Box::pin(self.watch(&client, &mut lists)).await;
         self.put_client(None);
         // Whoever still calls holds a client of its own; closing ends those calls too.
         client.close().await;
         over
     }
 
-    async fn watch(&mut self, client: &Client, refresh: &mut Refresh) -> Over {
+    async fn watch(&mut self, client: &Client, lists: &mut Lists) -> Over {
         let mut changes = Changes::new(client).await;
         let mut failures = 0;
         let mut checked = Instant::now();
@@ -57,12 +59,13 @@ impl Keeper {
                 wish = self.wishes.recv() => match wish {
                     Some(Wish::Connect) => {}
                     Some(Wish::Restart) => return Over::Restart,
+                    Some(Wish::Adopt) => return Over::Adopted,
                     Some(Wish::Disconnect) => return Over::Unwanted(State::Known),
                     Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
                     None => return Over::Ended,
                 },
-                () = changes.next(client) => refresh.changed(Instant::now()),
-                () = until(refresh.due()) => Box::pin(self.read(client, refresh)).await,
+                kinds = changes.next(client) => lists.changed(kinds, Instant::now()),
+                () = until(lists.due()) => Box::pin(self.read(client, lists)).await,
                 () = until(check) => {
                     checked = Instant::now();
                     if self.is_idle() {
@@ -104,40 +107,46 @@ impl Keeper {
         asked.map_or_else(|error| error.effect() == consort_wire::Effect::Answered, |_| true)
     }
 
-    /// Reads every list and puts it on offer. A list that cannot be read stays what it was.
-    async fn read(&mut self, client: &Client, refresh: &mut Refresh) {
+    /// Reads every list that is due and puts it on offer. One that cannot be read stays what it was.
+    async fn read(&mut self, client: &Client, lists: &mut Lists) {
         let mut offer = self.shared.offer(&self.connection.id).unwrap_or_default();
-        let mut error = None;
-        let lists = tokio::join!(
-            list(client, ShelfKind::Tools),
-            list(client, ShelfKind::Prompts),
-            list(client, ShelfKind::Resources),
-            list(client, ShelfKind::Templates),
+        let about = client.about();
+        offer.about = Some(About {
+            revision: about.found.revision,
+            capabilities: about.capabilities.clone(),
+            instructions: about.instructions.clone(),
+        });
+        let due = lists.begin(Instant::now());
+        let list = async |kind: ShelfKind| match due.contains(&kind) {
+            true => Some(list(client, kind).await),
+            false => None,
+        };
+        let read = tokio::join!(
+            list(ShelfKind::Tools),
+            list(ShelfKind::Prompts),
+            list(ShelfKind::Resources),
+            list(ShelfKind::Templates),
         );
-        let mut left_out = Vec::new();
-        for (kind, list) in [
-            (ShelfKind::Tools, lists.0),
-            (ShelfKind::Prompts, lists.1),
-            (ShelfKind::Resources, lists.2),
-            (ShelfKind::Templates, lists.3),
-        ] {
-            match list {
+        for (kind, read) in ShelfKind::ALL.into_iter().zip([read.0, read.1, read.2, read.3]) {
+            let Some(read) = read else { continue };
+            let now = Instant::now();
+            match read {
                 Ok(listing) => {
-                    left_out.extend(listing.left_out);
+                    lists.read(kind, listing.left_out, now);
                     let items = listing.items.into_iter().map(|item| (item.name, item.definition));
                     offer.shelves.insert(kind, items.collect());
                 }
                 Err(problem) => {
-                    error =
-                        Some(format!("cannot list its {}s: {}", kind.singular(), chain(&problem)));
+                    let reason = chain(&problem);
+                    lists.failed(
+                        kind,
+                        format!("cannot list its {}s: {reason}", kind.singular()),
+                        now,
+                    );
                 }
             }
         }
-        let now = Instant::now();
-        match &error {
-            None => refresh.read(now),
-            Some(_) => refresh.failed(now),
-        }
+        let (error, left_out) = (lists.error(), lists.left_out());
         self.publish(client, offer, error, &left_out);
     }
 
@@ -225,13 +234,13 @@ impl Changes {
         Self { subscription, notices, again: None }
     }
 
-    /// Waits until something changed, or may have.
-    async fn next(&mut self, client: &Client) {
+    /// Waits until something changed, or may have, and says what.
+    async fn next(&mut self, client: &Client) -> &'static [ShelfKind] {
         loop {
             let Some(subscription) = &mut self.subscription else {
                 tokio::select! {
                     notice = self.notices.next() => match notice {
-                        Some(Notice::Renewed | Notice::Lost(_)) => return,
+                        Some(Notice::Renewed | Notice::Lost(_)) => return &ShelfKind::ALL,
                         Some(Notice::Notification(_)) => {}
                         None => std::future::pending().await,
                     },
@@ -239,25 +248,37 @@ impl Changes {
                         self.subscription = client.listen(Filter::lists()).await.ok();
                         self.again = None;
                         // What happened in between was not heard.
-                        return;
+                        return &ShelfKind::ALL;
                     }
                 }
                 continue;
             };
             tokio::select! {
                 notice = subscription.next() => match notice {
-                    Some(_) => return,
+                    Some(notice) => return meant(&notice),
                     None => {
                         self.subscription = None;
                         self.again = Some(Instant::now() + RESUBSCRIBE.mul_f64(1.0 + chance()));
                     }
                 },
                 notice = self.notices.next() => match notice {
-                    Some(Notice::Renewed | Notice::Lost(_)) => return,
+                    Some(Notice::Renewed | Notice::Lost(_)) => return &ShelfKind::ALL,
                     Some(Notice::Notification(_)) => {}
                     None => std::future::pending().await,
                 },
             }
         }
+    }
+}
+
+/// The lists that a notice is about.
+fn meant(notice: &Notice) -> &'static [ShelfKind] {
+    match notice {
+        Notice::Notification(body) => match body.method.as_str() {
+            "notifications/tools/list_changed" => &[ShelfKind::Tools],
+            "notifications/prompts/list_changed" => &[ShelfKind::Prompts],
+            _ => &[ShelfKind::Resources, ShelfKind::Templates],
+        },
+        Notice::Lost(_) | Notice::Renewed => &ShelfKind::ALL,
     }
 }

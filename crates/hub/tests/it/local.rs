@@ -46,7 +46,7 @@ async fn a_function_is_a_tool_among_those_of_servers() {
     let (seen, _) = events(&hub, "divide", json!({ "a": 84, "b": 2 })).await;
     assert_eq!(seen.len(), 2);
     assert!(
-        matches!(&seen[1], Event::Progress(progress) if progress.message.as_deref() == Some("dividing"))
+        matches!(&seen[1], Event::Progress(progress) if progress.message().as_deref() == Some("dividing"))
     );
     let result = call(&hub, "divide", json!({ "a": 84, "b": 2 })).await.unwrap();
     assert_eq!(result.structured_content().unwrap().as_str(), r#"{"result":42.0}"#);

@@ -149,8 +149,8 @@ async fn progress_of_real_servers_comes_when_they_make_it() {
         loop {
             match events.next().await.unwrap() {
                 Event::Progress(progress) => {
-                    assert!(last.is_none_or(|last| progress.progress > last), "{tool}");
-                    last = Some(progress.progress);
+                    assert!(last.is_none_or(|last| progress.progress() > last), "{tool}");
+                    last = Some(progress.progress());
                     times.push(Instant::now());
                 }
                 Event::End(end) => {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use rmcp::ServerHandler;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Reference, Speaks};
+use super::Speaks;
 use crate::local::Local;
 
 /// A reference server on a free port. Dropping it ends it, in the middle of whatever it does.
@@ -19,14 +20,18 @@ pub struct Http {
 }
 
 impl Http {
-    pub(super) async fn start(server: Reference) -> Self {
+    /// Starts a server that makes itself anew for each session.
+    pub(crate) async fn start<S: ServerHandler>(
+        speaks: Speaks,
+        session: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self {
         let running = CancellationToken::new();
         let sessions = Arc::<LocalSessionManager>::default();
         let config = StreamableHttpServerConfig::default()
             .with_cancellation_token(running.clone())
-            .with_legacy_session_mode(server.speaks != Speaks::MODERN);
+            .with_legacy_session_mode(speaks != Speaks::MODERN);
         let service =
-            StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
+            StreamableHttpService::new(move || Ok(session()), Arc::clone(&sessions), config);
         let answer = move |request| {
             let service = service.clone();
             async move { service.handle(request).await }

@@ -248,7 +248,7 @@ fn answered(params: &CallToolRequestParams) -> Result<Option<Value>, ErrorData> 
     }
 }
 
-fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| !version.has_initialize())
 }

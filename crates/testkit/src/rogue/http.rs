@@ -1,13 +1,13 @@
 //! The rogue over HTTP, written by hand so that every byte is the test's: Streamable HTTP at `/mcp`,
 //! HTTP+SSE at `/sse`.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufStream};
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
@@ -15,6 +15,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{self, pki_types::PrivateKeyDer};
 
 use super::{Brain, Manner, Step};
+
+mod request;
+
+pub use request::Request;
+use request::read;
 
 /// What a request comes over.
 trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -42,17 +47,6 @@ struct Shared {
     common: broadcast::Sender<String>,
     /// What to do at the next attempts to resume a stream.
     resumes: Mutex<VecDeque<Vec<Step>>>,
-}
-
-/// The head of a request as it came.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// `POST`, `GET` or `DELETE`.
-    pub method: String,
-    /// With its query.
-    pub path: String,
-    /// By lower-case name.
-    pub headers: HashMap<String, String>,
 }
 
 impl Http {
@@ -367,29 +361,6 @@ async fn respond(
     stream.write_all(body).await?;
     stream.flush().await?;
     Ok(true)
-}
-
-async fn read(stream: &mut BufStream<impl Wire>) -> io::Result<Option<(Request, Vec<u8>)>> {
-    let mut line = String::new();
-    if stream.read_line(&mut line).await? == 0 {
-        return Ok(None);
-    }
-    let mut words = line.split_whitespace();
-    let (method, path) =
-        (words.next().unwrap_or_default().to_owned(), words.next().unwrap_or_default().to_owned());
-    let mut headers = HashMap::new();
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).await?;
-        let Some((name, value)) = line.trim_end().split_once(':') else {
-            break;
-        };
-        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-    }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await?;
-    Ok(Some((Request { method, path, headers }, body)))
 }
 
 /// The bytes that hexadecimal digits stand for.

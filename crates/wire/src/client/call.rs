@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
+use crate::ask::{Asked, Progress};
 use crate::client::error::CallError;
 use crate::emit::{Emitter, Emitting};
 use crate::json::Object;
@@ -35,8 +36,8 @@ pub enum Event {
     Progress(Progress),
     /// The server logs something: the parameters of `notifications/message`.
     Log(Object),
-    /// The server asks something, which the [`Host`](crate::Host) is answering.
-    Question(Notification),
+    /// The server asks something. Without a way to reply, the [`Host`](crate::Host) is answering.
+    Question(Asked),
     /// The call became a task, or the task's state changed: the task as the server describes it.
     Task(Object),
     /// Any other notification that belongs to the call.
@@ -64,32 +65,6 @@ impl Answer {
         match self {
             Self::Complete(object) | Self::InputRequired(object) | Self::Task(object) => object,
         }
-    }
-}
-
-/// How far a call has come, by the server's word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress(pub(crate) Notification);
-
-impl Progress {
-    /// How much is done.
-    pub fn progress(&self) -> f64 {
-        self.0.params.get("progress").and_then(|json| json.number()).unwrap_or_default()
-    }
-
-    /// How much there is to do, if known.
-    pub fn total(&self) -> Option<f64> {
-        self.0.params.get("total")?.number()
-    }
-
-    /// What is being done.
-    pub fn message(&self) -> Option<String> {
-        self.0.params.text("message")
-    }
-
-    /// As the server wrote it.
-    pub fn params(&self) -> &Object {
-        &self.0.params
     }
 }
 

@@ -4,11 +4,12 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
+use crate::ask::Tasks;
 use crate::client::about::{About, Found, Way};
 use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed, ConnectError, NotSent};
 use crate::client::link::Link;
-use crate::client::request::{Request, Tasks};
+use crate::client::request::Request;
 use crate::client::{Server, Settings, Speak, run, session};
 use crate::json::{Json, Object};
 use crate::message::ServerError;

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::host::Offers;
-use crate::client::request::{Request, Tasks};
+use crate::ask::Offers;
+use crate::ask::Tasks;
+use crate::client::request::Request;
 use crate::json::Json;
 use crate::revision::{Era, Revision};
 use crate::splice::Writer;
@@ -89,7 +90,7 @@ impl Dialect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::request::LogLevel;
+    use crate::ask::LogLevel;
     use crate::client::request::Round;
 
     fn dialect(revision: Revision) -> Dialect {

@@ -8,15 +8,16 @@ use ::http::StatusCode;
 use bytes::Bytes;
 use tokio::time::sleep;
 
+use crate::ask::{Asked, Questions, Tasks};
 use crate::client::Settings;
-use crate::client::call::{Event, Progress};
+use crate::client::call::Event;
 use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed};
 use crate::client::facts::Facts;
 use crate::client::link::{Link, Origin};
 use crate::client::mailbox::{Arrival, Mailbox, Whose};
 use crate::client::notices::Notice;
-use crate::client::request::{Round, Tasks};
+use crate::client::request::Round;
 use crate::client::run::Run;
 use crate::json::Object;
 use crate::message::{Message, Notification};
@@ -105,7 +106,7 @@ impl Run<'_> {
 
     fn open(&self, id: u64, dialect: &Dialect) -> Result<Open<'_>, CallError> {
         let closed = |closed| CallError::closed(closed, false);
-        let whose = if self.events.is_some() { Whose::Caller } else { Whose::Ours };
+        let whose = self.whose();
         let mailbox = self
             .link
             .calls
@@ -123,6 +124,15 @@ impl Run<'_> {
             silent,
             answered: false,
         })
+    }
+
+    /// Who reads what the server says meanwhile.
+    pub(crate) fn whose(&self) -> Whose {
+        match self.events {
+            None => Whose::Ours,
+            Some(_) if self.request.questions == Questions::Answer => Whose::Caller,
+            Some(_) => Whose::Answering,
+        }
     }
 
     /// Waits for the answer on a channel that others share.
@@ -148,6 +158,7 @@ impl Run<'_> {
             }
             Arrival::Ended => return Some(Ok(Object::empty())),
             Arrival::Skipped(count) => Event::Skipped(count),
+            Arrival::Asked(asked) => Event::Question(asked),
             // What comes during a request of our own is nobody's event, but may be someone's notice.
             Arrival::Message(Message::Notification(body))
                 if self.events.is_none() && body.method.starts_with("notifications/") =>
@@ -269,9 +280,11 @@ impl Run<'_> {
 
 fn event(body: Notification) -> Event {
     match body.method.as_str() {
-        "notifications/progress" => Event::Progress(Progress(body)),
+        "notifications/progress" => Event::Progress(body.params.into()),
         "notifications/message" => Event::Log(body.params),
-        method if !method.starts_with("notifications/") => Event::Question(body),
+        method if !method.starts_with("notifications/") => {
+            Event::Question(Asked { method: body.method, params: body.params, reply: None })
+        }
         _ => Event::Notification(body),
     }
 }

@@ -1,16 +1,11 @@
 //! What a tool's definition asks of the one who calls it: headers that mirror arguments, and tasks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use http::HeaderName;
 
+use crate::headers::Mirrors;
 use crate::json::{Json, Object};
-
-/// The largest integer a header may carry: what every reader of JSON keeps exact.
-const SAFE_INTEGER: i64 = (1 << 53) - 1;
-
-/// How deep into a schema annotations are looked for; a definition is small.
-const SCHEMA_DEPTH: usize = 64;
 
 /// The tools with something to mind, by name.
 #[derive(Clone, Debug, Default)]
@@ -18,15 +13,8 @@ pub(crate) struct Facts(HashMap<String, Fact>);
 
 #[derive(Clone, Debug, Default)]
 struct Fact {
-    mirrors: Vec<Mirror>,
+    mirrors: Mirrors,
     task_only: bool,
-}
-
-/// An argument that is repeated in a header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Mirror {
-    header: HeaderName,
-    path: Vec<String>,
 }
 
 impl Facts {
@@ -34,7 +22,7 @@ impl Facts {
     pub(crate) fn note(&mut self, name: &str, tool: &Object) -> Result<(), String> {
         let mut fact = Fact::default();
         if let Some(schema) = tool.get("inputSchema").and_then(|schema| schema.to_object()) {
-            fact.mirrors = mirrors(&schema)?;
+            fact.mirrors = Mirrors::of(&schema)?;
         }
         let execution = tool.get("execution").and_then(|execution| execution.to_object());
         fact.task_only = execution.and_then(|execution| execution.text("taskSupport")).as_deref()
@@ -47,119 +35,13 @@ impl Facts {
 
     /// The headers that mirror these arguments.
     pub(crate) fn mirrored(&self, tool: &str, arguments: &Json) -> Vec<(HeaderName, String)> {
-        let Some(fact) = self.0.get(tool) else {
-            return Vec::new();
-        };
-        let value = |mirror: &Mirror| {
-            let mut value = arguments.clone();
-            for name in &mirror.path {
-                value = value.to_object()?.get(name)?;
-            }
-            let text = match value.as_bytes()[0] {
-                b'"' => value.text()?.into_owned(),
-                b't' | b'f' => value.as_str().to_owned(),
-                _ => value.integer().filter(|number| number.abs() <= SAFE_INTEGER)?.to_string(),
-            };
-            Some((mirror.header.clone(), text))
-        };
-        fact.mirrors.iter().filter_map(value).collect()
+        self.0.get(tool).map(|fact| fact.mirrors.values(arguments)).unwrap_or_default()
     }
 
     /// Whether a legacy server runs this tool only as a task.
     pub(crate) fn task_only(&self, tool: &str) -> bool {
         self.0.get(tool).is_some_and(|fact| fact.task_only)
     }
-}
-
-/// The `x-mcp-header` annotations of a schema, if they are all as the protocol demands.
-fn mirrors(schema: &Object) -> Result<Vec<Mirror>, String> {
-    let mut found = Vec::new();
-    // Most schemas have none, and then there is nothing to check.
-    if memchr::memmem::find(schema.as_bytes(), b"x-mcp-header").is_none()
-        && !schema.as_bytes().contains(&b'\\')
-    {
-        return Ok(found);
-    }
-    collect(schema, &mut Vec::new(), &mut found)?;
-    let mut seen = HashSet::new();
-    for mirror in &found {
-        if !seen.insert(mirror.header.clone()) {
-            return Err(format!("two arguments claim the header `{}`", mirror.header));
-        }
-    }
-    Ok(found)
-}
-
-/// Goes down a chain of `properties`; an annotation anywhere else is an error.
-fn collect(schema: &Object, path: &mut Vec<String>, found: &mut Vec<Mirror>) -> Result<(), String> {
-    if path.len() > SCHEMA_DEPTH {
-        return Err("the schema nests too deep".to_owned());
-    }
-    if let Some(annotation) = schema.get("x-mcp-header") {
-        if path.is_empty() {
-            return Err("`x-mcp-header` stands at the root of the schema".to_owned());
-        }
-        found.push(Mirror { header: header_name(&annotation, schema)?, path: path.clone() });
-    }
-    for (name, value) in schema.members() {
-        if name == "properties" {
-            let Some(properties) = value.to_object() else {
-                continue;
-            };
-            for (name, property) in properties.members() {
-                if let Some(property) = property.to_object() {
-                    let name = Json::parse(format!("\"{name}\""))
-                        .ok()
-                        .and_then(|name| name.text().map(Into::into));
-                    path.push(name.ok_or("a property's name is no text")?);
-                    collect(&property, path, found)?;
-                    path.pop();
-                }
-            }
-        } else if !matches!(name, "default" | "const" | "enum" | "examples") && annotated(&value, 0)
-        {
-            return Err(format!(
-                "`x-mcp-header` stands within `{name}`, where it cannot be followed"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Whether any schema within carries the annotation.
-fn annotated(value: &Json, depth: usize) -> bool {
-    if depth > SCHEMA_DEPTH {
-        return true;
-    }
-    if let Some(object) = value.to_object() {
-        return object.members().any(|(name, value)| match (name, value.to_object()) {
-            ("x-mcp-header", _) => true,
-            // Here the names are the server's own.
-            ("properties", Some(properties)) => {
-                properties.members().any(|(_, value)| annotated(&value, depth + 1))
-            }
-            _ => annotated(&value, depth + 1),
-        });
-    }
-    value.to_items().is_some_and(|items| items.iter().any(|item| annotated(item, depth + 1)))
-}
-
-fn header_name(annotation: &Json, schema: &Object) -> Result<HeaderName, String> {
-    let Some(name) = annotation.text() else {
-        return Err("`x-mcp-header` is not a string".to_owned());
-    };
-    let kind = schema.text("type");
-    if !matches!(kind.as_deref(), Some("string" | "integer" | "boolean")) {
-        return Err(format!(
-            "the header `{}` mirrors something other than a string, integer or boolean",
-            name.escape_debug()
-        ));
-    }
-    let shown = name.escape_debug();
-    HeaderName::try_from(format!("mcp-param-{name}"))
-        .ok()
-        .filter(|_| !name.is_empty())
-        .ok_or_else(|| format!("`{shown}` is not the name of a header"))
 }
 
 #[cfg(test)]

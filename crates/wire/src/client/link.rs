@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bytes::Bytes;
 use tokio::sync::broadcast;
@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::ask::{Asked, Refusal, Reply};
 use crate::client::Settings;
 use crate::client::about::About;
 use crate::client::dialect::Dialect;
@@ -17,7 +18,7 @@ use crate::client::error::{CallError, Closed};
 use crate::client::facts::Facts;
 use crate::client::faults::Counts;
 use crate::client::gate::Gate;
-use crate::client::host::{Question, Refusal};
+use crate::client::host::Question;
 use crate::client::mailbox::{Arrival, Calls};
 use crate::client::notices::Notice;
 use crate::json::Json;
@@ -44,7 +45,8 @@ pub(crate) struct Link {
     dialect: RwLock<Arc<Dialect>>,
     about: RwLock<Arc<About>>,
     facts: RwLock<Arc<Facts>>,
-    questions: Mutex<HashMap<Id, AbortHandle>>,
+    /// What the server waits for, with the task that answers it, if one does.
+    questions: Mutex<HashMap<Id, Option<AbortHandle>>>,
 }
 
 /// Where a message came from, and so which call it can belong to.
@@ -119,7 +121,7 @@ impl Link {
         if self.calls.close(closed) {
             tracing::debug!(reason = %closed, "connection closed");
         }
-        for (_, question) in self.questions.lock().unwrap_or_else(PoisonError::into_inner).drain() {
+        for question in self.lock_questions().drain().filter_map(|(_, question)| question) {
             question.abort();
         }
         self.stop.cancel();
@@ -278,12 +280,11 @@ impl Link {
         let Some(request) = notification.params.get("requestId") else {
             return false;
         };
-        let question = {
-            let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
-            Id::from_json(request.clone()).and_then(|id| questions.remove(&id))
-        };
-        if let Some(question) = question {
-            question.abort();
+        let id = Id::from_json(request.clone());
+        if let Some(question) = id.and_then(|id| self.lock_questions().remove(&id)) {
+            if let Some(task) = question {
+                task.abort();
+            }
             return true;
         }
         let id = request.integer().and_then(|id| u64::try_from(id).ok());
@@ -293,7 +294,7 @@ impl Link {
     /// Answers a request of the server, through the host where that is allowed.
     fn ask(self: &Arc<Self>, id: Id, body: Notification, origin: Origin) {
         let offers = self.settings.host.offers();
-        let open = self.questions.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let open = self.lock_questions().len();
         let bytes = if body.method == "ping" {
             splice::response(&id, &Json::from(serde_json::json!({})))
         } else if !offers.allow(&body.method, &body.params) {
@@ -306,8 +307,12 @@ impl Link {
         } else {
             let call = match origin {
                 Origin::Call(id) => Some(id),
-                Origin::Pipe => self.calls.only(),
+                Origin::Pipe => self.calls.asked(),
             };
+            if let Some(call) = call.filter(|call| self.calls.answers(*call)) {
+                self.hand_over(id, call, body);
+                return;
+            }
             if let Some(call) = call {
                 let announced = Message::Notification(body.clone());
                 self.calls.deliver(call, Arrival::Message(announced));
@@ -321,12 +326,38 @@ impl Link {
         self.send_later(bytes);
     }
 
+    /// Hands a question to the call it belongs to, with the way back.
+    fn hand_over(self: &Arc<Self>, id: Id, call: u64, body: Notification) {
+        let link = Arc::clone(self);
+        let waiting = self.calls.pulse(call).map(|pulse| pulse.wait_for_us());
+        let answered = id.clone();
+        self.lock_questions().insert(id, None);
+        let reply = Reply::new(move |answer| {
+            drop(waiting);
+            // The server may have taken it back.
+            if link.lock_questions().remove(&answered).is_some() {
+                link.send_later(match answer {
+                    Ok(result) => splice::response(&answered, &result),
+                    Err(refusal) => {
+                        splice::error(Some(&answered), refusal.code, &refusal.message, None)
+                    }
+                });
+            }
+        });
+        let Notification { method, params } = body;
+        self.calls.deliver(call, Arrival::Asked(Asked { method, params, reply: Some(reply) }));
+    }
+
+    fn lock_questions(&self) -> MutexGuard<'_, HashMap<Id, Option<AbortHandle>>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn put_to_host(self: &Arc<Self>, id: Id, question: Question) {
         let link = Arc::clone(self);
         let answered = id.clone();
         let pulse = question.call.and_then(|call| self.calls.pulse(call.number()));
         // Held until the handle is in its place, so that the task cannot remove it before.
-        let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut questions = self.lock_questions();
         let task = self.spawn(async move {
             let _waiting = pulse.as_ref().map(|pulse| pulse.wait_for_us());
             let bytes = match link.settings.host.answer(question).await {
@@ -335,13 +366,13 @@ impl Link {
                     splice::error(Some(&answered), refusal.code, &refusal.message, None)
                 }
             };
-            link.questions.lock().unwrap_or_else(PoisonError::into_inner).remove(&answered);
+            link.lock_questions().remove(&answered);
             if let Err(error) = link.send(bytes).await {
                 tracing::debug!(%error, "an answer was not delivered");
             }
         });
         if let Some(task) = task {
-            questions.insert(id, task);
+            questions.insert(id, Some(task));
         }
     }
 }

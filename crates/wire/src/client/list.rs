@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ask::Tasks;
 use crate::client::error::CallError;
 use crate::client::facts::Facts;
 use crate::client::host::BoxFuture;
 use crate::client::link::Link;
-use crate::client::request::{Request, Tasks};
+use crate::client::request::Request;
 use crate::client::run;
 use crate::json::{Json, Object};
 use crate::shelf::ShelfKind;

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ask::Tasks;
 use crate::client::Client;
 use crate::client::call::{Call, Event};
 use crate::client::error::{CallError, Limit};
 use crate::client::notices::{Notice, Notices};
-use crate::client::request::{Request, Tasks};
+use crate::client::request::Request;
 use crate::json::Json;
 use crate::message::Notification;
 

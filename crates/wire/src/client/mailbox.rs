@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
+use crate::ask::Asked;
 use crate::client::error::Closed;
 use crate::client::pulse::Pulse;
 use crate::limits::Limits;
@@ -15,6 +16,8 @@ use crate::message::{Message, Notification};
 pub(crate) enum Arrival {
     /// Its answer, or a notification that belongs to it.
     Message(Message),
+    /// A question that the call answers itself.
+    Asked(Asked),
     /// So many notifications were dropped here because the reader was behind.
     Skipped(u64),
     /// Its answer was too large to keep.
@@ -30,6 +33,8 @@ pub(crate) enum Arrival {
 pub(crate) enum Whose {
     /// A caller's.
     Caller,
+    /// A caller's who answers the server's questions itself.
+    Answering,
     /// Our own: a handshake, a list, a look at a task.
     Ours,
 }
@@ -76,6 +81,13 @@ impl Mailbox {
         while inner.waiting > self.most || inner.waiting > 1 && inner.bytes > self.most_bytes {
             inner.drop_oldest();
         }
+        inner.wake();
+    }
+
+    /// Puts a question in. Questions are few: their number has a limit of its own.
+    fn ask(&self, asked: Asked) {
+        let mut inner = self.lock();
+        inner.queue.push_back(Arrival::Asked(asked));
         inner.wake();
     }
 
@@ -204,6 +216,14 @@ impl Calls {
                 mailbox.put(notification);
                 true
             }
+            Arrival::Asked(asked) => {
+                // Behind the end it is dropped, and so refused.
+                let open = !mailbox.lock().answered;
+                if open {
+                    mailbox.ask(asked);
+                }
+                open
+            }
             end => mailbox.end(end),
         }
     }
@@ -216,9 +236,25 @@ impl Calls {
     /// The only caller's call in flight, if there is just one.
     pub(crate) fn only(&self) -> Option<u64> {
         let state = self.lock();
-        let mut callers = state.boxes.iter().filter(|(_, mailbox)| mailbox.whose == Whose::Caller);
+        let mut callers = state.boxes.iter().filter(|(_, mailbox)| mailbox.whose != Whose::Ours);
         let only = callers.next().map(|(id, _)| *id);
         only.filter(|_| callers.next().is_none())
+    }
+
+    /// The call to which a question on a shared channel belongs, as far as can be told: the only one in
+    /// flight, else the oldest that answers for itself.
+    pub(crate) fn asked(&self) -> Option<u64> {
+        let answering = || {
+            let state = self.lock();
+            let ids = state.boxes.iter().filter(|(_, mailbox)| mailbox.whose == Whose::Answering);
+            ids.map(|(id, _)| *id).min()
+        };
+        self.only().or_else(answering)
+    }
+
+    /// Whether this call answers questions itself.
+    pub(crate) fn answers(&self, id: u64) -> bool {
+        self.lock().boxes.get(&id).is_some_and(|mailbox| mailbox.whose == Whose::Answering)
     }
 
     /// Ends every call and refuses new ones. Returns false if that had happened already.

@@ -1,5 +1,6 @@
 //! The time limits of a call: how long since the server was heard, and since the call began.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -31,9 +32,9 @@ impl Pulse {
     }
 
     /// While this is held, the server waits for us and not we for it.
-    pub(crate) fn wait_for_us(&self) -> WaitForUs<'_> {
+    pub(crate) fn wait_for_us(self: &Arc<Self>) -> WaitForUs {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        WaitForUs(self)
+        WaitForUs(Arc::clone(self))
     }
 
     /// Waits until a limit has run out, and says which.
@@ -58,9 +59,9 @@ impl Pulse {
 }
 
 /// A question that is being answered.
-pub(crate) struct WaitForUs<'a>(&'a Pulse);
+pub(crate) struct WaitForUs(Arc<Pulse>);
 
-impl Drop for WaitForUs<'_> {
+impl Drop for WaitForUs {
     fn drop(&mut self) {
         self.0.beat();
         self.0.asked.fetch_sub(1, Ordering::Relaxed);
@@ -76,14 +77,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_a_call_after_the_idle_limit() {
-        let (begun, pulse) = (Instant::now(), Pulse::default());
+        let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
         assert_eq!(pulse.stopped(IDLE, TOTAL).await, Limit::Idle);
         assert_eq!(begun.elapsed().as_secs(), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn progress_renews_it_but_not_beyond_the_total() {
-        let (begun, pulse) = (Instant::now(), Pulse::default());
+        let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
         let progress = async {
             loop {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -99,7 +100,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_time_a_person_takes_to_answer_is_not_the_servers() {
-        let (begun, pulse) = (Instant::now(), Pulse::default());
+        let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
         let person = async {
             let waiting = pulse.wait_for_us();
             tokio::time::sleep(Duration::from_secs(10)).await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
+use crate::ask::{LogLevel, Questions, Tasks};
 use crate::client::dialect::Dialect;
 use crate::json::{Json, Object, unescaped};
 use crate::message::Id;
@@ -33,59 +34,6 @@ pub struct Request {
     pub(crate) questions: Questions,
     pub(crate) tasks: Tasks,
     pub(crate) cancel: Option<Cancel>,
-}
-
-/// What to do with what the server asks in the middle of a call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Questions {
-    /// Let the [`Host`](crate::Host) answer and go on.
-    #[default]
-    Answer,
-    /// End the call with [`Answer::InputRequired`](crate::Answer::InputRequired); the caller repeats it
-    /// with the answers. Only modern servers can be asked this way.
-    Return,
-}
-
-/// What to do when the server turns the call into a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tasks {
-    /// Follow it to its result.
-    #[default]
-    Follow,
-    /// End the call with [`Answer::Task`](crate::Answer::Task).
-    Return,
-    /// Do not offer tasks for this call.
-    Never,
-}
-
-/// Which of a server's log messages to receive during a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the eight levels of RFC 5424 explain themselves")]
-pub enum LogLevel {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
-}
-
-impl LogLevel {
-    /// As written on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Notice => "notice",
-            Self::Warning => "warning",
-            Self::Error => "error",
-            Self::Critical => "critical",
-            Self::Alert => "alert",
-            Self::Emergency => "emergency",
-        }
-    }
 }
 
 /// Cancels calls from elsewhere. Clones cancel together.

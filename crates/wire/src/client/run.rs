@@ -4,16 +4,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::http::HeaderValue;
 
+use crate::ask::Refusal;
+use crate::ask::{Asked, Questions, Reply, Tasks};
 use crate::client::call::{Answer, Event, Events};
 use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed, Limit};
-use crate::client::host::{Question, Refusal};
+use crate::client::host::Question;
 use crate::client::link::Link;
 use crate::client::pulse::Pulse;
-use crate::client::request::{Questions, Request, Round, Tasks};
+use crate::client::request::{Request, Round};
 use crate::client::{list, session, task};
 use crate::json::{Json, Object};
-use crate::message::Notification;
 use crate::splice::Writer;
 use crate::transport::{Ticket, Transport};
 
@@ -228,6 +229,9 @@ impl<'a> Run<'a> {
         requests: &Object,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Json, CallError> {
+        if self.request.questions == Questions::Hand {
+            return self.hand(requests, wanted).await;
+        }
         let host = &self.link.settings.host;
         let offers = host.offers();
         let mut responses = Writer::new();
@@ -244,8 +248,8 @@ impl<'a> Run<'a> {
                     "it asks for `{method}`, which was not offered"
                 )));
             }
-            let body = Notification { method: method.clone(), params: params.clone() };
-            self.emit(Event::Question(body)).await;
+            let asked = Asked { method: method.clone(), params: params.clone(), reply: None };
+            self.emit(Event::Question(asked)).await;
             match host.answer(Question { call: Some(call.into()), method, params }).await {
                 Ok(answer) => responses.written(key, answer.as_bytes()),
                 Err(Refusal { message, .. }) => {
@@ -253,6 +257,45 @@ impl<'a> Run<'a> {
                         "its question found no answer: {message}"
                     )));
                 }
+            }
+        }
+        Ok(responses.finish())
+    }
+}
+
+impl Run<'_> {
+    /// Hands questions to the caller, all at once, and waits until each was answered.
+    async fn hand(
+        &self,
+        requests: &Object,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Json, CallError> {
+        let mut answers = Vec::new();
+        for (key, request) in requests.members().filter(|(key, _)| wanted(key)) {
+            let request = request.to_object().unwrap_or_else(Object::empty);
+            let (sender, answer) = tokio::sync::oneshot::channel();
+            let reply = Reply::new(move |answer| {
+                let _ = sender.send(answer);
+            });
+            let params = request.get("params").and_then(|params| params.to_object());
+            let asked = Asked {
+                method: request.text("method").unwrap_or_default(),
+                params: params.unwrap_or_else(Object::empty),
+                reply: Some(reply),
+            };
+            self.emit(Event::Question(asked)).await;
+            answers.push((key.to_owned(), answer));
+        }
+        let mut responses = Writer::new();
+        for (key, answer) in answers {
+            match answer.await {
+                Ok(Ok(answer)) => responses.written(&key, answer.as_bytes()),
+                Ok(Err(Refusal { message, .. })) => {
+                    return Err(CallError::Malformed(format!(
+                        "its question found no answer: {message}"
+                    )));
+                }
+                Err(_) => unreachable!("a reply that is dropped refuses"),
             }
         }
         Ok(responses.finish())

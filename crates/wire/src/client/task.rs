@@ -10,7 +10,6 @@ use crate::client::call::{Answer, Event};
 use crate::client::dialect::Dialect;
 use crate::client::error::CallError;
 use crate::client::link::Link;
-use crate::client::mailbox::Whose;
 use crate::client::request::Request;
 use crate::client::run::{self, Run};
 use crate::json::{Json, Object};
@@ -110,7 +109,7 @@ async fn legacy(
     let mailbox = run
         .link
         .calls
-        .open(id, &run.link.settings.limits, run.pulse, Whose::Caller)
+        .open(id, &run.link.settings.limits, run.pulse, run.whose())
         .map_err(|closed| CallError::closed(closed, true))?;
     let end = async {
         run.emit(Event::Task(state.clone())).await;

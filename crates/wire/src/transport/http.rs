@@ -5,8 +5,6 @@ use std::sync::{PoisonError, RwLock};
 use ::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, StatusCode};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::Full;
 
@@ -17,6 +15,7 @@ use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed, NotSent};
 use crate::client::facts::Facts;
 use crate::client::request::Request;
+use crate::headers::encode;
 use crate::limits::{Limits, Times};
 use crate::revision::Revision;
 
@@ -146,14 +145,14 @@ impl Http {
     fn request_headers(&self, dialect: &Dialect, request: &Request, facts: &Facts) -> HeaderMap {
         let mut headers = self.message_headers(dialect);
         if dialect.is_modern() {
-            headers.insert(METHOD, header(&request.method));
+            headers.insert(METHOD, encode(&request.method));
             if let Some(subject) = request.subject() {
-                headers.insert(NAME, header(&subject));
+                headers.insert(NAME, encode(&subject));
             }
             if let (Some(tool), Some(arguments)) = (request.tool_name(), request.param("arguments"))
             {
                 for (name, value) in facts.mirrored(&tool, arguments) {
-                    headers.insert(name, header(&value));
+                    headers.insert(name, encode(&value));
                 }
             }
         } else if request.method == "initialize" {
@@ -267,35 +266,9 @@ pub(crate) async fn refused(reply: Reply) -> CallError {
     }
 }
 
-/// A header value for any text: as it is if HTTP allows it, else as base64 between two marks.
-fn header(text: &str) -> HeaderValue {
-    let plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e))
-        && text.trim() == text
-        && !text.is_empty()
-        && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    let encoded =
-        if plain { text.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(text)) };
-    HeaderValue::try_from(encoded).expect("printable ASCII is a header value")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_header_carries_any_text() {
-        for (text, expected) in [
-            ("us-west1", "us-west1"),
-            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
-            (" padded ", "=?base64?IHBhZGRlZCA=?="),
-            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
-            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
-            ("=?base64?", "=?base64?"),
-            ("", "=?base64??="),
-        ] {
-            assert_eq!(header(text), expected, "{text:?}");
-        }
-    }
 
     #[test]
     fn a_reply_is_told_by_its_headers() {

@@ -238,3 +238,31 @@ async fn a_server_cannot_ask_for_ever_nor_what_was_not_offered() {
         "the server's answer makes no sense: a result of unknown kind `telepathy`"
     );
 }
+
+#[tokio::test]
+async fn a_caller_may_answer_for_itself() {
+    let person = Arc::new(Person::default());
+    let pair = Pair::with(Way::Stdio, Manner::legacy(), asked_by(&person)).await;
+    for answers in [true, false] {
+        let request = tool("ask", &form("who?")).questions(Questions::Hand);
+        let mut call = pair.client.call(request);
+        let answer = loop {
+            match call.next().await.unwrap() {
+                Event::Question(question) if answers => {
+                    question.reply.unwrap().send(Ok(json!({ "action": "decline" }).into()));
+                }
+                // Dropped, so refused.
+                Event::Question(_) => {}
+                Event::End(end) => break complete(end).unwrap().get("answer").unwrap(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let answer: Value = answer.read().unwrap();
+        if answers {
+            assert_eq!(answer["result"], json!({ "action": "decline" }));
+        } else {
+            assert_eq!(answer["error"]["message"], "nobody is there to answer");
+        }
+    }
+    assert!(person.asked.lock().unwrap().is_empty());
+}

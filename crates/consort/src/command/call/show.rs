@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use consort_core::{CallError, Content, Event, Json, Outcome, Progress, ToolResult, utc};
+use consort_core::{CallError, Content, Event, Json, Outcome, ToolResult, utc};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
@@ -64,7 +64,7 @@ impl Show {
         }
         match event {
             Event::Progress(progress) => {
-                self.progress(progress.progress, progress.total, progress.message.as_deref());
+                self.progress(progress.progress(), progress.total(), progress.message().as_deref());
             }
             Event::Log(params) => {
                 let level = params.text("level").unwrap_or_default();
@@ -73,7 +73,7 @@ impl Show {
                     .map(|data| data.text().map_or_else(|| data.to_string(), Into::into));
                 self.say(&format!("[{level}] {}", data.unwrap_or_default()));
             }
-            Event::Question { method, .. } => self.say(&format!("the server asks ({method})")),
+            Event::Question(asked) => self.say(&format!("the server asks ({})", asked.method)),
             Event::Task(task) => {
                 let status = task.text("status").unwrap_or_default();
                 let message = task
@@ -97,7 +97,7 @@ impl Show {
                     ("complete", result.json().clone())
                 }
                 Ok(Outcome::InputRequired(result) | Outcome::Task(result)) => {
-                    ("complete", result.clone())
+                    ("complete", result.json().clone())
                 }
                 Err(error) => {
                     let failure = Failure::from(error.clone());
@@ -114,7 +114,7 @@ impl Show {
         match end {
             Ok(Outcome::Complete(result)) => self.result(result),
             Ok(Outcome::InputRequired(result) | Outcome::Task(result)) => {
-                line(escaped(result.as_str()));
+                line(escaped(result.json().as_str()));
                 Ok(())
             }
             Err(_) => Ok(()),
@@ -232,11 +232,12 @@ fn content(event: &Event) -> (&'static str, Json) {
     };
     match event {
         Event::Progress(progress) => {
-            let Progress { progress, total, message } = progress;
-            ("progress", json!({ "progress": progress, "total": total, "message": message }).into())
+            let (done, total) = (progress.progress(), progress.total());
+            let shown = json!({ "progress": done, "total": total, "message": progress.message() });
+            ("progress", shown.into())
         }
         Event::Log(params) => ("log", params.json().clone()),
-        Event::Question { method, params } => ("question", asked(method, params.json())),
+        Event::Question(question) => ("question", asked(&question.method, question.params.json())),
         Event::Task(task) => ("task", task.json().clone()),
         Event::Notification { method, params } => ("data", asked(method, params.json())),
         Event::Skipped(count) => ("skipped", json!(count).into()),

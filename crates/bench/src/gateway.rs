@@ -1,0 +1,116 @@
+//! What a gateway costs, next to reaching a server directly and through a proxy that only passes bytes on.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::Failure;
+use crate::load::Work;
+use crate::options::Format;
+
+mod compare;
+mod field;
+mod memory;
+mod options;
+mod process;
+mod progress;
+mod start;
+mod tables;
+
+pub(crate) use options::Options;
+
+use compare::{Comparison, Course, Target};
+use field::{By, Field, PREFIX, Via};
+use options::Section;
+
+/// The text of a call, and of a large result.
+const ECHO: usize = 1 << 10;
+const BIG: usize = 1 << 20;
+
+/// Tools nobody calls; with those that do something there are 500.
+const FILLERS: usize = 497;
+
+/// What was measured; a section that was not asked for is absent.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    big: Option<Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lists: Option<Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Vec<progress::Row>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Vec<memory::Row>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<Vec<start::Row>>,
+}
+
+/// Measures a gateway and prints the report.
+pub(crate) fn gateway(options: &Options) -> Result<(), Failure> {
+    // The load runs here, on one thread; whoever is charged for anything is a process of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let report = runtime.block_on(measure(options))?;
+    let text = match options.format {
+        Format::Json => serde_json::to_string(&report)?,
+        Format::People => report.to_text(),
+    };
+    writeln!(io::stdout(), "{}", text.trim_end())?;
+    Ok(())
+}
+
+async fn measure(options: &Options) -> Result<Report, Failure> {
+    let consort = options.consort.program()?;
+    let consort = consort.as_deref();
+    let mut report = Report::default();
+    // First, while nothing else runs.
+    if options.wants(Section::Start) {
+        report.start = Some(start::measure(consort, options).await?);
+    }
+    if [Section::Calls, Section::Big, Section::Progress]
+        .map(|part| options.wants(part))
+        .contains(&true)
+    {
+        let field = Field::open(consort, 0).await?;
+        if options.wants(Section::Calls) {
+            let course = Course {
+                work: Work::echo(PREFIX, ECHO),
+                clients: &[1, 32],
+                target: Target { times_raw_cpu: 2.0, times_raw_rate: Some(0.7) },
+            };
+            report.calls = Some(compare::measure(&field, &course, options, |_, _| true).await?);
+        }
+        if options.wants(Section::Big) {
+            let course = Course {
+                work: Work::big(PREFIX, BIG),
+                clients: &[4],
+                target: Target { times_raw_cpu: 1.5, times_raw_rate: None },
+            };
+            report.big = Some(compare::measure(&field, &course, options, |_, _| true).await?);
+        }
+        if options.wants(Section::Progress) {
+            report.progress = Some(progress::measure(&field, options).await?);
+        }
+        field.close().await?;
+    }
+    if options.wants(Section::Lists) {
+        let field = Field::open(consort, FILLERS).await?;
+        let course = Course {
+            work: Work::List(Arc::new(field.listing())),
+            clients: &[4],
+            target: Target { times_raw_cpu: 0.5, times_raw_rate: None },
+        };
+        // A list comes out of the catalog, whatever server it went in from.
+        let lists = compare::measure(&field, &course, options, |lane, client| {
+            lane.by != By::Consort || (lane.upstream.via, lane.upstream.era) == (Via::Http, client)
+        });
+        report.lists = Some(lists.await?);
+        field.close().await?;
+    }
+    if options.wants(Section::Memory) {
+        report.memory = Some(memory::measure(consort, options).await?);
+    }
+    Ok(report)
+}

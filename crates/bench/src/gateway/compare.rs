@@ -1,0 +1,142 @@
+//! The same load over every lane, in turns: how many calls, how fast, for how much processor time.
+
+use consort_wire::Era;
+use serde::Serialize;
+
+use super::field::{By, Field, Lane, Upstream, order};
+use super::options::Options;
+use crate::Failure;
+use crate::load::{self, Load, Turn, Work};
+use crate::statistics::{median, ratio};
+
+/// How a gateway should do next to the raw proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Target {
+    /// At most so many times its processor time for a call.
+    pub(super) times_raw_cpu: f64,
+    /// At least so many times its calls a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) times_raw_rate: Option<f64>,
+}
+
+/// A section: what was asked of it, and a row for each kind and number of clients.
+#[derive(Debug, Serialize)]
+pub(super) struct Comparison {
+    pub(super) target: Target,
+    pub(super) rows: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) client: Era,
+    pub(super) clients: u32,
+    pub(super) results: Vec<Outcome>,
+}
+
+/// How one lane did: medians over the rounds, and medians of each round's ratio.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    pub(super) by: By,
+    pub(super) server: Upstream,
+    /// In all rounds, every one with the right answer.
+    pub(super) calls: usize,
+    pub(super) calls_per_second: f64,
+    pub(super) p50_microseconds: f64,
+    pub(super) p99_microseconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cpu_microseconds: Option<f64>,
+    pub(super) times_raw_rate: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) times_raw_cpu: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) met: Option<bool>,
+}
+
+/// What clients do, and how many of them.
+pub(super) struct Course<'a> {
+    pub(super) work: Work,
+    pub(super) clients: &'a [u32],
+    pub(super) target: Target,
+}
+
+/// Runs the course over the lanes that are `wanted`.
+pub(super) async fn measure(
+    field: &Field,
+    course: &Course<'_>,
+    options: &Options,
+    wanted: impl Fn(&Lane, Era) -> bool,
+) -> Result<Comparison, Failure> {
+    let mut rows = Vec::new();
+    for client in [Era::Legacy, Era::Modern] {
+        let mut lanes = field.lanes(client);
+        lanes.retain(|lane| wanted(lane, client));
+        for &clients in course.clients {
+            let turn = Turn { era: client, clients, time: options.time(), calls: options.calls };
+            let mut loads = vec![Vec::new(); lanes.len()];
+            for round in 0..options.rounds {
+                for n in order(round, lanes.len()) {
+                    let lane = &lanes[n];
+                    let load = load::run(&lane.place, &course.work, turn).await;
+                    loads[n].push(load.map_err(|error| failed(lane, client, error))?);
+                }
+            }
+            rows.push(Row { client, clients, results: outcomes(&lanes, &loads, course.target) });
+        }
+    }
+    Ok(Comparison { target: course.target, rows })
+}
+
+/// A failure with the lane it happened on.
+pub(super) fn failed(lane: &Lane, client: Era, error: impl std::fmt::Display) -> Failure {
+    let by = lane.by.as_str();
+    format!("{by}, {client} client, server: {}: {error}", lane.upstream).into()
+}
+
+fn outcomes(lanes: &[Lane], loads: &[Vec<Load>], target: Target) -> Vec<Outcome> {
+    let rates = |loads: &[Load]| loads.iter().map(|load| load.calls_per_second).collect::<Vec<_>>();
+    let costs =
+        |loads: &[Load]| loads.iter().map(|load| load.cpu_microseconds).collect::<Option<Vec<_>>>();
+    let raw = lanes.iter().position(|lane| lane.by == By::Raw).map(|n| &loads[n]);
+    let raw_rates = raw.map(|loads| rates(loads)).unwrap_or_default();
+    let raw_costs = raw.and_then(|loads| costs(loads));
+    let one = |(lane, loads): (&Lane, &Vec<Load>)| {
+        let times_raw_rate = ratio(&rates(loads), &raw_rates);
+        let times_raw_cpu =
+            costs(loads).zip(raw_costs.as_ref()).map(|(costs, raw)| ratio(&costs, raw));
+        Outcome {
+            by: lane.by,
+            server: lane.upstream,
+            calls: loads.iter().map(|load| load.calls).sum(),
+            calls_per_second: median(rates(loads)),
+            p50_microseconds: median(loads.iter().map(|load| load.p50_microseconds)),
+            p99_microseconds: median(loads.iter().map(|load| load.p99_microseconds)),
+            cpu_microseconds: costs(loads).map(median),
+            times_raw_rate,
+            times_raw_cpu,
+            met: (lane.by == By::Consort).then(|| target.is_met(times_raw_rate, times_raw_cpu)),
+        }
+    };
+    lanes.iter().zip(loads).map(one).collect()
+}
+
+impl Target {
+    fn is_met(self, rate: f64, cpu: Option<f64>) -> bool {
+        cpu.is_some_and(|cpu| cpu <= self.times_raw_cpu)
+            && self.times_raw_rate.is_none_or(|least| rate >= least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_met_by_cost_and_rate_together() {
+        let target = Target { times_raw_cpu: 2.0, times_raw_rate: Some(0.7) };
+        assert!(target.is_met(0.7, Some(2.0)));
+        assert!(!target.is_met(0.69, Some(1.0)));
+        assert!(!target.is_met(1.0, Some(2.01)));
+        assert!(!target.is_met(1.0, None));
+        assert!(Target { times_raw_rate: None, ..target }.is_met(0.1, Some(1.0)));
+    }
+}

@@ -1,0 +1,156 @@
+//! The processes of a measurement: servers, raw proxies, gateways. Each ends with who holds it.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+use crate::Failure;
+use crate::load::Place;
+use crate::server::{Listen, Serve};
+
+/// How long a process may take to say where it listens, and to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A process that listens.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    pid: u32,
+    end: End,
+    /// Held, so that what is still said there disturbs nobody.
+    _output: BufReader<ChildStdout>,
+    /// What it said of where it listens.
+    said: String,
+    url: String,
+}
+
+/// How a process is told to end.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// Its standard input closes.
+    Input,
+    Signal,
+}
+
+/// What a gateway says when it listens.
+#[derive(Debug, Deserialize)]
+struct Listening {
+    endpoint: String,
+}
+
+impl Process {
+    /// An HTTP server of this program.
+    pub(super) async fn server(serve: &Serve) -> Result<Self, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(serve.words()).stdin(Stdio::piped());
+        let mut process = Self::spawn(command, End::Input).await?;
+        process.url = format!("{}/json", process.said.trim());
+        Ok(process)
+    }
+
+    /// A raw proxy before a server.
+    pub(super) async fn proxy(server: &Self) -> Result<Self, Failure> {
+        let authority = server.said.trim().trim_start_matches("http://");
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["proxy", authority]).stdin(Stdio::piped());
+        let mut process = Self::spawn(command, End::Input).await?;
+        process.url = format!("{}/json", process.said.trim());
+        Ok(process)
+    }
+
+    /// A gateway over these servers that keeps all it keeps in `folder`.
+    pub(super) async fn gateway(
+        program: &Path,
+        servers: &Map<String, Value>,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
+        let config = folder.join("servers.json");
+        let errors = folder.join("stderr");
+        fs::write(&config, json!({ "mcpServers": servers }).to_string())?;
+        let mut command = Command::new(program);
+        command.arg("serve").arg("--config").arg(&config);
+        command.args(["--listen", "127.0.0.1:0", "--allow-unauthenticated", "--json"]);
+        command.env("HOME", folder);
+        for (name, inside) in [
+            ("XDG_CACHE_HOME", "cache"),
+            ("XDG_STATE_HOME", "state"),
+            ("XDG_CONFIG_HOME", "config"),
+        ] {
+            command.env(name, folder.join(inside));
+        }
+        command.stdin(Stdio::null()).stderr(File::create(&errors)?);
+        let mut process = Self::spawn(command, End::Signal).await.map_err(|error| {
+            let said = fs::read_to_string(&errors).unwrap_or_default();
+            format!("{}: {error}\n{}", program.display(), said.trim())
+        })?;
+        process.url = serde_json::from_str::<Listening>(&process.said)?.endpoint;
+        Ok(process)
+    }
+
+    async fn spawn(mut command: Command, end: End) -> Result<Self, Failure> {
+        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let pid = child.id().ok_or("the process has ended already")?;
+        let mut output = BufReader::new(child.stdout.take().ok_or("the process has no output")?);
+        let mut said = String::new();
+        let read = timeout(PATIENCE, output.read_line(&mut said)).await;
+        if read.map_err(|_| "it does not say where it listens")?? == 0 {
+            return Err("it ended before it said where it listens".into());
+        }
+        Ok(Self { child, pid, end, _output: output, said, url: String::new() })
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// As the place of a load, charged for what it costs.
+    pub(super) fn charged(&self) -> Place {
+        Place { url: self.url.clone(), charged: Some(self.pid) }
+    }
+
+    /// As the place of a load, for nothing.
+    pub(super) fn free(&self) -> Place {
+        Place { url: self.url.clone(), charged: None }
+    }
+
+    /// Tells it to end and waits for it.
+    pub(super) async fn end(mut self) -> Result<(), Failure> {
+        match self.end {
+            End::Input => drop(self.child.stdin.take()),
+            End::Signal => {
+                let pid = Pid::from_raw(self.pid.cast_signed()).ok_or("no process")?;
+                kill_process(pid, Signal::TERM)?;
+            }
+        }
+        let ended = timeout(PATIENCE, self.child.wait()).await;
+        ended.map_err(|_| "a process does not end when told to")??;
+        Ok(())
+    }
+}
+
+/// A server as a gateway's config names it; one that is reached over HTTP runs already.
+pub(super) fn configured(serve: &Serve, running: &Process) -> Result<Value, Failure> {
+    Ok(match serve.listen {
+        Listen::Http => json!({ "url": running.url }),
+        Listen::Stdio => started(serve)?,
+    })
+}
+
+/// A server as a gateway's config names it, for the gateway to start.
+pub(super) fn started(serve: &Serve) -> Result<Value, Failure> {
+    let program = std::env::current_exe()?;
+    let program = program.to_str().ok_or("the path of this program is not text")?;
+    Ok(json!({ "command": program, "args": serve.words() }))
+}

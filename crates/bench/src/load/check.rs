@@ -1,0 +1,197 @@
+//! What a load asks, and what the right answer to it is.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use consort_wire::{Json, Object};
+use serde_json::Value;
+
+use super::client::{Ask, Client};
+use crate::{Failure, samples};
+
+/// More pages than a list of any server here has.
+const PAGES: usize = 100;
+
+/// What is asked over and over.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    /// A text that is another one for each call comes back.
+    Echo { tool: String, filling: Arc<str> },
+    /// A text comes that was not sent.
+    Big { tool: String, params: Arc<str>, content: Arc<[u8]> },
+    /// All tools are listed.
+    List(Arc<Listing>),
+}
+
+impl Work {
+    pub(crate) fn echo(prefix: &str, bytes: usize) -> Self {
+        // As JSON without its first quote; what is put before it needs no escaping.
+        let filling = Json::string(&samples::text(bytes.saturating_sub(128)));
+        Self::Echo { tool: format!("{prefix}echo"), filling: filling.as_str()[1..].into() }
+    }
+
+    pub(crate) fn big(prefix: &str, bytes: usize) -> Self {
+        let tool = format!("{prefix}big");
+        let params = format!(r#""name":"{tool}","arguments":{{"bytes":{bytes}}}"#);
+        let content = content(Json::string(&samples::text(bytes)).as_str());
+        Self::Big { tool, params: params.into(), content: content.into_bytes().into() }
+    }
+
+    /// Asks once. `client` and `call` make the question one that nobody else asks.
+    pub(super) async fn once(
+        &self,
+        asker: &mut Client,
+        client: u32,
+        call: u64,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Echo { tool, filling } => {
+                let text = format!("\"client {client}, call {call}: {filling}");
+                let params = format!(r#""name":"{tool}","arguments":{{"text":{text}}}"#);
+                let ask = Ask { name: Some(tool), ..Ask::new("tools/call", &params) };
+                let result = asker.ask(ask, |_| {}).await?;
+                right(&result, content(&text).as_bytes())
+            }
+            Self::Big { tool, params, content } => {
+                let ask = Ask { name: Some(tool), ..Ask::new("tools/call", params) };
+                let result = asker.ask(ask, |_| {}).await?;
+                right(&result, content)
+            }
+            Self::List(listing) => match listing.missing(asker).await? {
+                None => Ok(()),
+                Some(tool) => Err(format!("the list is without `{tool}`, or changed it").into()),
+            },
+        }
+    }
+}
+
+fn content(text: &str) -> String {
+    let mut content = String::with_capacity(text.len() + 32);
+    // A string takes everything.
+    let _ = write!(content, r#"[{{"type":"text","text":{text}}}]"#);
+    content
+}
+
+/// Whether a result is the right one; other bytes that mean the same are right as well.
+pub(crate) fn right(result: &Object, content: &[u8]) -> Result<(), Failure> {
+    let failed = result.get_bytes("isError").is_some_and(|failed| failed != b"false");
+    let got = result.get_bytes("content").unwrap_or_default();
+    let same = || -> Result<bool, serde_json::Error> {
+        let (got, expected): (Value, Value) =
+            (serde_json::from_slice(got)?, serde_json::from_slice(content)?);
+        Ok(got == expected)
+    };
+    if !failed && (got == content || same().unwrap_or(false)) {
+        return Ok(());
+    }
+    let cut = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+    let (got, expected) = (cut(result.as_bytes()), cut(content));
+    Err(format!("a wrong answer: expected {expected}, got {got}").into())
+}
+
+/// The tools a list must have, and a result that had them.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    tools: BTreeMap<String, Value>,
+    accepted: Mutex<Option<Bytes>>,
+}
+
+impl Listing {
+    pub(crate) fn new(definitions: impl IntoIterator<Item = Value>) -> Self {
+        let named = |tool: Value| (tool["name"].as_str().unwrap_or_default().to_owned(), tool);
+        Self { tools: definitions.into_iter().map(named).collect(), accepted: Mutex::default() }
+    }
+
+    /// Lists all tools and says which one is missing or not as its server defined it.
+    pub(crate) async fn missing(&self, client: &mut Client) -> Result<Option<String>, Failure> {
+        let mut listed = Vec::new();
+        let mut params = String::new();
+        for page in 0..PAGES {
+            let result = client.ask(Ask::new("tools/list", &params), |_| {}).await?;
+            if page == 0 && self.is_accepted(&result) {
+                return Ok(None);
+            }
+            let tools = result.get("tools").ok_or("a list without `tools`")?;
+            listed.extend(tools.read::<Vec<Value>>()?);
+            match result.get("nextCursor") {
+                Some(cursor) => params = format!(r#""cursor":{}"#, cursor.as_str()),
+                None => {
+                    let missing = self.compare(&listed)?;
+                    if page == 0 && missing.is_none() {
+                        self.accept(&result);
+                    }
+                    return Ok(missing);
+                }
+            }
+        }
+        Err(format!("a list of more than {PAGES} pages").into())
+    }
+
+    /// Tools beyond those expected are the gateway's own business; a name given twice is not.
+    fn compare(&self, listed: &[Value]) -> Result<Option<String>, Failure> {
+        let mut found = BTreeMap::new();
+        for tool in listed {
+            let name = tool["name"].as_str().ok_or("a tool without a name")?;
+            if found.insert(name, tool).is_some() {
+                return Err(format!("`{name}` is listed twice").into());
+            }
+        }
+        let changed = |tool: &Value, expected: &Value| {
+            let members = ["description", "inputSchema"];
+            members.iter().any(|member| {
+                expected.get(member).is_some_and(|value| tool.get(member) != Some(value))
+            })
+        };
+        let missing = self.tools.iter().find(|(name, expected)| {
+            found.get(name.as_str()).is_none_or(|tool| changed(tool, expected))
+        });
+        Ok(missing.map(|(name, _)| name.clone()))
+    }
+
+    fn is_accepted(&self, result: &Object) -> bool {
+        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        accepted.as_deref() == Some(result.as_bytes())
+    }
+
+    fn accept(&self, result: &Object) {
+        let bytes = Bytes::copy_from_slice(result.as_bytes());
+        *self.accepted.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn result(value: Value) -> Object {
+        Json::from(value).to_object().unwrap()
+    }
+
+    #[test]
+    fn only_the_text_of_this_very_call_is_right() {
+        let expected = content("\"caf\\u00e9\"");
+        let answer = |text: &str, failed: bool| {
+            let value = json!({"content": [{"type": "text", "text": text}], "isError": failed});
+            right(&result(value), expected.as_bytes()).is_ok()
+        };
+        assert!(answer("caf\u{e9}", false));
+        assert!(!answer("cafe", false));
+        assert!(!answer("caf\u{e9}", true));
+        assert!(right(&result(json!({})), expected.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_list_may_have_more_but_not_less_and_not_twice() {
+        let tool = |name: &str, kind: &str| json!({"name": name, "inputSchema": {"type": kind}});
+        let listing = Listing::new([tool("a", "object"), tool("b", "object")]);
+        let compare = |tools: &[Value]| listing.compare(tools).map_err(|error| error.to_string());
+        let (a, b) = (tool("a", "object"), tool("b", "object"));
+        assert_eq!(compare(&[b.clone(), tool("c", "x"), a.clone()]), Ok(None));
+        assert_eq!(compare(&[a.clone(), tool("b", "string")]), Ok(Some("b".to_owned())));
+        assert_eq!(compare(std::slice::from_ref(&b)), Ok(Some("a".to_owned())));
+        assert_eq!(compare(&[a.clone(), b, a]), Err("`a` is listed twice".to_owned()));
+    }
+}

@@ -1,0 +1,242 @@
+//! One MCP client of a load, in either era: so cheap that what it asks is what is measured.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use consort_wire::{Era, Id, Message, Notification, Object, Revision};
+
+use super::events::Events;
+use super::http::{Connection, Head};
+use crate::Failure;
+
+const ABOUT: &str = r#"{"name":"bench","version":"0"}"#;
+
+/// A client with its connection, and in the legacy era its session.
+#[derive(Debug)]
+pub(crate) struct Client {
+    address: String,
+    path: String,
+    era: Era,
+    session: Option<String>,
+    connection: Option<Connection>,
+    asked: u64,
+    body: Vec<u8>,
+    request: Vec<u8>,
+}
+
+/// What a client asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) method: &'a str,
+    /// The tool's name, which the modern era repeats in a header.
+    pub(crate) name: Option<&'a str>,
+    /// The members of `params` as JSON, without braces and without `_meta`.
+    pub(crate) params: &'a str,
+    /// Whether progress is to be reported.
+    pub(crate) progress: Progress,
+}
+
+/// Whether progress is to be reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Quiet,
+    Reported,
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn new(method: &'a str, params: &'a str) -> Self {
+        Self { method, name: None, params, progress: Progress::Quiet }
+    }
+}
+
+impl Client {
+    /// Connects; in the legacy era that opens a session.
+    pub(crate) async fn connect(url: &str, era: Era) -> Result<Self, Failure> {
+        let rest = url.strip_prefix("http://").ok_or("an address begins with `http://`")?;
+        let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let mut client = Self {
+            address: address.to_owned(),
+            path: format!("/{path}"),
+            era,
+            session: None,
+            connection: Some(Connection::open(address).await?),
+            asked: 0,
+            body: Vec::new(),
+            request: Vec::new(),
+        };
+        if era == Era::Legacy {
+            let revision = Revision::NEWEST_LEGACY;
+            let params = format!(
+                r#""protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{ABOUT}"#
+            );
+            let result = client.ask(Ask::new("initialize", &params), |_| {}).await?;
+            if result.text("protocolVersion").as_deref() != Some(revision.as_str()) {
+                return Err("the session is of another revision than asked for".into());
+            }
+            client.initialized().await?;
+        }
+        Ok(client)
+    }
+
+    /// Asks and returns the result; an error, or an answer to somebody else, is a failure.
+    pub(crate) async fn ask(
+        &mut self,
+        ask: Ask<'_>,
+        mut noted: impl FnMut(&Notification),
+    ) -> Result<Object, Failure> {
+        self.asked += 1;
+        let id = self.asked;
+        self.write_body(id, ask)?;
+        self.write_request("POST", Some((ask.method, ask.name)))?;
+        let head = self.exchange().await?;
+        if ask.method == "initialize" {
+            self.session.clone_from(&head.session);
+        }
+        let connection = self.connection.as_mut().ok_or("no connection")?;
+        if head.status != 200 {
+            let body = connection.body().await?;
+            let body = String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
+            return Err(format!("`{}` is answered with {}: {body}", ask.method, head.status).into());
+        }
+        let mut answer = None;
+        match head.kind.as_str() {
+            "application/json" => {
+                answer = sort(connection.body().await?, id, &mut noted)?;
+            }
+            "text/event-stream" => {
+                let mut events = Events::default();
+                while let Some(piece) = connection.piece().await? {
+                    events.feed(&piece);
+                    while let Some(message) = events.next() {
+                        if let Some(result) = sort(message, id, &mut noted)? {
+                            answer = Some(result);
+                        }
+                    }
+                }
+            }
+            other => return Err(format!("an answer of the kind `{other}`").into()),
+        }
+        if head.closes {
+            self.connection = None;
+        }
+        answer.ok_or_else(|| format!("`{}` got no answer", ask.method).into())
+    }
+
+    /// Ends the session, if there is one.
+    pub(crate) async fn close(mut self) -> Result<(), Failure> {
+        if self.session.is_some() {
+            self.body.clear();
+            self.write_request("DELETE", None)?;
+            let head = self.exchange().await?;
+            if !matches!(head.status, 200..300 | 405) {
+                return Err(format!("the end of a session is answered with {}", head.status).into());
+            }
+        }
+        Ok(())
+    }
+
+    async fn initialized(&mut self) -> Result<(), Failure> {
+        self.body.clear();
+        let body = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        self.body.extend_from_slice(body);
+        self.write_request("POST", Some(("notifications/initialized", None)))?;
+        let head = self.exchange().await?;
+        self.connection.as_mut().ok_or("no connection")?.body().await?;
+        if head.status == 202 {
+            Ok(())
+        } else {
+            Err(format!("a notification is answered with {}", head.status).into())
+        }
+    }
+
+    async fn exchange(&mut self) -> Result<Head, Failure> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            None => self.connection.insert(Connection::open(&self.address).await?),
+        };
+        connection.exchange(&self.request).await
+    }
+
+    fn write_body(&mut self, id: u64, ask: Ask<'_>) -> Result<(), Failure> {
+        let Ask { method, params, .. } = ask;
+        self.body.clear();
+        write!(
+            self.body,
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}"#
+        )?;
+        let mut comma = if params.is_empty() { "" } else { "," };
+        let reported = ask.progress == Progress::Reported;
+        if reported || self.era == Era::Modern {
+            write!(self.body, r#"{comma}"_meta":{{"#)?;
+            comma = "";
+            if reported {
+                write!(self.body, r#""progressToken":{id}"#)?;
+                comma = ",";
+            }
+            if self.era == Era::Modern {
+                let revision = Revision::NEWEST_MODERN;
+                write!(
+                    self.body,
+                    r#"{comma}"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientInfo":{ABOUT},"io.modelcontextprotocol/clientCapabilities":{{}}"#
+                )?;
+            }
+            self.body.push(b'}');
+        }
+        self.body.extend_from_slice(b"}}");
+        Ok(())
+    }
+
+    fn write_request(
+        &mut self,
+        verb: &str,
+        subject: Option<(&str, Option<&str>)>,
+    ) -> Result<(), Failure> {
+        let Self { address, path, .. } = self;
+        self.request.clear();
+        let request = &mut self.request;
+        write!(request, "{verb} {path} HTTP/1.1\r\nhost: {address}\r\n")?;
+        request.extend_from_slice(
+            b"accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n",
+        );
+        match (self.era, subject) {
+            (Era::Modern, Some((method, name))) => {
+                let revision = Revision::NEWEST_MODERN;
+                write!(request, "mcp-protocol-version: {revision}\r\nmcp-method: {method}\r\n")?;
+                if let Some(name) = name {
+                    write!(request, "mcp-name: {name}\r\n")?;
+                }
+            }
+            _ => {
+                if let Some(session) = &self.session {
+                    let revision = Revision::NEWEST_LEGACY;
+                    write!(
+                        request,
+                        "mcp-protocol-version: {revision}\r\nmcp-session-id: {session}\r\n"
+                    )?;
+                }
+            }
+        }
+        write!(request, "content-length: {}\r\n\r\n", self.body.len())?;
+        request.extend_from_slice(&self.body);
+        Ok(())
+    }
+}
+
+/// The result, if the message is the answer to `id`; notifications are noted.
+fn sort(
+    message: Bytes,
+    id: u64,
+    noted: &mut impl FnMut(&Notification),
+) -> Result<Option<Object>, Failure> {
+    match Message::parse(message)? {
+        Message::Notification(body) => {
+            noted(&body);
+            Ok(None)
+        }
+        Message::Response { id: answered, result } if answered == Id::from(id) => Ok(Some(result)),
+        other => {
+            let other: String = format!("{other:?}").chars().take(300).collect();
+            Err(format!("request {id} is answered with {other}").into())
+        }
+    }
+}

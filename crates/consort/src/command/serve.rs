@@ -1,0 +1,181 @@
+//! `consort serve`: every server as one MCP endpoint.
+
+mod token;
+
+use std::sync::Arc;
+
+use consort::config::Config;
+use consort_core::Toolbox;
+use consort_gateway::{Access, Gateway, Naming, Settings, Token};
+use consort_hub::Hub;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{Common, Serve};
+use crate::exit::{Exit, Failure};
+use crate::output::{line, note};
+use crate::running::{self, tell};
+
+pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> {
+    refuse_open_doors(&serve)?;
+    let config = running::read(common)?;
+    let (settings, problems) = hub_settings(config.as_ref())?;
+    for problem in &problems {
+        tell(problem);
+    }
+    let (gateway_settings, created) = gateway_settings(&serve)?;
+    let hub = Hub::start(settings);
+    let known = {
+        let hub = hub.clone();
+        async move { hub.known().await }
+    };
+    let toolbox: Arc<dyn Toolbox> = Arc::new(hub.clone());
+    let gateway = Gateway::start(toolbox, gateway_settings, known);
+    let served = if serve.stdio {
+        stdio(&gateway, serve.profile.as_deref()).await
+    } else {
+        http(&gateway, common, &serve, created).await
+    };
+    gateway.end().await;
+    hub.drain().await;
+    served
+}
+
+/// An address that others reach is served only to those who show a token and name us rightly.
+fn refuse_open_doors(serve: &Serve) -> Result<(), Failure> {
+    if serve.stdio || serve.listen.ip().is_loopback() {
+        return Ok(());
+    }
+    if serve.allow_unauthenticated {
+        let message = format!("{} can be reached by others: not without a token", serve.listen);
+        return Err(Failure::usage(message).hint("leave --allow-unauthenticated out"));
+    }
+    if serve.allow_host.is_empty() {
+        let message = format!("{} can be reached by others: under which name?", serve.listen);
+        return Err(Failure::usage(message).hint("add --allow-host NAME"));
+    }
+    Ok(())
+}
+
+/// What the hub serves: the configured servers, or the bundled demo if there are none.
+fn hub_settings(
+    config: Option<&Config>,
+) -> Result<(consort_hub::Settings, Vec<consort_core::Problem>), Failure> {
+    let Some(config) = config else { return Ok((running::embedded()?, Vec::new())) };
+    let (mut settings, problems) = running::settings_of(config);
+    // Clients have tools of their own; ours are offered to them only on request.
+    if config.options.builtin != Some(true) {
+        settings.local.clear();
+    }
+    Ok((settings, problems))
+}
+
+fn gateway_settings(serve: &Serve) -> Result<(Settings, Option<token::Kept>), Failure> {
+    let kept = if serve.stdio || serve.allow_unauthenticated {
+        None
+    } else {
+        Some(token::kept(serve.token_file.as_deref())?)
+    };
+    let access = match &kept {
+        None => Access::Anyone,
+        Some(kept) => Access::Tokens(vec![Token {
+            name: consort_core::Caller::OWNER.to_owned(),
+            secret: kept.secret.clone(),
+        }]),
+    };
+    let naming = match serve.naming.as_deref() {
+        None | Some("auto") => Naming::Auto,
+        Some("never") => Naming::Never,
+        Some(template) if template.contains("{name}") => Naming::Template(template.to_owned()),
+        Some(other) => {
+            return Err(Failure::usage(format!("unknown naming `{}`", other.escape_debug()))
+                .hint("use `auto`, `never` or a template with `{name}`"));
+        }
+    };
+    let settings = Settings {
+        access,
+        hosts: serve.allow_host.clone(),
+        origins: serve.allow_origin.clone(),
+        naming,
+        ..Settings::default()
+    };
+    Ok((settings, kept))
+}
+
+async fn stdio(gateway: &Gateway, profile: Option<&str>) -> Result<Exit, Failure> {
+    let served = tokio::select! {
+        served = gateway.serve_stdio(profile) => served,
+        () = asked_to_end() => {
+            gateway.drain().await;
+            true
+        }
+    };
+    if served {
+        return Ok(Exit::Ok);
+    }
+    Err(Failure::usage(format!("unknown profile `{}`", profile.unwrap_or_default())))
+}
+
+async fn http(
+    gateway: &Gateway,
+    common: &Common,
+    serve: &Serve,
+    kept: Option<token::Kept>,
+) -> Result<Exit, Failure> {
+    let listener = TcpListener::bind(serve.listen).await.map_err(|error| {
+        Failure::usage(format!("cannot listen on {}: {error}", serve.listen))
+            .hint("another program may be there; choose another with --listen ADDRESS:PORT")
+    })?;
+    let address = listener.local_addr().map_err(|error| Failure::usage(error.to_string()))?;
+    let endpoint = format!("http://{address}/mcp");
+    announce(common, &endpoint, kept.as_ref());
+    let serving = gateway.serve_http(listener);
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        () = serving.as_mut() => {}
+        () = asked_to_end() => {}
+    }
+    if !common.json {
+        note("ending; requests in progress may take up to 30 s, a second signal ends at once");
+    }
+    tokio::select! {
+        () = async { tokio::join!(gateway.drain(), serving); } => {}
+        () = asked_to_end() => gateway.end().await,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Says where we are, and how to come in.
+fn announce(common: &Common, endpoint: &str, kept: Option<&token::Kept>) {
+    if common.json {
+        let file = kept.map(|kept| kept.file.display().to_string());
+        line(json!({ "endpoint": endpoint, "token_file": file }).to_string());
+        return;
+    }
+    line(format!("serving at {endpoint}"));
+    match kept {
+        None => note("warning: whoever reaches this address may use it (--allow-unauthenticated)"),
+        Some(kept) if kept.created => {
+            line(format!("token: {}", kept.secret));
+            line(format!("it is kept in {} and not shown again", kept.file.display()));
+        }
+        Some(kept) => line(format!("token: as kept in {}", kept.file.display())),
+    }
+}
+
+/// Waits until we are asked to end.
+async fn asked_to_end() {
+    let terminate = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signals) => {
+                signals.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminate => {}
+    }
+}

@@ -1,0 +1,135 @@
+//! The body of an answer: a message, or a stream of events that is made as it is read.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_core::Stream;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep};
+
+use crate::request::{Answering, Out};
+
+/// Room for what is held, given back when it is dropped.
+pub(crate) type Room = Option<OwnedSemaphorePermit>;
+
+/// What a client is sent.
+pub(crate) enum Body {
+    /// All at once; the room it takes is free again once it is sent.
+    Whole(Option<Bytes>, Room),
+    /// As it happens.
+    Events(Box<Events>),
+}
+
+impl Body {
+    pub(crate) fn empty() -> Self {
+        Self::Whole(None, None)
+    }
+}
+
+/// Messages as events. They are made while they are read: a client that does not read holds up its
+/// own request and nobody else's.
+pub(crate) struct Events {
+    messages: Answering,
+    first: Option<Bytes>,
+    silence: Duration,
+    /// When to show that the stream lives.
+    alive: Pin<Box<Sleep>>,
+}
+
+impl Events {
+    /// A stream that begins with `first`, an event already.
+    pub(crate) fn body(messages: Answering, first: Option<Bytes>, silence: Duration) -> Body {
+        let alive = Box::pin(tokio::time::sleep(silence));
+        Body::Events(Box::new(Self { messages, first, silence, alive }))
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        if let Poll::Ready(out) = Pin::new(&mut self.messages).poll_next(cx) {
+            self.alive.as_mut().reset(Instant::now() + self.silence);
+            let message = match out {
+                Some(Out::Message(message)) => Some(message),
+                Some(Out::End(answer)) => answer.message,
+                None => None,
+            };
+            return Poll::Ready(message.as_ref().map(event));
+        }
+        if self.alive.as_mut().poll(cx).is_ready() {
+            self.alive.as_mut().reset(Instant::now() + self.silence);
+            return Poll::Ready(Some(Bytes::from_static(b":\n\n")));
+        }
+        Poll::Pending
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(bytes, _) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Events(events) => {
+                events.poll(cx).map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None, _))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes, _) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// A message as an event of a stream.
+pub(crate) fn event(message: &Bytes) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(message.len() + 32);
+    bytes.put_slice(b"event: message\ndata: ");
+    lines(message, &mut bytes);
+    bytes.put_slice(b"\n\n");
+    bytes.freeze()
+}
+
+/// JSON may have line ends between its tokens; each line of an event has its name before it.
+fn lines(message: &[u8], bytes: &mut BytesMut) {
+    let mut rest = message;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+        bytes.put_slice(&rest[..at]);
+        bytes.put_slice(b"\ndata: ");
+        rest = &rest[at + 1..];
+    }
+    bytes.put_slice(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_reads_back_as_the_message() {
+        for text in ["{}", "{\n \"a\": 1\r\n}", "\r"] {
+            let mut events = consort_wire::sse::Events::new(1 << 20);
+            events.push(&event(&Bytes::from_static(text.as_bytes())));
+            let read = events.next_event().unwrap().unwrap().data;
+            assert_eq!(read, text.replace('\r', "\n").as_bytes());
+        }
+    }
+}

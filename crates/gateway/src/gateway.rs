@@ -1,0 +1,165 @@
+//! What all fronts share.
+
+use std::sync::Arc;
+
+use consort_core::{Json, Toolbox};
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::front::Fronts;
+use crate::park::Park;
+use crate::seal::Seal;
+use crate::session::Sessions;
+use crate::settings::Settings;
+use crate::sse::Pipes;
+
+/// How often what timed out is looked for.
+const SWEEP: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// A toolbox served to MCP clients of every era. Clones are the same gateway.
+#[derive(Clone, Debug)]
+pub struct Gateway(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    pub(crate) settings: Settings,
+    pub(crate) fronts: Fronts,
+    pub(crate) sessions: Sessions,
+    pub(crate) pipes: Pipes,
+    pub(crate) park: Park,
+    pub(crate) seal: Seal,
+    /// Bytes that may still be held, in KiB.
+    pub(crate) budget: Arc<Semaphore>,
+    /// Whether the first menus are made.
+    settled: watch::Sender<bool>,
+    /// No new requests.
+    pub(crate) draining: CancellationToken,
+    /// No requests at all.
+    pub(crate) stop: CancellationToken,
+    pub(crate) crew: TaskTracker,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// Starts a gateway. What it offers is named once `known` is over or [`Limits::settle`] has passed:
+    /// whoever asks for a list before then waits.
+    ///
+    /// [`Limits::settle`]: crate::Limits::settle
+    pub fn start(
+        toolbox: Arc<dyn Toolbox>,
+        settings: Settings,
+        known: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let limits = &settings.limits;
+        let inner = Arc::new(Inner {
+            fronts: Fronts::new(&settings),
+            sessions: Sessions::new(limits.sessions, limits.session),
+            pipes: Pipes::default(),
+            park: Park::new(limits.parked, limits.park),
+            seal: Seal::new(),
+            budget: Arc::new(Semaphore::new(limits.held_bytes >> 10)),
+            settled: watch::Sender::new(false),
+            draining: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            crew: TaskTracker::new(),
+            toolbox,
+            settings,
+        });
+        inner.crew.spawn(follow(Arc::clone(&inner), known));
+        inner.crew.spawn(sweep(Arc::clone(&inner)));
+        Self(inner)
+    }
+
+    /// Whether requests are answered: what is offered is known, and nobody wants the gateway to end.
+    pub fn is_ready(&self) -> bool {
+        self.0.is_ready()
+    }
+
+    /// What could not be offered, and why.
+    pub fn problems(&self) -> Vec<consort_core::Problem> {
+        self.0.fronts.whole().menu().problems.clone()
+    }
+
+    /// Takes no new requests, lets those in progress end for as long as [`Limits::drain`], and then
+    /// ends everything.
+    ///
+    /// [`Limits::drain`]: crate::Limits::drain
+    pub async fn drain(&self) {
+        let inner = &self.0;
+        inner.draining.cancel();
+        inner.crew.close();
+        let ended = tokio::time::timeout(inner.settings.limits.drain, inner.crew.wait());
+        if ended.await.is_err() {
+            tracing::warn!("requests in progress were ended");
+        }
+        self.end().await;
+    }
+
+    /// Ends everything at once.
+    pub async fn end(&self) {
+        self.0.draining.cancel();
+        self.0.stop.cancel();
+        self.0.sessions.end();
+        self.0.crew.close();
+        self.0.crew.wait().await;
+    }
+}
+
+impl Inner {
+    pub(crate) fn is_ready(&self) -> bool {
+        *self.settled.borrow() && !self.draining.is_cancelled()
+    }
+
+    /// Waits until the first menus are made.
+    pub(crate) async fn settled(&self) {
+        let mut settled = self.settled.subscribe();
+        let _ = settled.wait_for(|settled| *settled).await;
+    }
+}
+
+/// Keeps the menus up to date.
+async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
+    let mut changes = gateway.toolbox.changes();
+    let limits = &gateway.settings.limits;
+    let settle = tokio::time::timeout(limits.settle, known);
+    tokio::select! {
+        _ = settle => {}
+        () = gateway.draining.cancelled() => return,
+    }
+    gateway.fronts.refresh(&*gateway.toolbox);
+    gateway.settled.send_replace(true);
+    loop {
+        tokio::select! {
+            change = changes.next() => {
+                if change.is_none() {
+                    return;
+                }
+                gateway.fronts.refresh(&*gateway.toolbox);
+            }
+            () = gateway.draining.cancelled() => return,
+        }
+    }
+}
+
+/// Ends what timed out.
+async fn sweep(gateway: Arc<Inner>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(SWEEP) => {}
+            () = gateway.draining.cancelled() => return,
+        }
+        gateway.park.sweep();
+        gateway.sessions.sweep();
+    }
+}
+
+/// An object without members.
+pub(crate) fn empty() -> Json {
+    consort_core::Object::empty().json().clone()
+}

@@ -1,0 +1,198 @@
+//! Who may come in: checked before anything is read.
+
+use consort_core::Caller;
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::{HeaderMap, StatusCode};
+use sha2::{Digest, Sha256};
+
+use crate::settings::{Access, Settings};
+
+/// The names of this machine to itself.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Why somebody may not come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Host,
+    Origin,
+    Token,
+}
+
+impl Refused {
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
+            Self::Token => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    pub(crate) fn message(self) -> &'static str {
+        match self {
+            Self::Host => "this host is not served here; start the gateway with --allow-host NAME",
+            Self::Origin => {
+                "web pages of this origin may not use it; start the gateway with --allow-origin ORIGIN"
+            }
+            Self::Token => {
+                "the token is missing or wrong: send it as `Authorization: Bearer TOKEN`"
+            }
+        }
+    }
+}
+
+/// Checks that a request was meant for us, and not sent by a page of somebody else's. A name that leads
+/// here by a trick of DNS is not ours.
+pub(crate) fn meant_for_us(settings: &Settings, headers: &HeaderMap) -> Result<(), Refused> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok()).ok_or(Refused::Host)?;
+    if hosts.next().is_some() || !is_ours(host, &settings.hosts) {
+        return Err(Refused::Host);
+    }
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let Some(origin) = origins.next() else { return Ok(()) };
+    let origin = origin.to_str().map_err(|_| Refused::Origin)?;
+    if origins.next().is_some() {
+        return Err(Refused::Origin);
+    }
+    if settings.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)) {
+        return Ok(());
+    }
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    match authority {
+        Some(authority) if is_ours(authority, &settings.hosts) => Ok(()),
+        _ => Err(Refused::Origin),
+    }
+}
+
+/// Whether `name[:port]` is one of ours.
+fn is_ours(authority: &str, hosts: &[String]) -> bool {
+    let name = match authority.rfind(':') {
+        Some(at) if !authority.ends_with(']') => {
+            let (name, port) = authority.split_at(at);
+            if port.len() < 2 || !port[1..].bytes().all(|byte| byte.is_ascii_digit()) {
+                return false;
+            }
+            name
+        }
+        _ => authority,
+    };
+    LOOPBACK.iter().any(|ours| ours.eq_ignore_ascii_case(name))
+        || hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name))
+}
+
+/// Who it is that calls.
+pub(crate) fn who(settings: &Settings, headers: &HeaderMap) -> Result<Caller, Refused> {
+    let Access::Tokens(tokens) = &settings.access else {
+        return Ok(Caller::client(Caller::OWNER));
+    };
+    let mut shown = headers.get_all(AUTHORIZATION).iter();
+    let value = shown.next().and_then(|value| value.to_str().ok()).ok_or(Refused::Token)?;
+    let (scheme, secret) = value.split_once(' ').ok_or(Refused::Token)?;
+    if shown.next().is_some() || !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Refused::Token);
+    }
+    // Digests take the same time to compare however much of them agrees.
+    let shown = Sha256::digest(secret.trim());
+    let token = tokens.iter().find(|token| Sha256::digest(&token.secret) == shown);
+    token.map(|token| Caller::client(token.name.clone())).ok_or(Refused::Token)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+    use crate::settings::Token;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    fn check(pairs: &[(&'static str, &'static str)]) -> Result<(), Refused> {
+        let settings = Settings { hosts: vec!["tools.example".to_owned()], ..Settings::default() };
+        meant_for_us(&settings, &headers(pairs))
+    }
+
+    #[test]
+    fn only_names_that_are_ours_are_served() {
+        for host in [
+            "localhost",
+            "localhost:80",
+            "LocalHost:1",
+            "127.0.0.1:8080",
+            "[::1]",
+            "[::1]:80",
+            "tools.example",
+        ] {
+            assert_eq!(check(&[("host", host)]), Ok(()), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.nip.io",
+            "localhost.",
+            "user@localhost",
+            "localhost:",
+            "localhost:x",
+            "localhost:80:80",
+            "[::1",
+            "",
+            "127.1",
+            "0.0.0.0",
+            "[::ffff:127.0.0.1]",
+        ] {
+            assert_eq!(check(&[("host", host)]), Err(Refused::Host), "{host}");
+        }
+        assert_eq!(check(&[]), Err(Refused::Host));
+        assert_eq!(check(&[("host", "localhost"), ("host", "localhost")]), Err(Refused::Host));
+    }
+
+    #[test]
+    fn only_pages_of_our_own_may_use_it() {
+        let origin = |origin: &'static str| check(&[("host", "localhost"), ("origin", origin)]);
+        for ours in [
+            "http://localhost",
+            "http://localhost:3000",
+            "https://127.0.0.1:1",
+            "https://tools.example",
+        ] {
+            assert_eq!(origin(ours), Ok(()), "{ours}");
+        }
+        for foreign in [
+            "null",
+            "http://evil.example",
+            "file://",
+            "http://localhost.evil.example",
+            "http://localhost@evil.example",
+            "http://evil.example#localhost",
+            "ftp://localhost",
+            "",
+        ] {
+            assert_eq!(origin(foreign), Err(Refused::Origin), "{foreign}");
+        }
+        let twice =
+            [("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://localhost")];
+        assert_eq!(check(&twice), Err(Refused::Origin));
+    }
+
+    #[test]
+    fn a_token_says_who_it_is() {
+        let token =
+            |name: &str, secret: &str| Token { name: name.to_owned(), secret: secret.to_owned() };
+        let tokens = vec![token("ada", "s3cret"), token("bob", "other")];
+        let settings = Settings { access: Access::Tokens(tokens), ..Settings::default() };
+        let who = |value: &'static str| who(&settings, &headers(&[("authorization", value)]));
+        assert_eq!(who("Bearer s3cret").unwrap().name, "ada");
+        assert_eq!(who("bearer  other").unwrap().name, "bob");
+        for wrong in
+            ["Bearer s3cre", "Bearer s3cret2", "Bearer ", "Bearer", "Basic s3cret", "s3cret"]
+        {
+            assert_eq!(who(wrong), Err(Refused::Token), "{wrong}");
+        }
+        let open = Settings::default();
+        assert_eq!(super::who(&open, &HeaderMap::new()).unwrap().name, Caller::OWNER);
+    }
+}

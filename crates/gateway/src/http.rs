@@ -1,0 +1,324 @@
+//! Streamable HTTP: one address for clients of every era.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
+};
+use hyper::body::{Body as HttpBody, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::body::{Body, Events, event};
+use crate::front::Front;
+use crate::gateway::{Gateway, Inner};
+use crate::guard;
+use crate::post;
+use crate::request::{Answering, Out};
+use crate::sse;
+use crate::stall::Stall;
+
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The most headers a request may have.
+const HEADERS: usize = 100;
+
+/// The pause after a connection could not be taken: too many files are open.
+const RELIEF: Duration = Duration::from_millis(100);
+
+/// What is answered.
+pub(crate) type Reply = Response<Body>;
+
+impl Gateway {
+    /// Serves whoever connects, until the gateway is drained.
+    pub async fn serve_http(&self, listener: TcpListener) {
+        let inner = &self.0;
+        let places = Arc::new(Semaphore::new(inner.settings.limits.connections));
+        loop {
+            let place = tokio::select! {
+                place = Arc::clone(&places).acquire_owned() => place,
+                () = inner.draining.cancelled() => return,
+            };
+            let Ok(place) = place else { return };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = inner.draining.cancelled() => return,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    inner.crew.spawn(connection(Arc::clone(inner), stream, place));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a connection could not be taken");
+                    tokio::time::sleep(RELIEF).await;
+                }
+            }
+        }
+    }
+}
+
+/// Serves one connection, request after request.
+async fn connection(gateway: Arc<Inner>, stream: TcpStream, _place: OwnedSemaphorePermit) {
+    let _ = stream.set_nodelay(true);
+    let peer = stream.peer_addr().ok();
+    let io = TokioIo::new(Stall::new(stream, gateway.settings.limits.stalled));
+    let service = service_fn(|request| {
+        let gateway = Arc::clone(&gateway);
+        async move { Ok::<_, Infallible>(respond(&gateway, request, peer).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(gateway.settings.limits.head)
+        .max_headers(HEADERS)
+        .pipeline_flush(true)
+        .serve_connection(io, service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = gateway.draining.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = gateway.stop.cancelled() => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+}
+
+/// Answers one request.
+async fn respond(
+    gateway: &Arc<Inner>,
+    request: HttpRequest<Incoming>,
+    _peer: Option<SocketAddr>,
+) -> Reply {
+    let path = request.uri().path();
+    if request.method() == Method::GET
+        && let Some(reply) = watched(gateway, path)
+    {
+        return reply;
+    }
+    let settings = &gateway.settings;
+    let headers = request.headers();
+    if let Err(refused) = guard::meant_for_us(settings, headers) {
+        return text(refused.status(), refused.message());
+    }
+    let caller = match guard::who(settings, headers) {
+        Ok(caller) => caller,
+        Err(refused) => {
+            let mut reply = text(refused.status(), refused.message());
+            let challenge = HeaderValue::from_static("Bearer realm=\"consort\"");
+            reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            return reply;
+        }
+    };
+    match address(gateway, path) {
+        Some(Address::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
+        Some(Address::Sse(front)) => sse::respond(gateway, &front, caller, request).await,
+        None => text(StatusCode::NOT_FOUND, "nothing is served here; the endpoint is /mcp"),
+    }
+}
+
+/// What is at a path.
+enum Address {
+    /// Streamable HTTP.
+    Mcp(Arc<Front>),
+    /// HTTP+SSE, as of 2024-11-05.
+    Sse(Arc<Front>),
+}
+
+fn address(gateway: &Inner, path: &str) -> Option<Address> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let fronts = &gateway.fronts;
+    match parts.as_slice() {
+        ["mcp"] => Some(Address::Mcp(Arc::clone(fronts.whole()))),
+        ["sse"] => Some(Address::Sse(Arc::clone(fronts.whole()))),
+        ["mcp", profile] => fronts.profile(profile).map(Address::Mcp),
+        ["sse", profile] => fronts.profile(profile).map(Address::Sse),
+        ["servers", server, "mcp"] => fronts.server(server, &*gateway.toolbox).map(Address::Mcp),
+        ["servers", server, "sse"] => fronts.server(server, &*gateway.toolbox).map(Address::Sse),
+        _ => None,
+    }
+}
+
+/// What machines that watch over us ask, without a token: it says nothing of anybody.
+fn watched(gateway: &Inner, path: &str) -> Option<Reply> {
+    match path {
+        "/healthz" => Some(text(StatusCode::OK, "ok")),
+        "/readyz" if gateway.is_ready() => Some(text(StatusCode::OK, "ready")),
+        "/readyz" => {
+            let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "not ready");
+            reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            Some(reply)
+        }
+        _ => None,
+    }
+}
+
+/// A plain answer.
+pub(crate) fn text(status: StatusCode, text: &'static str) -> Reply {
+    let body = Bytes::from(format!("{text}\n"));
+    let mut reply = Response::new(Body::Whole(Some(body), None));
+    *reply.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
+}
+
+/// An answer without content.
+pub(crate) fn bare(status: StatusCode) -> Reply {
+    let mut reply = Response::new(Body::empty());
+    *reply.status_mut() = status;
+    reply
+}
+
+/// What may be asked for with another method.
+pub(crate) fn only(methods: &'static str) -> Reply {
+    let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    reply
+}
+
+/// A message as a body.
+pub(crate) async fn message(gateway: &Inner, status: u16, message: Bytes) -> Reply {
+    let room = room(gateway, message.len()).await;
+    let mut reply = Response::new(Body::Whole(Some(message), room));
+    *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}
+
+/// A stream of events.
+pub(crate) fn stream(gateway: &Inner, messages: Answering, first: Option<Bytes>) -> Reply {
+    let body = Events::body(messages, first, gateway.settings.limits.silence);
+    let mut reply = Response::new(body);
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    reply
+}
+
+/// The answer to a request: a message if it is all there is, a stream if something comes before it or
+/// it takes its time.
+pub(crate) async fn answer(gateway: &Inner, mut answering: Answering, events: bool) -> Reply {
+    let silence = gateway.settings.limits.silence;
+    loop {
+        let first = if events {
+            match tokio::time::timeout(silence, answering.next()).await {
+                Ok(first) => first,
+                Err(_) => return stream(gateway, answering, None),
+            }
+        } else {
+            answering.next().await
+        };
+        match first {
+            Some(Out::End(end)) => {
+                return match end.message {
+                    Some(message) => self::message(gateway, end.status, message).await,
+                    None => bare(StatusCode::ACCEPTED),
+                };
+            }
+            Some(Out::Message(message)) if events => {
+                return stream(gateway, answering, Some(event(&message)));
+            }
+            // A client that takes no events does without.
+            Some(Out::Message(_)) => {}
+            None => return bare(StatusCode::ACCEPTED),
+        }
+    }
+}
+
+/// Room for bytes that are held, once there is some. Small ones take none.
+async fn room(gateway: &Inner, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    let most = gateway.settings.limits.held_bytes >> 10;
+    let wanted = u32::try_from((bytes >> 10).min(most)).unwrap_or(u32::MAX);
+    if wanted < 64 {
+        return None;
+    }
+    Arc::clone(&gateway.budget).acquire_many_owned(wanted).await.ok()
+}
+
+/// Why a body was not taken.
+pub(crate) enum BadBody {
+    Kind,
+    Encoded,
+    TooLarge,
+    Slow,
+    Broken,
+}
+
+impl BadBody {
+    pub(crate) fn reply(&self) -> Reply {
+        match self {
+            Self::Kind => text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json"),
+            Self::Encoded => text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send it uncompressed"),
+            Self::TooLarge => text(StatusCode::PAYLOAD_TOO_LARGE, "the message is too large"),
+            Self::Slow => text(StatusCode::REQUEST_TIMEOUT, "the message took too long"),
+            Self::Broken => text(StatusCode::BAD_REQUEST, "the message broke off"),
+        }
+    }
+}
+
+/// Reads a body, within its limits.
+pub(crate) async fn read(
+    gateway: &Inner,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Bytes, BadBody> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(BadBody::Kind);
+    }
+    if headers.contains_key(CONTENT_ENCODING) {
+        return Err(BadBody::Encoded);
+    }
+    let limits = &gateway.settings.limits;
+    let size = body.size_hint();
+    let expected = size.upper().unwrap_or(limits.body_bytes as u64);
+    if size.lower() > limits.body_bytes as u64 {
+        return Err(BadBody::TooLarge);
+    }
+    let _room = room(gateway, usize::try_from(expected).unwrap_or(usize::MAX)).await;
+    match tokio::time::timeout(limits.body, collect(body, limits.body_bytes)).await {
+        Ok(read) => read,
+        Err(_) => Err(BadBody::Slow),
+    }
+}
+
+async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BadBody> {
+    let mut first = Bytes::new();
+    let mut rest: Option<BytesMut> = None;
+    loop {
+        let frame = std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await;
+        let Some(frame) = frame else { break };
+        let Ok(data) = frame.map_err(|_| BadBody::Broken)?.into_data() else { continue };
+        if first.len() + rest.as_ref().map_or(0, BytesMut::len) + data.len() > limit {
+            return Err(BadBody::TooLarge);
+        }
+        match &mut rest {
+            None if first.is_empty() => first = data,
+            None => {
+                let mut bytes = BytesMut::with_capacity(first.len() + data.len());
+                bytes.extend_from_slice(&std::mem::take(&mut first));
+                bytes.extend_from_slice(&data);
+                rest = Some(bytes);
+            }
+            Some(rest) => rest.extend_from_slice(&data),
+        }
+    }
+    Ok(rest.map_or(first, BytesMut::freeze))
+}

@@ -1,0 +1,322 @@
+//! Telling clients of changes, in the way of their era.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consort_core::{
+    Caller, Emitter, Event, Events, Json, Object, Offers, Passage, ServerId, ShelfKind,
+};
+use consort_wire::splice::{self, Writer};
+use consort_wire::{Era, Id};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::answer::{self, Answer, Failure, INVALID_PARAMS};
+use crate::front::Front;
+use crate::gateway::{Inner, empty};
+use crate::menu::Menu;
+use crate::request::{Out, Request, Speaker};
+use crate::session::Session;
+use crate::tasks;
+
+/// What a server calls things, and what the client does.
+type Names = BTreeMap<String, String>;
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+const UPDATED: &str = "notifications/resources/updated";
+
+/// Updates a listener may be behind.
+const HEARD: usize = 256;
+
+/// The lists of which clients are told, and how.
+const LISTS: [(ShelfKind, &str); 4] = [
+    (ShelfKind::Tools, "notifications/tools/list_changed"),
+    (ShelfKind::Prompts, "notifications/prompts/list_changed"),
+    (ShelfKind::Resources, "notifications/resources/list_changed"),
+    (ShelfKind::Templates, "notifications/resources/list_changed"),
+];
+
+/// What a modern client wants to hear.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Wanted {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tools_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    prompts_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    resources_list_changed: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resource_subscriptions: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    task_ids: Vec<String>,
+}
+
+impl Wanted {
+    fn wants(&self, kind: ShelfKind) -> bool {
+        match kind {
+            ShelfKind::Tools => self.tools_list_changed,
+            ShelfKind::Prompts => self.prompts_list_changed,
+            ShelfKind::Resources | ShelfKind::Templates => self.resources_list_changed,
+        }
+    }
+}
+
+/// Tells a modern client of what it wants to hear, until it leaves.
+pub(crate) async fn listen(
+    gateway: &Arc<Inner>,
+    request: &Request,
+    emitter: &Emitter<Out>,
+) -> Result<Answer, Failure> {
+    let invalid = || Failure::new(INVALID_PARAMS, "`notifications` is missing or malformed");
+    let wanted = request.params.get("notifications").ok_or_else(invalid)?;
+    let mut wanted: Wanted = wanted.read().map_err(|_| invalid())?;
+    let Speaker::Modern(modern) = &request.speaker else { return Err(invalid()) };
+    let menu = request.front.menu();
+    wanted.prompts_list_changed &= menu.has(ShelfKind::Prompts);
+    wanted.resources_list_changed &= menu.has(ShelfKind::Resources);
+    let (sender, mut heard) = mpsc::channel(HEARD);
+    let mut tasks = JoinSet::new();
+    let uris = std::mem::take(&mut wanted.resource_subscriptions);
+    let names = std::mem::take(&mut wanted.task_ids);
+    let watch = |server| Watch { gateway, caller: &request.caller, offers: &modern.offers, server };
+    for (server, uris) in by_server(&menu, &uris) {
+        // What a server does not tell of is not promised.
+        if let Ok(events) = watch(server).begin("resourceSubscriptions", &uris).await {
+            wanted.resource_subscriptions.extend(uris.values().cloned());
+            tasks.spawn(updates(events, uris, sender.clone()));
+        }
+    }
+    for (server, names) in tasks_by_server(gateway, &request.caller, &names) {
+        if let Ok(events) = watch(server).begin("taskIds", &names).await {
+            wanted.task_ids.extend(names.values().cloned());
+            tasks.spawn(updates(events, names, sender.clone()));
+        }
+    }
+    let tagged = |method: &str, params: &Object| notification(method, params, Some(&request.id));
+    let mut accepted = Writer::new();
+    let filter = Json::from_value(&wanted).expect("a filter always serialises");
+    accepted.raw("notifications", filter.as_bytes());
+    let accepted = accepted.finish().to_object().expect("it was written as one");
+    let first = tagged("notifications/subscriptions/acknowledged", &accepted);
+    emitter.emit(Out::Message(first)).await;
+    let mut changes = Changes::new(&request.front);
+    loop {
+        tokio::select! {
+            methods = changes.next(gateway, |kind| wanted.wants(kind)) => {
+                for method in methods {
+                    emitter.emit(Out::Message(tagged(method, &Object::empty()))).await;
+                }
+            }
+            Some((method, params)) = heard.recv() => {
+                emitter.emit(Out::Message(tagged(&method, &params))).await;
+            }
+            () = gateway.draining.cancelled() => {
+                let over = json!({ "resultType": "complete" });
+                return Ok(Answer::result(&request.id, &over.into()));
+            }
+        }
+    }
+}
+
+/// Tells a legacy client of the lists that change, as long as its session lasts.
+pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>) {
+    let mut changes = Changes::new(&session.front);
+    loop {
+        tokio::select! {
+            methods = changes.next(&gateway, |_| true) => {
+                for method in methods {
+                    session.tell(notification(method, &Object::empty(), None));
+                }
+            }
+            () = session.over.cancelled() => return,
+            () = gateway.draining.cancelled() => return,
+        }
+    }
+}
+
+/// Begins to tell a legacy client of a resource.
+pub(crate) async fn subscribe(
+    gateway: &Arc<Inner>,
+    request: &Request,
+    session: &Arc<Session>,
+) -> Result<Answer, Failure> {
+    let uri = request.text("uri")?;
+    let menu = request.front.menu();
+    let (server, uris) = by_server(&menu, std::slice::from_ref(&uri))
+        .pop_first()
+        .ok_or_else(|| Failure::no_resource(Era::Legacy, &uri))?;
+    let watch = Watch { gateway, caller: &session.caller, offers: &session.offers, server };
+    let events = watch.begin("resourceSubscriptions", &uris).await?;
+    let (sender, mut heard) = mpsc::channel(HEARD);
+    let told = Arc::downgrade(session);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(updates(events, uris, sender));
+    tasks.spawn(async move {
+        while let Some((method, params)) = heard.recv().await {
+            let Some(session) = told.upgrade() else { return };
+            session.tell(notification(&method, &params, None));
+        }
+    });
+    session.watch(uri, tasks);
+    Ok(Answer::result(&request.id, &empty()))
+}
+
+/// Which server has each resource: what the server calls it, and what the client does.
+fn by_server(menu: &Menu, uris: &[String]) -> BTreeMap<ServerId, Names> {
+    let mut servers: BTreeMap<ServerId, Names> = BTreeMap::new();
+    for uri in uris {
+        let known = menu.board(ShelfKind::Resources).get(uri).map(|choice| choice.route.clone());
+        if let Some(route) = known.or_else(|| menu.owner(uri)) {
+            servers.entry(route.server).or_default().insert(route.name, uri.clone());
+        }
+    }
+    servers
+}
+
+/// The same for tasks.
+fn tasks_by_server(
+    gateway: &Inner,
+    caller: &Caller,
+    names: &[String],
+) -> BTreeMap<ServerId, Names> {
+    let mut servers: BTreeMap<ServerId, Names> = BTreeMap::new();
+    for name in names {
+        if let Some(ticket) = tasks::open(gateway, caller, name) {
+            servers.entry(ticket.server).or_default().insert(ticket.task, name.clone());
+        }
+    }
+    servers
+}
+
+/// Who wants to hear of a server's resources or tasks.
+struct Watch<'a> {
+    gateway: &'a Arc<Inner>,
+    caller: &'a Caller,
+    offers: &'a Arc<Offers>,
+    server: ServerId,
+}
+
+impl Watch<'_> {
+    /// Begins to listen; the server has agreed.
+    async fn begin(self, what: &str, names: &Names) -> Result<Events, Failure> {
+        let names: Vec<&String> = names.keys().collect();
+        let params = json!({ "notifications": { what: names } });
+        let params = Json::from(params).to_object().expect("it was written as one");
+        let mut passage =
+            Passage::new(self.caller.clone(), self.server, "subscriptions/listen", params);
+        passage.offers = Arc::clone(self.offers);
+        let mut events = self.gateway.toolbox.pass(passage);
+        loop {
+            match events.next().await {
+                Some(Event::Notification { .. }) => return Ok(events),
+                Some(Event::End(Err(error))) => {
+                    return Err(match answer::failed(Era::Legacy, &error) {
+                        Err(failure) => failure,
+                        Ok(_) => Failure::new(answer::INTERNAL, error.to_string()),
+                    });
+                }
+                Some(Event::End(Ok(_))) | None => {
+                    return Err(Failure::new(answer::INTERNAL, "the server does not tell of it"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// Passes on what happened, by the name the client knows.
+async fn updates(mut events: Events, names: Names, sender: mpsc::Sender<(String, Object)>) {
+    while let Some(event) = events.next().await {
+        let Event::Notification { method, params } = event else { continue };
+        let member = if method == UPDATED { "uri" } else { "taskId" };
+        let public = params.text(member).and_then(|name| names.get(&name));
+        let Some(public) = public else { continue };
+        let mut writer = Writer::new();
+        writer.text(member, public);
+        writer.members(&params, &[member]);
+        let params = writer.finish().to_object().expect("it was written as one");
+        if sender.send((method, params)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The lists of a front as they change.
+struct Changes {
+    menus: tokio::sync::watch::Receiver<Arc<Menu>>,
+    known: [u64; 4],
+    quiet: tokio::time::Instant,
+}
+
+impl Changes {
+    fn new(front: &Front) -> Self {
+        let menus = front.follow();
+        let known = digests(&menus.borrow());
+        Self { menus, known, quiet: tokio::time::Instant::now() }
+    }
+
+    /// Waits until a list changed that is wanted, and says how clients are told.
+    async fn next(
+        &mut self,
+        gateway: &Inner,
+        wanted: impl Fn(ShelfKind) -> bool,
+    ) -> Vec<&'static str> {
+        loop {
+            let changed = digests(&self.menus.borrow_and_update()) != self.known;
+            if changed {
+                tokio::time::sleep_until(self.quiet).await;
+                let now = digests(&self.menus.borrow_and_update());
+                let mut methods = Vec::new();
+                for ((kind, method), (before, now)) in LISTS.iter().zip(self.known.iter().zip(&now))
+                {
+                    if before != now && wanted(*kind) && !methods.contains(method) {
+                        methods.push(*method);
+                    }
+                }
+                self.known = now;
+                if !methods.is_empty() {
+                    self.quiet = tokio::time::Instant::now() + gateway.settings.limits.changes;
+                    return methods;
+                }
+            }
+            if self.menus.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+fn digests(menu: &Menu) -> [u64; 4] {
+    LISTS.map(|(kind, _)| menu.board(kind).digest)
+}
+
+/// A notification; to a modern client with the subscription it belongs to.
+fn notification(method: &str, params: &Object, subscription: Option<&Id>) -> Bytes {
+    let Some(id) = subscription else {
+        let params = (!params.is_empty()).then(|| without_subscription(params));
+        return splice::notification(method, params.as_ref());
+    };
+    let mut writer = Writer::new();
+    writer.members(params, &["_meta"]);
+    writer.object("_meta", |meta| {
+        let own = params.get("_meta").and_then(|meta| meta.to_object());
+        meta.members(&own.unwrap_or_else(Object::empty), &[SUBSCRIPTION]);
+        meta.raw(SUBSCRIPTION, id.json().as_bytes());
+    });
+    splice::notification(method, Some(&writer.finish()))
+}
+
+/// Parameters without the subscription between the server and us.
+fn without_subscription(params: &Object) -> Json {
+    let Some(meta) = params.get("_meta").and_then(|meta| meta.to_object()) else {
+        return params.json().clone();
+    };
+    let mut writer = Writer::new();
+    writer.members(params, &["_meta"]);
+    writer.object("_meta", |written| written.members(&meta, &[SUBSCRIPTION]));
+    writer.finish()
+}

@@ -1,0 +1,404 @@
+//! What a front offers, made from a catalog: names in front of clients, and the lists as they are sent.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use bytes::{BufMut, BytesMut};
+use consort_core::{
+    About, Catalog, Entry, Json, Object, Pattern, Problem, Route, ServerId, ShelfKind,
+};
+use consort_wire::headers::Mirrors;
+use consort_wire::splice::Writer;
+use consort_wire::{Era, Revision};
+use serde_json::json;
+
+use crate::naming::Names;
+use crate::request::TASKS;
+
+/// What a server of 2025-11-25 offers whose tools can be tasks.
+const LEGACY_TASKS: &str = "tasks.requests.tools.call";
+
+/// How long a client may take a list for current.
+const LIST_TTL: u64 = 30_000;
+
+/// How many things a page of a list holds.
+pub(crate) const PAGE: usize = 1000;
+
+/// What of a catalog is offered.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Only these servers; every one if absent.
+    pub servers: Option<BTreeSet<ServerId>>,
+    /// Only these tools; every one if absent.
+    pub tools: Option<Vec<Pattern>>,
+    /// Whether tools that are only for a server's own apps are among them.
+    pub(crate) apps: bool,
+}
+
+impl Selection {
+    fn has(&self, kind: ShelfKind, entry: &Entry) -> bool {
+        self.has_server(&entry.route.server)
+            && (kind != ShelfKind::Tools || self.has_tool(entry) && (self.apps || !app_only(entry)))
+    }
+
+    pub(crate) fn has_server(&self, server: &ServerId) -> bool {
+        self.servers.as_ref().is_none_or(|servers| servers.contains(server))
+    }
+
+    fn has_tool(&self, entry: &Entry) -> bool {
+        let fits = |pattern: &Pattern| pattern.matches(entry.route.server.as_str(), &entry.name);
+        self.tools.as_ref().is_none_or(|tools| tools.iter().any(fits))
+    }
+}
+
+/// Whether a tool is for a server's apps and not for models.
+fn app_only(entry: &Entry) -> bool {
+    if memchr::memmem::find(entry.definition.as_bytes(), b"visibility").is_none() {
+        return false;
+    }
+    let inner = |object: Object, name: &str| object.get(name).and_then(|json| json.to_object());
+    let ui = inner(entry.definition.clone(), "_meta").and_then(|meta| inner(meta, "ui"));
+    let visible = ui.and_then(|ui| ui.get("visibility")).and_then(|visible| visible.to_items());
+    visible.is_some_and(|to| !to.iter().any(|who| who.text().as_deref() == Some("model")))
+}
+
+/// What a front offers.
+#[derive(Debug)]
+pub(crate) struct Menu {
+    boards: [Board; 4],
+    abouts: Vec<(ServerId, About)>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// One kind of things on it.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    choices: HashMap<String, Choice>,
+    definitions: Vec<Object>,
+    pub(crate) digest: u64,
+    lists: [OnceLock<Vec<Json>>; 2],
+}
+
+/// One thing on it.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    /// The way to it.
+    pub(crate) route: Route,
+    /// Arguments that a modern client repeats in headers.
+    pub(crate) mirrors: Mirrors,
+}
+
+impl Menu {
+    pub(crate) fn new(catalog: &Catalog, selection: &Selection, names: &mut Names) -> Self {
+        let mut problems = Vec::new();
+        let boards = ShelfKind::ALL.map(|kind| {
+            let entries: Vec<&Entry> = catalog
+                .shelf(kind)
+                .entries()
+                .iter()
+                .filter(|entry| selection.has(kind, entry))
+                .collect();
+            let given = names.give(kind, &entries, &mut problems);
+            Board::new(kind, entries.into_iter().zip(given))
+        });
+        let abouts = catalog.abouts().iter().filter(|(server, _)| selection.has_server(server));
+        let abouts = abouts.map(|(server, about)| (server.clone(), about.clone())).collect();
+        Self { boards, abouts, problems }
+    }
+
+    pub(crate) fn board(&self, kind: ShelfKind) -> &Board {
+        &self.boards[kind as usize]
+    }
+
+    /// Whether any server offers this.
+    pub(crate) fn offers(&self, path: &str) -> bool {
+        self.abouts.iter().any(|(_, about)| about.offers(path))
+    }
+
+    /// The servers that offer this.
+    pub(crate) fn offering<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a ServerId> {
+        self.abouts.iter().filter(|(_, about)| about.offers(path)).map(|(server, _)| server)
+    }
+
+    /// The only server, if there is just one.
+    pub(crate) fn only(&self) -> Option<&ServerId> {
+        match self.abouts.as_slice() {
+            [(server, _)] => Some(server),
+            _ => None,
+        }
+    }
+
+    /// The server a URI belongs to that is on no list: the only one with a template that fits, else the
+    /// only one with resources at all.
+    pub(crate) fn owner(&self, uri: &str) -> Option<Route> {
+        let templates = self.board(ShelfKind::Templates);
+        let fitting: BTreeSet<&ServerId> = templates
+            .choices
+            .iter()
+            .filter(|(pattern, _)| fits(pattern, uri))
+            .map(|(_, choice)| &choice.route.server)
+            .collect();
+        let server = match fitting.len() {
+            0 => {
+                let mut with_resources = self.offering("resources");
+                with_resources.next().filter(|_| with_resources.next().is_none())?
+            }
+            1 => *fitting.first()?,
+            _ => return None,
+        };
+        Some(Route { server: server.clone(), name: uri.to_owned() })
+    }
+
+    /// What the front says it can do, in one era.
+    pub(crate) fn capabilities(&self, era: Era) -> Json {
+        let mut writer = Writer::new();
+        let changes = br#"{"listChanged":true}"#;
+        writer.raw("tools", changes);
+        if self.has(ShelfKind::Prompts) {
+            writer.raw("prompts", changes);
+        }
+        if self.has(ShelfKind::Resources) {
+            let subscribe: &[u8] = br#"{"listChanged":true,"subscribe":true}"#;
+            writer.raw("resources", if self.watches() { subscribe } else { changes });
+        }
+        if self.offers("completions") {
+            writer.raw("completions", b"{}");
+        }
+        if self.offers("logging") {
+            writer.raw("logging", b"{}");
+        }
+        if era == Era::Modern {
+            self.extensions(&mut writer);
+        } else if self.offers(LEGACY_TASKS) {
+            writer.object("tasks", |tasks| {
+                for name in ["list", "cancel"] {
+                    if self.offers(&format!("tasks.{name}")) {
+                        tasks.raw(name, b"{}");
+                    }
+                }
+                tasks.raw("requests", br#"{"tools":{"call":{}}}"#);
+            });
+        }
+        writer.finish()
+    }
+
+    fn extensions(&self, writer: &mut Writer) {
+        let mut known: Vec<(String, Json)> = Vec::new();
+        for (_, about) in &self.abouts {
+            let extensions = about.capabilities.get("extensions").and_then(|json| json.to_object());
+            for (name, settings) in extensions.iter().flat_map(Object::members) {
+                if !known.iter().any(|(known, _)| known == name) {
+                    known.push((name.to_owned(), settings));
+                }
+            }
+        }
+        if self.offers(LEGACY_TASKS) && !known.iter().any(|(name, _)| name == TASKS) {
+            known.push((TASKS.to_owned(), json!({}).into()));
+        }
+        if known.is_empty() {
+            return;
+        }
+        writer.object("extensions", |extensions| {
+            for (name, settings) in &known {
+                extensions.written(name, settings.as_bytes());
+            }
+        });
+    }
+
+    /// Whether things of this kind can be asked for.
+    pub(crate) fn has(&self, kind: ShelfKind) -> bool {
+        let path = match kind {
+            ShelfKind::Tools => return true,
+            ShelfKind::Prompts => "prompts",
+            ShelfKind::Resources | ShelfKind::Templates => "resources",
+        };
+        self.offers(path) || !self.board(kind).definitions.is_empty()
+    }
+
+    /// Whether updates of resources can be told: a modern server is asked when it comes to it.
+    pub(crate) fn watches(&self) -> bool {
+        self.abouts.iter().any(|(_, about)| about.offers("resources.subscribe"))
+    }
+
+    /// How to use what is offered, in the servers' own words.
+    pub(crate) fn instructions(&self) -> Option<String> {
+        let said: Vec<(&ServerId, &String)> = self
+            .abouts
+            .iter()
+            .filter_map(|(server, about)| Some((server, about.instructions.as_ref()?)))
+            .collect();
+        match said.as_slice() {
+            [] => None,
+            [(_, text)] => Some((*text).clone()),
+            many => {
+                let parts: Vec<String> =
+                    many.iter().map(|(server, text)| format!("# {server}\n\n{text}")).collect();
+                Some(parts.join("\n\n"))
+            }
+        }
+    }
+}
+
+impl Board {
+    fn new<'a>(
+        kind: ShelfKind,
+        entries: impl Iterator<Item = (&'a Entry, Option<String>)>,
+    ) -> Self {
+        let mut board = Self::default();
+        let mut digest = DefaultHasher::new();
+        for (entry, name) in entries {
+            let Some(name) = name else { continue };
+            let definition = renamed(kind, entry, &name);
+            definition.as_bytes().hash(&mut digest);
+            let schema = definition.get("inputSchema").and_then(|schema| schema.to_object());
+            let mirrors = schema.and_then(|schema| Mirrors::of(&schema).ok()).unwrap_or_default();
+            board.choices.insert(name, Choice { route: entry.route.clone(), mirrors });
+            board.definitions.push(definition);
+        }
+        board.digest = digest.finish();
+        board
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Choice> {
+        self.choices.get(name)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.choices.keys().map(String::as_str)
+    }
+
+    /// What a thing of one server is called here.
+    pub(crate) fn public(&self, server: &ServerId, original: &str) -> Option<&str> {
+        if let Some((name, choice)) = self.choices.get_key_value(original)
+            && choice.route.server == *server
+        {
+            return Some(name);
+        }
+        let is = |choice: &Choice| choice.route.server == *server && choice.route.name == original;
+        self.choices.iter().find(|(_, choice)| is(choice)).map(|(name, _)| name.as_str())
+    }
+
+    /// The page behind a cursor, as a result; `None` if there is no such page (any more).
+    pub(crate) fn page(&self, kind: ShelfKind, era: Era, cursor: Option<&str>) -> Option<Json> {
+        let pages = self.lists[era as usize].get_or_init(|| self.pages(kind, era));
+        let number = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let number = cursor.strip_prefix(&format!("{:x}-", self.digest))?;
+                number.parse().ok()?
+            }
+        };
+        pages.get::<usize>(number).cloned()
+    }
+
+    fn pages(&self, kind: ShelfKind, era: Era) -> Vec<Json> {
+        let count = self.definitions.len().div_ceil(PAGE).max(1);
+        let page = |number: usize| {
+            let items = self.definitions.iter().skip(number * PAGE).take(PAGE);
+            let size: usize = items.clone().map(|item| item.as_bytes().len() + 1).sum();
+            let mut bytes = BytesMut::with_capacity(size + 256);
+            bytes.put_slice(format!("{{\"{}\":[", kind.member()).as_bytes());
+            for (at, item) in items.enumerate() {
+                if at > 0 {
+                    bytes.put_u8(b',');
+                }
+                bytes.put_slice(in_era(item, era).as_bytes());
+            }
+            bytes.put_u8(b']');
+            if number + 1 < count {
+                let next = format!(",\"nextCursor\":\"{:x}-{}\"", self.digest, number + 1);
+                bytes.put_slice(next.as_bytes());
+            }
+            if era == Era::Modern {
+                let hints = format!(
+                    ",\"resultType\":\"complete\",\"ttlMs\":{LIST_TTL},\"cacheScope\":\"private\""
+                );
+                bytes.put_slice(hints.as_bytes());
+            }
+            bytes.put_u8(b'}');
+            Json::parse(bytes.freeze()).expect("it is made of JSON")
+        };
+        (0..count).map(page).collect()
+    }
+}
+
+/// A definition under its name in front of clients.
+fn renamed(kind: ShelfKind, entry: &Entry, name: &str) -> Object {
+    if name == entry.name {
+        return entry.definition.clone();
+    }
+    let mut writer = Writer::new();
+    for (member, value) in entry.definition.members() {
+        if member == kind.name() {
+            writer.text(kind.name(), name);
+        } else {
+            writer.written(member, value.as_bytes());
+        }
+    }
+    writer.finish().to_object().expect("it was written as one")
+}
+
+/// A definition as one era knows it: before 2026-07-28, a tool's output is an object.
+fn in_era(definition: &Object, era: Era) -> Object {
+    let is_object = |schema: Json| {
+        schema.to_object().and_then(|schema| schema.text("type")).as_deref() == Some("object")
+    };
+    if era == Era::Modern || definition.get("outputSchema").is_none_or(is_object) {
+        return definition.clone();
+    }
+    let mut writer = Writer::new();
+    writer.members(definition, &["outputSchema"]);
+    writer.finish().to_object().expect("it was written as one")
+}
+
+/// Whether a URI may come from a template: its fixed parts are there, in order.
+fn fits(template: &str, uri: &str) -> bool {
+    let mut parts = template.split('{');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = uri.strip_prefix(first) else { return false };
+    let mut open = false;
+    for part in parts {
+        let fixed = part.split_once('}').map_or("", |(_, fixed)| fixed);
+        open = fixed.is_empty();
+        if !fixed.is_empty() {
+            let Some(at) = rest.find(fixed) else { return false };
+            rest = &rest[at + fixed.len()..];
+        }
+    }
+    open || rest.is_empty()
+}
+
+/// Who we are, to clients.
+pub(crate) fn identity() -> Json {
+    json!({ "name": "consort", "title": "Consort", "version": env!("CARGO_PKG_VERSION") }).into()
+}
+
+/// The modern revisions we speak: those a client may name in a request.
+pub(crate) fn revisions() -> Vec<&'static str> {
+    let modern = Revision::ALL.iter().filter(|revision| revision.era() == Era::Modern);
+    modern.map(|revision| revision.as_str()).collect()
+}
+
+/// A menu that changes, and those who follow it.
+pub(crate) type Menus = tokio::sync::watch::Sender<Arc<Menu>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_is_told_by_its_fixed_parts() {
+        for (template, uri, expected) in [
+            ("test://template/{id}/data", "test://template/7/data", true),
+            ("test://template/{id}/data", "test://template/7/date", false),
+            ("test://template/{id}/data", "test://template/7/data/more", false),
+            ("file:///{+path}", "file:///a/b", true),
+            ("file:///{+path}", "http://a", false),
+            ("a://{x}{?q}", "a://1?q=2", true),
+            ("a://fixed", "a://fixed", true),
+        ] {
+            assert_eq!(fits(template, uri), expected, "{template} {uri}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What things are called in front of clients.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+
+use consort_core::{Entry, Problem, Route, ShelfKind};
+use sha2::{Digest, Sha256};
+
+/// The longest name every model provider takes.
+const LONGEST: usize = 64;
+
+/// How the things of many servers are named as one.
+///
+/// A name once given stays: it neither changes nor passes to another thing while the gateway runs,
+/// whatever servers come or go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// As the server has it, if no other server's thing is called that; else `server_name`.
+    #[default]
+    Auto,
+    /// By a template with `{server}` and `{name}`.
+    Template(String),
+    /// Always as the server has it. Things of two servers under one name are both left out.
+    Never,
+}
+
+/// The names given so far.
+#[derive(Debug)]
+pub(crate) struct Names {
+    naming: Naming,
+    given: HashMap<(ShelfKind, Route), String>,
+    taken: HashMap<(ShelfKind, String), Route>,
+}
+
+impl Names {
+    pub(crate) fn new(naming: Naming) -> Self {
+        Self { naming, given: HashMap::new(), taken: HashMap::new() }
+    }
+
+    /// Names every entry of a shelf; `None` for one that is left out, with the problem noted.
+    pub(crate) fn give(
+        &mut self,
+        kind: ShelfKind,
+        entries: &[&Entry],
+        problems: &mut Vec<Problem>,
+    ) -> Vec<Option<String>> {
+        if self.naming == Naming::Never {
+            return as_they_are(kind, entries, problems);
+        }
+        let mut wanted: HashMap<String, usize> = HashMap::new();
+        for entry in entries.iter().filter(|entry| !self.knows(kind, entry)) {
+            *wanted.entry(self.first(kind, entry)).or_default() += 1;
+        }
+        let mut names = Vec::new();
+        for entry in entries {
+            let key = (kind, entry.route.clone());
+            if let Some(name) = self.given.get(&key) {
+                names.push(Some(name.clone()));
+                continue;
+            }
+            let first = self.first(kind, entry);
+            let free = wanted[&first] == 1 && !self.taken.contains_key(&(kind, first.clone()));
+            let name = if free { first } else { self.other(kind, entry) };
+            if self.taken.contains_key(&(kind, name.clone())) {
+                let one = kind.singular();
+                let message = format!("{one} `{}` is left out: `{name}` is taken", entry.name);
+                let hint = "give it another name, or the gateway another naming";
+                problems.push(Problem::error(message).of(&entry.route.server).hint(hint));
+                names.push(None);
+                continue;
+            }
+            self.taken.insert((kind, name.clone()), entry.route.clone());
+            self.given.insert(key, name.clone());
+            names.push(Some(name));
+        }
+        names
+    }
+
+    fn knows(&self, kind: ShelfKind, entry: &Entry) -> bool {
+        self.given.contains_key(&(kind, entry.route.clone()))
+    }
+
+    /// What an entry is called if that is free.
+    fn first(&self, kind: ShelfKind, entry: &Entry) -> String {
+        match (&self.naming, is_name(kind)) {
+            (Naming::Template(template), true) => {
+                let name = template
+                    .replace("{server}", entry.route.server.as_str())
+                    .replace("{name}", &entry.name);
+                legal(&name, entry)
+            }
+            (_, true) => legal(&entry.name, entry),
+            (_, false) => entry.name.clone(),
+        }
+    }
+
+    /// What it is called otherwise.
+    fn other(&self, kind: ShelfKind, entry: &Entry) -> String {
+        let server = entry.route.server.as_str();
+        if !is_name(kind) {
+            return apart(server, &entry.name);
+        }
+        let name = legal(&format!("{server}_{}", entry.name), entry);
+        if self.taken.contains_key(&(kind, name.clone())) { hashed(&name, entry) } else { name }
+    }
+}
+
+/// Names as their servers have them; whatever two servers have is left out.
+fn as_they_are(
+    kind: ShelfKind,
+    entries: &[&Entry],
+    problems: &mut Vec<Problem>,
+) -> Vec<Option<String>> {
+    let (mut seen, mut twice) = (HashSet::new(), HashSet::new());
+    for entry in entries {
+        if !seen.insert(&entry.name) {
+            twice.insert(&entry.name);
+        }
+    }
+    let name = |entry: &&Entry| {
+        if !twice.contains(&entry.name) {
+            return Some(entry.name.clone());
+        }
+        let message = format!(
+            "{} `{}` is left out: more than one server has it",
+            kind.singular(),
+            entry.name
+        );
+        problems.push(Problem::error(message).of(&entry.route.server).hint("use another naming"));
+        None
+    };
+    entries.iter().map(name).collect()
+}
+
+/// Whether things of this kind have names; the others have URIs.
+fn is_name(kind: ShelfKind) -> bool {
+    matches!(kind, ShelfKind::Tools | ShelfKind::Prompts)
+}
+
+/// The name within what every model provider takes.
+fn legal(name: &str, entry: &Entry) -> String {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !name.is_empty() && name.len() <= LONGEST && name.bytes().all(fits) {
+        return name.to_owned();
+    }
+    let clean: String = name
+        .chars()
+        .map(
+            |character| if character.is_ascii() && fits(character as u8) { character } else { '_' },
+        )
+        .collect();
+    hashed(&clean, entry)
+}
+
+/// The name with the mark of what it stands for, which is the same every time.
+fn hashed(name: &str, entry: &Entry) -> String {
+    let digest = Sha256::digest(format!("{}\0{}", entry.route.server, entry.route.name));
+    let mut mark = String::new();
+    for byte in &digest[..4] {
+        let _ = write!(mark, "{byte:02x}");
+    }
+    let room = LONGEST - mark.len() - 1;
+    format!("{}_{mark}", &name[..name.len().min(room)])
+}
+
+/// A URI that says whose it is: `files+file:///a`, or `ui://files+a` where the scheme must stay.
+fn apart(server: &str, uri: &str) -> String {
+    if let Some(rest) = uri.strip_prefix("ui://") {
+        return format!("ui://{server}+{rest}");
+    }
+    let scheme: String = server
+        .chars()
+        .map(|character| if character.is_ascii_alphanumeric() { character } else { '-' })
+        .collect();
+    format!("{}+{uri}", scheme.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use consort_core::{Json, Object};
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(server: &str, name: &str) -> Entry {
+        let definition = Json::from(json!({ "name": name })).to_object();
+        Entry {
+            route: Route { server: server.parse().unwrap(), name: name.to_owned() },
+            name: name.to_owned(),
+            definition: definition.unwrap_or_else(Object::empty),
+        }
+    }
+
+    fn give(names: &mut Names, kind: ShelfKind, things: &[(&str, &str)]) -> Vec<String> {
+        let entries: Vec<Entry> = things.iter().map(|(server, name)| entry(server, name)).collect();
+        let entries: Vec<&Entry> = entries.iter().collect();
+        let mut problems = Vec::new();
+        let given = names.give(kind, &entries, &mut problems);
+        given.into_iter().map(|name| name.unwrap_or_else(|| "-".to_owned())).collect()
+    }
+
+    #[test]
+    fn a_name_is_kept_if_it_is_the_only_one() {
+        let mut names = Names::new(Naming::Auto);
+        assert_eq!(
+            give(&mut names, ShelfKind::Tools, &[("a", "search"), ("a", "read"), ("b", "search")]),
+            ["a_search", "read", "b_search"]
+        );
+    }
+
+    #[test]
+    fn a_name_once_given_stays_whoever_comes_later() {
+        let mut names = Names::new(Naming::Auto);
+        assert_eq!(give(&mut names, ShelfKind::Tools, &[("b", "search")]), ["search"]);
+        let both = [("a", "search"), ("b", "search")];
+        assert_eq!(give(&mut names, ShelfKind::Tools, &both), ["a_search", "search"]);
+        // Even when its owner is gone, it does not pass to another.
+        assert_eq!(give(&mut names, ShelfKind::Tools, &[("c", "search")]), ["c_search"]);
+        assert_eq!(give(&mut names, ShelfKind::Tools, &both), ["a_search", "search"]);
+    }
+
+    #[test]
+    fn names_are_such_as_every_provider_takes_and_never_the_same() {
+        let mut names = Names::new(Naming::Auto);
+        let long = "x".repeat(100);
+        let things = [
+            ("a", "b.c"),
+            ("a", "b/c"),
+            ("a", "Größe"),
+            ("a", long.as_str()),
+            ("a_b", "c"),
+            ("a", "b_c"),
+            ("b", "c"),
+        ];
+        let given = give(&mut names, ShelfKind::Tools, &things);
+        assert_eq!(given.iter().collect::<HashSet<_>>().len(), given.len(), "{given:?}");
+        for name in &given {
+            assert!((1..=64).contains(&name.len()), "{name}");
+            assert!(
+                name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)),
+                "{name}"
+            );
+        }
+        let again = give(&mut Names::new(Naming::Auto), ShelfKind::Tools, &things);
+        assert_eq!(given, again);
+    }
+
+    #[test]
+    fn a_template_names_all_alike() {
+        let mut names = Names::new(Naming::Template("{server}__{name}".to_owned()));
+        assert_eq!(give(&mut names, ShelfKind::Tools, &[("a", "search")]), ["a__search"]);
+        assert_eq!(give(&mut names, ShelfKind::Resources, &[("a", "file:///x")]), ["file:///x"]);
+    }
+
+    #[test]
+    fn without_naming_what_two_servers_have_is_left_out() {
+        let mut names = Names::new(Naming::Never);
+        let things = [("a", "search"), ("b", "search"), ("b", "odd.name")];
+        assert_eq!(give(&mut names, ShelfKind::Tools, &things), ["-", "-", "odd.name"]);
+    }
+
+    #[test]
+    fn the_same_uri_of_two_servers_is_kept_apart() {
+        let mut names = Names::new(Naming::Auto);
+        let things = [("a_1", "file:///x"), ("b", "file:///x"), ("b", "file:///y")];
+        assert_eq!(
+            give(&mut names, ShelfKind::Resources, &things),
+            ["a-1+file:///x", "b+file:///x", "file:///y"]
+        );
+        let apps = [("a", "ui://app"), ("b", "ui://app")];
+        assert_eq!(give(&mut names, ShelfKind::Resources, &apps), ["ui://a+app", "ui://b+app"]);
+    }
+}

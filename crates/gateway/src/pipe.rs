@@ -1,0 +1,238 @@
+//! A client on one channel for everything: standard input and output, or HTTP+SSE.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use consort_core::Caller;
+use consort_wire::{Era, Id, Message, MessageError, Notification, Revision};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::{Answer, Failure};
+use crate::front::Front;
+use crate::gateway::Inner;
+use crate::listen;
+use crate::post::{hear, open, welcome};
+use crate::request::{Modern, Out, Request, Speaker, named_revision};
+use crate::serve::serve;
+use crate::session::Session;
+
+/// Messages that may wait to be read by the client.
+pub(crate) const WAITING: usize = 256;
+
+/// A client on one channel. What it does ends with it.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    gateway: Arc<Inner>,
+    front: Arc<Front>,
+    pub(crate) caller: Caller,
+    out: mpsc::Sender<Bytes>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    session: Option<Arc<Session>>,
+    /// Requests of a modern client, for it to cancel.
+    running: HashMap<Id, CancellationToken>,
+    tasks: JoinSet<()>,
+}
+
+impl Pipe {
+    /// A client, and what it is to be sent.
+    pub(crate) fn new(
+        gateway: &Arc<Inner>,
+        front: &Arc<Front>,
+        caller: Caller,
+    ) -> (Arc<Self>, mpsc::Receiver<Bytes>) {
+        let (out, sent) = mpsc::channel(WAITING);
+        let (gateway, front) = (Arc::clone(gateway), Arc::clone(front));
+        (Arc::new(Self { gateway, front, caller, out, state: Mutex::default() }), sent)
+    }
+
+    /// Takes a message in.
+    pub(crate) fn receive(self: &Arc<Self>, bytes: Bytes) {
+        let batched =
+            self.session().is_none_or(|session| session.revision == Revision::V2025_03_26);
+        match Message::parse(bytes.clone()) {
+            Ok(message) => self.take(message),
+            Err(MessageError::Batch) if batched => match Message::parse_batch(bytes) {
+                Ok(messages) => messages.into_iter().for_each(|message| match message {
+                    Ok(message) => self.take(message),
+                    Err(error) => self.malformed(&error),
+                }),
+                Err(error) => self.malformed(&error),
+            },
+            Err(error) => self.malformed(&error),
+        }
+    }
+
+    /// A message was too large to be taken in.
+    pub(crate) fn oversized(self: &Arc<Self>, id: Option<u64>) {
+        let limit = self.gateway.settings.limits.body_bytes;
+        let failure = Failure::new(-32600, format!("a message is larger than {limit} bytes"));
+        self.send(Answer::error(Era::Legacy, id.map(Id::from).as_ref(), &failure).message);
+    }
+
+    fn malformed(self: &Arc<Self>, error: &MessageError) {
+        let failure = Failure::new(-32700, format!("malformed message: {error}"));
+        self.send(Answer::error(Era::Legacy, None, &failure).message);
+    }
+
+    fn take(self: &Arc<Self>, message: Message) {
+        match message {
+            Message::Request { id, body } => self.request(id, body),
+            other => {
+                if let Message::Notification(body) = &other
+                    && body.method == "notifications/cancelled"
+                {
+                    let id = body.params.get("requestId").and_then(Id::from_json);
+                    let running = id.and_then(|id| self.lock().running.get(&id).cloned());
+                    if let Some(running) = running {
+                        running.cancel();
+                    }
+                }
+                if let Some(session) = self.session() {
+                    hear(&session, other);
+                }
+            }
+        }
+    }
+
+    fn request(self: &Arc<Self>, id: Id, body: Notification) {
+        if named_revision(&body.params).is_some() {
+            return match Modern::read(&body.params) {
+                Ok(modern) => self.answer(id, body, Speaker::Modern(modern)),
+                Err(failure) => {
+                    self.send(Answer::error(Era::Modern, Some(&id), &failure).message);
+                }
+            };
+        }
+        match self.session() {
+            _ if body.method == "initialize" => self.initialize(id, &body),
+            Some(session) => self.answer(id, body, Speaker::Legacy(session)),
+            None => {
+                let message = "shake hands first: send `initialize`, or name a revision in `_meta`";
+                let failure = Failure::new(-32600, message);
+                self.send(Answer::error(Era::Legacy, Some(&id), &failure).message);
+            }
+        }
+    }
+
+    /// A legacy client shakes hands.
+    fn initialize(self: &Arc<Self>, id: Id, body: &Notification) {
+        let session = open(&self.front, self.caller.clone(), &body.params);
+        let before = self.lock().session.replace(Arc::clone(&session));
+        if let Some(before) = before {
+            before.end();
+        }
+        let pipe = Arc::clone(self);
+        self.spawn(async move {
+            pipe.gateway.settled().await;
+            let answer = Answer::result(&id, &welcome(&session));
+            let _ = pipe.out.send(answer.message.unwrap_or_default()).await;
+            let Some(listening) = session.listen() else { return };
+            let told = async {
+                while let Some(notice) = listening.next().await {
+                    if pipe.out.send(notice).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            tokio::join!(told, listen::follow(Arc::clone(&pipe.gateway), Arc::clone(&session)));
+        });
+    }
+
+    /// Answers a request, beside others.
+    fn answer(self: &Arc<Self>, id: Id, body: Notification, speaker: Speaker) {
+        let cancelled = CancellationToken::new();
+        let modern = matches!(speaker, Speaker::Modern(_));
+        if modern {
+            self.lock().running.insert(id.clone(), cancelled.clone());
+        }
+        let request = Request {
+            front: Arc::clone(&self.front),
+            caller: self.caller.clone(),
+            id: id.clone(),
+            method: body.method,
+            params: body.params,
+            speaker,
+        };
+        let pipe = Arc::clone(self);
+        self.spawn(async move {
+            let mut answering = serve(&pipe.gateway, request);
+            let answered = async {
+                while let Some(out) = answering.next().await {
+                    let message = match out {
+                        Out::Message(message) => Some(message),
+                        Out::End(answer) => answer.message,
+                    };
+                    if let Some(message) = message
+                        && pipe.out.send(message).await.is_err()
+                    {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                () = answered => {}
+                () = cancelled.cancelled() => {}
+            }
+            if modern {
+                pipe.lock().running.remove(&id);
+            }
+        });
+    }
+
+    fn send(self: &Arc<Self>, message: Option<Bytes>) {
+        let Some(message) = message else { return };
+        let pipe = Arc::clone(self);
+        self.spawn(async move {
+            let _ = pipe.out.send(message).await;
+        });
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut state = self.lock();
+        while state.tasks.try_join_next().is_some() {}
+        state.tasks.spawn(task);
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.lock().session.clone()
+    }
+
+    /// The client is gone: whatever it began is cancelled.
+    pub(crate) fn end(&self) {
+        let (session, tasks) = {
+            let mut state = self.lock();
+            (state.session.take(), std::mem::take(&mut state.tasks))
+        };
+        if let Some(session) = session {
+            session.end();
+        }
+        drop(tasks);
+    }
+
+    /// Waits until everything that runs has ended, except what never does.
+    pub(crate) async fn quiet(&self) {
+        loop {
+            let busy = {
+                let mut state = self.lock();
+                while state.tasks.try_join_next().is_some() {}
+                let endless = usize::from(state.session.is_some());
+                state.tasks.len() > endless
+            };
+            if !busy {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

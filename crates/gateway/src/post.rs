@@ -1,0 +1,360 @@
+//! What is sent to an endpoint: requests of either era, told apart by how they speak.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consort_core::{Caller, Emitting, Json, Object, Offers, Refusal, ShelfKind};
+use consort_wire::headers::decode;
+use consort_wire::splice::Writer;
+use consort_wire::{Era, Id, Message, MessageError, Notification, Revision};
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
+use hyper::body::Incoming;
+
+use crate::answer::{Answer, Failure, HEADER_MISMATCH};
+use crate::front::Front;
+use crate::gateway::Inner;
+use crate::http::{Reply, SESSION, answer, bare, message, only, read, stream, text};
+use crate::listen;
+use crate::menu;
+use crate::request::{Modern, Out, Request, Speaker, named_revision};
+use crate::serve::serve;
+use crate::session::Session;
+
+/// Answers a request to an endpoint.
+pub(crate) async fn respond(
+    gateway: &Arc<Inner>,
+    front: &Arc<Front>,
+    caller: Caller,
+    request: HttpRequest<Incoming>,
+) -> Reply {
+    let here = Here { gateway, front, caller };
+    let (head, body) = request.into_parts();
+    match head.method {
+        Method::POST => {
+            let bytes = match read(gateway, &head.headers, body).await {
+                Ok(bytes) => bytes,
+                Err(bad) => return bad.reply(),
+            };
+            here.post(&head.headers, bytes).await
+        }
+        Method::GET | Method::DELETE if speaks_modern(&head.headers, None) => only("POST"),
+        Method::GET => here.listen(&head.headers),
+        Method::DELETE => here.leave(&head.headers),
+        _ => only("GET, POST, DELETE"),
+    }
+}
+
+/// Where a request came in, and whose it is.
+struct Here<'a> {
+    gateway: &'a Arc<Inner>,
+    front: &'a Arc<Front>,
+    caller: Caller,
+}
+
+impl Here<'_> {
+    async fn post(&self, headers: &HeaderMap, bytes: Bytes) -> Reply {
+        let batched =
+            header(headers, "mcp-protocol-version").is_none_or(|version| version == "2025-03-26");
+        let read = match Message::parse(bytes.clone()) {
+            Err(MessageError::Batch) if batched => return self.batch(headers, bytes).await,
+            read => read,
+        };
+        let read = match read {
+            Ok(read) => read,
+            Err(error) => {
+                let failure = Failure::new(-32700, format!("malformed message: {error}"));
+                let answer = Answer::error(Era::Modern, None, &failure);
+                return self.send(400, answer).await;
+            }
+        };
+        let params = match &read {
+            Message::Request { body, .. } | Message::Notification(body) => Some(&body.params),
+            _ => None,
+        };
+        if speaks_modern(headers, params) {
+            return self.modern(headers, read).await;
+        }
+        if let Message::Request { id, body } = &read
+            && body.method == "initialize"
+        {
+            return self.initialize(id, &body.params).await;
+        }
+        let session = match self.session(headers) {
+            Ok(session) => session,
+            Err(reply) => return reply,
+        };
+        match read {
+            Message::Request { id, body } => {
+                let answering =
+                    serve(self.gateway, self.request(id, body, Speaker::Legacy(session)));
+                answer(self.gateway, answering, accepts_events(headers)).await
+            }
+            other => {
+                hear(&session, other);
+                bare(StatusCode::ACCEPTED)
+            }
+        }
+    }
+
+    /// Several messages at once, as revision 2025-03-26 has it.
+    async fn batch(&self, headers: &HeaderMap, bytes: Bytes) -> Reply {
+        let session = match self.session(headers) {
+            Ok(session) if session.revision == Revision::V2025_03_26 => session,
+            Ok(_) => return text(StatusCode::BAD_REQUEST, "this revision knows no batches"),
+            Err(reply) => return reply,
+        };
+        let Ok(messages) = Message::parse_batch(bytes) else {
+            return text(StatusCode::BAD_REQUEST, "the batch is malformed");
+        };
+        let mut answers = Vec::new();
+        for read in messages {
+            match read {
+                Ok(Message::Request { id, body }) => {
+                    let speaker = Speaker::Legacy(Arc::clone(&session));
+                    let mut answering = serve(self.gateway, self.request(id, body, speaker));
+                    while let Some(out) = answering.next().await {
+                        if let Out::End(end) = out {
+                            answers.extend(end.message);
+                        }
+                    }
+                }
+                Ok(other) => hear(&session, other),
+                Err(error) => {
+                    let failure = Failure::new(-32600, format!("malformed message: {error}"));
+                    answers.extend(Answer::error(Era::Legacy, None, &failure).message);
+                }
+            }
+        }
+        if answers.is_empty() {
+            return bare(StatusCode::ACCEPTED);
+        }
+        message(self.gateway, 200, [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat().into())
+            .await
+    }
+
+    async fn modern(&self, headers: &HeaderMap, read: Message) -> Reply {
+        let (id, body) = match read {
+            Message::Request { id, body } => (id, body),
+            // A modern client over HTTP has nothing else to say: leaving is cancelling.
+            _ => return bare(StatusCode::ACCEPTED),
+        };
+        let checked = check(self.front, headers, &body).and_then(|()| Modern::read(&body.params));
+        match checked {
+            Ok(modern) => {
+                let answering =
+                    serve(self.gateway, self.request(id, body, Speaker::Modern(modern)));
+                answer(self.gateway, answering, accepts_events(headers)).await
+            }
+            Err(failure) => self.send(400, Answer::error(Era::Modern, Some(&id), &failure)).await,
+        }
+    }
+
+    async fn send(&self, status: u16, answer: Answer) -> Reply {
+        message(self.gateway, status, answer.message.unwrap_or_default()).await
+    }
+
+    /// A legacy client shakes hands.
+    async fn initialize(&self, id: &Id, params: &Object) -> Reply {
+        self.gateway.settled().await;
+        let session = open(self.front, self.caller.clone(), params);
+        if !self.gateway.sessions.add(&session) {
+            let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
+            reply.headers_mut().insert("retry-after", HeaderValue::from_static("10"));
+            return reply;
+        }
+        self.gateway.crew.spawn(listen::follow(Arc::clone(self.gateway), Arc::clone(&session)));
+        let answer = Answer::result(id, &welcome(&session));
+        let mut reply = self.send(200, answer).await;
+        let value =
+            HeaderValue::try_from(&session.id).expect("an id is made of letters and digits");
+        reply.headers_mut().insert(SESSION, value);
+        reply
+    }
+
+    /// The session a legacy request belongs to.
+    #[expect(clippy::result_large_err, reason = "it is the answer, made once")]
+    fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Reply> {
+        let Some(id) = header(headers, SESSION.as_str()) else {
+            return Err(text(
+                StatusCode::BAD_REQUEST,
+                "shake hands first: send `initialize`, or speak 2026-07-28 and say so in `MCP-Protocol-Version`",
+            ));
+        };
+        let session = self.gateway.sessions.get(id, &self.caller, self.front);
+        let session = session.ok_or_else(|| text(StatusCode::NOT_FOUND, "this session is over"))?;
+        let version = header(headers, "mcp-protocol-version");
+        if version.is_some_and(|version| version.parse::<Revision>().is_err()) {
+            return Err(text(StatusCode::BAD_REQUEST, "unknown `MCP-Protocol-Version`"));
+        }
+        session.touch();
+        Ok(session)
+    }
+
+    /// A legacy client wants to hear what belongs to no request.
+    fn listen(&self, headers: &HeaderMap) -> Reply {
+        if !accepts_events(headers) {
+            return text(StatusCode::NOT_ACCEPTABLE, "accept text/event-stream");
+        }
+        let session = match self.session(headers) {
+            Ok(session) => session,
+            Err(reply) => return reply,
+        };
+        let Some(listening) = session.listen() else {
+            return text(StatusCode::CONFLICT, "this session is listened to already");
+        };
+        let draining = self.gateway.draining.clone();
+        let messages = Emitting::new(|emitter| async move {
+            loop {
+                tokio::select! {
+                    notice = listening.next() => match notice {
+                        Some(notice) => emitter.emit(Out::Message(notice)).await,
+                        None => return Out::End(Answer::nothing()),
+                    },
+                    () = draining.cancelled() => return Out::End(Answer::nothing()),
+                }
+            }
+        });
+        stream(self.gateway, messages, None)
+    }
+
+    /// A legacy client is done.
+    fn leave(&self, headers: &HeaderMap) -> Reply {
+        match self.session(headers) {
+            Ok(session) => {
+                self.gateway.sessions.remove(&session);
+                bare(StatusCode::OK)
+            }
+            Err(reply) => reply,
+        }
+    }
+
+    fn request(&self, id: Id, body: Notification, speaker: Speaker) -> Request {
+        Request {
+            front: Arc::clone(self.front),
+            caller: self.caller.clone(),
+            id,
+            method: body.method,
+            params: body.params,
+            speaker,
+        }
+    }
+}
+
+/// A session for a legacy client, in the newest revision both know.
+pub(crate) fn open(front: &Arc<Front>, caller: Caller, params: &Object) -> Arc<Session> {
+    let asked = params.text("protocolVersion").and_then(|version| version.parse().ok());
+    let revision = asked.filter(|revision: &Revision| revision.era() == Era::Legacy);
+    let capabilities = params.get("capabilities").and_then(|json| json.to_object());
+    let offers = Offers::declared(&capabilities.unwrap_or_else(Object::empty));
+    Session::new(Arc::clone(front), caller, revision.unwrap_or(Revision::NEWEST_LEGACY), offers)
+}
+
+/// What we are, to a legacy client.
+pub(crate) fn welcome(session: &Session) -> Json {
+    let menu = session.front.menu();
+    let mut writer = Writer::new();
+    writer.text("protocolVersion", session.revision.as_str());
+    writer.raw("capabilities", menu.capabilities(Era::Legacy).as_bytes());
+    writer.raw("serverInfo", menu::identity().as_bytes());
+    if let Some(instructions) = menu.instructions() {
+        writer.text("instructions", &instructions);
+    }
+    writer.finish()
+}
+
+/// Takes in what a legacy client says without asking.
+pub(crate) fn hear(session: &Session, message: Message) {
+    match message {
+        Message::Response { id, result } => {
+            session.answer(&id, Ok(result.json().clone()));
+        }
+        Message::Error { id: Some(id), error } => {
+            session.answer(&id, Err(Refusal { code: error.code, message: error.message }));
+        }
+        Message::Notification(body) if body.method == "notifications/cancelled" => {
+            if let Some(id) = body.params.get("requestId").and_then(Id::from_json) {
+                session.cancel(&id);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a client speaks the modern way: its header or its message names such a revision, or one
+/// that nobody knows.
+fn speaks_modern(headers: &HeaderMap, params: Option<&Object>) -> bool {
+    let modern = |version: &str| {
+        version.parse::<Revision>().map_or(true, |revision| revision.era() == Era::Modern)
+    };
+    match header(headers, "mcp-protocol-version") {
+        Some(version) => modern(version),
+        None => params.and_then(named_revision).is_some_and(|version| modern(&version)),
+    }
+}
+
+/// Whether the headers of a modern request say the same as its body.
+fn check(front: &Front, headers: &HeaderMap, body: &Notification) -> Result<(), Failure> {
+    let mismatch = |name: &str, expected: Option<&str>| {
+        let message = match expected {
+            Some(expected) => {
+                format!("the header `{name}` must be `{}`", expected.escape_debug())
+            }
+            None => format!("the header `{name}` is not for this request"),
+        };
+        Failure::new(HEADER_MISMATCH, message)
+    };
+    let same = |name: &str, expected: &str| {
+        let mut values = headers.get_all(name).iter();
+        let value = values.next().and_then(decode);
+        if value.as_deref() == Some(expected) && values.next().is_none() {
+            Ok(())
+        } else {
+            Err(mismatch(name, Some(expected)))
+        }
+    };
+    if let Some(version) = named_revision(&body.params) {
+        same("mcp-protocol-version", &version)?;
+    }
+    same("mcp-method", &body.method)?;
+    let subject = match body.method.as_str() {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return Ok(()),
+    };
+    if let Some(name) = body.params.text(subject) {
+        same("mcp-name", &name)?;
+        if body.method == "tools/call" {
+            let menu = front.menu();
+            let Some(choice) = menu.board(ShelfKind::Tools).get(&name) else { return Ok(()) };
+            if choice.mirrors.is_empty() {
+                return Ok(());
+            }
+            let arguments = body.params.get("arguments").unwrap_or_else(crate::gateway::empty);
+            let values = choice.mirrors.values(&arguments);
+            for header in choice.mirrors.names() {
+                match values.iter().find(|(name, _)| name == header) {
+                    Some((name, value)) => same(name.as_str(), value)?,
+                    None if headers.contains_key(header) => {
+                        return Err(mismatch(header.as_str(), None));
+                    }
+                    None => {}
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a client takes events for an answer.
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let mut accepted =
+        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    accepted.peek().is_none()
+        || accepted.any(|value| value.contains("text/event-stream") || value.contains("*/*"))
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}

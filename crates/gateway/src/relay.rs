@@ -1,0 +1,438 @@
+//! A request passed on to its server, and what happens there passed back, in the client's own era.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use consort_core::{
+    Asked, CallError, Emitter, Event, Events, Json, LogLevel, Logs, Object, Outcome, Passage,
+    Progress, Questions, Refusal, ServerId, ShelfKind, Tasks,
+};
+use consort_wire::splice::{self, Writer};
+use consort_wire::{Era, Id};
+
+use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, URL_REQUIRED};
+use crate::gateway::Inner;
+use crate::park::{self, Found, Kind, Parked, input_required};
+use crate::request::{Modern, Out, Request, Speaker};
+use crate::seal::secret;
+use crate::serve::{passage, route};
+use crate::session::Session;
+use crate::tasks;
+
+/// How long to wait for further questions after a first.
+const TOGETHER: Duration = Duration::from_millis(10);
+
+/// Passes a request on to whoever has what it names.
+pub(crate) async fn relay(
+    gateway: &Arc<Inner>,
+    request: &Request,
+    emitter: &Emitter<Out>,
+) -> Result<Answer, Failure> {
+    let menu = request.front.menu();
+    let (server, renamed) = route(&menu, request)?;
+    pass(gateway, request, server, renamed, emitter).await
+}
+
+/// Passes a request on to a server.
+pub(crate) async fn pass(
+    gateway: &Arc<Inner>,
+    request: &Request,
+    server: ServerId,
+    renamed: Option<(&'static str, Json)>,
+    emitter: &Emitter<Out>,
+) -> Result<Answer, Failure> {
+    let mut passage = Passage { renamed, ..passage(request, server) };
+    match &request.speaker {
+        Speaker::Legacy(session) => {
+            passage.offers = Arc::clone(&session.offers);
+            passage.questions = Questions::Hand;
+            let as_task = request.params.get_bytes("task").is_some();
+            passage.tasks = if as_task { Tasks::Return } else { Tasks::Follow };
+            passage.log = session.level().map_or(Logs::Usual, Logs::From);
+            let (server, renamed) = (passage.server.clone(), passage.renamed.clone());
+            let result = answered_in_session(gateway, request, session, passage, emitter).await?;
+            let result = under_our_name(request, &server, renamed.as_ref(), result);
+            let result = answer::legacy(session.revision, &result);
+            Ok(Answer::result(&request.id, &result))
+        }
+        Speaker::Modern(modern) => {
+            passage.offers = Arc::clone(&modern.offers);
+            passage.capabilities = Some(modern.capabilities.clone());
+            passage.questions = Questions::Return;
+            passage.tasks = if modern.knows_tasks() { Tasks::Return } else { Tasks::Follow };
+            passage.log = modern.log.map_or(Logs::None, Logs::From);
+            Relay { gateway, request, modern, emitter }.go(passage).await
+        }
+    }
+}
+
+/// The result of a legacy client's request: what the server asks, the client is asked on the way.
+pub(crate) async fn answered_in_session(
+    gateway: &Arc<Inner>,
+    request: &Request,
+    session: &Arc<Session>,
+    passage: Passage,
+    emitter: &Emitter<Out>,
+) -> Result<Object, Failure> {
+    let token = request.token();
+    let level = session.level();
+    let server = passage.server.clone();
+    let mut asked = Open { session, numbers: Vec::new() };
+    let mut events = gateway.toolbox.pass(passage);
+    loop {
+        let message = match next(&mut events).await {
+            Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
+            Event::Log(params) => wanted(&params, level).then(|| logged(&params)),
+            Event::Question(question) => asked.put(question),
+            Event::Notification { method, params } => {
+                Some(splice::notification(&method, Some(params.json())))
+            }
+            Event::End(end) => {
+                return match end {
+                    Ok(Outcome::Task(task)) => Ok(tasks::created(gateway, request, &server, &task)),
+                    Ok(outcome) => Ok(outcome.object().clone()),
+                    Err(error) => answer::failed(Era::Legacy, &error),
+                };
+            }
+            _ => None,
+        };
+        if let Some(message) = message {
+            emitter.emit(Out::Message(message)).await;
+        }
+    }
+}
+
+/// The questions a legacy client was asked in the course of one request. With it, they are over.
+struct Open<'a> {
+    session: &'a Arc<Session>,
+    numbers: Vec<u64>,
+}
+
+impl Open<'_> {
+    /// The message that asks the client, if it may be asked.
+    fn put(&mut self, question: Asked) -> Option<bytes::Bytes> {
+        let Asked { method, params, reply } = question;
+        let reply = reply?;
+        if !self.session.offers.allow(&method, &params) {
+            reply.send(Err(Refusal::not_offered(&method)));
+            return None;
+        }
+        let number = self.session.ask(reply);
+        self.numbers.push(number);
+        let url = params.text("mode").as_deref() == Some("url");
+        let lacks_id = url && params.get_bytes("elicitationId").is_none();
+        Some(splice::request(&Id::from(number), &method, params.as_bytes().len(), |writer| {
+            writer.members(&params, &[]);
+            if lacks_id {
+                writer.text("elicitationId", &secret());
+            }
+        }))
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.session.forget(&self.numbers);
+    }
+}
+
+/// A request of a modern client on its way.
+struct Relay<'a> {
+    gateway: &'a Arc<Inner>,
+    request: &'a Request,
+    modern: &'a Modern,
+    emitter: &'a Emitter<Out>,
+}
+
+impl Relay<'_> {
+    async fn go(&self, mut passage: Passage) -> Result<Answer, Failure> {
+        let request = self.request;
+        if let Some(state) = request.params.get("requestState") {
+            let invalid = |reason: String| Failure::new(INVALID_PARAMS, reason);
+            let state =
+                state.text().ok_or_else(|| invalid("`requestState` is no text".to_owned()))?;
+            let bound = self.bound();
+            let state = park::open(&self.gateway.seal, &request.caller.name, &bound, &state)
+                .map_err(|refused| invalid(refused.to_string()))?;
+            match state.kind {
+                Kind::Parked { call, turn } => return self.resume(call, turn).await,
+                Kind::Wrapped(original) => {
+                    let mut writer = Writer::new();
+                    writer.members(&request.params, &["requestState"]);
+                    writer.raw("requestState", original.as_bytes());
+                    passage.params = object(writer);
+                }
+                Kind::Again => {
+                    let mut writer = Writer::new();
+                    writer.members(&request.params, &["requestState", "inputResponses"]);
+                    passage.params = object(writer);
+                }
+            }
+        }
+        let server = passage.server.clone();
+        let renamed = passage.renamed.clone();
+        let parked = Parked {
+            events: self.gateway.toolbox.pass(passage),
+            server,
+            log: self.modern.log,
+            questions: park::Questions::default(),
+        };
+        self.follow(None, parked, renamed).await
+    }
+
+    /// Goes on with a call that waited for answers.
+    async fn resume(&self, call: u64, turn: u32) -> Result<Answer, Failure> {
+        let gone = |reason: &str| Failure::new(INVALID_PARAMS, reason);
+        let mut parked = match self.gateway.park.take(call, turn) {
+            Found::Waiting(parked) => *parked,
+            Found::Running => return Err(gone("`requestState` was used already")),
+            Found::Ended(Some(result)) => {
+                let result = Json::parse(result).expect("it was a result");
+                return Ok(Answer::result(&self.request.id, &result));
+            }
+            Found::Ended(None) | Found::Gone => {
+                return Err(gone("`requestState` belongs to a call that is over"));
+            }
+        };
+        let responses = self.request.params.get("inputResponses");
+        let responses = responses.and_then(|responses| responses.to_object());
+        parked.questions.answer(&responses.unwrap_or_else(Object::empty));
+        if !parked.questions.is_empty() {
+            return self.park(Some(call), parked);
+        }
+        let guard = Forget { gateway: self.gateway, call };
+        let answer = self.follow(Some(call), parked, None).await;
+        std::mem::forget(guard);
+        answer
+    }
+
+    /// Follows a call to its end, or to the next thing its server asks.
+    async fn follow(
+        &self,
+        place: Option<u64>,
+        mut parked: Parked,
+        renamed: Option<(&'static str, Json)>,
+    ) -> Result<Answer, Failure> {
+        let token = self.request.token();
+        let mut ahead = None;
+        loop {
+            let event = match ahead.take() {
+                Some(event) => event,
+                None => next(&mut parked.events).await,
+            };
+            let message = match event {
+                Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
+                Event::Log(params) => {
+                    let wanted = parked.log.is_some() && wanted(&params, parked.log);
+                    wanted.then(|| logged(&params))
+                }
+                Event::Question(asked) => {
+                    let allowed = self.modern.offers.allow(&asked.method, &asked.params);
+                    if allowed {
+                        parked.questions.add(asked);
+                        ahead = self.gather(&mut parked).await;
+                        if ahead.is_none() {
+                            return self.park(place, parked);
+                        }
+                        parked.questions.refuse("the call went on without an answer");
+                        continue;
+                    }
+                    if let Some(reply) = asked.reply {
+                        reply.send(Err(Refusal::not_offered(&asked.method)));
+                    }
+                    None
+                }
+                Event::Notification { method, params } => {
+                    Some(splice::notification(&method, Some(params.json())))
+                }
+                Event::End(end) => {
+                    let result = self.end(end, &parked.server, renamed.as_ref());
+                    if let Some(call) = place {
+                        let kept = result.as_ref().ok().map(|result| result.to_bytes());
+                        self.gateway.park.ended(call, kept);
+                    }
+                    return Ok(Answer::result(&self.request.id, &result?));
+                }
+                _ => None,
+            };
+            if let Some(message) = message {
+                self.emitter.emit(Out::Message(message)).await;
+            }
+        }
+    }
+
+    /// Waits a moment for what the server asks along with its first question, so that a client is
+    /// asked everything at once. Returns the end, should the server not wait for an answer.
+    async fn gather(&self, parked: &mut Parked) -> Option<Event> {
+        let until = tokio::time::Instant::now() + TOGETHER;
+        loop {
+            match tokio::time::timeout_at(until, next(&mut parked.events)).await {
+                Ok(Event::Question(asked)) => {
+                    if self.modern.offers.allow(&asked.method, &asked.params) {
+                        parked.questions.add(asked);
+                    } else if let Some(reply) = asked.reply {
+                        reply.send(Err(Refusal::not_offered(&asked.method)));
+                    }
+                }
+                Ok(event @ Event::End(_)) => return Some(event),
+                Ok(Event::Progress(progress)) => {
+                    if let Some(token) = self.request.token() {
+                        self.emitter.emit(Out::Message(report(&token, &progress))).await;
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Parks a call and asks the client.
+    fn park(&self, place: Option<u64>, parked: Parked) -> Result<Answer, Failure> {
+        let requests = parked.questions.requests();
+        let server = parked.server.clone();
+        let kind = self.gateway.park.put(place, parked).map_err(|mut parked| {
+            parked.questions.refuse("too many calls wait for an answer");
+            Failure::new(INTERNAL, "too many calls wait for an answer")
+        })?;
+        Ok(Answer::result(&self.request.id, &input_required(&requests, &self.seal(&server, kind))))
+    }
+
+    fn seal(&self, server: &ServerId, kind: Kind) -> String {
+        let lasts = self.gateway.settings.limits.park;
+        let caller = &self.request.caller.name;
+        park::seal(&self.gateway.seal, caller, &self.bound(), server, lasts, kind)
+    }
+
+    fn bound(&self) -> park::Request<'_> {
+        park::Request { method: &self.request.method, params: &self.request.params }
+    }
+
+    /// How a call ended, as a modern client hears it.
+    fn end(
+        &self,
+        end: Result<Outcome, CallError>,
+        server: &ServerId,
+        renamed: Option<&(&'static str, Json)>,
+    ) -> Result<Json, Failure> {
+        let result = match end {
+            Ok(Outcome::InputRequired(result)) => return Ok(self.wrapped(&result, server)),
+            Ok(Outcome::Task(task)) => {
+                let created = tasks::created(self.gateway, self.request, server, &task);
+                return Ok(created.json().clone());
+            }
+            Ok(outcome) => outcome.object().clone(),
+            Err(CallError::Execution { code: URL_REQUIRED, raw, message, .. }) => {
+                return self.urls(&raw, server).ok_or_else(|| Failure::new(INTERNAL, message));
+            }
+            Err(error) => answer::failed(Era::Modern, &error)?,
+        };
+        let result = under_our_name(self.request, server, renamed, result);
+        Ok(answer::modern(&self.request.method, &result))
+    }
+
+    /// A modern server's question, with its state in our envelope.
+    fn wrapped(&self, result: &Object, server: &ServerId) -> Json {
+        let Some(state) = result.get("requestState") else { return result.json().clone() };
+        let sealed = self.seal(server, Kind::Wrapped(state.to_string()));
+        let mut writer = Writer::with_capacity(result.as_bytes().len() + sealed.len());
+        writer.members(result, &["requestState"]);
+        writer.text("requestState", &sealed);
+        writer.finish()
+    }
+
+    /// A legacy server's error that wants URLs opened, as questions.
+    fn urls(&self, raw: &Json, server: &ServerId) -> Option<Json> {
+        let data = raw.to_object()?.get("data")?.to_object()?;
+        let wanted = data.get("elicitations")?.to_items()?;
+        if wanted.is_empty() || !self.modern.offers.url {
+            return None;
+        }
+        let mut requests = Writer::new();
+        for (at, elicitation) in wanted.iter().enumerate() {
+            let elicitation = elicitation.to_object()?;
+            requests.object(&format!("q{}", at + 1), |request| {
+                request.text("method", "elicitation/create");
+                request.object("params", |params| {
+                    params.members(&elicitation, &["elicitationId"]);
+                });
+            });
+        }
+        Some(input_required(&requests.finish(), &self.seal(server, Kind::Again)))
+    }
+}
+
+/// Forgets a parked call whose client went away.
+struct Forget<'a> {
+    gateway: &'a Inner,
+    call: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.gateway.park.forget(self.call);
+    }
+}
+
+async fn next(events: &mut Events) -> Event {
+    match events.next().await {
+        Some(event) => event,
+        None => unreachable!("a call is not read behind its end"),
+    }
+}
+
+/// A report of progress under the client's own token.
+fn report(token: &Json, progress: &Progress) -> bytes::Bytes {
+    let mut params = Writer::new();
+    params.raw("progressToken", token.as_bytes());
+    params.members(progress.params(), &["progressToken"]);
+    splice::notification("notifications/progress", Some(&params.finish()))
+}
+
+fn logged(params: &Object) -> bytes::Bytes {
+    splice::notification("notifications/message", Some(params.json()))
+}
+
+/// Whether a log message is of the level the client wants.
+fn wanted(params: &Object, level: Option<LogLevel>) -> bool {
+    let said = params.text("level").and_then(|level| LogLevel::parse(&level));
+    match (said, level) {
+        (Some(said), Some(level)) => said >= level,
+        _ => true,
+    }
+}
+
+/// What was read of a resource that is called otherwise here, under the name the client knows.
+fn under_our_name(
+    request: &Request,
+    server: &ServerId,
+    renamed: Option<&(&'static str, Json)>,
+    result: Object,
+) -> Object {
+    let Some(("uri", _)) = renamed else { return result };
+    let Some(contents) = result.get("contents").and_then(|contents| contents.to_items()) else {
+        return result;
+    };
+    let menu = request.front.menu();
+    let board = menu.board(ShelfKind::Resources);
+    let renamed: Vec<Json> = contents
+        .iter()
+        .map(|content| {
+            let Some(content) = content.to_object() else { return content.clone() };
+            let uri = content.text("uri").unwrap_or_default();
+            let Some(public) = board.public(server, &uri) else { return content.json().clone() };
+            let mut writer = Writer::with_capacity(content.as_bytes().len() + 32);
+            writer.text("uri", public);
+            writer.members(&content, &["uri"]);
+            writer.finish()
+        })
+        .collect();
+    let mut writer = Writer::with_capacity(result.as_bytes().len() + 64);
+    writer.members(&result, &["contents"]);
+    let joined: Vec<&str> = renamed.iter().map(Json::as_str).collect();
+    writer.raw("contents", format!("[{}]", joined.join(",")).as_bytes());
+    object(writer)
+}
+
+fn object(writer: Writer) -> Object {
+    writer.finish().to_object().expect("it was written as one")
+}

@@ -1,0 +1,114 @@
+//! A request of a client, whichever way it came.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consort_core::{Caller, Emitting, Json, LogLevel, Object, Offers};
+use consort_wire::{Era, Id, Revision};
+
+use crate::answer::{Answer, Failure, INVALID_PARAMS, UNSUPPORTED_VERSION};
+use crate::front::Front;
+use crate::menu;
+use crate::session::Session;
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// A request of a client.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) front: Arc<Front>,
+    pub(crate) caller: Caller,
+    pub(crate) id: Id,
+    pub(crate) method: String,
+    pub(crate) params: Object,
+    pub(crate) speaker: Speaker,
+}
+
+/// How the client speaks.
+#[derive(Debug)]
+pub(crate) enum Speaker {
+    /// Every request says all that is to know of its client.
+    Modern(Modern),
+    /// The client shook hands.
+    Legacy(Arc<Session>),
+}
+
+/// What a modern request says of its client.
+#[derive(Debug)]
+pub(crate) struct Modern {
+    pub(crate) offers: Arc<Offers>,
+    pub(crate) capabilities: Json,
+    pub(crate) log: Option<LogLevel>,
+}
+
+impl Modern {
+    /// Reads it from a request's `_meta`.
+    pub(crate) fn read(params: &Object) -> Result<Self, Failure> {
+        let invalid = |message: String| Failure::new(INVALID_PARAMS, message);
+        let meta = params.get("_meta").and_then(|meta| meta.to_object());
+        let meta = meta.ok_or_else(|| invalid("`_meta` is missing".to_owned()))?;
+        let version = meta.text(VERSION);
+        let version = version.ok_or_else(|| invalid(format!("`_meta` lacks `{VERSION}`")))?;
+        let known = version.parse::<Revision>().is_ok_and(|known| known.era() == Era::Modern);
+        if !known {
+            let supported = menu::revisions();
+            return Err(Failure::new(UNSUPPORTED_VERSION, "unsupported protocol version")
+                .data(serde_json::json!({ "supported": supported, "requested": version })));
+        }
+        let capabilities = meta.get(CAPABILITIES);
+        let declared = capabilities.as_ref().and_then(Json::to_object);
+        let declared =
+            declared.ok_or_else(|| invalid(format!("`_meta` lacks `{CAPABILITIES}`")))?;
+        Ok(Self {
+            offers: Arc::new(Offers::declared(&declared)),
+            capabilities: declared.json().clone(),
+            log: meta.text(LOG_LEVEL).and_then(|level| LogLevel::parse(&level)),
+        })
+    }
+
+    /// Whether the client knows tasks.
+    pub(crate) fn knows_tasks(&self) -> bool {
+        self.offers.extensions.contains_key(TASKS)
+    }
+}
+
+/// The revision a message's `_meta` names, if it names one.
+pub(crate) fn named_revision(params: &Object) -> Option<String> {
+    params.get("_meta")?.to_object()?.text(VERSION)
+}
+
+impl Request {
+    pub(crate) fn era(&self) -> Era {
+        match self.speaker {
+            Speaker::Modern(_) => Era::Modern,
+            Speaker::Legacy(_) => Era::Legacy,
+        }
+    }
+
+    /// The token under which the client wants to hear of progress.
+    pub(crate) fn token(&self) -> Option<Json> {
+        let token = self.params.get("_meta")?.to_object()?.get("progressToken")?;
+        (token.text().is_some() || token.number().is_some()).then_some(token)
+    }
+
+    /// A member that must be a text.
+    pub(crate) fn text(&self, name: &str) -> Result<String, Failure> {
+        let invalid = || Failure::new(INVALID_PARAMS, format!("`{name}` is missing or no text"));
+        self.params.text(name).ok_or_else(invalid)
+    }
+}
+
+/// What a client hears of its request.
+#[derive(Debug)]
+pub(crate) enum Out {
+    /// A notification, or a question to a legacy client.
+    Message(Bytes),
+    /// The end.
+    End(Answer),
+}
+
+/// A request being answered. It runs while it is polled; dropped, it is cancelled.
+pub(crate) type Answering = Emitting<Out>;

@@ -1,0 +1,226 @@
+//! One request answered: by ourselves, or by the server it is meant for.
+
+use std::sync::Arc;
+
+use consort_core::{Emitter, Json, LogLevel, Passage, Route, ServerId, ShelfKind, nearest};
+use consort_wire::splice::Writer;
+use consort_wire::{Emitting, Era};
+use serde_json::json;
+
+use crate::answer::{Answer, Failure, INVALID_PARAMS};
+use crate::gateway::{Inner, empty};
+use crate::listen;
+use crate::menu::{self, Menu};
+use crate::relay;
+use crate::request::{Answering, Out, Request, Speaker};
+use crate::session::Session;
+use crate::tasks;
+
+/// How long a client may take for current what we say of ourselves.
+const ABOUT_TTL: u64 = 30_000;
+
+/// Answers a request.
+pub(crate) fn serve(gateway: &Arc<Inner>, request: Request) -> Answering {
+    let gateway = Arc::clone(gateway);
+    Emitting::new(|emitter| async move {
+        let (id, era) = (request.id.clone(), request.era());
+        let answered = match &request.speaker {
+            Speaker::Modern(_) => run(&gateway, &request, &emitter).await,
+            Speaker::Legacy(session) => {
+                let session = Arc::clone(session);
+                in_session(&gateway, &request, &session, &emitter).await
+            }
+        };
+        Out::End(answered.unwrap_or_else(|failure| Answer::error(era, Some(&id), &failure)))
+    })
+}
+
+/// Answers a request of a legacy client, until it cancels.
+async fn in_session(
+    gateway: &Arc<Inner>,
+    request: &Request,
+    session: &Arc<Session>,
+    emitter: &Emitter<Out>,
+) -> Result<Answer, Failure> {
+    let running = session.begin(&request.id).ok_or_else(|| {
+        Failure::new(-32600, format!("a request with the id {} is running", request.id.json()))
+    })?;
+    tokio::select! {
+        biased;
+        () = running.cancelled.cancelled() => Ok(Answer::nothing()),
+        answer = run(gateway, request, emitter) => answer,
+        () = session.over.cancelled() => Ok(Answer::nothing()),
+    }
+}
+
+async fn run(
+    gateway: &Arc<Inner>,
+    request: &Request,
+    emitter: &Emitter<Out>,
+) -> Result<Answer, Failure> {
+    gateway.settled().await;
+    let method = request.method.as_str();
+    if let Some(kind) = ShelfKind::ALL.into_iter().find(|kind| kind.method() == method) {
+        return list(request, kind);
+    }
+    match (method, &request.speaker) {
+        ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _) => {
+            relay::relay(gateway, request, emitter).await
+        }
+        ("server/discover", Speaker::Modern(_)) => Ok(discover(request)),
+        ("subscriptions/listen", Speaker::Modern(_)) => {
+            listen::listen(gateway, request, emitter).await
+        }
+        ("ping", Speaker::Legacy(_)) => Ok(Answer::result(&request.id, &empty())),
+        ("logging/setLevel", Speaker::Legacy(session)) => set_level(request, session),
+        ("resources/subscribe", Speaker::Legacy(session)) => {
+            listen::subscribe(gateway, request, session).await
+        }
+        ("resources/unsubscribe", Speaker::Legacy(session)) => {
+            session.unwatch(&request.text("uri")?);
+            Ok(Answer::result(&request.id, &empty()))
+        }
+        (method, _) if method.starts_with("tasks/") => {
+            tasks::serve(gateway, request, emitter).await
+        }
+        _ => unknown(gateway, request, emitter).await,
+    }
+}
+
+/// A page of a list.
+fn list(request: &Request, kind: ShelfKind) -> Result<Answer, Failure> {
+    let menu = request.front.menu();
+    if !menu.has(kind) {
+        return Err(Failure::unknown_method(&request.method));
+    }
+    let cursor = match request.params.get("cursor") {
+        None => None,
+        Some(cursor) => Some(cursor.text().ok_or_else(stale)?.into_owned()),
+    };
+    let page = menu.board(kind).page(kind, request.era(), cursor.as_deref()).ok_or_else(stale)?;
+    Ok(Answer::result(&request.id, &page))
+}
+
+fn stale() -> Failure {
+    Failure::new(INVALID_PARAMS, "unknown `cursor`: the list may have changed, start again")
+}
+
+/// What we are, to a modern client.
+fn discover(request: &Request) -> Answer {
+    let menu = request.front.menu();
+    let mut writer = Writer::new();
+    let revisions = Json::from(json!(menu::revisions()));
+    writer.raw("supportedVersions", revisions.as_bytes());
+    writer.raw("capabilities", menu.capabilities(Era::Modern).as_bytes());
+    if let Some(instructions) = menu.instructions() {
+        writer.text("instructions", &instructions);
+    }
+    writer.text("resultType", "complete");
+    writer.number("ttlMs", ABOUT_TTL);
+    writer.text("cacheScope", "private");
+    writer.object("_meta", |meta| {
+        meta.raw("io.modelcontextprotocol/serverInfo", menu::identity().as_bytes());
+    });
+    Answer::result(&request.id, &writer.finish())
+}
+
+fn set_level(request: &Request, session: &Session) -> Result<Answer, Failure> {
+    let level = request.text("level")?;
+    let level = LogLevel::parse(&level).ok_or_else(|| {
+        Failure::new(INVALID_PARAMS, format!("unknown level `{}`", level.escape_debug()))
+    })?;
+    session.set_level(level);
+    Ok(Answer::result(&request.id, &empty()))
+}
+
+/// A method we do not know goes to the only server there is.
+async fn unknown(
+    gateway: &Arc<Inner>,
+    request: &Request,
+    emitter: &Emitter<Out>,
+) -> Result<Answer, Failure> {
+    // These are between a client and us; passed on, they would change what we and the server agreed.
+    let ours = matches!(
+        request.method.as_str(),
+        "initialize"
+            | "server/discover"
+            | "ping"
+            | "logging/setLevel"
+            | "resources/subscribe"
+            | "resources/unsubscribe"
+            | "subscriptions/listen"
+    ) || request.method.starts_with("notifications/");
+    let menu = request.front.menu();
+    let server = menu.only().filter(|_| !ours);
+    let server = server.ok_or_else(|| Failure::unknown_method(&request.method))?;
+    relay::pass(gateway, request, server.clone(), None, emitter).await
+}
+
+/// Where a request goes, and what is meant there.
+pub(crate) fn route(
+    menu: &Menu,
+    request: &Request,
+) -> Result<(ServerId, Option<(&'static str, Json)>), Failure> {
+    let renamed = |member: &'static str, given: &str, route: &Route| {
+        let changed = given != route.name;
+        (route.server.clone(), changed.then(|| (member, Json::string(&route.name))))
+    };
+    let named = |kind: ShelfKind, given: &str| {
+        let choice = menu.board(kind).get(given).ok_or_else(|| no_such(menu, kind, given))?;
+        Ok(renamed("name", given, &choice.route))
+    };
+    let resource = |uri: &str| {
+        let known = menu.board(ShelfKind::Resources).get(uri).map(|choice| choice.route.clone());
+        let route = known.or_else(|| menu.owner(uri));
+        route.ok_or_else(|| Failure::no_resource(request.era(), uri))
+    };
+    match request.method.as_str() {
+        "tools/call" => named(ShelfKind::Tools, &request.text("name")?),
+        "prompts/get" => named(ShelfKind::Prompts, &request.text("name")?),
+        "resources/read" => {
+            let uri = request.text("uri")?;
+            Ok(renamed("uri", &uri, &resource(&uri)?))
+        }
+        _ => completed(menu, request),
+    }
+}
+
+/// Where a completion goes: to whoever has what is being completed.
+fn completed(
+    menu: &Menu,
+    request: &Request,
+) -> Result<(ServerId, Option<(&'static str, Json)>), Failure> {
+    let invalid = || Failure::new(INVALID_PARAMS, "`ref` names nothing that can be completed");
+    let reference = request.params.get("ref").and_then(|json| json.to_object());
+    let reference = reference.ok_or_else(invalid)?;
+    let (member, kinds) = match reference.text("type").as_deref() {
+        Some("ref/prompt") => ("name", vec![ShelfKind::Prompts]),
+        Some("ref/resource") => ("uri", vec![ShelfKind::Templates, ShelfKind::Resources]),
+        _ => return Err(invalid()),
+    };
+    let given = reference.text(member).ok_or_else(invalid)?;
+    let choice = kinds.iter().find_map(|kind| menu.board(*kind).get(&given));
+    let choice = choice.ok_or_else(|| no_such(menu, kinds[0], &given))?;
+    if choice.route.name == given {
+        return Ok((choice.route.server.clone(), None));
+    }
+    let mut writer = Writer::new();
+    writer.members(&reference, &[member]);
+    writer.text(member, &choice.route.name);
+    Ok((choice.route.server.clone(), Some(("ref", writer.finish()))))
+}
+
+fn no_such(menu: &Menu, kind: ShelfKind, given: &str) -> Failure {
+    let mut message = format!("unknown {} `{}`", kind.singular(), given.escape_debug());
+    let near = nearest(given, menu.board(kind).names());
+    if let Some(first) = near.first() {
+        message = format!("{message}; did you mean `{first}`?");
+    }
+    Failure::new(INVALID_PARAMS, message)
+}
+
+/// A passage with nothing of the speaker's yet.
+pub(crate) fn passage(request: &Request, server: ServerId) -> Passage {
+    let params = request.params.clone();
+    Passage::new(request.caller.clone(), server, request.method.clone(), params)
+}

@@ -1,0 +1,125 @@
+//! How to serve: complete and checked.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::menu::Selection;
+use crate::naming::Naming;
+
+/// How a gateway serves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who may use it.
+    pub access: Access,
+    /// Names under which clients may reach it, beside those of this machine's loopback.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may use it, beside those of this machine's loopback.
+    pub origins: Vec<String>,
+    /// How things are named.
+    pub naming: Naming,
+    /// Selections served at an address of their own.
+    pub profiles: BTreeMap<String, Profile>,
+    /// How much, and how long.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            access: Access::Anyone,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            naming: Naming::default(),
+            profiles: BTreeMap::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// A selection served at an address of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// What of the catalog it offers.
+    pub selection: Selection,
+    /// How its things are named, if not as elsewhere.
+    pub naming: Option<Naming>,
+}
+
+/// Who may use a gateway.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// Whoever reaches it.
+    Anyone,
+    /// Whoever shows one of these tokens.
+    Tokens(Vec<Token>),
+}
+
+/// A secret that proves an identity.
+#[derive(Clone)]
+pub struct Token {
+    /// Whose it is.
+    pub name: String,
+    /// What the client sends.
+    pub secret: String,
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// How much a gateway takes on, and how long it waits.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes in the body of a request.
+    pub body_bytes: usize,
+    /// Bytes of bodies and answers held at once, for all clients together.
+    pub held_bytes: usize,
+    /// Connections open at once.
+    pub connections: usize,
+    /// Sessions of legacy clients open at once.
+    pub sessions: usize,
+    /// Calls that wait for a client's answer at once.
+    pub parked: usize,
+    /// How long such a call waits.
+    pub park: Duration,
+    /// How long a session may be unused.
+    pub session: Duration,
+    /// How long the head of a request may take.
+    pub head: Duration,
+    /// How long its body may take.
+    pub body: Duration,
+    /// How long a client may not read what it is sent.
+    pub stalled: Duration,
+    /// How long a stream may be silent before it shows that it lives.
+    pub silence: Duration,
+    /// The least time between two notices that a list changed.
+    pub changes: Duration,
+    /// How long the first list waits for servers that are still starting.
+    pub settle: Duration,
+    /// How long requests may take to end once the gateway shall.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 4 << 20,
+            held_bytes: 256 << 20,
+            connections: 4096,
+            sessions: 1000,
+            parked: 1024,
+            park: Duration::from_mins(10),
+            session: Duration::from_mins(30),
+            head: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            stalled: Duration::from_secs(30),
+            silence: Duration::from_secs(15),
+            changes: Duration::from_secs(1),
+            settle: Duration::from_secs(10),
+            drain: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! HTTP+SSE, as clients of revision 2024-11-05 speak: one stream for all that is said to a client, and
+//! an address of its own for what the client says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use consort_core::{Caller, Emitting};
+use http::{Method, Request as HttpRequest, StatusCode};
+use hyper::body::Incoming;
+
+use crate::answer::Answer;
+use crate::front::Front;
+use crate::gateway::Inner;
+use crate::http::{Reply, bare, only, read, stream, text};
+use crate::pipe::Pipe;
+use crate::request::Out;
+use crate::seal::secret;
+
+/// The clients on a stream, by the name in their address.
+#[derive(Debug, Default)]
+pub(crate) struct Pipes(Mutex<HashMap<String, Arc<Pipe>>>);
+
+impl Pipes {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Pipe>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+/// Answers a request of an old client.
+pub(crate) async fn respond(
+    gateway: &Arc<Inner>,
+    front: &Arc<Front>,
+    caller: Caller,
+    request: HttpRequest<Incoming>,
+) -> Reply {
+    let (head, body) = request.into_parts();
+    match head.method {
+        Method::GET => open(gateway, front, caller, head.uri.path()),
+        Method::POST => {
+            let name = head.uri.query().and_then(|query| query.strip_prefix("session="));
+            let pipe = name.and_then(|name| gateway.pipes.lock().get(name).cloned());
+            let Some(pipe) = pipe.filter(|pipe| pipe.caller == caller) else {
+                return text(StatusCode::NOT_FOUND, "this session is over");
+            };
+            match read(gateway, &head.headers, body).await {
+                Ok(bytes) => {
+                    pipe.receive(bytes);
+                    bare(StatusCode::ACCEPTED)
+                }
+                Err(bad) => bad.reply(),
+            }
+        }
+        _ => only("GET, POST"),
+    }
+}
+
+/// Opens the stream of a client; it lasts as long as the client reads it.
+fn open(gateway: &Arc<Inner>, front: &Arc<Front>, caller: Caller, path: &str) -> Reply {
+    if gateway.pipes.len() + gateway.sessions.len() >= gateway.settings.limits.sessions {
+        return text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
+    }
+    let (pipe, mut sent) = Pipe::new(gateway, front, caller);
+    let name = secret();
+    gateway.pipes.lock().insert(name.clone(), Arc::clone(&pipe));
+    let first = Bytes::from(format!("event: endpoint\ndata: {path}?session={name}\n\n"));
+    let place = Place { gateway: Arc::clone(gateway), name, pipe };
+    let draining = gateway.draining.clone();
+    let messages = Emitting::new(|emitter| async move {
+        let _place = place;
+        loop {
+            tokio::select! {
+                message = sent.recv() => match message {
+                    Some(message) => emitter.emit(Out::Message(message)).await,
+                    None => return Out::End(Answer::nothing()),
+                },
+                () = draining.cancelled() => return Out::End(Answer::nothing()),
+            }
+        }
+    });
+    stream(gateway, messages, Some(first))
+}
+
+/// A client's place among the others, given up when its stream ends.
+struct Place {
+    gateway: Arc<Inner>,
+    name: String,
+    pipe: Arc<Pipe>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.gateway.pipes.lock().remove(&self.name);
+        self.pipe.end();
+    }
+}

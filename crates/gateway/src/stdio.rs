@@ -1,0 +1,96 @@
+//! A client on our standard input and output.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consort_core::Caller;
+use consort_wire::line::{Line, Lines};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+use crate::gateway::Gateway;
+use crate::pipe::Pipe;
+
+/// How much of a line that is too long is read over.
+const SKIPPED: usize = 64 << 20;
+
+impl Gateway {
+    /// Serves the client on our standard input and output, until it closes our input or the gateway is
+    /// drained. Offers everything, or a profile; false if there is no such profile.
+    pub async fn serve_stdio(&self, profile: Option<&str>) -> bool {
+        self.serve_pipe(profile, tokio::io::stdin(), tokio::io::stdout()).await
+    }
+
+    /// The same on any pair of streams.
+    pub async fn serve_pipe(
+        &self,
+        profile: Option<&str>,
+        input: impl AsyncRead + Unpin + Send,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> bool {
+        let inner = &self.0;
+        let front = match profile {
+            None => Some(Arc::clone(inner.fronts.whole())),
+            Some(profile) => inner.fronts.profile(profile),
+        };
+        let Some(front) = front else { return false };
+        let (pipe, sent) = Pipe::new(inner, &front, Caller::client(Caller::OWNER));
+        let writing = tokio::spawn(write(sent, output));
+        let reading = read(inner.settings.limits.body_bytes, input, &pipe);
+        tokio::select! {
+            () = reading => {
+                // What was asked is still answered.
+                let drain = inner.settings.limits.drain;
+                let _ = tokio::time::timeout(drain, pipe.quiet()).await;
+            }
+            () = inner.stop.cancelled() => {}
+            () = drained(self, &pipe) => {}
+        }
+        pipe.end();
+        drop(pipe);
+        let _ = writing.await;
+        true
+    }
+}
+
+/// Waits until the gateway shall end, and then until what runs has ended.
+async fn drained(gateway: &Gateway, pipe: &Pipe) {
+    gateway.0.draining.cancelled().await;
+    pipe.quiet().await;
+}
+
+async fn read(limit: usize, mut input: impl AsyncRead + Unpin, pipe: &Arc<Pipe>) {
+    let mut lines = Lines::new(limit, SKIPPED);
+    loop {
+        while let Some(line) = lines.next_line() {
+            match line {
+                Line::Whole(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => {}
+                Line::Whole(bytes) => pipe.receive(bytes),
+                Line::Oversized { id } => pipe.oversized(id),
+                Line::Endless => return,
+            }
+        }
+        match input.read_buf(lines.buffer()).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+async fn write(mut sent: mpsc::Receiver<Bytes>, mut output: impl AsyncWrite + Unpin) {
+    let mut line = Vec::new();
+    while let Some(message) = sent.recv().await {
+        line.clear();
+        line.extend_from_slice(&message);
+        // Between the tokens of JSON a line end is as good as a space.
+        for byte in &mut line {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        line.push(b'\n');
+        if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Connections to a legacy server beyond the main one: one for each identity and what it can answer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use consort_core::{CallError, Caller, LogLevel, Offers, Source};
+use consort_wire::{Client, ClientInfo, Declared, Json, Request};
+use tokio::time::Instant;
+
+use crate::connection::{Connection, chain};
+
+/// How many of them a server may have.
+const LINES: usize = 64;
+
+/// How long one may be unused before it is closed.
+const UNUSED: Duration = Duration::from_mins(5);
+
+/// A server reached, and what was declared to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) client: Client,
+    pub(crate) offers: Arc<Offers>,
+    /// Which resources it watches, and for how many.
+    pub(crate) watched: Arc<tokio::sync::Mutex<HashMap<String, usize>>>,
+    /// The level of log messages it was asked for.
+    level: Arc<tokio::sync::Mutex<Option<LogLevel>>>,
+    /// Held by whoever uses it.
+    _used: Option<Arc<()>>,
+}
+
+impl Line {
+    pub(crate) fn new(client: Client, offers: Arc<Offers>) -> Self {
+        Self { client, offers, watched: Arc::default(), level: Arc::default(), _used: None }
+    }
+
+    /// Asks a legacy server for log messages from this level on, unless it sends them already.
+    pub(crate) async fn log(&self, level: LogLevel) {
+        let mut current = self.level.lock().await;
+        if current.is_none_or(|current| level < current)
+            && self.client.about().offers("logging")
+            && self.client.log_level(level).await.is_ok()
+        {
+            *current = Some(level);
+        }
+    }
+
+    /// Has a legacy server tell of updates of a resource, as long as what is returned is held.
+    pub(crate) async fn watch(&self, uri: &str) -> Result<Watching, consort_wire::CallError> {
+        let mut watched = self.watched.lock().await;
+        if !watched.contains_key(uri) {
+            let request = Request::new("resources/subscribe").with("uri", Json::string(uri));
+            self.client.request(request).await?;
+        }
+        *watched.entry(uri.to_owned()).or_default() += 1;
+        Ok(Watching { line: self.clone(), uri: uri.to_owned() })
+    }
+}
+
+/// A resource that is watched. Dropped by the last who watches, the server is told.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    line: Line,
+    uri: String,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (line, uri) = (self.line.clone(), std::mem::take(&mut self.uri));
+        runtime.spawn(async move {
+            let mut watched = line.watched.lock().await;
+            let Some(count) = watched.get_mut(&uri) else { return };
+            *count -= 1;
+            if *count == 0 {
+                watched.remove(&uri);
+                let request = Request::new("resources/unsubscribe").with("uri", Json::string(&uri));
+                let _ = line.client.request(request).await;
+            }
+        });
+    }
+}
+
+/// The connections beyond the main one.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    open: Mutex<HashMap<(String, Arc<Offers>), Slot>>,
+    client: OnceLock<ClientInfo>,
+}
+
+/// A connection, once it is made; who wants it meanwhile waits for the same.
+#[derive(Clone, Debug)]
+struct Slot {
+    line: Arc<tokio::sync::Mutex<Option<Line>>>,
+    /// Alive while anybody uses it.
+    used: Weak<()>,
+    last: Instant,
+}
+
+impl Lines {
+    /// Who we say we are.
+    pub(crate) fn introduce(&self, client: ClientInfo) {
+        let _ = self.client.set(client);
+    }
+
+    /// The connection for a caller, made if there is none.
+    pub(crate) async fn get(
+        &self,
+        connection: &Arc<Connection>,
+        main: &Client,
+        caller: &Caller,
+        offers: &Arc<Offers>,
+    ) -> Result<Line, CallError> {
+        let used = Arc::new(());
+        let slot = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let key = (caller.name.clone(), Arc::clone(offers));
+            if !open.contains_key(&key) && open.len() >= LINES {
+                return Err(CallError::Overloaded {
+                    server: connection.id.clone(),
+                    reason: format!("{LINES} connections to it are in use"),
+                });
+            }
+            let slot = open.entry(key).or_insert_with(|| Slot {
+                line: Arc::default(),
+                used: Weak::new(),
+                last: Instant::now(),
+            });
+            slot.last = Instant::now();
+            let used = slot.used.upgrade().unwrap_or_else(|| Arc::clone(&used));
+            slot.used = Arc::downgrade(&used);
+            (Arc::clone(&slot.line), used)
+        };
+        let (line, used) = slot;
+        let mut line = line.lock().await;
+        if let Some(line) = line.as_ref().filter(|line| !line.client.is_closed()) {
+            return Ok(Line { _used: Some(used), ..line.clone() });
+        }
+        let host = Arc::new(Declared(Offers::clone(offers)));
+        let info = self.client.get().cloned().unwrap_or_default();
+        let settings = connection.wire_settings(Some(main.about().found), host, &info);
+        let client = Client::connect(&connection.settings.server, settings).await;
+        let client = client.map_err(|error| CallError::Connection {
+            server: connection.id.clone(),
+            source: Source::new(Unreached(chain(&error))),
+        })?;
+        client.learn_from(main);
+        let made = line.insert(Line::new(client, Arc::clone(offers)));
+        Ok(Line { _used: Some(used), ..made.clone() })
+    }
+
+    /// Closes those nobody used for a while.
+    pub(crate) fn sweep(&self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, slot| {
+            if slot.used.strong_count() > 0 {
+                slot.last = Instant::now();
+            }
+            slot.last.elapsed() < UNUSED
+        });
+    }
+
+    /// Closes all of them, and waits until nothing of them is left.
+    pub(crate) async fn close(&self) {
+        let open = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *open)
+        };
+        for slot in open.into_values() {
+            if let Some(line) = slot.line.lock().await.take() {
+                line.client.close().await;
+            }
+        }
+    }
+}
+
+/// Why a connection was not made.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unreached(String);

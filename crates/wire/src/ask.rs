@@ -1,0 +1,327 @@
+//! What happens between a caller and a server beside the answer: progress, logs and questions.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::json::{Json, Object};
+use crate::revision::Revision;
+use crate::splice::Writer;
+
+/// How far a call has come, by the server's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress(Object);
+
+impl Progress {
+    /// A report of our own.
+    pub fn new(progress: f64, total: Option<f64>, message: Option<&str>) -> Self {
+        let mut writer = Writer::new();
+        // Rust writes no exponent, so every finite number is JSON.
+        let number =
+            |number: f64| if number.is_finite() { number.to_string() } else { "0".to_owned() };
+        writer.raw("progress", number(progress).as_bytes());
+        if let Some(total) = total {
+            writer.raw("total", number(total).as_bytes());
+        }
+        if let Some(message) = message {
+            writer.text("message", message);
+        }
+        Self(writer.finish().to_object().expect("it was written as one"))
+    }
+
+    /// How much is done.
+    pub fn progress(&self) -> f64 {
+        self.0.get("progress").and_then(|json| json.number()).unwrap_or_default()
+    }
+
+    /// How much there is to do, if known.
+    pub fn total(&self) -> Option<f64> {
+        self.0.get("total")?.number()
+    }
+
+    /// What is being done.
+    pub fn message(&self) -> Option<String> {
+        self.0.text("message")
+    }
+
+    /// As the server wrote it.
+    pub fn params(&self) -> &Object {
+        &self.0
+    }
+}
+
+impl From<Object> for Progress {
+    fn from(params: Object) -> Self {
+        Self(params)
+    }
+}
+
+/// A question of a server in the middle of a call.
+#[derive(Debug)]
+pub struct Asked {
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: String,
+    /// As the server wrote them.
+    pub params: Object,
+    /// How to answer it; absent where somebody else is answering.
+    pub reply: Option<Reply>,
+}
+
+/// The way back to whoever asked. Dropped unused, it refuses.
+pub struct Reply(Option<Box<dyn FnOnce(Result<Json, Refusal>) + Send + Sync>>);
+
+impl Reply {
+    /// A way back: `send` is called exactly once.
+    pub fn new(send: impl FnOnce(Result<Json, Refusal>) + Send + Sync + 'static) -> Self {
+        Self(Some(Box::new(send)))
+    }
+
+    /// Answers.
+    pub fn send(mut self, answer: Result<Json, Refusal>) {
+        if let Some(send) = self.0.take() {
+            send(answer);
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if let Some(send) = self.0.take() {
+            send(Err(Refusal { code: -32603, message: "nobody is there to answer".to_owned() }));
+        }
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}
+
+/// What a server may ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+pub struct Offers {
+    /// `elicitation/create` with a form.
+    pub form: bool,
+    /// `elicitation/create` with a URL to open.
+    pub url: bool,
+    /// `sampling/createMessage`.
+    pub sampling: bool,
+    /// `sampling/createMessage` with tools.
+    pub sampling_tools: bool,
+    /// `roots/list`.
+    pub roots: bool,
+    /// Extensions by identifier, each with its settings.
+    pub extensions: BTreeMap<String, Json>,
+}
+
+impl Offers {
+    /// The capabilities object that declares them in a revision.
+    pub fn capabilities(&self, revision: Revision) -> Json {
+        let empty: &[u8] = b"{}";
+        let mut writer = Writer::new();
+        if self.roots {
+            writer.raw("roots", empty);
+        }
+        if self.sampling {
+            let tools = self.sampling_tools && revision >= Revision::V2025_11_25;
+            writer.raw("sampling", if tools { br#"{"tools":{}}"# } else { empty });
+        }
+        let url = self.url && revision >= Revision::V2025_11_25;
+        if (self.form || url) && revision >= Revision::V2025_06_18 {
+            writer.object("elicitation", |modes| {
+                if self.form && revision >= Revision::V2025_11_25 {
+                    modes.raw("form", empty);
+                }
+                if url {
+                    modes.raw("url", empty);
+                }
+            });
+        }
+        if !self.extensions.is_empty() && revision >= Revision::V2026_07_28 {
+            writer.object("extensions", |extensions| {
+                for (name, settings) in &self.extensions {
+                    extensions.raw(name, settings.as_bytes());
+                }
+            });
+        }
+        writer.finish()
+    }
+
+    /// What a client's capabilities object declares.
+    pub fn declared(capabilities: &Object) -> Self {
+        let of = |name: &str| capabilities.get(name).and_then(|json| json.to_object());
+        let elicitation = of("elicitation");
+        let modes = elicitation.as_ref();
+        let extensions = of("extensions").map(|extensions| {
+            extensions.members().map(|(name, value)| (name.to_owned(), value)).collect()
+        });
+        Self {
+            // Without modes it is the capability of before there were any.
+            form: modes
+                .is_some_and(|modes| modes.get("form").is_some() || modes.get("url").is_none()),
+            url: modes.is_some_and(|modes| modes.get("url").is_some()),
+            sampling: of("sampling").is_some(),
+            sampling_tools: of("sampling").is_some_and(|sampling| sampling.get("tools").is_some()),
+            roots: of("roots").is_some(),
+            extensions: extensions.unwrap_or_default(),
+        }
+    }
+
+    /// Whether a server may ask anything at all.
+    pub fn any(&self) -> bool {
+        self.form || self.url || self.sampling || self.roots
+    }
+
+    /// Whether this question may be asked.
+    pub fn allow(&self, method: &str, params: &Object) -> bool {
+        match method {
+            "roots/list" => self.roots,
+            "sampling/createMessage" => {
+                self.sampling && (self.sampling_tools || params.get_bytes("tools").is_none())
+            }
+            "elicitation/create" if params.text("mode").as_deref() == Some("url") => self.url,
+            "elicitation/create" => self.form,
+            _ => false,
+        }
+    }
+}
+
+/// A question that gets no answer, as a JSON-RPC error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// For example `-32601`.
+    pub code: i64,
+    /// For the server's log.
+    pub message: String,
+}
+
+impl Refusal {
+    /// The server asks what was not offered.
+    pub fn not_offered(method: &str) -> Self {
+        Self { code: -32601, message: format!("this client does not offer {method}") }
+    }
+}
+
+/// What to do with what the server asks in the middle of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Questions {
+    /// Let the connection's host answer and go on.
+    #[default]
+    Answer,
+    /// End the call with an `input_required` result; the caller repeats it
+    /// with the answers. Only modern servers can be asked this way: what a legacy server asks is
+    /// handed over as by [`Hand`](Questions::Hand).
+    Return,
+    /// Hand each to the caller as an event with a [`Reply`], and go on when it was answered.
+    Hand,
+}
+
+/// What to do when the server turns the call into a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tasks {
+    /// Follow it to its result.
+    #[default]
+    Follow,
+    /// End the call with the task.
+    Return,
+    /// Do not offer tasks for this call.
+    Never,
+}
+
+/// Which of a server's log messages to receive during a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the eight levels of RFC 5424 explain themselves")]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl LogLevel {
+    /// As written on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+
+    /// The level written so.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+
+    const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_revision_knows_is_declared() {
+        let tasks = BTreeMap::from([(
+            "io.modelcontextprotocol/tasks".to_owned(),
+            Json::from(serde_json::json!({})),
+        )]);
+        let all = Offers {
+            form: true,
+            url: true,
+            sampling: true,
+            sampling_tools: true,
+            roots: true,
+            extensions: tasks,
+        };
+        let declared = |revision| all.capabilities(revision).as_str().to_owned();
+        assert_eq!(declared(Revision::V2024_11_05), r#"{"roots":{},"sampling":{}}"#);
+        assert_eq!(
+            declared(Revision::V2025_06_18),
+            r#"{"roots":{},"sampling":{},"elicitation":{}}"#
+        );
+        assert_eq!(
+            declared(Revision::V2025_11_25),
+            r#"{"roots":{},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}"#
+        );
+        let url = Offers { url: true, ..Offers::default() };
+        assert_eq!(url.capabilities(Revision::V2025_06_18).as_str(), "{}");
+        assert!(
+            declared(Revision::V2026_07_28)
+                .ends_with(r#""extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
+        );
+        assert_eq!(Offers::default().capabilities(Revision::V2026_07_28).as_str(), "{}");
+    }
+
+    #[test]
+    fn only_what_is_declared_may_be_asked() {
+        let params = |text: &'static str| Json::parse(text).unwrap().to_object().unwrap();
+        let form = Offers { form: true, ..Offers::default() };
+        assert!(form.allow("elicitation/create", &params("{}")));
+        assert!(!form.allow("elicitation/create", &params(r#"{"mode":"url"}"#)));
+        assert!(!form.allow("sampling/createMessage", &params("{}")));
+        let sampling = Offers { sampling: true, ..Offers::default() };
+        assert!(sampling.allow("sampling/createMessage", &params("{}")));
+        assert!(!sampling.allow("sampling/createMessage", &params(r#"{"tools":[]}"#)));
+        assert!(!sampling.allow("tools/call", &params("{}")));
+    }
+}
