@@ -91,6 +91,8 @@ pub(crate) enum Command {
     /// Show, convert or import config
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Read the ledger of calls, or check that nobody changed it
+    Ledger(Ledger),
     /// See Consort at work on the bundled demo, with nothing configured
     Demo,
     /// Print shell completions
@@ -131,6 +133,39 @@ pub(crate) struct Call {
     /// Save images and audio in this folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) save: PathBuf,
+}
+
+/// The ledger.
+#[derive(Args, Debug)]
+pub(crate) struct Ledger {
+    /// The ledger's file (default: consort/ledger.db in the user's state folder)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: LedgerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Show the last calls
+    Tail {
+        /// How many
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+        lines: usize,
+        /// Go on, and show each call when it ends
+        #[arg(long, short)]
+        follow: bool,
+        /// Only this server's
+        #[arg(long)]
+        server: Option<String>,
+        /// Only those of this tool, prompt or URI, as its server calls it
+        #[arg(long)]
+        tool: Option<String>,
+    },
+    /// Check every record against the one before (exit code 1 if something was changed)
+    Verify,
+    /// Show where the ledger is
+    Path,
 }
 
 /// How to serve.
@@ -188,8 +223,30 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Tell another MCP client on this machine of Consort
+    Export(Export),
     /// Show where config is looked for, and which file is used
     Path,
+}
+
+/// An entry in the config of a client.
+#[derive(Args, Debug)]
+pub(crate) struct Export {
+    /// The client
+    #[arg(value_enum)]
+    pub(crate) client: Receiver,
+    /// Let it use the gateway that runs at this URL (default: it starts `consort serve --stdio`)
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// The file with the token for that gateway
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Add it to this file (default: the client's own)
+    #[arg(long, short)]
+    pub(crate) output: Option<PathBuf>,
+    /// Only print what would be added
+    #[arg(long)]
+    pub(crate) print: bool,
 }
 
 /// A format to write.
@@ -217,6 +274,14 @@ pub(crate) enum Source {
     Vscode,
     Zed,
     Codex,
+}
+
+/// A client to export to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Receiver {
+    ClaudeDesktop,
+    Cursor,
+    Vscode,
 }
 
 fn long_version() -> &'static str {

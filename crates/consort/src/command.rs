@@ -5,6 +5,8 @@ mod check;
 mod config;
 mod demo;
 mod doctor;
+mod export;
+mod ledger;
 mod lists;
 mod prompts;
 mod resources;
@@ -71,6 +73,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Check => check::run(&common),
         Command::Doctor => with(&common, async |running| doctor::run(running, &common).await).await,
         Command::Config(command) => config::run(&common, command),
+        Command::Ledger(ledger) => ledger::run(&common, ledger).await,
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failu
             }
             Ok(Exit::Ok)
         }
+        ConfigCommand::Export(wanted) => super::export::run(common, &wanted),
         ConfigCommand::Import { from, output, dry_run } => import(common, &from, output, dry_run),
     }
 }

@@ -5,6 +5,8 @@
 mod calls;
 mod config;
 mod examples;
+mod export;
+mod ledger;
 mod lists;
 mod terminal;
 
@@ -44,6 +46,7 @@ impl Home {
             .env("COLUMNS", "100")
             .env_remove("XDG_CACHE_HOME")
             .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_STATE_HOME")
             .env_remove("CONSORT_CONFIG")
             .env_remove("RUST_BACKTRACE");
         command

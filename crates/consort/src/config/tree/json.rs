@@ -7,7 +7,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, ast, pars
 use super::{Entry, Node, SyntaxError, Table, Value};
 
 /// What editors accept in their settings; more than that is a slip, not a dialect.
-const OPTIONS: ParseOptions = ParseOptions {
+pub(in super::super) const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
     allow_loose_object_property_names: false,
@@ -27,7 +27,7 @@ pub(in super::super) fn parse(text: &str) -> Result<Node, SyntaxError> {
     Ok(parsed.value.map_or(Node { value: Value::Table(Table::default()), at: 0 }, node))
 }
 
-fn explain(kind: &ParseErrorKind) -> String {
+pub(in super::super) fn explain(kind: &ParseErrorKind) -> String {
     // Its own text would quote what was written.
     if let ParseErrorKind::String(ParseStringErrorKind::InvalidUnicodeEscapeSequence(_)) = kind {
         return "invalid unicode escape".into();

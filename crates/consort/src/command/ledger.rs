@@ -1,0 +1,201 @@
+//! `consort ledger`: the last calls, and whether anybody changed the record of them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use consort_gateway::ledger::{
+    CallRow, Class, Filter, Follow, LedgerError, Report, Row, tail, verify,
+};
+use serde_json::json;
+
+use crate::cli::{Common, Ledger, LedgerCommand};
+use crate::exit::{Exit, Failure};
+use crate::output::{Cell, Styled, Table, escaped_line, json, line, styled, width};
+
+/// How often a ledger that is followed is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How many unfinished calls are named.
+const NAMED: usize = 5;
+
+pub(super) async fn run(common: &Common, ledger: Ledger) -> Result<Exit, Failure> {
+    let path = ledger.file.or_else(ledger_path).ok_or_else(|| {
+        Failure::usage("there is no home folder to look in").hint("name a file with --file")
+    })?;
+    match ledger.command {
+        LedgerCommand::Path => {
+            if common.json {
+                json(&json!({ "file": path, "exists": path.exists() }));
+            } else {
+                line(escaped_line(&path.display().to_string()));
+            }
+            Ok(Exit::Ok)
+        }
+        LedgerCommand::Verify => check(common, &path),
+        LedgerCommand::Tail { lines, follow, server, tool } => {
+            let filter = Filter { server, name: tool };
+            // From before the last calls are read, so that none falls between the two.
+            let following = follow.then(|| Follow::new(&path, filter.clone())).transpose()?;
+            show(common, &tail(&path, lines, &filter)?);
+            match following {
+                Some(follow) => look_on(common, follow).await,
+                None => Ok(Exit::Ok),
+            }
+        }
+    }
+}
+
+/// Where the ledger is: in `$XDG_STATE_HOME`, or in `~/.local/state`.
+pub(crate) fn ledger_path() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let state = state.filter(|folder| folder.is_absolute());
+    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    let state = state.or_else(|| Some(home?.join(".local/state")))?;
+    Some(state.join("consort").join("ledger.db"))
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        let mut message = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            message = format!("{message}: {error}");
+            cause = error.source();
+        }
+        Self::usage(escaped_line(&message)).hint(error.hint())
+    }
+}
+
+fn show(common: &Common, rows: &[Row]) {
+    if common.json {
+        rows.iter().for_each(json);
+    } else if rows.is_empty() {
+        line("no calls");
+    } else {
+        line(table(rows).render(width()));
+    }
+}
+
+async fn look_on(common: &Common, mut follow: Follow) -> Result<Exit, Failure> {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+        }
+        let rows = follow.news()?;
+        if common.json {
+            rows.iter().for_each(json);
+        } else if !rows.is_empty() {
+            let text = table(&rows).render(width());
+            // The headings are there already.
+            text.lines().skip(1).for_each(line);
+        }
+    }
+}
+
+fn table(rows: &[Row]) -> Table {
+    let headings =
+        ["NO", "TIME", "CALLER", "FRONT", "SERVER", "OUTCOME", "TOOK", "IN", "OUT", "WHAT"];
+    let mut table = Table::new(&headings);
+    for row in rows {
+        match row {
+            Row::Call(call) => table.row(cells(call)),
+            Row::Lost { sequence, time, count } => {
+                let mut cells: Vec<Cell> = vec![sequence.to_string().into(), short(time).into()];
+                cells.extend((0..7).map(|_| Cell::from("")));
+                let text = format!("{count} calls could not be written");
+                cells.push(Cell::styled(Styled::Warning, text));
+                table.row(cells);
+            }
+        }
+    }
+    table
+}
+
+fn cells(call: &CallRow) -> [Cell; 10] {
+    let number = |number: Option<i64>| number.map_or(String::new(), |number| number.to_string());
+    let outcome = match call.outcome {
+        None => Cell::styled(Styled::Faint, "unfinished"),
+        Some(Class::Ok) => Cell::styled(Styled::Good, "ok"),
+        Some(class @ Class::Error { code: Some(code) }) => {
+            Cell::styled(Styled::Bad, format!("{class} {code}"))
+        }
+        Some(class @ Class::Cancelled { .. }) => Cell::styled(Styled::Faint, class.as_str()),
+        Some(class) => Cell::styled(Styled::Bad, class.as_str()),
+    };
+    // A call of a tool is what a ledger is about; anything else says what it is.
+    let what = match call.method.as_str() {
+        "tools/call" => call.name.clone(),
+        method => format!("{method} {}", call.name),
+    };
+    [
+        call.sequence.to_string().into(),
+        short(&call.time).into(),
+        call.caller.as_str().into(),
+        call.front.as_str().into(),
+        call.server.as_deref().unwrap_or("-").into(),
+        outcome,
+        call.duration_us.map_or(String::new(), took).into(),
+        call.bytes_in.to_string().into(),
+        number(call.bytes_out).into(),
+        what.into(),
+    ]
+}
+
+/// A time without its milliseconds and its `T`, for people.
+fn short(time: &str) -> String {
+    time.split('.').next().unwrap_or(time).replace('T', " ")
+}
+
+/// How long something took, in three figures.
+fn took(micros: i64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three figures are shown")]
+    let micros = micros as f64;
+    match micros {
+        ..1e3 => format!("{micros:.0} us"),
+        ..1e4 => format!("{:.2} ms", micros / 1e3),
+        ..1e6 => format!("{:.0} ms", micros / 1e3),
+        _ => format!("{:.2} s", micros / 1e6),
+    }
+}
+
+fn check(common: &Common, path: &Path) -> Result<Exit, Failure> {
+    let report = verify(path)?;
+    let exit = if report.broken.is_none() { Exit::Ok } else { Exit::Tool };
+    if common.json {
+        json(&report);
+    } else {
+        tell(&report);
+    }
+    Ok(exit)
+}
+
+fn tell(report: &Report) {
+    let range = match (report.first, report.last) {
+        (Some(first), Some(last)) => format!(", from {first} to {last}"),
+        _ => String::new(),
+    };
+    line(format!("{} records{range}", report.records));
+    if report.dropped > 0 {
+        line(format!("{} older records were dropped to keep within the size", report.dropped));
+    }
+    if report.lost > 0 {
+        line(styled(Styled::Warning, format!("{} calls could not be written", report.lost)));
+    }
+    if !report.unfinished.is_empty() {
+        let some = report.unfinished.iter().take(NAMED).map(ToString::to_string);
+        let some = some.collect::<Vec<_>>().join(", ");
+        let more = if report.unfinished.len() > NAMED { ", …" } else { "" };
+        line(format!("{} calls without an outcome: {some}{more}", report.unfinished.len()));
+    }
+    match &report.broken {
+        None => {
+            line(format!("last hash {}", report.head));
+            line(styled(Styled::Good, "intact"));
+        }
+        Some(broken) => {
+            let reason = escaped_line(&broken.reason);
+            line(styled(Styled::Bad, format!("broken at record {}: {reason}", broken.sequence)));
+        }
+    }
+}

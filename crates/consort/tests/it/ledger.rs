@@ -1,0 +1,152 @@
+//! The ledger from the command line: shown, followed, checked.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use consort_core::Caller;
+use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings};
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::Home;
+
+fn intent(server: &str, name: &str) -> Intent {
+    Intent {
+        caller: Caller::agent("ada"),
+        front: "cursor".into(),
+        server: server.parse().ok(),
+        method: if name.contains("://") { "resources/read".into() } else { "tools/call".into() },
+        name: name.to_owned(),
+        arguments: Digest::of(b"{\"a\":1}"),
+        trace: None,
+    }
+}
+
+/// A home with a ledger in it, in the default place.
+fn home() -> (Home, PathBuf) {
+    let home = Home::new();
+    let path = home.path(".local/state/consort/ledger.db");
+    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    ledger.begin(intent("files", "read")).end(Class::Ok, 12_345);
+    ledger.begin(intent("", "delete_all")).end(Class::Rejected, 0);
+    ledger.begin(intent("files", "write\u{1b}[31m")).end(Class::Error { code: Some(-32602) }, 0);
+    ledger.begin(intent("notes", "note://today")).end(Class::ToolError, 40);
+    drop(ledger.begin(intent("notes", "add")));
+    let cut_off = ledger.begin(intent("files", "copy"));
+    ledger.close();
+    drop(cut_off);
+    (home, path)
+}
+
+/// The hash differs from run to run.
+fn plain(text: &str) -> String {
+    let (before, hash) = text.split_once("last hash ").unwrap();
+    format!("{before}last hash HASH{}", &hash[64..])
+}
+
+fn change(path: &Path, statement: &str) {
+    rusqlite::Connection::open(path).unwrap().execute_batch(statement).unwrap();
+}
+
+#[test]
+fn the_last_calls_are_shown_as_a_table() {
+    let (home, path) = home();
+    // Times differ from run to run, and so the width of their column.
+    change(&path, "UPDATE records SET duration = 1500 WHERE duration IS NOT NULL");
+    change(&path, "UPDATE records SET time = 1785240000000000");
+    let ran = home.run(&["ledger", "tail"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_snapshot!(ran.out, @r"
+    NO  TIME                 CALLER  FRONT   SERVER  OUTCOME          TOOK     IN  OUT    WHAT
+    2   2026-07-28 12:00:00  ada     cursor  files   ok               1.50 ms  7   12345  read
+    4   2026-07-28 12:00:00  ada     cursor  -       rejected         1.50 ms  7   0      delete_all
+    6   2026-07-28 12:00:00  ada     cursor  files   error -32602     1.50 ms  7   0      write\u{1b}[31m
+    8   2026-07-28 12:00:00  ada     cursor  notes   tool_error       1.50 ms  7   40     resources/read note…
+    10  2026-07-28 12:00:00  ada     cursor  notes   cancelled        1.50 ms  7   0      add
+    12  2026-07-28 12:00:00  ada     cursor  files   outcome_unknown           7          copy
+    ");
+    let ran = home.run(&["ledger", "tail", "-n", "1", "--server", "files", "--tool", "read"]);
+    assert_snapshot!(ran.out, @"
+    NO  TIME                 CALLER  FRONT   SERVER  OUTCOME  TOOK     IN  OUT    WHAT
+    2   2026-07-28 12:00:00  ada     cursor  files   ok       1.50 ms  7   12345  read
+    ");
+}
+
+#[test]
+fn programs_get_a_line_of_json_a_call() {
+    let (home, _) = home();
+    let ran = home.run(&["ledger", "tail", "--json"]);
+    let rows: Vec<Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 6);
+    assert_eq!(rows[0]["outcome"], "ok");
+    assert_eq!(rows[0]["bytes_out"], 12_345);
+    assert_eq!((&rows[2]["outcome"], &rows[2]["code"]), (&"error".into(), &(-32602).into()));
+    assert_eq!(rows[5]["outcome"], "outcome_unknown");
+}
+
+#[test]
+fn a_ledger_is_intact_until_somebody_changes_it() {
+    let (home, path) = home();
+    let ran = home.run(&["ledger", "verify"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_snapshot!(plain(&ran.out), @"
+    13 records, from 1 to 13
+    last hash HASH
+    intact
+    ");
+    change(&path, "UPDATE records SET caller = 'eve' WHERE seq = 4");
+    let ran = home.run(&["ledger", "verify"]);
+    assert_eq!(ran.code, 1);
+    assert_snapshot!(ran.out, @"
+    3 records, from 1 to 3
+    broken at record 4: it is not as it was written
+    ");
+    let ran = home.run(&["ledger", "verify", "--json"]);
+    assert_eq!(ran.code, 1);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["broken"]["sequence"], 4);
+}
+
+#[test]
+fn the_ledger_is_where_state_is_kept_or_where_it_is_said_to_be() {
+    let home = Home::new();
+    let path = |ran: &str| ran.replace(home.path("").to_str().unwrap(), "HOME/");
+    assert_eq!(path(&home.run(&["ledger", "path"]).out), "HOME/.local/state/consort/ledger.db\n");
+    let state = home.command(&["ledger", "path"]).env("XDG_STATE_HOME", "/state").output().unwrap();
+    assert_eq!(String::from_utf8(state.stdout).unwrap(), "/state/consort/ledger.db\n");
+    assert_eq!(home.run(&["ledger", "path", "--file", "x.db"]).out, "x.db\n");
+    let ran = home.run(&["ledger", "tail", "--file", "x.db"]);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.err, @"
+    error: there is no ledger at `x.db`
+    hint: it is made when the gateway first runs
+    ");
+    std::fs::write(home.path("x.db"), "something else").unwrap();
+    let ran = home.run(&["ledger", "verify", "--file", "x.db"]);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.err, @"
+    error: `x.db` is not a ledger, or one of a later version
+    hint: name another file
+    ");
+}
+
+#[test]
+fn a_call_that_ends_while_one_looks_on_is_shown() {
+    let (home, path) = home();
+    let mut looking = home
+        .command(&["ledger", "tail", "-n", "1", "--follow", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(looking.stdout.take().unwrap()).lines();
+    let name = |line: String| serde_json::from_str::<Value>(&line).unwrap()["name"].clone();
+    assert_eq!(name(lines.next().unwrap().unwrap()), "copy");
+    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    ledger.begin(intent("notes", "live")).end(Class::Ok, 1);
+    assert_eq!(name(lines.next().unwrap().unwrap()), "live");
+    ledger.close();
+    looking.kill().unwrap();
+    looking.wait().unwrap();
+}

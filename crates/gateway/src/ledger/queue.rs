@@ -1,0 +1,194 @@
+//! What waits to be written: bounded, and cheap for those who add to it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::record::Intent;
+use super::store::Message;
+use super::{Mode, Stats, Unavailable};
+
+/// Who waits for an intent to be on disk, by its number.
+pub(super) type Answers = HashMap<u64, oneshot::Sender<Result<(), Unavailable>>>;
+
+/// What waits to be written.
+#[derive(Debug)]
+pub(super) struct Queue {
+    mode: Mode,
+    most: usize,
+    state: Mutex<State>,
+    news: Condvar,
+    lost: AtomicU64,
+    /// Lost, and not yet said so in the file.
+    unsaid: AtomicU64,
+    refused: AtomicU64,
+    written: AtomicU64,
+    failing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    messages: Vec<Message>,
+    answers: Answers,
+    /// Those among the messages that count against the limit. An outcome always fits: there are no
+    /// more of them than intents that were taken.
+    intents: usize,
+    next: u64,
+    /// Whether the writer sleeps until something comes.
+    idle: bool,
+    closed: bool,
+}
+
+/// What became of an intent.
+pub(super) enum Taken {
+    Noted(u64),
+    Promised(u64, oneshot::Receiver<Result<(), Unavailable>>),
+    Lost,
+    Refused,
+}
+
+impl Queue {
+    pub(super) fn new(mode: Mode, most: usize) -> Self {
+        Self {
+            mode,
+            most: most.max(2),
+            state: Mutex::default(),
+            news: Condvar::new(),
+            lost: AtomicU64::new(0),
+            unsaid: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            failing: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn begin(&self, time: i64, intent: Intent) -> Taken {
+        let intent = Box::new(intent);
+        let mut state = self.state();
+        let hopeless = self.mode == Mode::Strict && self.failing.load(Ordering::Relaxed);
+        if state.closed || state.intents >= self.most || hopeless {
+            drop(state);
+            return match self.mode {
+                Mode::Strict => Taken::Refused,
+                Mode::Lenient => {
+                    self.lose(1);
+                    Taken::Lost
+                }
+            };
+        }
+        state.next += 1;
+        state.intents += 1;
+        let id = state.next;
+        state.messages.push(Message::Intent { id, time, intent });
+        let taken = match self.mode {
+            Mode::Lenient => Taken::Noted(id),
+            Mode::Strict => {
+                let (sender, answer) = oneshot::channel();
+                state.answers.insert(id, sender);
+                Taken::Promised(id, answer)
+            }
+        };
+        self.tell(state);
+        taken
+    }
+
+    pub(super) fn end(&self, outcome: Message) {
+        let mut state = self.state();
+        if !state.closed {
+            state.messages.push(outcome);
+            self.tell(state);
+        }
+    }
+
+    /// Wakes the writer if it sleeps, which costs, or if it gathers and has enough.
+    fn tell(&self, mut state: MutexGuard<'_, State>) {
+        if std::mem::take(&mut state.idle) || state.intents == self.most / 2 {
+            drop(state);
+            self.news.notify_one();
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+        self.news.notify_one();
+    }
+
+    /// Waits for something to write, gathers for a while, and takes it all. Says too whether that
+    /// was the last.
+    pub(super) fn take(&self, idle: Duration, gather: Duration) -> (Vec<Message>, Answers, bool) {
+        let mut state = self.state();
+        if state.messages.is_empty() && !state.closed {
+            state.idle = true;
+            let asleep = |state: &mut State| state.idle && !state.closed;
+            let woken = self.news.wait_timeout_while(state, idle, asleep);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state.idle = false;
+        }
+        if !gather.is_zero() && !state.messages.is_empty() {
+            state = self.gathered(state, gather);
+        }
+        state.intents = 0;
+        let room = Vec::with_capacity(state.messages.len().min(self.most));
+        let messages = std::mem::replace(&mut state.messages, room);
+        (messages, std::mem::take(&mut state.answers), state.closed)
+    }
+
+    /// Waits a while, unless it is closed, for what failed to become possible. True if it is closed.
+    pub(super) fn pause(&self, time: Duration) -> bool {
+        let state = self.state();
+        let paused = self.news.wait_timeout_while(state, time, |state| !state.closed);
+        paused.unwrap_or_else(PoisonError::into_inner).0.closed
+    }
+
+    fn gathered<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        gather: Duration,
+    ) -> MutexGuard<'a, State> {
+        let enough = self.most / 2;
+        let gathering = |state: &mut State| !state.closed && state.intents < enough;
+        let woken = self.news.wait_timeout_while(state, gather, gathering);
+        woken.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    pub(super) fn lose(&self, calls: u64) {
+        self.lost.fetch_add(calls, Ordering::Relaxed);
+        self.unsaid.fetch_add(calls, Ordering::Relaxed);
+    }
+
+    pub(super) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many were lost that the file does not tell of.
+    pub(super) fn unsaid(&self) -> u64 {
+        self.unsaid.load(Ordering::Relaxed)
+    }
+
+    /// So many calls are in the file, and it tells of so many that are not.
+    pub(super) fn wrote(&self, calls: u64, said: u64) {
+        self.written.fetch_add(calls, Ordering::Relaxed);
+        self.unsaid.fetch_sub(said, Ordering::Relaxed);
+        self.failing.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn fail(&self) {
+        self.failing.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        Stats {
+            written: self.written.load(Ordering::Relaxed),
+            lost: self.lost.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+            failing: self.failing.load(Ordering::Relaxed),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,313 @@
+//! Reading the ledger: the last calls, and those that end while one looks on.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use consort_core::utc;
+use rusqlite::{Connection, OpenFlags};
+use serde::Serialize;
+
+use super::LedgerError;
+use super::record::{COLUMNS, Class, Kind};
+use super::store::{APPLICATION, VERSION};
+
+/// How long a reader waits for a writer.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// Which calls are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only this server's.
+    pub server: Option<String>,
+    /// Only those of this tool, prompt or URI.
+    pub name: Option<String>,
+}
+
+/// One line of the ledger, as people want it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Row {
+    /// A call.
+    Call(Box<CallRow>),
+    /// Calls that could not be written.
+    Lost {
+        /// The record that says so.
+        sequence: i64,
+        /// When it was written.
+        time: String,
+        /// How many.
+        count: i64,
+    },
+}
+
+/// A call: its intent, and its outcome if it is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallRow {
+    /// The number of its intent.
+    pub sequence: i64,
+    /// When it began.
+    pub time: String,
+    /// What the caller is.
+    pub caller_kind: String,
+    /// Who called.
+    pub caller: String,
+    /// Through what.
+    pub front: String,
+    /// Whose tool it is.
+    pub server: Option<String>,
+    /// For example `tools/call`.
+    pub method: String,
+    /// The tool, the prompt or the URI.
+    pub name: String,
+    /// The trace it belongs to.
+    pub trace: Option<String>,
+    /// The SHA-256 of its arguments.
+    pub digest: String,
+    /// How large they were.
+    pub bytes_in: i64,
+    /// How it ended, if it did.
+    pub outcome: Option<Class>,
+    /// The server's code, if it answered with an error.
+    pub code: Option<i64>,
+    /// Whether a cancelled call had left, where that is known.
+    pub sent: Option<bool>,
+    /// How long it took, in microseconds, if that is known.
+    pub duration_us: Option<i64>,
+    /// How large its result was.
+    pub bytes_out: Option<i64>,
+}
+
+impl CallRow {
+    fn is_wanted(&self, filter: &Filter) -> bool {
+        filter.server.as_ref().is_none_or(|server| self.server.as_ref() == Some(server))
+            && filter.name.as_ref().is_none_or(|name| self.name == *name)
+    }
+
+    fn finish(mut self: Box<Self>, outcome: &Ended) -> Box<Self> {
+        self.outcome = Class::read(&outcome.class, outcome.code, outcome.sent);
+        self.code = outcome.code;
+        self.sent = outcome.sent;
+        self.duration_us = outcome.duration;
+        self.bytes_out = outcome.bytes_out;
+        self
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Debug)]
+struct Ended {
+    class: String,
+    code: Option<i64>,
+    sent: Option<bool>,
+    duration: Option<i64>,
+    bytes_out: Option<i64>,
+}
+
+/// A record as it is read.
+enum Read {
+    Intent { call: i64, row: Box<CallRow> },
+    Outcome { call: i64, ended: Box<Ended> },
+    Lost(Row),
+    Other,
+}
+
+/// The last calls that are wanted, at most `most`, the oldest first.
+pub fn tail(path: &Path, most: usize, filter: &Filter) -> Result<Vec<Row>, LedgerError> {
+    let connection = connect(path)?;
+    last(&connection, most, filter).map_err(|error| unusable(path, error))
+}
+
+fn last(
+    connection: &Connection,
+    most: usize,
+    filter: &Filter,
+) -> Result<Vec<Row>, rusqlite::Error> {
+    // From the end, an outcome comes before its intent.
+    let mut statement =
+        connection.prepare(&format!("SELECT {COLUMNS} FROM records ORDER BY seq DESC"))?;
+    let mut rows = statement.query([])?;
+    let mut ends: HashMap<i64, Box<Ended>> = HashMap::new();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        if found.len() == most {
+            break;
+        }
+        match read(row)? {
+            Read::Intent { call, row } if row.is_wanted(filter) => {
+                found.push(Row::Call(match ends.remove(&call) {
+                    Some(ended) => row.finish(&ended),
+                    None => row,
+                }));
+            }
+            Read::Outcome { call, ended } => {
+                ends.insert(call, ended);
+            }
+            Read::Lost(row) if *filter == Filter::default() => found.push(row),
+            _ => {}
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// Reads calls as they end.
+#[derive(Debug)]
+pub struct Follow {
+    connection: Connection,
+    path: PathBuf,
+    filter: Filter,
+    /// The last record that was read.
+    seen: i64,
+    open: HashMap<i64, Box<CallRow>>,
+}
+
+impl Follow {
+    /// Follows a ledger from where it now ends.
+    pub fn new(path: &Path, filter: Filter) -> Result<Self, LedgerError> {
+        let connection = connect(path)?;
+        let mut follow =
+            Self { connection, path: path.to_owned(), filter, seen: 0, open: HashMap::new() };
+        follow.start().map_err(|error| unusable(path, error))?;
+        Ok(follow)
+    }
+
+    /// Finds the calls that are not over.
+    fn start(&mut self) -> Result<(), rusqlite::Error> {
+        let reading = self.connection.unchecked_transaction()?;
+        self.seen = reading.query_row("SELECT seq FROM head", [], |row| row.get(0))?;
+        let mut statement = reading.prepare(&format!(
+            "SELECT {COLUMNS} FROM records WHERE kind IN ('intent', 'carried')
+                AND call NOT IN (SELECT call FROM records WHERE kind = 'outcome')"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Read::Intent { call, row } = read(row)?
+                && row.is_wanted(&self.filter)
+            {
+                self.open.insert(call, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// What ended or was lost since the last time.
+    pub fn news(&mut self) -> Result<Vec<Row>, LedgerError> {
+        self.read_on().map_err(|error| unusable(&self.path, error))
+    }
+
+    fn read_on(&mut self) -> Result<Vec<Row>, rusqlite::Error> {
+        let mut statement = self
+            .connection
+            .prepare(&format!("SELECT {COLUMNS} FROM records WHERE seq > ? ORDER BY seq"))?;
+        let mut rows = statement.query([self.seen])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            self.seen = row.get(0)?;
+            match read(row)? {
+                Read::Intent { call, row } if row.is_wanted(&self.filter) => {
+                    self.open.insert(call, row);
+                }
+                Read::Outcome { call, ended } => {
+                    if let Some(row) = self.open.remove(&call) {
+                        found.push(Row::Call(row.finish(&ended)));
+                    }
+                }
+                Read::Lost(row) if self.filter == Filter::default() => found.push(row),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Opens a ledger for reading.
+pub(super) fn connect(path: &Path) -> Result<Connection, LedgerError> {
+    if !path.exists() {
+        return Err(LedgerError::Missing { path: path.to_owned() });
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
+        connection.busy_timeout(BUSY)?;
+        let ask = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let ours = (ask("application_id")?, ask("user_version")?) == (APPLICATION, VERSION);
+        Ok((connection, ours))
+    });
+    match opened {
+        Ok((connection, true)) => Ok(connection),
+        Ok((_, false)) => Err(LedgerError::Foreign { path: path.to_owned() }),
+        Err(error) => Err(unusable(path, error)),
+    }
+}
+
+pub(super) fn unusable(path: &Path, error: rusqlite::Error) -> LedgerError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => LedgerError::Foreign { path },
+        _ => LedgerError::Unusable { path, source: io::Error::other(error) },
+    }
+}
+
+fn read(row: &rusqlite::Row<'_>) -> Result<Read, rusqlite::Error> {
+    let kind: String = row.get("kind")?;
+    Ok(match kind.parse() {
+        Ok(Kind::Intent | Kind::Carried) => {
+            let call: i64 = row.get("call")?;
+            Read::Intent { call, row: Box::new(intent(call, row)?) }
+        }
+        Ok(Kind::Outcome) => Read::Outcome {
+            call: row.get("call")?,
+            ended: Box::new(Ended {
+                class: row.get("class")?,
+                code: row.get("code")?,
+                sent: row.get("sent")?,
+                duration: row.get("duration")?,
+                bytes_out: row.get("bytes_out")?,
+            }),
+        },
+        Ok(Kind::Lost) => Read::Lost(Row::Lost {
+            sequence: row.get("seq")?,
+            time: time(row.get("time")?),
+            count: row.get("count")?,
+        }),
+        Ok(Kind::Opened | Kind::Checkpoint) | Err(()) => Read::Other,
+    })
+}
+
+fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusqlite::Error> {
+    let trace: Option<Vec<u8>> = row.get("trace")?;
+    Ok(CallRow {
+        sequence: call,
+        time: time(row.get("time")?),
+        caller_kind: row.get("caller_kind")?,
+        caller: row.get("caller")?,
+        front: row.get("front")?,
+        server: row.get("server")?,
+        method: row.get("method")?,
+        name: row.get("name")?,
+        trace: trace.as_deref().map(hex),
+        digest: hex(&row.get::<_, Vec<u8>>("digest")?),
+        bytes_in: row.get("bytes_in")?,
+        outcome: None,
+        code: None,
+        sent: None,
+        duration_us: None,
+        bytes_out: None,
+    })
+}
+
+/// Microseconds since 1970 as UTC, with milliseconds.
+fn time(micros: i64) -> String {
+    let micros = u64::try_from(micros).unwrap_or(0);
+    let second = utc(micros / 1_000_000);
+    format!("{}.{:03}Z", second.trim_end_matches('Z'), micros / 1000 % 1000)
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

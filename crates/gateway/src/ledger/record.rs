@@ -1,0 +1,324 @@
+//! What is written of a call, and how one record is chained to the one before.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use consort_core::{CallError, Caller, Kind as CallerKind, Outcome, ServerId};
+use rusqlite::types::ValueRef;
+use serde::{Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+use crate::trace::TraceId;
+
+/// The longest text in a record; what is longer is cut, so that no call fills the ledger.
+const LONGEST: usize = 1024;
+
+/// The columns that a record's hash covers, in the order in which it does.
+pub(super) const COLUMNS: &str = "seq, kind, time, run, call, caller_kind, caller, front, server, \
+     method, name, trace, digest, bytes_in, class, code, sent, duration, bytes_out, count";
+
+/// How many there are.
+pub(super) const WIDTH: usize = 20;
+
+/// The hash of a record, which covers the hash of the one before.
+pub(super) type Hash = [u8; 32];
+
+/// What the first record follows.
+pub(super) const GENESIS: Hash = [0; 32];
+
+/// A call that is about to be made, without what it says.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    /// Who calls.
+    pub caller: Caller,
+    /// Through what: the client's name for itself.
+    pub front: Arc<str>,
+    /// Whose tool it is, if that is known.
+    pub server: Option<ServerId>,
+    /// For example `tools/call`.
+    pub method: Cow<'static, str>,
+    /// The tool, the prompt or the URI.
+    pub name: String,
+    /// What is left of the arguments.
+    pub arguments: Digest,
+    /// The trace it belongs to.
+    pub trace: Option<TraceId>,
+}
+
+/// The size of something and its SHA-256, which prove what it was and do not say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// How large it is.
+    pub bytes: u64,
+    /// Its SHA-256.
+    pub sha256: [u8; 32],
+}
+
+impl Digest {
+    /// That of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.len() as u64, sha256: Sha256::digest(bytes).into() }
+    }
+}
+
+/// How a call ended, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// The server answered.
+    Ok,
+    /// The tool ran and failed.
+    ToolError,
+    /// It was refused before it left.
+    Rejected,
+    /// It never left.
+    NotSent,
+    /// It left, and no answer came.
+    OutcomeUnknown,
+    /// The caller went away or cancelled.
+    Cancelled {
+        /// Whether it had left, where that is known.
+        sent: Option<bool>,
+    },
+    /// The server answered with an error.
+    Error {
+        /// The server's code.
+        code: Option<i64>,
+    },
+}
+
+impl Class {
+    /// The word for each.
+    pub const WORDS: [&str; 7] =
+        ["ok", "tool_error", "rejected", "not_sent", "outcome_unknown", "cancelled", "error"];
+
+    /// What a call's end means.
+    pub fn of(end: &Result<Outcome, CallError>) -> Self {
+        match end {
+            Ok(Outcome::Complete(result)) if result.is_error() => Self::ToolError,
+            Ok(_) => Self::Ok,
+            Err(error) => Self::of_error(error),
+        }
+    }
+
+    /// What an error means.
+    pub fn of_error(error: &CallError) -> Self {
+        match error {
+            CallError::Unknown { .. }
+            | CallError::Ambiguous { .. }
+            | CallError::Arguments { .. }
+            | CallError::Denied { .. }
+            | CallError::Overloaded { .. } => Self::Rejected,
+            CallError::Connection { .. } | CallError::Timeout { sent: false, .. } => Self::NotSent,
+            CallError::Timeout { .. } | CallError::OutcomeUnknown { .. } => Self::OutcomeUnknown,
+            CallError::Cancelled { sent } => Self::Cancelled { sent: Some(*sent) },
+            CallError::Execution { code, .. } => Self::Error { code: Some(*code) },
+            // An answer came, whatever is wrong with it.
+            _ => Self::Error { code: None },
+        }
+    }
+
+    /// Its place among [`Self::WORDS`].
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Ok => 0,
+            Self::ToolError => 1,
+            Self::Rejected => 2,
+            Self::NotSent => 3,
+            Self::OutcomeUnknown => 4,
+            Self::Cancelled { .. } => 5,
+            Self::Error { .. } => 6,
+        }
+    }
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        Self::WORDS[self.index()]
+    }
+
+    /// The server's code, if it answered with an error.
+    pub fn code(self) -> Option<i64> {
+        if let Self::Error { code } = self { code } else { None }
+    }
+
+    /// Whether a cancelled call had left, where that is known.
+    pub fn sent(self) -> Option<bool> {
+        if let Self::Cancelled { sent } = self { sent } else { None }
+    }
+
+    /// From what is written.
+    pub(super) fn read(word: &str, code: Option<i64>, sent: Option<bool>) -> Option<Self> {
+        let all = [
+            Self::Ok,
+            Self::ToolError,
+            Self::Rejected,
+            Self::NotSent,
+            Self::OutcomeUnknown,
+            Self::Cancelled { sent },
+            Self::Error { code },
+        ];
+        all.into_iter().find(|class| class.as_str() == word)
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for Class {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A process began to write.
+    Opened,
+    /// A call is about to be made.
+    Intent,
+    /// An intent whose record was dropped while the call went on.
+    Carried,
+    /// A call ended.
+    Outcome,
+    /// So many calls could not be written.
+    Lost,
+    /// All records up to `call`, whose hash is `digest`, were dropped.
+    Checkpoint,
+}
+
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Opened, Self::Intent, Self::Carried, Self::Outcome, Self::Lost, Self::Checkpoint];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Intent => "intent",
+            Self::Carried => "carried",
+            Self::Outcome => "outcome",
+            Self::Lost => "lost",
+            Self::Checkpoint => "checkpoint",
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(())
+    }
+}
+
+/// One record, before it has its hash. What a kind does not say is absent.
+#[derive(Clone, Debug)]
+pub(super) struct Record<'a> {
+    pub(super) sequence: i64,
+    pub(super) kind: Kind,
+    pub(super) time: i64,
+    pub(super) run: i64,
+    pub(super) call: Option<i64>,
+    pub(super) intent: Option<&'a Intent>,
+    pub(super) digest: Option<&'a [u8]>,
+    pub(super) class: Option<Class>,
+    pub(super) duration: Option<i64>,
+    pub(super) bytes_out: Option<i64>,
+    pub(super) count: Option<i64>,
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn new(kind: Kind, time: i64, run: i64) -> Self {
+        Self {
+            sequence: 0,
+            kind,
+            time,
+            run,
+            call: None,
+            intent: None,
+            digest: None,
+            class: None,
+            duration: None,
+            bytes_out: None,
+            count: None,
+        }
+    }
+
+    /// The values of [`COLUMNS`].
+    pub(super) fn values(&self) -> [ValueRef<'_>; WIDTH] {
+        let text = |text: &'a str| ValueRef::Text(cut(text).as_bytes());
+        let number = |number: Option<i64>| number.map_or(ValueRef::Null, ValueRef::Integer);
+        let of =
+            |get: fn(&'a Intent) -> &'a str| self.intent.map_or(ValueRef::Null, |it| text(get(it)));
+        let digest = self.digest.or(self.intent.map(|it| it.arguments.sha256.as_slice()));
+        [
+            ValueRef::Integer(self.sequence),
+            ValueRef::Text(self.kind.as_str().as_bytes()),
+            ValueRef::Integer(self.time),
+            ValueRef::Integer(self.run),
+            number(self.call),
+            of(|it| kind_of(&it.caller)),
+            of(|it| &it.caller.name),
+            of(|it| &it.front),
+            self.intent
+                .and_then(|it| it.server.as_ref())
+                .map_or(ValueRef::Null, |it| text(it.as_str())),
+            of(|it| &it.method),
+            of(|it| &it.name),
+            self.intent
+                .and_then(|it| it.trace.as_ref())
+                .map_or(ValueRef::Null, |trace| ValueRef::Blob(trace.as_bytes())),
+            digest.map_or(ValueRef::Null, ValueRef::Blob),
+            number(self.intent.map(|it| whole(it.arguments.bytes))),
+            self.class.map_or(ValueRef::Null, |class| text(class.as_str())),
+            number(self.class.and_then(Class::code)),
+            number(self.class.and_then(Class::sent).map(i64::from)),
+            number(self.duration),
+            number(self.bytes_out),
+            number(self.count),
+        ]
+    }
+}
+
+/// What a caller is, in a word.
+fn kind_of(caller: &Caller) -> &'static str {
+    match caller.kind {
+        CallerKind::Person => "person",
+        CallerKind::Agent => "agent",
+        CallerKind::Client => "client",
+    }
+}
+
+/// The hash of a record: it covers the one before, and every column with its type and length.
+pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>]) -> Hash {
+    let mut hash = Sha256::new();
+    hash.update(before);
+    let mut long = |tag: u8, bytes: &[u8]| {
+        hash.update([tag]);
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    for value in values {
+        match value {
+            ValueRef::Null => long(0, &[]),
+            ValueRef::Integer(number) => long(1, &number.to_be_bytes()),
+            ValueRef::Real(number) => long(2, &number.to_be_bytes()),
+            ValueRef::Text(text) => long(3, text),
+            ValueRef::Blob(bytes) => long(4, bytes),
+        }
+    }
+    hash.finalize().into()
+}
+
+/// A number as the database holds it.
+pub(super) fn whole(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST)]
+}

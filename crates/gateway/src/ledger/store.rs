@@ -1,0 +1,262 @@
+//! The ledger's file: a table that only grows at its end and is only cut at its start.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::chain::append;
+use super::record::{Class, Intent, Kind, Record, whole};
+use super::run::Run;
+use super::{LedgerError, LedgerSettings, Mode};
+
+/// Changes when the tables do.
+pub(super) const VERSION: i64 = 1;
+
+/// Says whose file it is: `Cons`.
+pub(super) const APPLICATION: i64 = 0x436f_6e73;
+
+/// How long we wait for another process that writes to the same ledger.
+const BUSY: Duration = Duration::from_secs(2);
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS records (
+        seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, time INTEGER NOT NULL, run INTEGER NOT NULL,
+        call INTEGER, caller_kind TEXT, caller TEXT, front TEXT, server TEXT, method TEXT,
+        name TEXT, trace BLOB, digest BLOB, bytes_in INTEGER, class TEXT, code INTEGER,
+        sent INTEGER, duration INTEGER, bytes_out INTEGER, count INTEGER, hash BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS head (
+        one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS runs (run INTEGER PRIMARY KEY, seq INTEGER NOT NULL) STRICT;
+    INSERT OR IGNORE INTO head VALUES (1, 0, zeroblob(32));
+";
+
+/// What the writer is told.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// A call is about to be made; the number is ours alone.
+    Intent { id: u64, time: i64, intent: Box<Intent> },
+    /// It ended.
+    Outcome { id: u64, time: i64, class: Class, duration: Duration, bytes_out: u64 },
+}
+
+/// The file, open for writing.
+#[derive(Debug)]
+pub(super) struct Store {
+    path: PathBuf,
+    mode: Mode,
+    size: u64,
+    connection: Option<Connection>,
+    /// Which file that is, should another take its name.
+    inode: u64,
+    run: Run,
+    /// The calls that are not over, by our number, with the one they have in the file.
+    open: HashMap<u64, i64>,
+}
+
+impl Store {
+    /// Opens or makes the file, and closes what earlier processes left open.
+    pub(super) fn open(path: &Path, settings: &LedgerSettings) -> Result<Self, LedgerError> {
+        let unusable = |source| LedgerError::Unusable { path: path.to_owned(), source };
+        create(path).map_err(unusable)?;
+        let run = Run::start(path).map_err(unusable)?;
+        let mut store = Self {
+            path: path.to_owned(),
+            mode: settings.mode,
+            size: settings.size,
+            connection: None,
+            inode: 0,
+            run,
+            open: HashMap::new(),
+        };
+        // Two processes that start at once step on each other's toes for a moment.
+        let mut patience = 50;
+        let mut connected = store.connect();
+        while matches!(&connected, Err(Refused::Failed(error)) if is_busy(error)) && patience > 0 {
+            patience -= 1;
+            std::thread::sleep(Duration::from_millis(20));
+            connected = store.connect();
+        }
+        match connected {
+            Ok(()) => Ok(store),
+            Err(Refused::Foreign) => Err(LedgerError::Foreign { path: path.to_owned() }),
+            Err(Refused::Failed(error)) => Err(unusable(io::Error::other(error))),
+        }
+    }
+
+    /// Writes all of this or nothing of it.
+    pub(super) fn write(&mut self, messages: &[Message], lost: u64) -> Result<(), rusqlite::Error> {
+        let done = self.attempt(messages, lost);
+        if done.is_err() {
+            // After a failure nothing that the connection believes can be trusted.
+            self.connection = None;
+        }
+        done
+    }
+
+    fn attempt(&mut self, messages: &[Message], lost: u64) -> Result<(), rusqlite::Error> {
+        if fs::metadata(&self.path).ok().map(|file| file.ino()) != Some(self.inode) {
+            // Somebody moved it away: what is written there would be lost to everybody here.
+            self.connection = None;
+        }
+        if self.connection.is_none() {
+            create(&self.path).map_err(|error| failed(&error))?;
+            self.connect().map_err(|refused| match refused {
+                Refused::Foreign => rusqlite::Error::InvalidQuery,
+                Refused::Failed(error) => error,
+            })?;
+        }
+        let connection = self.connection.as_mut().expect("connected above");
+        let (open, run, size) = (&self.open, self.run.number, self.size);
+        let mut fresh = HashMap::new();
+        append(connection, size, |chain| {
+            if lost > 0 {
+                chain.push(Record {
+                    count: Some(whole(lost)),
+                    ..Record::new(Kind::Lost, now(), run)
+                })?;
+            }
+            for message in messages {
+                match message {
+                    Message::Intent { id, time, intent } => {
+                        let record = Record::new(Kind::Intent, *time, run);
+                        let call = Some(chain.sequence + 1);
+                        chain.push(Record { call, intent: Some(intent), ..record })?;
+                        fresh.insert(*id, chain.sequence);
+                    }
+                    Message::Outcome { id, time, class, duration, bytes_out } => {
+                        let Some(call) = fresh.get(id).or_else(|| open.get(id)) else { continue };
+                        chain.push(Record {
+                            call: Some(*call),
+                            class: Some(*class),
+                            duration: Some(whole(duration.as_micros())),
+                            bytes_out: Some(whole(*bytes_out)),
+                            ..Record::new(Kind::Outcome, *time, run)
+                        })?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        self.open.extend(fresh);
+        for message in messages {
+            if let Message::Outcome { id, .. } = message {
+                self.open.remove(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes what is still open, and says that nobody writes any more.
+    pub(super) fn finish(mut self) -> Result<(), rusqlite::Error> {
+        let run = self.run.number;
+        if let Some(connection) = &mut self.connection {
+            append(connection, self.size, |chain| chain.abandon(run))?;
+        }
+        self.run.end();
+        Ok(())
+    }
+
+    fn connect(&mut self) -> Result<(), Refused> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(BUSY)?;
+        prepare(&connection, self.mode, self.size)?;
+        let inode = fs::metadata(&self.path).map_err(|error| failed(&error))?.ino();
+        let (run, mut fresh) = (self.run.number, false);
+        append(&mut connection, self.size, |chain| {
+            for dead in chain.runs()?.into_iter().filter(|other| *other != run) {
+                if Run::is_over(&self.path, dead) {
+                    chain.abandon(dead)?;
+                }
+            }
+            if chain.runs()?.contains(&run) {
+                return Ok(());
+            }
+            fresh = true;
+            chain.begin(run)
+        })?;
+        if fresh {
+            // This file knows nothing of the calls that are in another.
+            self.open.clear();
+        }
+        Run::tidy(&self.path);
+        self.inode = inode;
+        self.connection = Some(connection);
+        Ok(())
+    }
+}
+
+/// Why a file cannot be used.
+enum Refused {
+    Foreign,
+    Failed(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Refused {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase) => Self::Foreign,
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+/// Makes the file, for its owner alone.
+fn create(path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        // By its name: to open and close it would drop the locks we may hold on it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::set_permissions(path, Permissions::from_mode(0o600))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn prepare(connection: &Connection, mode: Mode, size: u64) -> Result<(), Refused> {
+    let ask = |question: &str| connection.query_row(question, [], |row| row.get::<_, i64>(0));
+    let application = ask("PRAGMA application_id")?;
+    let version = ask("PRAGMA user_version")?;
+    let new = application == 0 && ask("SELECT count(*) FROM sqlite_schema")? == 0;
+    if !new && (application, version) != (APPLICATION, VERSION) {
+        return Err(Refused::Foreign);
+    }
+    let beside = size / 8;
+    let set = |name: &str, value: &dyn rusqlite::ToSql| connection.pragma_update(None, name, value);
+    set("journal_mode", &"wal")?;
+    set("synchronous", &if mode == Mode::Strict { "full" } else { "normal" })?;
+    set("journal_size_limit", &whole(beside))?;
+    set("wal_autocheckpoint", &whole(beside / 2 / 4096).clamp(8, 1000))?;
+    if new {
+        connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION};
+             PRAGMA user_version = {VERSION}; COMMIT;"
+        ))?;
+    }
+    Ok(())
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
+    matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked))
+}
+
+fn failed(error: &io::Error) -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+    rusqlite::Error::SqliteFailure(code, Some(error.to_string()))
+}
+
+/// Microseconds since 1970.
+pub(super) fn now() -> i64 {
+    whole(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros())
+}

@@ -1,0 +1,203 @@
+//! What was counted, as a value, and as text for Prometheus.
+
+use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use consort_core::ServerId;
+
+use super::BOUNDS;
+use crate::ledger::Stats;
+
+/// What only others know when metrics are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Extra {
+    /// The state of every server.
+    pub states: Vec<(ServerId, &'static str)>,
+    /// How the ledger is doing.
+    pub ledger: Option<Stats>,
+    /// Spans that could not be exported.
+    pub spans_dropped: Option<u64>,
+}
+
+/// Everything that is counted under one name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Family {
+    /// The name, without what Prometheus adds for a counter.
+    pub name: &'static str,
+    /// What it is.
+    pub help: &'static str,
+    /// In what it is measured, as OpenTelemetry writes it.
+    pub unit: &'static str,
+    /// How it is counted.
+    pub measure: Measure,
+    /// The series, one for each set of labels.
+    pub series: Vec<Series>,
+}
+
+/// How something is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// It only goes up.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// How often it had which size.
+    Histogram,
+}
+
+/// One series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What tells it from the others.
+    pub labels: Vec<(&'static str, String)>,
+    /// Its value now.
+    pub value: Value,
+}
+
+/// The value of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Of a counter.
+    Count(u64),
+    /// Of a gauge.
+    Level(i64),
+    /// Of a histogram with the bounds [`BOUNDS`].
+    Histogram {
+        /// How many fell into each bucket; the last is for what is beyond every bound.
+        counts: Vec<u64>,
+        /// All of them added.
+        sum: f64,
+    },
+}
+
+impl Family {
+    pub(super) fn counter(
+        name: &'static str,
+        help: &'static str,
+        unit: &'static str,
+        count: u64,
+    ) -> Self {
+        let series = vec![Series::new([], Value::Count(count))];
+        Self { name, help, unit, measure: Measure::Counter, series }
+    }
+
+    pub(super) fn gauge(name: &'static str, help: &'static str, level: i64) -> Self {
+        let series = vec![Series::new([], Value::Level(level))];
+        Self { name, help, unit: "1", measure: Measure::Gauge, series }
+    }
+}
+
+impl Series {
+    pub(super) fn new<const N: usize>(labels: [(&'static str, &str); N], value: Value) -> Self {
+        Self { labels: labels.map(|(key, value)| (key, value.to_owned())).into(), value }
+    }
+}
+
+impl Extra {
+    pub(super) fn families(&self) -> Vec<Family> {
+        let mut families = Vec::new();
+        if !self.states.is_empty() {
+            let series = self.states.iter().map(|(server, state)| {
+                Series::new([("server", server.as_str()), ("state", state)], Value::Level(1))
+            });
+            families.push(Family {
+                name: "consort_server_state",
+                help: "The state each server is in",
+                unit: "1",
+                measure: Measure::Gauge,
+                series: series.collect(),
+            });
+        }
+        if let Some(ledger) = &self.ledger {
+            let counter = |name, help, count| Family::counter(name, help, "1", count);
+            families.extend([
+                counter("consort_ledger_calls_written", "Calls in the ledger", ledger.written),
+                counter("consort_ledger_calls_lost", "Calls the ledger lacks", ledger.lost),
+                counter("consort_ledger_calls_refused", "Calls not made for it", ledger.refused),
+                Family::gauge(
+                    "consort_ledger_failing",
+                    "Whether the ledger cannot be written",
+                    i64::from(ledger.failing),
+                ),
+            ]);
+        }
+        if let Some(dropped) = self.spans_dropped {
+            let help = "Spans that could not be exported";
+            families.push(Family::counter("consort_spans_dropped", help, "1", dropped));
+        }
+        families
+    }
+}
+
+/// What the system says of this process, where it says it in `/proc`.
+pub(super) fn process(started: SystemTime) -> Vec<Family> {
+    let since = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let since = i64::try_from(since).unwrap_or(i64::MAX);
+    let mut families = vec![Family::gauge(
+        "process_start_time_seconds",
+        "When the process started, in seconds since 1970",
+        since,
+    )];
+    if let Some(bytes) = resident() {
+        let mut memory = Family::gauge("process_resident_memory_bytes", "Memory in use", bytes);
+        memory.unit = "By";
+        families.push(memory);
+    }
+    if let Ok(entries) = std::fs::read_dir("/proc/self/fd") {
+        let count = i64::try_from(entries.count()).unwrap_or(i64::MAX);
+        families.push(Family::gauge("process_open_fds", "Open files and sockets", count));
+    }
+    families
+}
+
+/// Bytes of memory in use.
+fn resident() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: i64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// In the text format of Prometheus.
+pub(super) fn text(families: &[Family]) -> String {
+    let mut text = String::with_capacity(8192);
+    for family in families.iter().filter(|family| !family.series.is_empty()) {
+        let (ending, kind) = match family.measure {
+            Measure::Counter => ("_total", "counter"),
+            Measure::Gauge => ("", "gauge"),
+            Measure::Histogram => ("", "histogram"),
+        };
+        let name = format!("{}{ending}", family.name);
+        let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
+        for series in &family.series {
+            write_series(&mut text, &name, series);
+        }
+    }
+    text
+}
+
+fn write_series(text: &mut String, name: &str, series: &Series) {
+    let labels = labels(series);
+    let plain = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+    let _ = match &series.value {
+        Value::Count(count) => writeln!(text, "{name}{plain} {count}"),
+        Value::Level(level) => writeln!(text, "{name}{plain} {level}"),
+        Value::Histogram { counts, sum } => {
+            let comma = if labels.is_empty() { "" } else { "," };
+            let mut total = 0;
+            for (at, count) in counts.iter().enumerate() {
+                total += count;
+                let bound = BOUNDS.get(at).map_or("+Inf".to_owned(), ToString::to_string);
+                let _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {total}");
+            }
+            writeln!(text, "{name}_sum{plain} {sum}\n{name}_count{plain} {total}")
+        }
+    };
+}
+
+fn labels(series: &Series) -> String {
+    let escaped =
+        |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let label = |(key, value): &(&str, String)| format!("{key}=\"{}\"", escaped(value));
+    series.labels.iter().map(label).collect::<Vec<_>>().join(",")
+}

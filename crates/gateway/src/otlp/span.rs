@@ -1,0 +1,239 @@
+//! A span: one request or call in a trace, described as OpenTelemetry describes MCP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::mpsc;
+
+use super::Sampler;
+use crate::ledger::Class;
+use crate::trace::{SpanId, TraceContext};
+
+/// Which side of a call a span is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A client asked us.
+    Server,
+    /// We asked a server.
+    Client,
+}
+
+/// How messages travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// Standard input and output.
+    Pipe,
+    /// HTTP.
+    Http,
+}
+
+/// What a span is about. What is not known is left out.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// Which side it is about.
+    pub side: Side,
+    /// For example `tools/call`.
+    pub method: &'a str,
+    /// The tool, the prompt or the URI.
+    pub name: Option<&'a str>,
+    /// The session of a legacy client.
+    pub session: Option<&'a str>,
+    /// The revision of MCP that is spoken.
+    pub revision: Option<&'a str>,
+    /// The id of the request.
+    pub request: Option<&'a str>,
+    /// How messages travel.
+    pub via: Option<Via>,
+    /// The server that was called.
+    pub server: Option<&'a str>,
+}
+
+impl<'a> About<'a> {
+    /// A request of which only the method is known.
+    pub fn new(side: Side, method: &'a str) -> Self {
+        Self {
+            side,
+            method,
+            name: None,
+            session: None,
+            revision: None,
+            request: None,
+            via: None,
+            server: None,
+        }
+    }
+
+    /// A name with few values: a URI is not in it.
+    fn span_name(&self) -> String {
+        match self.name {
+            Some(name) if matches!(self.method, "tools/call" | "prompts/get") => {
+                format!("{} {name}", self.method)
+            }
+            _ => self.method.to_owned(),
+        }
+    }
+
+    fn attributes(&self) -> Vec<(&'static str, Attribute)> {
+        let named = match self.method {
+            "tools/call" => "gen_ai.tool.name",
+            "prompts/get" => "gen_ai.prompt.name",
+            _ => "mcp.resource.uri",
+        };
+        let operation = (self.method == "tools/call").then_some("execute_tool");
+        let transport = self.via.map(|via| if via == Via::Pipe { "pipe" } else { "tcp" });
+        let protocol = self.via.and_then(|via| (via == Via::Http).then_some("http"));
+        let texts = [
+            ("mcp.method.name", Some(self.method)),
+            (named, self.name),
+            ("gen_ai.operation.name", operation),
+            ("mcp.session.id", self.session),
+            ("mcp.protocol.version", self.revision),
+            ("jsonrpc.request.id", self.request),
+            ("network.transport", transport),
+            ("network.protocol.name", protocol),
+            ("consort.server", self.server),
+        ];
+        let given = texts.into_iter().filter_map(|(key, text)| Some((key, text?)));
+        given.map(|(key, text)| (key, Attribute::Text(text.to_owned()))).collect()
+    }
+}
+
+/// What is said of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attribute {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Number(i64),
+}
+
+/// Begins spans, and sends those that are recorded on their way. Copies are the same tracer.
+#[derive(Clone, Debug)]
+pub struct Tracer {
+    sampler: Sampler,
+    sender: Option<mpsc::Sender<Finished>>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Tracer {
+    pub(super) fn new(sampler: Sampler, sender: mpsc::Sender<Finished>) -> Self {
+        Self { sampler, sender: Some(sender), dropped: Arc::default() }
+    }
+
+    /// One that records nothing, and passes on what it is given.
+    pub fn off() -> Self {
+        Self { sampler: Sampler::Share(0.0), sender: None, dropped: Arc::default() }
+    }
+
+    /// Begins a span, as a child of `parent` if there is one. It never waits.
+    pub fn begin(&self, about: &About<'_>, parent: Option<&TraceContext>) -> Span {
+        let Some(sender) = &self.sender else {
+            let context = parent.cloned().unwrap_or_else(|| TraceContext::new(false));
+            return Span { context, recording: None };
+        };
+        let context = parent.map_or_else(|| TraceContext::new(false), TraceContext::child);
+        let sampled = self.sampler.samples(parent, context.trace);
+        let context = context.with_sampled(sampled);
+        let recording = sampled.then(|| {
+            Box::new(Recording {
+                sender: sender.clone(),
+                dropped: Arc::clone(&self.dropped),
+                begun: Instant::now(),
+                span: Finished {
+                    context: context.clone(),
+                    parent: parent.map(|parent| parent.span),
+                    side: about.side,
+                    name: about.span_name(),
+                    start: SystemTime::now()
+                        .duration_since(UNIX_EPOCH)
+                        .unwrap_or_default()
+                        .as_nanos(),
+                    end: 0,
+                    attributes: about.attributes(),
+                    error: None,
+                },
+            })
+        });
+        Span { context, recording }
+    }
+
+    /// How many spans were dropped because they could not be sent in time.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn drop_spans(&self, count: u64) {
+        self.dropped.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// A span that is not over. Dropped without an end, it is cancelled.
+#[derive(Debug)]
+pub struct Span {
+    context: TraceContext,
+    recording: Option<Box<Recording>>,
+}
+
+#[derive(Debug)]
+struct Recording {
+    sender: mpsc::Sender<Finished>,
+    dropped: Arc<AtomicU64>,
+    begun: Instant,
+    span: Finished,
+}
+
+/// A span that is over.
+#[derive(Clone, Debug)]
+pub(super) struct Finished {
+    pub(super) context: TraceContext,
+    pub(super) parent: Option<SpanId>,
+    pub(super) side: Side,
+    pub(super) name: String,
+    pub(super) start: u128,
+    pub(super) end: u128,
+    pub(super) attributes: Vec<(&'static str, Attribute)>,
+    pub(super) error: Option<&'static str>,
+}
+
+impl Span {
+    /// What to pass on, so that what others do becomes part of it.
+    pub fn context(&self) -> &TraceContext {
+        &self.context
+    }
+
+    /// Says more of it, if it is recorded.
+    pub fn set(&mut self, key: &'static str, value: Attribute) {
+        if let Some(recording) = &mut self.recording {
+            recording.span.attributes.push((key, value));
+        }
+    }
+
+    /// Ends it.
+    pub fn end(mut self, class: Class) {
+        self.finish(class);
+    }
+
+    fn finish(&mut self, class: Class) {
+        let Some(mut recording) = self.recording.take() else { return };
+        let span = &mut recording.span;
+        span.end = span.start + recording.begun.elapsed().as_nanos();
+        if class != Class::Ok {
+            let kind = class.code().map_or_else(|| class.as_str().to_owned(), |it| it.to_string());
+            span.attributes.push(("error.type", Attribute::Text(kind)));
+            span.error = Some(class.as_str());
+        }
+        if let Some(code) = class.code() {
+            span.attributes.push(("rpc.response.status_code", Attribute::Text(code.to_string())));
+        }
+        if recording.sender.try_send(recording.span).is_err() {
+            recording.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        self.finish(Class::Cancelled { sent: None });
+    }
+}

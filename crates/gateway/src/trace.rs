@@ -1,0 +1,306 @@
+//! W3C trace context: `traceparent`, `tracestate` and `baggage`, read, continued and written.
+
+use std::cell::Cell;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::str::FromStr;
+
+/// The longest `tracestate` that is passed on; the specification asks for at least this.
+const LONGEST_STATE: usize = 512;
+
+/// The most members a `tracestate` has.
+const MOST_MEMBERS: usize = 32;
+
+/// The longest `baggage` that is passed on; the specification asks for at least this.
+const LONGEST_BAGGAGE: usize = 8192;
+
+/// The flag that says a trace is recorded.
+const SAMPLED: u8 = 1;
+
+/// The id of a trace: 16 bytes, not all zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TraceId([u8; 16]);
+
+/// The id of a span in a trace: 8 bytes, not all zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SpanId([u8; 8]);
+
+/// Where a request stands in a trace, and what travels with it.
+///
+/// ```
+/// use consort_gateway::trace::TraceContext;
+///
+/// let traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+/// let context = TraceContext::read(|key| (key == "traceparent").then_some(traceparent)).unwrap();
+/// assert!(context.sampled());
+/// assert_eq!(context.traceparent(), traceparent);
+/// assert_eq!(context.child().trace, context.trace);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    /// The trace.
+    pub trace: TraceId,
+    /// The span that the next one is a child of.
+    pub span: SpanId,
+    flags: u8,
+    /// What vendors say, as it was received.
+    pub state: Option<String>,
+    /// What applications say, as it was received.
+    pub baggage: Option<String>,
+}
+
+impl TraceContext {
+    /// The keys under which context travels, in headers and in `_meta` alike.
+    pub const KEYS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+
+    /// A new trace.
+    pub fn new(sampled: bool) -> Self {
+        Self {
+            trace: TraceId::random(),
+            span: SpanId::random(),
+            flags: u8::from(sampled) * SAMPLED,
+            state: None,
+            baggage: None,
+        }
+    }
+
+    /// What came with a request, given what it has under each of [`Self::KEYS`]. A broken
+    /// `traceparent` is as good as none, as the specification says.
+    pub fn read<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        let mut context: Self = get("traceparent")?.parse().ok()?;
+        context.state = get("tracestate").and_then(state);
+        context.baggage = get("baggage").and_then(baggage);
+        Some(context)
+    }
+
+    /// The same trace with a new span.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self { span: SpanId::random(), ..self.clone() }
+    }
+
+    /// Whether the trace is recorded.
+    pub fn sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    /// The same, recorded or not.
+    #[must_use]
+    pub fn with_sampled(mut self, sampled: bool) -> Self {
+        self.flags = (self.flags & !SAMPLED) | (u8::from(sampled) * SAMPLED);
+        self
+    }
+
+    /// As written in `traceparent`.
+    pub fn traceparent(&self) -> String {
+        format!("00-{}-{}-{:02x}", self.trace, self.span, self.flags)
+    }
+
+    /// What to send, by the keys to send it under.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        let [traceparent, tracestate, baggage] = Self::KEYS;
+        let state = self.state.clone().map(|state| (tracestate, state));
+        let baggage = self.baggage.clone().map(|items| (baggage, items));
+        [(traceparent, self.traceparent())].into_iter().chain(state).chain(baggage)
+    }
+}
+
+/// A `traceparent` that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid `traceparent`: use `00-` 32 hex digits `-` 16 hex digits `-` 2 hex digits")]
+pub struct InvalidTraceparent;
+
+impl FromStr for TraceContext {
+    type Err = InvalidTraceparent;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim_matches([' ', '\t']).as_bytes();
+        // Later versions may add fields behind a dash; this one has none.
+        let (known, rest) = text.split_at_checked(55).ok_or(InvalidTraceparent)?;
+        let [version] = hex::<1>(&known[..2]).ok_or(InvalidTraceparent)?;
+        let rest_is_fine =
+            if version == 0 { rest.is_empty() } else { matches!(rest, [] | [b'-', ..]) };
+        let dashes = [2, 35, 52].iter().all(|at| known[*at] == b'-');
+        if version == 0xff || !rest_is_fine || !dashes {
+            return Err(InvalidTraceparent);
+        }
+        let trace = hex(&known[3..35]).filter(|id| *id != [0; 16]).ok_or(InvalidTraceparent)?;
+        let span = hex(&known[36..52]).filter(|id| *id != [0; 8]).ok_or(InvalidTraceparent)?;
+        let [flags] = hex(&known[53..55]).ok_or(InvalidTraceparent)?;
+        // Of the flags only those that this version knows are passed on.
+        let flags = flags & 0b11;
+        Ok(Self { trace: TraceId(trace), span: SpanId(span), flags, state: None, baggage: None })
+    }
+}
+
+/// A `tracestate` worth passing on.
+fn state(text: &str) -> Option<String> {
+    let members = text.split(',').map(str::trim).filter(|member| !member.is_empty());
+    let fine = members.clone().all(|member| {
+        member.split_once('=').is_some_and(|(key, value)| !key.is_empty() && !value.is_empty())
+    });
+    let count = members.count();
+    let fits = text.len() <= LONGEST_STATE && (1..=MOST_MEMBERS).contains(&count);
+    (fine && fits && printable(text)).then(|| text.to_owned())
+}
+
+/// A `baggage` worth passing on.
+fn baggage(text: &str) -> Option<String> {
+    let fits = !text.is_empty() && text.len() <= LONGEST_BAGGAGE;
+    (fits && printable(text) && text.contains('=')).then(|| text.to_owned())
+}
+
+/// Whether a text can stand in a header without becoming two.
+fn printable(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
+}
+
+/// Lower-case hex, as the specification wants it.
+fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    (text.len() == 2 * N).then_some(bytes)
+}
+
+impl TraceId {
+    fn random() -> Self {
+        let (high, low) = (random(), random());
+        Self((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// The half that samplers look at.
+    pub(crate) fn low(self) -> u64 {
+        u64::from_be_bytes(self.0[8..].try_into().expect("half of 16 bytes"))
+    }
+}
+
+impl SpanId {
+    fn random() -> Self {
+        Self(random().to_be_bytes())
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8; 8] {
+        &self.0
+    }
+}
+
+/// A number that is not zero. Ids must differ, not be hard to guess; so the keys that the standard
+/// library draws for its hash maps are random enough.
+fn random() -> u64 {
+    thread_local! {
+        static SOURCE: (RandomState, Cell<u64>) = (RandomState::new(), Cell::new(0));
+    }
+    SOURCE.with(|(keys, counter)| {
+        counter.set(counter.get() + 1);
+        keys.hash_one(counter.get()).max(1)
+    })
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", u64::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn a_traceparent_is_read_as_it_is_written() {
+        let context: TraceContext = PARENT.parse().unwrap();
+        assert_eq!(context.trace.to_string(), "0af7651916cd43dd8448eb211c80319c");
+        assert_eq!(context.span.to_string(), "b7ad6b7169203331");
+        assert_eq!(context.traceparent(), PARENT);
+        let later = format!("{}-more", PARENT.replacen("00", "cc", 1));
+        assert_eq!(later.parse::<TraceContext>().unwrap().traceparent(), PARENT);
+    }
+
+    #[test]
+    fn a_broken_traceparent_is_as_good_as_none() {
+        let wrong = [
+            String::new(),
+            PARENT[..54].to_owned(),
+            format!("{PARENT}-"),
+            PARENT.replacen("00", "ff", 1),
+            PARENT.to_uppercase(),
+            PARENT.replace('-', "_"),
+            PARENT.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32)),
+            PARENT.replace("b7ad6b7169203331", &"0".repeat(16)),
+            PARENT.replace("b7ad", "b7a\u{e9}"),
+            PARENT.replacen("00-", "01-", 1) + "x",
+        ];
+        for text in wrong {
+            assert_eq!(text.parse::<TraceContext>(), Err(InvalidTraceparent), "{text}");
+            assert_eq!(TraceContext::read(|_| Some(&text)), None);
+        }
+    }
+
+    #[test]
+    fn what_travels_with_a_request_is_passed_on_if_it_is_sound() {
+        let read = |state: &'static str, items: &'static str| {
+            let context = TraceContext::read(|key| match key {
+                "traceparent" => Some(PARENT),
+                "tracestate" => Some(state),
+                _ => Some(items),
+            });
+            let context = context.unwrap();
+            (context.state, context.baggage)
+        };
+        assert_eq!(
+            read("a=1, b@c=2", "user=x"),
+            (Some("a=1, b@c=2".into()), Some("user=x".into()))
+        );
+        assert_eq!(read("a", ""), (None, None));
+        assert_eq!(read("a=1\r\nX: y", "k=\u{e9}"), (None, None));
+        let many: &'static str = vec!["a=1"; 33].join(",").leak();
+        let long: &'static str = format!("k={}", "x".repeat(8192)).leak();
+        assert_eq!(read(many, long), (None, None));
+    }
+
+    #[test]
+    fn a_child_is_in_the_same_trace_with_a_span_of_its_own() {
+        let context = TraceContext::new(true);
+        let child = context.child();
+        assert_eq!((child.trace, child.sampled()), (context.trace, true));
+        assert_ne!(child.span, context.span);
+        assert!(!child.with_sampled(false).sampled());
+        let spans: HashSet<SpanId> = (0..10_000).map(|_| context.child().span).collect();
+        assert_eq!(spans.len(), 10_000);
+    }
+}

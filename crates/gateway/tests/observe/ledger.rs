@@ -1,0 +1,279 @@
+//! The ledger on a real disk: written, read, cut, tampered with.
+
+mod faults;
+mod kills;
+
+use std::path::Path;
+
+use consort_core::Caller;
+use consort_gateway::ledger::{
+    Class, Digest, Filter, Follow, Intent, Ledger, LedgerError, LedgerSettings, Mode, Row, tail,
+    verify,
+};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+fn intent(name: &str) -> Intent {
+    Intent {
+        caller: Caller::agent("ada"),
+        front: "claude-desktop".into(),
+        server: Some("demo".parse().unwrap()),
+        method: "tools/call".into(),
+        name: name.to_owned(),
+        arguments: Digest::of(b"{}"),
+        trace: None,
+    }
+}
+
+fn strict() -> LedgerSettings {
+    LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() }
+}
+
+/// A ledger with one call of each kind.
+fn written() -> (TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/ledger.db");
+    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    ledger.begin(intent("search")).end(Class::Ok, 7);
+    ledger.begin(intent("fail")).end(Class::Error { code: Some(-32602) }, 0);
+    drop(ledger.begin(intent("gone")));
+    ledger.begin(intent("left")).end(Class::Cancelled { sent: Some(true) }, 0);
+    let running = ledger.begin(intent("running"));
+    ledger.close();
+    drop(running);
+    (folder, path)
+}
+
+fn calls(path: &Path) -> Vec<(String, Option<Class>)> {
+    let rows = tail(path, 1000, &Filter::default()).unwrap();
+    let call = |row| match row {
+        Row::Call(call) => (call.name, call.outcome),
+        Row::Lost { count, .. } => (format!("lost {count}"), None),
+    };
+    rows.into_iter().map(call).collect()
+}
+
+#[test]
+fn every_call_is_read_back_with_its_end() {
+    let (_folder, path) = written();
+    assert_eq!(
+        calls(&path),
+        [
+            ("search".to_owned(), Some(Class::Ok)),
+            ("fail".to_owned(), Some(Class::Error { code: Some(-32602) })),
+            ("gone".to_owned(), Some(Class::Cancelled { sent: None })),
+            ("left".to_owned(), Some(Class::Cancelled { sent: Some(true) })),
+            ("running".to_owned(), Some(Class::OutcomeUnknown)),
+        ]
+    );
+    let rows = tail(&path, 1, &Filter { name: Some("search".into()), ..Filter::default() });
+    let [Row::Call(row)] = &rows.unwrap()[..] else { panic!("one call") };
+    assert_eq!((row.caller.as_str(), row.caller_kind.as_str()), ("ada", "agent"));
+    assert_eq!((row.bytes_in, row.bytes_out), (2, Some(7)));
+    assert!(row.digest.starts_with("44136fa355b3678a"), "{}", row.digest);
+    let report = verify(&path).unwrap();
+    assert_eq!((report.broken, report.records, report.unfinished), (None, 11, vec![]));
+}
+
+#[test]
+fn the_file_is_for_its_owner_alone_and_nothing_is_left_beside_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_folder, path) = written();
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_last_calls_come_in_order_and_only_those_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    let running = ledger.begin(intent("running"));
+    ledger.begin(intent("over")).end(Class::Ok, 0);
+    while calls(&path).len() < 2 || calls(&path)[1].1.is_none() {
+        std::thread::yield_now();
+    }
+    let mut follow = Follow::new(&path, Filter::default()).unwrap();
+    running.end(Class::Ok, 0);
+    for at in 0..20 {
+        let server = Some(if at % 2 == 0 { "even" } else { "odd" }.parse().unwrap());
+        ledger.begin(Intent { server, ..intent(&at.to_string()) }).end(Class::Ok, 0);
+    }
+    ledger.close();
+    let names = |rows: Vec<Row>| -> Vec<String> {
+        rows.into_iter()
+            .filter_map(|row| if let Row::Call(row) = row { Some(row.name) } else { None })
+            .collect()
+    };
+    assert_eq!(names(tail(&path, 3, &Filter::default()).unwrap()), ["17", "18", "19"]);
+    let odd = Filter { server: Some("odd".into()), name: None };
+    assert_eq!(names(tail(&path, 3, &odd).unwrap()), ["15", "17", "19"]);
+    let news = names(follow.news().unwrap());
+    assert_eq!((news.len(), news[0].as_str()), (21, "running"), "what was over is no news");
+    assert_eq!(follow.news().unwrap(), []);
+}
+
+#[test]
+fn a_change_of_any_field_is_found() {
+    let (_folder, path) = written();
+    let columns: Vec<String> = Connection::open(&path)
+        .unwrap()
+        .prepare("SELECT name FROM pragma_table_info('records')")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(columns.len(), 21);
+    for column in &columns {
+        for row in [1, 2, 3, 5, 11] {
+            for value in ["1", "-7", "'x'", "x'00'", "NULL", "99999"] {
+                let copy = path.with_file_name("copy.db");
+                std::fs::copy(&path, &copy).unwrap();
+                let connection = Connection::open(&copy).unwrap();
+                // Of a wrong type, or the same as before: then there is nothing to find.
+                let changed = connection.execute(
+                    &format!("UPDATE OR IGNORE records SET {column} = {value} WHERE seq = {row} AND {column} IS NOT {value}"),
+                    [],
+                );
+                connection.close().unwrap();
+                if changed.is_ok_and(|changed| changed > 0) {
+                    let report = verify(&copy).unwrap();
+                    assert!(report.broken.is_some(), "{column} = {value} at {row}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn records_that_are_added_removed_or_swapped_are_found() {
+    let (_folder, path) = written();
+    for (change, at) in [
+        ("DELETE FROM records WHERE seq = 5", 5),
+        ("DELETE FROM records WHERE seq = 11", 11),
+        ("DELETE FROM records WHERE seq <= 4", 4),
+        ("DELETE FROM records", 1),
+        (
+            "INSERT INTO records (seq, kind, time, run, hash) VALUES (12, 'opened', 1, 1, zeroblob(32))",
+            12,
+        ),
+        (
+            "UPDATE records SET seq = -seq WHERE seq IN (4, 6);
+          UPDATE records SET seq = seq + 10 WHERE seq < 0",
+            4,
+        ),
+        ("UPDATE head SET hash = zeroblob(32)", 11),
+        ("DELETE FROM head", 1),
+    ] {
+        let copy = path.with_file_name("copy.db");
+        std::fs::copy(&path, &copy).unwrap();
+        Connection::open(&copy).unwrap().execute_batch(change).unwrap();
+        let broken = verify(&copy).unwrap().broken.expect(change);
+        assert_eq!(broken.sequence, at, "{change}: {broken:?}");
+    }
+    assert_eq!(verify(&path).unwrap().broken, None);
+}
+
+#[test]
+fn a_file_that_is_no_ledger_is_said_to_be_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.db");
+    assert!(matches!(verify(&path), Err(LedgerError::Missing { .. })));
+    std::fs::write(&path, "x".repeat(5000)).unwrap();
+    assert!(matches!(verify(&path), Err(LedgerError::Foreign { .. })));
+    assert!(matches!(
+        Ledger::open(&path, LedgerSettings::default()),
+        Err(LedgerError::Foreign { .. })
+    ));
+    std::fs::remove_file(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (a)").unwrap();
+    assert!(matches!(
+        Ledger::open(&path, LedgerSettings::default()),
+        Err(LedgerError::Foreign { .. })
+    ));
+}
+
+#[test]
+fn the_oldest_records_are_dropped_and_the_rest_still_proves_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let size = 1 << 20;
+    let settings = LedgerSettings { size, ..LedgerSettings::default() };
+    let ledger = Ledger::open(&path, settings).unwrap();
+    let mut running = Some(ledger.begin(intent("runs throughout")));
+    for round in 0..30 {
+        for _ in 0..1000 {
+            ledger.begin(intent("one of many")).end(Class::Ok, 0);
+        }
+        while ledger.stats().written < (round + 1) * 1000 {
+            std::thread::yield_now();
+        }
+        let taken =
+            |name: &str| std::fs::metadata(folder.path().join(name)).map_or(0, |it| it.len());
+        let total = taken("ledger.db") + taken("ledger.db-wal");
+        assert!(total <= size, "{total} bytes in round {round}");
+        let report = verify(&path).unwrap();
+        assert_eq!(report.broken, None);
+        assert_eq!(report.unfinished, if round < 20 { vec![2] } else { vec![] }, "round {round}");
+        if round == 19 {
+            running.take().unwrap().end(Class::ToolError, 1);
+        }
+    }
+    ledger.close();
+    let report = verify(&path).unwrap();
+    assert!(report.dropped > 40_000 && report.records > 2_000, "{report:?}");
+    assert_eq!((report.broken, report.lost), (None, 0));
+    // Records dropped behind the checkpoint's back are missed.
+    let change = format!("DELETE FROM records WHERE seq <= {}", report.first.unwrap());
+    Connection::open(&path).unwrap().execute_batch(&change).unwrap();
+    assert!(verify(&path).unwrap().broken.is_some());
+}
+
+#[test]
+fn several_processes_may_write_to_one_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let ledgers: Vec<Ledger> =
+        (0..3).map(|_| Ledger::open(&path, LedgerSettings::default()).unwrap()).collect();
+    // A connection each, as processes would have; the first call goes on while others come and go.
+    let running = ledgers[0].begin(intent("running"));
+    std::thread::scope(|scope| {
+        for ledger in &ledgers {
+            scope.spawn(|| (0..500).for_each(|_| ledger.begin(intent("x")).end(Class::Ok, 1)));
+        }
+    });
+    ledgers[1].close();
+    ledgers[2].close();
+    Ledger::open(&path, LedgerSettings::default()).unwrap().close();
+    while ledgers[0].stats().written < 501 {
+        std::thread::yield_now();
+    }
+    assert_eq!(verify(&path).unwrap().unfinished.len(), 1, "the first still runs");
+    running.end(Class::Ok, 2);
+    ledgers[0].close();
+    let report = verify(&path).unwrap();
+    assert_eq!((report.broken, report.unfinished, report.lost), (None, vec![], 0));
+    assert_eq!(report.records, 4 + 2 * 1501);
+}
+
+#[tokio::test]
+async fn a_strict_ledger_lets_a_call_go_when_its_intent_is_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let ledger = Ledger::open(&path, strict()).unwrap();
+    for _ in 0..5 {
+        let mut entry = ledger.begin(intent("careful"));
+        entry.durable().await.unwrap();
+        assert_eq!(calls(&path).last().unwrap(), &("careful".to_owned(), None));
+        let now = verify(&path).unwrap();
+        assert_eq!((now.broken, now.unfinished.len()), (None, 1));
+        entry.end(Class::Ok, 0);
+        while !verify(&path).unwrap().unfinished.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
+    ledger.close();
+    assert!(ledger.begin(intent("late")).durable().await.is_err());
+}

@@ -1,0 +1,164 @@
+//! The ledger on a disk that is full, and on one that has room again.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use consort_gateway::ledger::{Class, Ledger, LedgerSettings, verify};
+
+use super::{calls, intent, strict};
+
+/// Starts a test of this binary that no file may grow beyond 64 KiB for.
+fn cramped(test: &str, path: &Path) -> String {
+    // The signal that comes with the limit is not for us; the error is.
+    let script = "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env("LEDGER", path)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+#[test]
+#[ignore = "runs with a limit, started by another test"]
+fn calls_in_a_cramped_place() {
+    let Some(path) = std::env::var_os("LEDGER") else { return };
+    let settings = LedgerSettings { queue: 100, ..LedgerSettings::default() };
+    let ledger = Ledger::open(Path::new(&path), settings).unwrap();
+    let began = Instant::now();
+    for _ in 0..2000 {
+        ledger.begin(intent("served all the same")).end(Class::Ok, 0);
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "nobody waited for the disk");
+    let stats = ledger.stats();
+    assert!(stats.failing && stats.lost > 1000, "{stats:?}");
+    ledger.close();
+}
+
+#[test]
+fn a_full_disk_stops_no_call_of_a_lenient_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    cramped("ledger::faults::calls_in_a_cramped_place", &path);
+    let report = verify(&path).unwrap();
+    assert_eq!(report.broken, None, "what is there is whole");
+    let before = report.records;
+    assert!(before > 10, "{report:?}");
+    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    ledger.begin(intent("with room again")).end(Class::Ok, 0);
+    ledger.close();
+    let report = verify(&path).unwrap();
+    assert_eq!((report.broken, report.unfinished), (None, vec![]));
+    assert!(report.records >= before + 3);
+}
+
+#[test]
+#[ignore = "runs with a limit, started by another test"]
+fn strict_calls_in_a_cramped_place() {
+    let Some(path) = std::env::var_os("LEDGER") else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ledger = Ledger::open(Path::new(&path), strict()).unwrap();
+    let mut made = 0;
+    let mut slowest = Duration::ZERO;
+    for _ in 0..400 {
+        let began = Instant::now();
+        let mut entry = ledger.begin(intent("only with a record"));
+        let agreed = runtime.block_on(entry.durable());
+        slowest = slowest.max(began.elapsed());
+        if agreed.is_ok() {
+            made += 1;
+            entry.end(Class::Ok, 0);
+        }
+    }
+    assert!(ledger.stats().refused > 0 && ledger.stats().lost == 0, "{:?}", ledger.stats());
+    assert!(slowest < Duration::from_millis(1500), "{slowest:?}");
+    println!("\nmade {made}");
+    ledger.close();
+}
+
+#[test]
+fn a_full_disk_stops_every_call_of_a_strict_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let said = cramped("ledger::faults::strict_calls_in_a_cramped_place", &path);
+    assert_eq!(verify(&path).unwrap().broken, None);
+    let made = format!("made {}", calls(&path).len());
+    assert!(said.lines().any(|line| line == made), "as many as are on record, {made}: {said}");
+}
+
+#[test]
+fn a_ledger_that_could_not_be_written_says_how_many_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let settings = LedgerSettings { queue: 50, ..LedgerSettings::default() };
+    let ledger = Ledger::open(&path, settings).unwrap();
+    // Somebody else holds the file locked for longer than a writer waits.
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let until = Instant::now() + Duration::from_secs(10);
+    while !ledger.stats().failing && Instant::now() < until {
+        ledger.begin(intent("x")).end(Class::Ok, 0);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let stats = ledger.stats();
+    assert!(stats.failing && stats.lost > 0, "{stats:?}");
+    other.execute_batch("ROLLBACK").unwrap();
+    ledger.close();
+    let report = verify(&path).unwrap();
+    assert_eq!((report.broken, report.unfinished), (None, vec![]));
+    assert_eq!(u64::try_from(report.lost).unwrap(), ledger.stats().lost);
+    let written = usize::try_from(ledger.stats().written).unwrap();
+    let lost: Vec<_> =
+        calls(&path).into_iter().filter(|(name, _)| name.starts_with("lost")).collect();
+    assert_eq!((calls(&path).len() - lost.len(), lost.is_empty()), (written, false));
+}
+
+#[test]
+fn a_ledger_whose_making_was_cut_off_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    for statement in ["", "PRAGMA journal_mode = wal"] {
+        let path = folder.path().join("ledger.db");
+        std::fs::write(&path, "").unwrap();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(statement).unwrap();
+        let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+        ledger.begin(intent("x")).end(Class::Ok, 0);
+        ledger.close();
+        assert_eq!(verify(&path).unwrap().records, 3, "{statement}");
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_ledger_that_is_moved_away_is_begun_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, old) = (folder.path().join("ledger.db"), folder.path().join("old.db"));
+    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    let running = ledger.begin(intent("running"));
+    while ledger.stats().written == 0 {
+        std::thread::yield_now();
+    }
+    std::fs::rename(&path, &old).unwrap();
+    running.end(Class::Ok, 0);
+    ledger.begin(intent("after")).end(Class::Ok, 0);
+    ledger.close();
+    assert_eq!(calls(&path), [("after".to_owned(), Some(Class::Ok))]);
+    let report = verify(&path).unwrap();
+    assert_eq!((report.broken, report.records), (None, 3), "an outcome without an intent is none");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_is_said_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o400)).unwrap();
+    let error = Ledger::open(&file.join("ledger.db"), LedgerSettings::default()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot use the ledger `"), "{error}");
+}

@@ -1,0 +1,6 @@
+//! What the gateway says of itself: its ledger, its traces.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
+mod ledger;
+mod otlp;
