@@ -192,6 +192,9 @@ pub(crate) struct Serve {
     /// A web page that may use it, as in `https://tools.example`
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
+    /// Serve on so many threads (default: as many as there are processors, at most 4)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) threads: Option<u8>,
     /// How tools are named: `auto` (as they are if that is unique, else `server_tool`), `never`, or a
     /// template such as `{server}__{name}`
     #[arg(long, value_name = "NAMING")]

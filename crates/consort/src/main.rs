@@ -11,21 +11,30 @@ mod running;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tokio::runtime::Builder;
 
-use cli::Cli;
+use cli::{Cli, Command};
 use output::{Styled, note, styled};
+
+/// A call makes a few dozen small pieces of memory; this hands them out at a third of the cost.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     log::start(cli.common.verbose);
-    let runtime =
-        match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                note(format!("cannot start: {error}"));
-                return ExitCode::from(2);
-            }
-        };
+    // What serves many at once is quicker on threads that do not share their work: see `serve`.
+    let mut runtime = match cli.command {
+        Command::Serve(_) => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    let runtime = match runtime.worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            note(format!("cannot start: {error}"));
+            return ExitCode::from(2);
+        }
+    };
     let exit = runtime.block_on(command::run(cli));
     // A reader of the standard input may be blocked for good; it must not keep us.
     runtime.shutdown_background();

@@ -125,6 +125,9 @@ impl Inner {
 
     /// Waits until the first menus are made.
     pub(crate) async fn settled(&self) {
+        if *self.settled.borrow() {
+            return;
+        }
         let mut settled = self.settled.subscribe();
         let _ = settled.wait_for(|settled| *settled).await;
     }

@@ -27,6 +27,7 @@ use crate::post;
 use crate::request::{Answering, Out};
 use crate::sse;
 use crate::stall::Stall;
+use crate::threads::Threads;
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -40,9 +41,11 @@ const RELIEF: Duration = Duration::from_millis(100);
 pub(crate) type Reply = Response<Body>;
 
 impl Gateway {
-    /// Serves whoever connects, until the gateway is drained.
-    pub async fn serve_http(&self, listener: TcpListener) {
+    /// Serves whoever connects, until the gateway is drained. Connections are shared out among as many
+    /// threads, this one among them: what belongs to a connection then stays on its thread.
+    pub async fn serve_http(&self, listener: TcpListener, threads: usize) {
         let inner = &self.0;
+        let mut threads = Threads::start(inner, threads.saturating_sub(1));
         let places = Arc::new(Semaphore::new(inner.settings.limits.connections));
         loop {
             let place = tokio::select! {
@@ -56,7 +59,9 @@ impl Gateway {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    inner.crew.spawn(connection(Arc::clone(inner), stream, place));
+                    if let Some((stream, place)) = threads.hand_over(stream, place) {
+                        inner.crew.spawn(connection(Arc::clone(inner), stream, place));
+                    }
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a connection could not be taken");
@@ -68,7 +73,11 @@ impl Gateway {
 }
 
 /// Serves one connection, request after request.
-async fn connection(gateway: Arc<Inner>, stream: TcpStream, _place: OwnedSemaphorePermit) {
+pub(crate) async fn connection(
+    gateway: Arc<Inner>,
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+) {
     let _ = stream.set_nodelay(true);
     let peer = stream.peer_addr().ok();
     let io = TokioIo::new(Stall::new(stream, gateway.settings.limits.stalled));

@@ -28,6 +28,7 @@ mod sse;
 mod stall;
 mod stdio;
 mod tasks;
+mod threads;
 pub mod trace;
 
 pub use gateway::Gateway;

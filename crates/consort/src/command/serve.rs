@@ -19,6 +19,9 @@ use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
 use crate::running::{self, tell};
 
+/// The most threads that are taken unasked.
+const THREADS: usize = 4;
+
 pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> {
     refuse_open_doors(&serve)?;
     let config = running::read(common)?;
@@ -108,7 +111,9 @@ async fn http(
     let address = listener.local_addr().map_err(|error| Failure::usage(error.to_string()))?;
     let endpoint = format!("http://{address}/mcp");
     announce(common, &endpoint, kept.as_ref());
-    let serving = gateway.serve_http(listener);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = serve.threads.map_or(cores.min(THREADS), usize::from);
+    let serving = gateway.serve_http(listener, threads);
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         () = serving.as_mut() => {}

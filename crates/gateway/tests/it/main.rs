@@ -34,7 +34,7 @@ impl Served {
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let serving = {
             let gateway = gateway.clone();
-            tokio::spawn(async move { gateway.serve_http(listener).await })
+            tokio::spawn(async move { gateway.serve_http(listener, 1).await })
         };
         Self { hub, gateway, url, serving }
     }

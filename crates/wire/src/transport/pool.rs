@@ -4,6 +4,7 @@
 //! saves two wake-ups a call, and an exchange that is dropped takes its connection with it, which is
 //! how a modern server learns that the call was cancelled.
 
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
@@ -18,6 +19,7 @@ use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::runtime::{self, Handle};
 
 use super::Ticket;
 use super::stream::Stream;
@@ -31,7 +33,7 @@ pub(crate) struct Pool(Arc<Origin>);
 #[derive(Debug)]
 struct Origin {
     url: Url,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<VecDeque<Connection>>,
     most_idle: usize,
     longest_idle: Duration,
     head_bytes: usize,
@@ -108,9 +110,14 @@ impl Pool {
 
     fn take(&self) -> Option<Connection> {
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let longest = self.0.longest_idle;
-        idle.retain(|connection| connection.since.elapsed() < longest);
-        idle.pop()
+        let (now, here) = (Instant::now(), Handle::current().id());
+        // Those unused for longest stand first.
+        while idle.front().is_some_and(|first| now - first.since >= self.0.longest_idle) {
+            idle.pop_front();
+        }
+        // One whose events arrive in another runtime would have to be woken across threads.
+        let at = idle.iter().rposition(|connection| connection.home == here)?;
+        idle.remove(at)
     }
 
     fn keep(&self, mut connection: Connection) {
@@ -118,7 +125,7 @@ impl Pool {
         connection.used = true;
         let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < self.0.most_idle {
-            idle.push(connection);
+            idle.push_back(connection);
         }
     }
 
@@ -137,6 +144,7 @@ impl Pool {
                 driver: Box::new(driver),
                 ended: false,
                 since: Instant::now(),
+                home: Handle::current().id(),
                 used: false,
             })
         };
@@ -213,6 +221,8 @@ struct Connection {
     driver: Driver,
     ended: bool,
     since: Instant,
+    /// The runtime that hears its events.
+    home: runtime::Id,
     /// It served a request before, so its peer may have closed it meanwhile.
     used: bool,
 }
