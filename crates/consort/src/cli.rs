@@ -192,6 +192,15 @@ pub(crate) struct Serve {
     /// A web page that may use it, as in `https://tools.example`
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
+    /// Write down every call in this file (default: `consort/ledger.db` in the user's state folder)
+    #[arg(long, value_name = "FILE", conflicts_with = "no_ledger")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// Write down no calls
+    #[arg(long)]
+    pub(crate) no_ledger: bool,
+    /// How to say what happens, on the standard error (default: text on a terminal, else JSON)
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) log: Option<LogFormat>,
     /// Serve on so many threads (default: as many as there are processors, at most 4)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: Option<u8>,
@@ -199,6 +208,15 @@ pub(crate) struct Serve {
     /// template such as `{server}__{name}`
     #[arg(long, value_name = "NAMING")]
     pub(crate) naming: Option<String>,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// For programs, an object a line
+    Json,
 }
 
 #[derive(Debug, Subcommand)]

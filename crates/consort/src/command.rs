@@ -6,7 +6,7 @@ mod config;
 mod demo;
 mod doctor;
 mod export;
-mod ledger;
+pub(crate) mod ledger;
 mod lists;
 mod prompts;
 mod resources;

@@ -1,6 +1,6 @@
 //! What happens behind the scenes, said on the standard error.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -8,10 +8,26 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts to say what our own crates report: warnings, or with `verbose` everything.
-pub(crate) fn start(verbose: bool) {
-    let level = if verbose { LevelFilter::DEBUG } else { LevelFilter::WARN };
-    let ours = Targets::new().with_target("consort", level);
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(false).compact();
-    tracing_subscriber::registry().with(lines).with(ours).init();
+use crate::cli::{Cli, Command, LogFormat};
+
+/// Starts to say what our own crates report: warnings, a gateway's news or, with `--verbose`,
+/// everything. No arguments and no results are among it.
+pub(crate) fn start(cli: &Cli) {
+    let serve = match &cli.command {
+        Command::Serve(serve) => Some(serve),
+        _ => None,
+    };
+    let level = match (cli.common.verbose, serve) {
+        (true, _) => LevelFilter::DEBUG,
+        (false, Some(_)) => LevelFilter::INFO,
+        (false, None) => LevelFilter::WARN,
+    };
+    let usual = if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json };
+    let format = serve.map_or(LogFormat::Text, |serve| serve.log.unwrap_or(usual));
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(false);
+    let ours = tracing_subscriber::registry().with(Targets::new().with_target("consort", level));
+    match format {
+        LogFormat::Text => ours.with(lines.compact()).init(),
+        LogFormat::Json => ours.with(lines.json().flatten_event(true)).init(),
+    }
 }

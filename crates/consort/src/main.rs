@@ -22,7 +22,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    log::start(cli.common.verbose);
+    log::start(&cli);
     // What serves many at once is quicker on threads that do not share their work: see `serve`.
     let mut runtime = match cli.command {
         Command::Serve(_) => Builder::new_current_thread(),

@@ -208,6 +208,14 @@ pub(crate) fn embedded() -> Result<Settings, Failure> {
     Ok(settings)
 }
 
+/// Where what we write between runs is kept.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let state = state.filter(|folder| folder.is_absolute());
+    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    Some(state.or_else(|| Some(home?.join(".local/state")))?.join("consort"))
+}
+
 /// Where what servers offer is kept.
 fn kept_folder() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

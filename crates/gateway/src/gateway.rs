@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Json, Toolbox};
+use consort_core::{Json, ServerId, Toolbox};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::front::Fronts;
+use crate::ledger::Ledger;
+use crate::metrics::Extra;
 use crate::park::Park;
+use crate::recorded::{Recorded, Records};
 use crate::seal::Seal;
 use crate::session::Sessions;
 use crate::settings::{Profile, Settings};
@@ -25,6 +28,7 @@ pub struct Gateway(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) settings: Settings,
+    pub(crate) records: Records,
     pub(crate) fronts: Fronts,
     pub(crate) sessions: Sessions,
     pub(crate) pipes: Pipes,
@@ -55,6 +59,7 @@ impl Gateway {
     pub fn start(
         toolbox: Arc<dyn Toolbox>,
         settings: Settings,
+        records: Records,
         known: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let limits = &settings.limits;
@@ -69,7 +74,8 @@ impl Gateway {
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
             crew: TaskTracker::new(),
-            toolbox,
+            toolbox: Arc::new(Recorded::new(toolbox, records.clone())),
+            records,
             settings,
         });
         inner.crew.spawn(follow(Arc::clone(&inner), known));
@@ -86,6 +92,11 @@ impl Gateway {
     pub fn set_profiles(&self, profiles: BTreeMap<String, Profile>) {
         let catalog = self.0.toolbox.catalog(&consort_core::Caller::client(""));
         self.0.fronts.set_profiles(&profiles, &self.0.settings, &catalog);
+    }
+
+    /// What is counted, as Prometheus reads it.
+    pub fn metrics(&self, states: Vec<(ServerId, &'static str)>) -> String {
+        self.0.metrics(states)
     }
 
     /// What could not be offered, and why.
@@ -119,8 +130,25 @@ impl Gateway {
 }
 
 impl Inner {
+    /// What is counted, with how things are now.
+    pub(crate) fn metrics(&self, states: Vec<(ServerId, &'static str)>) -> String {
+        let Records { metrics, ledger, tracer } = &self.records;
+        metrics.render(&Extra {
+            states,
+            ledger: ledger.as_ref().map(Ledger::stats),
+            spans_dropped: tracer.is_on().then(|| tracer.dropped()),
+        })
+    }
+
     pub(crate) fn is_ready(&self) -> bool {
         *self.settled.borrow() && !self.draining.is_cancelled()
+    }
+
+    /// Makes every menu anew.
+    fn refresh(&self) {
+        self.fronts.refresh(&*self.toolbox);
+        let catalog = self.toolbox.catalog(&consort_core::Caller::client(""));
+        self.records.metrics.know(catalog.abouts().keys().cloned());
     }
 
     /// Waits until the first menus are made.
@@ -142,7 +170,7 @@ async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
         _ = settle => {}
         () = gateway.draining.cancelled() => return,
     }
-    gateway.fronts.refresh(&*gateway.toolbox);
+    gateway.refresh();
     gateway.settled.send_replace(true);
     loop {
         tokio::select! {
@@ -150,7 +178,7 @@ async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
                 if change.is_none() {
                     return;
                 }
-                gateway.fronts.refresh(&*gateway.toolbox);
+                gateway.refresh();
             }
             () = gateway.draining.cancelled() => return,
         }

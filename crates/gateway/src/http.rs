@@ -133,6 +133,9 @@ async fn respond(
             return reply;
         }
     };
+    if path == "/metrics" && request.method() == Method::GET {
+        return metrics(gateway);
+    }
     match address(gateway, path) {
         Some(Address::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
         Some(Address::Sse(front)) => sse::respond(gateway, &front, caller, request).await,
@@ -174,6 +177,17 @@ fn watched(gateway: &Inner, path: &str) -> Option<Reply> {
         }
         _ => None,
     }
+}
+
+/// What is counted, to those who show a token: it names servers.
+fn metrics(gateway: &Inner) -> Reply {
+    let states = (gateway.settings.states)();
+    let mut reply = text(StatusCode::OK, "");
+    let body = Bytes::from(gateway.metrics(states));
+    *reply.body_mut() = Body::Whole { bytes: Some(body), _room: None };
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
 }
 
 /// A plain answer.

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use consort_core::{Emitter, Json, LogLevel, Passage, Route, ServerId, ShelfKind, nearest};
 use consort_wire::splice::Writer;
-use consort_wire::{Emitting, Era};
+use consort_wire::{Emitting, Era, Revision};
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, INVALID_PARAMS};
 use crate::gateway::{Inner, empty};
+use crate::ledger::Class;
 use crate::listen;
 use crate::menu::{self, Menu};
+use crate::otlp::{About, Side, Span};
+use crate::recorded::{parent, with_context};
 use crate::relay;
 use crate::request::{Answering, Out, Request, Speaker};
 use crate::session::Session;
@@ -24,6 +27,8 @@ pub(crate) fn serve(gateway: &Arc<Inner>, request: Request) -> Answering {
     let gateway = Arc::clone(gateway);
     Emitting::new(|emitter| async move {
         let (id, era) = (request.id.clone(), request.era());
+        let mut request = request;
+        let span = traced(&gateway, &mut request);
         let answered = match &request.speaker {
             Speaker::Modern(_) => run(&gateway, &request, &emitter).await,
             Speaker::Legacy(session) => {
@@ -31,8 +36,41 @@ pub(crate) fn serve(gateway: &Arc<Inner>, request: Request) -> Answering {
                 in_session(&gateway, &request, &session, &emitter).await
             }
         };
+        let class = match &answered {
+            Ok(answer) if answer.message.is_none() => Class::Cancelled { sent: None },
+            Ok(_) => Class::Ok,
+            Err(failure) => Class::Error { code: Some(failure.code) },
+        };
+        gateway.records.metrics.request(era, &request.method, class);
+        if let Some(span) = span {
+            span.end(class);
+        }
         Out::End(answered.unwrap_or_else(|failure| Answer::error(era, Some(&id), &failure)))
     })
+}
+
+/// Begins the span of a request, and has what follows become part of it.
+fn traced(gateway: &Inner, request: &mut Request) -> Option<Span> {
+    let tracer = &gateway.records.tracer;
+    if !tracer.is_on() {
+        return None;
+    }
+    let name = request.params.text("name").or_else(|| request.params.text("uri"));
+    let id = request.id.json().to_string();
+    let (session, revision) = match &request.speaker {
+        Speaker::Modern(_) => (None, Revision::NEWEST_MODERN),
+        Speaker::Legacy(session) => (Some(session.id.as_str()), session.revision),
+    };
+    let about = About {
+        name: name.as_deref(),
+        request: Some(&id),
+        session,
+        revision: Some(revision.as_str()),
+        ..About::new(Side::Server, &request.method)
+    };
+    let span = tracer.begin(&about, parent(&request.params).as_ref());
+    request.params = with_context(&request.params, span.context());
+    Some(span)
 }
 
 /// Answers a request of a legacy client, until it cancels.

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use consort_core::ServerId;
 
 use crate::menu::Selection;
 use crate::naming::Naming;
 
 /// How a gateway serves.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// Who may use it.
     pub access: Access,
@@ -23,8 +26,19 @@ pub struct Settings {
     pub names: Option<PathBuf>,
     /// Selections served at an address of their own.
     pub profiles: BTreeMap<String, Profile>,
+    /// How every server is doing, for who watches over us.
+    pub states: States,
     /// How much, and how long.
     pub limits: Limits,
+}
+
+/// Says how every server is doing, in a word.
+pub type States = Arc<dyn Fn() -> Vec<(ServerId, &'static str)> + Send + Sync>;
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("access", &self.access).finish_non_exhaustive()
+    }
 }
 
 impl Default for Settings {
@@ -36,6 +50,7 @@ impl Default for Settings {
             naming: Naming::default(),
             names: None,
             profiles: BTreeMap::new(),
+            states: Arc::new(Vec::new),
             limits: Limits::default(),
         }
     }

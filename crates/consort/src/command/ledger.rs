@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::cli::{Common, Ledger, LedgerCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, escaped_line, json, line, styled, width};
+use crate::running;
 
 /// How often a ledger that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -47,11 +48,7 @@ pub(super) async fn run(common: &Common, ledger: Ledger) -> Result<Exit, Failure
 
 /// Where the ledger is: in `$XDG_STATE_HOME`, or in `~/.local/state`.
 pub(crate) fn ledger_path() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let state = state.filter(|folder| folder.is_absolute());
-    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-    let state = state.or_else(|| Some(home?.join(".local/state")))?;
-    Some(state.join("consort").join("ledger.db"))
+    Some(running::state_folder()?.join("ledger.db"))
 }
 
 impl From<LedgerError> for Failure {

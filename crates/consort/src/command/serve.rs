@@ -1,15 +1,16 @@
 //! `consort serve`: every server as one MCP endpoint.
 
+mod records;
 mod reload;
 mod settings;
 mod token;
 
 use std::sync::Arc;
 
-use consort::config::Config;
+use consort::config::{Config, Reach, Recipient, snippet};
 use consort_core::Toolbox;
-use consort_gateway::Gateway;
-use consort_hub::Hub;
+use consort_gateway::{Gateway, States};
+use consort_hub::{Hub, Status};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,6 +19,7 @@ use crate::cli::{Common, Serve};
 use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
 use crate::running::{self, tell};
+use records::Recording;
 
 /// The most threads that are taken unasked.
 const THREADS: usize = 4;
@@ -30,19 +32,25 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         tell(problem);
     }
     let options = config.as_ref().map(|config| config.options.clone()).unwrap_or_default();
-    let (gateway_settings, created) = settings::of(&serve, &options)?;
     let hub = Hub::start(settings);
+    let states: States = {
+        let hub = hub.clone();
+        let state = |status: Status| (status.server, status.state.as_str());
+        Arc::new(move || hub.statuses().into_iter().map(state).collect())
+    };
+    let (gateway_settings, kept) = settings::of(&serve, &options, Arc::clone(&states))?;
+    let recording = Recording::start(&serve, &states)?;
     let known = {
         let hub = hub.clone();
         async move { hub.known().await }
     };
     let toolbox: Arc<dyn Toolbox> = Arc::new(hub.clone());
-    let gateway = Gateway::start(toolbox, gateway_settings, known);
+    let gateway = Gateway::start(toolbox, gateway_settings, recording.records.clone(), known);
     let serving = async {
         if serve.stdio {
             stdio(&gateway, serve.profile.as_deref()).await
         } else {
-            http(&gateway, common, &serve, created).await
+            http(&gateway, common, &serve, kept).await
         }
     };
     let file = config.map(|config| config.file);
@@ -52,6 +60,8 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     };
     gateway.end().await;
     hub.drain().await;
+    drop(gateway);
+    recording.end().await;
     served
 }
 
@@ -145,6 +155,17 @@ fn announce(common: &Common, endpoint: &str, kept: Option<&token::Kept>) {
         }
         Some(kept) => line(format!("token: as kept in {}", kept.file.display())),
     }
+    let token =
+        kept.map(|kept| if kept.created { kept.secret.clone() } else { "TOKEN".to_owned() });
+    let reach = Reach::Url { url: endpoint.to_owned(), token };
+    for (recipient, name) in [
+        (Recipient::ClaudeDesktop, "Claude Desktop"),
+        (Recipient::Cursor, "Cursor"),
+        (Recipient::VsCode, "VS Code"),
+    ] {
+        line(format!("\n{name}:\n{}", snippet(recipient, &reach).trim_end()));
+    }
+    line("\n`consort config export CLIENT` writes this into the client's own config");
 }
 
 /// Waits until we are asked to end.

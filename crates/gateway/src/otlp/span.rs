@@ -126,6 +126,11 @@ impl Tracer {
         Self { sampler: Sampler::Share(0.0), sender: None, dropped: Arc::default() }
     }
 
+    /// Whether anything can be recorded.
+    pub fn is_on(&self) -> bool {
+        self.sender.is_some()
+    }
+
     /// Begins a span, as a child of `parent` if there is one. It never waits.
     pub fn begin(&self, about: &About<'_>, parent: Option<&TraceContext>) -> Span {
         let Some(sender) = &self.sender else {

@@ -8,7 +8,7 @@ mod conformance;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_gateway::{Gateway, Limits, Settings};
+use consort_gateway::{Gateway, Limits, Records, Settings};
 use consort_hub::{Hub, ServerSettings};
 use consort_wire::{Endpoint, Server};
 use tokio::net::TcpListener;
@@ -29,7 +29,7 @@ impl Served {
             let hub = hub.clone();
             async move { hub.known().await }
         };
-        let gateway = Gateway::start(Arc::new(hub.clone()), settings, known);
+        let gateway = Gateway::start(Arc::new(hub.clone()), settings, Records::default(), known);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let serving = {

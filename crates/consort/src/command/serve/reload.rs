@@ -10,7 +10,6 @@ use consort_hub::Hub;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::settings::profiles;
-use crate::output::note;
 use crate::running::{self, tell};
 
 /// How often the file is looked at.
@@ -66,9 +65,9 @@ fn take_over(file: &Path, hub: &Hub, gateway: &Gateway) {
     problems.iter().for_each(tell);
     hub.reload(settings.servers, settings.transforms, DRAIN);
     gateway.set_profiles(profiles);
-    note(format!("{} is in force as it is now", file.display()));
+    tracing::info!(file = %file.display(), "the config is in force as it is now");
 }
 
 fn refuse(reason: &str) {
-    note(format!("the config stays as it was: {reason}"));
+    tracing::error!(reason, "the config stays as it was");
 }

@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 
 use consort::config::{Options, ProfileConfig};
 use consort_core::{Caller, Pattern, ServerId};
-use consort_gateway::{Access, Naming, Profile, Selection, Settings, Token};
+use consort_gateway::{Access, Naming, Profile, Selection, Settings, States, Token};
 
 use super::token::{self, Kept};
 use crate::cli::Serve;
 use crate::exit::Failure;
+use crate::running;
 
 /// The settings, and the owner's token if one is needed.
-pub(super) fn of(serve: &Serve, options: &Options) -> Result<(Settings, Option<Kept>), Failure> {
+pub(super) fn of(
+    serve: &Serve,
+    options: &Options,
+    states: States,
+) -> Result<(Settings, Option<Kept>), Failure> {
     let (access, kept) = access(serve, options)?;
     let naming = naming(serve.naming.as_deref().or(options.naming.as_deref()))?;
     let settings = Settings {
@@ -19,8 +24,9 @@ pub(super) fn of(serve: &Serve, options: &Options) -> Result<(Settings, Option<K
         hosts: serve.allow_host.clone(),
         origins: serve.allow_origin.clone(),
         naming: naming.unwrap_or_default(),
-        names: token::state_folder().map(|folder| folder.join("names")),
+        names: running::state_folder().map(|folder| folder.join("names")),
         profiles: profiles(options)?,
+        states,
         ..Settings::default()
     };
     Ok((settings, kept))

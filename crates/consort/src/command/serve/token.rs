@@ -6,6 +6,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
+use crate::running;
 
 /// A shorter token could be guessed.
 const SHORTEST: usize = 16;
@@ -23,7 +24,7 @@ pub(crate) struct Kept {
 pub(crate) fn kept(file: Option<&Path>) -> Result<Kept, Failure> {
     let file = match file {
         Some(file) => file.to_owned(),
-        None => state_folder()
+        None => running::state_folder()
             .ok_or_else(|| {
                 Failure::usage("no home folder to keep a token in").hint("use --token-file FILE")
             })?
@@ -62,13 +63,6 @@ pub(crate) fn read_from(name: &str, place: &str) -> Result<String, Failure> {
         return Err(Failure::usage(message));
     }
     Ok(secret)
-}
-
-/// Where what we write between runs is kept.
-pub(crate) fn state_folder() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let state = state.filter(|path| path.is_absolute());
-    Some(state.or_else(|| Some(std::env::home_dir()?.join(".local/state")))?.join("consort"))
 }
 
 fn read(file: &Path) -> io::Result<Option<String>> {

@@ -1,0 +1,208 @@
+//! Calls, recorded: counted, traced and written to the ledger on their way to the server.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use consort_core::{
+    CallError, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Object, Passage,
+    ServerId, Toolbox,
+};
+use consort_wire::splice::Writer;
+
+use crate::ledger::{Class, Digest, Entry, Intent, Ledger};
+use crate::metrics::{Held, Metrics};
+use crate::otlp::{About, Side, Span, Tracer};
+use crate::trace::TraceContext;
+
+/// Where calls are recorded.
+#[derive(Clone, Debug)]
+pub struct Records {
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// What is written down; nothing if absent.
+    pub ledger: Option<Ledger>,
+    /// What is traced.
+    pub tracer: Tracer,
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Self { metrics: Arc::default(), ledger: None, tracer: Tracer::off() }
+    }
+}
+
+/// A toolbox whose calls are recorded.
+pub(crate) struct Recorded {
+    inner: Arc<dyn Toolbox>,
+    records: Records,
+}
+
+impl Recorded {
+    pub(crate) fn new(inner: Arc<dyn Toolbox>, records: Records) -> Self {
+        Self { inner, records }
+    }
+
+    /// Begins the record of a call.
+    fn begin(&self, call: &Call<'_>) -> Record {
+        let Records { metrics, ledger, tracer } = &self.records;
+        let about = About {
+            name: (!call.name.is_empty()).then_some(call.name),
+            server: call.server.map(ServerId::as_str),
+            ..About::new(Side::Client, call.method)
+        };
+        let traced = tracer.is_on().then(|| tracer.begin(&about, call.parent.as_ref()));
+        let trace = traced.as_ref().map(|span| span.context().trace);
+        let entry = ledger.as_ref().map(|ledger| {
+            ledger.begin(Intent {
+                caller: call.caller.clone(),
+                front: "mcp".into(),
+                server: call.server.cloned(),
+                method: call.method.to_owned().into(),
+                name: call.name.to_owned(),
+                arguments: Digest::of(call.arguments),
+                trace: trace.or_else(|| call.parent.as_ref().map(|parent| parent.trace)),
+            })
+        });
+        Record {
+            metrics: Arc::clone(metrics),
+            server: call.server.cloned(),
+            entry,
+            span: traced,
+            begun: Instant::now(),
+            _held: metrics.in_flight.hold(),
+        }
+    }
+}
+
+/// What is known of a call before it is made.
+struct Call<'a> {
+    caller: &'a Caller,
+    server: Option<&'a ServerId>,
+    method: &'a str,
+    name: &'a str,
+    arguments: &'a [u8],
+    parent: Option<TraceContext>,
+}
+
+/// The record of a call in progress. Dropped without an end, the call was cancelled.
+struct Record {
+    metrics: Arc<Metrics>,
+    server: Option<ServerId>,
+    entry: Option<Entry>,
+    span: Option<Span>,
+    begun: Instant,
+    _held: Held,
+}
+
+impl Record {
+    /// Passes events on, and notes the end.
+    fn follow(mut self, mut events: Events) -> Events {
+        Emitting::new(|emitter| async move {
+            if let Some(entry) = &mut self.entry
+                && entry.durable().await.is_err()
+            {
+                let reason = "the ledger cannot be written".to_owned();
+                return Event::End(Err(self.end(CallError::Denied { reason })));
+            }
+            loop {
+                match events.next().await {
+                    Some(Event::End(end)) => {
+                        let bytes =
+                            end.as_ref().map_or(0, |outcome| outcome.object().as_bytes().len());
+                        self.note(Class::of(&end), bytes);
+                        return Event::End(end);
+                    }
+                    Some(event) => emitter.emit(event).await,
+                    None => unreachable!("an end comes before nothing"),
+                }
+            }
+        })
+    }
+
+    fn end(&mut self, error: CallError) -> CallError {
+        self.note(Class::of_error(&error), 0);
+        error
+    }
+
+    fn note(&mut self, class: Class, bytes: usize) {
+        let took = self.begun.elapsed();
+        tracing::debug!(server = ?self.server, outcome = class.as_str(), bytes, ?took, "a call ended");
+        self.metrics.call(self.server.take().as_ref(), class, took);
+        if let Some(entry) = self.entry.take() {
+            entry.end(class, bytes as u64);
+        }
+        if let Some(span) = self.span.take() {
+            span.end(class);
+        }
+    }
+}
+
+impl Toolbox for Recorded {
+    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        self.inner.catalog(caller)
+    }
+
+    fn changes(&self) -> Changes {
+        self.inner.changes()
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        let record = self.begin(&Call {
+            caller: &invocation.caller,
+            server: None,
+            method: "tools/call",
+            name: &invocation.tool,
+            arguments: invocation.arguments.as_bytes(),
+            parent: None,
+        });
+        record.follow(self.inner.call(invocation))
+    }
+
+    fn pass(&self, mut passage: Passage) -> Events {
+        // A subscription is no call: it has no end worth noting.
+        if passage.method == "subscriptions/listen" {
+            return self.inner.pass(passage);
+        }
+        let renamed = passage.renamed.as_ref().and_then(|(_, name)| name.text());
+        let named = || passage.params.get("name").or_else(|| passage.params.get("uri"));
+        let written = if renamed.is_none() { named() } else { None };
+        let name = renamed.or_else(|| written.as_ref()?.text()).unwrap_or_default();
+        let record = self.begin(&Call {
+            caller: &passage.caller,
+            server: Some(&passage.server),
+            method: &passage.method,
+            name: &name,
+            arguments: passage.params.get_bytes("arguments").unwrap_or_default(),
+            parent: parent(&passage.params),
+        });
+        drop(name);
+        if let Some(span) = &record.span {
+            passage.params = with_context(&passage.params, span.context());
+        }
+        record.follow(self.inner.pass(passage))
+    }
+}
+
+/// The trace a request belongs to, as its `_meta` says.
+pub(crate) fn parent(params: &Object) -> Option<TraceContext> {
+    // Most say nothing of one.
+    memchr::memmem::find(params.as_bytes(), b"traceparent")?;
+    let meta = params.get("_meta")?.to_object()?;
+    let texts = TraceContext::KEYS.map(|key| meta.text(key));
+    let at = |key: &str| TraceContext::KEYS.iter().position(|known| *known == key);
+    TraceContext::read(|key| texts[at(key)?].as_deref())
+}
+
+/// Parameters that carry a trace on.
+pub(crate) fn with_context(params: &Object, context: &TraceContext) -> Object {
+    let meta = params.get("_meta").and_then(|meta| meta.to_object());
+    let mut writer = Writer::with_capacity(params.as_bytes().len() + 128);
+    writer.members(params, &["_meta"]);
+    writer.object("_meta", |written| {
+        written.members(&meta.unwrap_or_else(Object::empty), &TraceContext::KEYS);
+        for (key, value) in context.fields() {
+            written.text(key, &value);
+        }
+    });
+    writer.finish().to_object().expect("it was written as one")
+}
