@@ -138,7 +138,7 @@ async fn respond(
     }
     match address(gateway, path) {
         Some(Address::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
-        Some(Address::Sse(front)) => sse::respond(gateway, &front, caller, request).await,
+        Some(Address::Sse(front)) => Box::pin(sse::respond(gateway, &front, caller, request)).await,
         None => text(StatusCode::NOT_FOUND, "nothing is served here; the endpoint is /mcp"),
     }
 }

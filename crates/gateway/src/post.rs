@@ -57,7 +57,9 @@ impl Here<'_> {
         let batched =
             header(headers, "mcp-protocol-version").is_none_or(|version| version == "2025-03-26");
         let read = match Message::parse(bytes.clone()) {
-            Err(MessageError::Batch) if batched => return self.batch(headers, bytes).await,
+            Err(MessageError::Batch) if batched => {
+                return Box::pin(self.batch(headers, bytes)).await;
+            }
             read => read,
         };
         let read = match read {
@@ -78,7 +80,7 @@ impl Here<'_> {
         if let Message::Request { id, body } = &read
             && body.method == "initialize"
         {
-            return self.initialize(id, &body.params).await;
+            return Box::pin(self.initialize(id, &body.params)).await;
         }
         let session = match self.session(headers) {
             Ok(session) => session,
@@ -139,7 +141,10 @@ impl Here<'_> {
             // A modern client over HTTP has nothing else to say: leaving is cancelling.
             _ => return bare(StatusCode::ACCEPTED),
         };
-        let checked = check(self.front, headers, &body).and_then(|()| Modern::read(&body.params));
+        let checked = Modern::read(&body.params).and_then(|(modern, version)| {
+            check(self.front, headers, &body, &version)?;
+            Modern::speaks(&version).map(|()| modern)
+        });
         match checked {
             Ok(modern) => {
                 let answering =
@@ -294,7 +299,12 @@ fn speaks_modern(headers: &HeaderMap, params: Option<&Object>) -> bool {
 }
 
 /// Whether the headers of a modern request say the same as its body.
-fn check(front: &Front, headers: &HeaderMap, body: &Notification) -> Result<(), Failure> {
+fn check(
+    front: &Front,
+    headers: &HeaderMap,
+    body: &Notification,
+    version: &str,
+) -> Result<(), Failure> {
     let mismatch = |name: &str, expected: Option<&str>| {
         let message = match expected {
             Some(expected) => {
@@ -313,9 +323,7 @@ fn check(front: &Front, headers: &HeaderMap, body: &Notification) -> Result<(), 
             Err(mismatch(name, Some(expected)))
         }
     };
-    if let Some(version) = named_revision(&body.params) {
-        same("mcp-protocol-version", &version)?;
-    }
+    same("mcp-protocol-version", version)?;
     same("mcp-method", &body.method)?;
     let subject = match body.method.as_str() {
         "tools/call" | "prompts/get" => "name",

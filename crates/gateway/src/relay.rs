@@ -155,7 +155,7 @@ impl Relay<'_> {
             let state = park::open(&self.gateway.seal, &request.caller.name, &bound, &state)
                 .map_err(|refused| invalid(refused.to_string()))?;
             match state.kind {
-                Kind::Parked { call, turn } => return self.resume(call, turn).await,
+                Kind::Parked { call, turn } => return Box::pin(self.resume(call, turn)).await,
                 Kind::Wrapped(original) => {
                     let mut writer = Writer::new();
                     writer.members(&request.params, &["requestState"]);
@@ -230,7 +230,7 @@ impl Relay<'_> {
                     let allowed = self.modern.offers.allow(&asked.method, &asked.params);
                     if allowed {
                         parked.questions.add(asked);
-                        ahead = self.gather(&mut parked).await;
+                        ahead = Box::pin(self.gather(&mut parked)).await;
                         if ahead.is_none() {
                             return self.park(place, parked);
                         }

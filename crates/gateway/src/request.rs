@@ -1,5 +1,6 @@
 //! A request of a client, whichever way it came.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -45,34 +46,53 @@ pub(crate) struct Modern {
 }
 
 impl Modern {
-    /// Reads it from a request's `_meta`.
-    pub(crate) fn read(params: &Object) -> Result<Self, Failure> {
+    /// Reads it from a request's `_meta`, with the revision that is spoken, whatever it is.
+    pub(crate) fn read(params: &Object) -> Result<(Self, String), Failure> {
         let invalid = |message: String| Failure::new(INVALID_PARAMS, message);
         let meta = params.get("_meta").and_then(|meta| meta.to_object());
         let meta = meta.ok_or_else(|| invalid("`_meta` is missing".to_owned()))?;
         let version = meta.text(VERSION);
         let version = version.ok_or_else(|| invalid(format!("`_meta` lacks `{VERSION}`")))?;
-        let known = version.parse::<Revision>().is_ok_and(|known| known.era() == Era::Modern);
-        if !known {
-            let supported = menu::revisions();
-            return Err(Failure::new(UNSUPPORTED_VERSION, "unsupported protocol version")
-                .data(serde_json::json!({ "supported": supported, "requested": version })));
-        }
         let capabilities = meta.get(CAPABILITIES);
         let declared = capabilities.as_ref().and_then(Json::to_object);
         let declared =
             declared.ok_or_else(|| invalid(format!("`_meta` lacks `{CAPABILITIES}`")))?;
-        Ok(Self {
-            offers: Arc::new(Offers::declared(&declared)),
+        let modern = Self {
+            offers: offers(&declared),
             capabilities: declared.json().clone(),
             log: meta.text(LOG_LEVEL).and_then(|level| LogLevel::parse(&level)),
-        })
+        };
+        Ok((modern, version))
+    }
+
+    /// Whether we speak this revision, the modern way.
+    pub(crate) fn speaks(version: &str) -> Result<(), Failure> {
+        if version.parse::<Revision>().is_ok_and(|known| known.era() == Era::Modern) {
+            return Ok(());
+        }
+        let data = serde_json::json!({ "supported": menu::revisions(), "requested": version });
+        Err(Failure::new(UNSUPPORTED_VERSION, "unsupported protocol version").data(data))
     }
 
     /// Whether the client knows tasks.
     pub(crate) fn knows_tasks(&self) -> bool {
         self.offers.extensions.contains_key(TASKS)
     }
+}
+
+/// What capabilities offer. Clients say the same with every request, so the last are remembered.
+fn offers(declared: &Object) -> Arc<Offers> {
+    thread_local! {
+        static LAST: RefCell<Option<(Json, Arc<Offers>)>> = const { RefCell::new(None) };
+    }
+    LAST.with_borrow_mut(|last| match last {
+        Some((known, offers)) if known == declared.json() => Arc::clone(offers),
+        _ => {
+            let offers = Arc::new(Offers::declared(declared));
+            *last = Some((declared.json().detached(), Arc::clone(&offers)));
+            offers
+        }
+    })
 }
 
 /// The revision a message's `_meta` names, if it names one.

@@ -107,21 +107,21 @@ async fn run(
         }
         ("server/discover", Speaker::Modern(_)) => Ok(discover(request)),
         ("subscriptions/listen", Speaker::Modern(_)) => {
-            listen::listen(gateway, request, emitter).await
+            Box::pin(listen::listen(gateway, request, emitter)).await
         }
         ("ping", Speaker::Legacy(_)) => Ok(Answer::result(&request.id, &empty())),
         ("logging/setLevel", Speaker::Legacy(session)) => set_level(request, session),
         ("resources/subscribe", Speaker::Legacy(session)) => {
-            listen::subscribe(gateway, request, session).await
+            Box::pin(listen::subscribe(gateway, request, session)).await
         }
         ("resources/unsubscribe", Speaker::Legacy(session)) => {
             session.unwatch(&request.text("uri")?);
             Ok(Answer::result(&request.id, &empty()))
         }
         (method, _) if method.starts_with("tasks/") => {
-            tasks::serve(gateway, request, emitter).await
+            Box::pin(tasks::serve(gateway, request, emitter)).await
         }
-        _ => unknown(gateway, request, emitter).await,
+        _ => Box::pin(unknown(gateway, request, emitter)).await,
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) async fn remote(
         if let Some(Passage { log: Logs::From(level), .. }) = passage
             && line.client.about().found.revision.era() == Era::Legacy
         {
-            line.log(*level).await;
+            Box::pin(line.log(*level)).await;
         }
         let mut call = line.client.call(request.clone());
         let end = loop {

@@ -139,7 +139,10 @@ impl Connection {
 
     /// The main connection to the server: now, or as soon as that can be.
     pub(crate) async fn main(&self) -> Result<Line, CallError> {
-        self.line(|_| true).await
+        if let Some(line) = self.current() {
+            return Ok(line);
+        }
+        Box::pin(self.line(|_| true)).await
     }
 
     /// The server, reached in the name of a caller who can answer `offers`. A modern server is told
@@ -159,11 +162,14 @@ impl Connection {
                 return Ok(main);
             }
             if self.adopts(offers) {
-                self.wish(Wish::Adopt).await;
-                return self.line(|line| line.offers == *offers).await;
+                return Box::pin(async {
+                    self.wish(Wish::Adopt).await;
+                    self.line(|line| line.offers == *offers).await
+                })
+                .await;
             }
         }
-        self.lines.get(self, &main.client, caller, offers).await
+        Box::pin(self.lines.get(self, &main.client, caller, offers)).await
     }
 
     /// Whether the main connection may be made anew for a caller: nobody has used it yet.

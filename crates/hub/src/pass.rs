@@ -36,14 +36,17 @@ pub(crate) async fn run(
         let tool = tool.ok_or_else(|| unknown(name))?;
         let arguments = passage.params.get("arguments").unwrap_or_else(|| Json::from(empty()));
         return match hub.check(&tool.definition().input_schema(), &arguments) {
-            Ok(()) => Ok(Outcome::Complete(call::local(tool, arguments, emitter).await)),
+            Ok(()) => {
+                let result = Box::pin(call::local(tool, arguments, emitter)).await;
+                Ok(Outcome::Complete(result))
+            }
             Err(problems) => Ok(Outcome::Complete(ToolResult::error(problems.join("\n")))),
         };
     }
     let connection = hub.connection(&passage.server);
     let connection = &connection.ok_or_else(|| unknown(passage.server.to_string()))?;
     if passage.method == "subscriptions/listen" {
-        return listen(connection, &passage, emitter).await;
+        return Box::pin(listen(connection, &passage, emitter)).await;
     }
     let end = call::remote(connection, Some(&passage), request(&passage), emitter).await;
     end.map(|answer| match answer {

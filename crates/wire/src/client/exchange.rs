@@ -1,6 +1,5 @@
 //! One request and its answer, over any transport.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +70,7 @@ impl Run<'_> {
         ticket: &Ticket,
     ) -> Result<Object, CallError> {
         let reply = {
-            let mut posted = pin!(http.post(dialect, self.request, facts, bytes, ticket));
+            let mut posted = Box::pin(http.post(dialect, self.request, facts, bytes, ticket));
             loop {
                 tokio::select! {
                     reply = &mut posted => break reply?,
@@ -87,7 +86,7 @@ impl Run<'_> {
             return Err(CallError::Unknown(Closed::Session));
         }
         if !reply.status.is_success() {
-            return Err(http::refused(reply).await);
+            return Err(Box::pin(http::refused(reply)).await);
         }
         match http::content(&reply.headers) {
             // Boxed, so that answers without a stream do not carry its weight.

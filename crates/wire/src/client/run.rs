@@ -170,15 +170,16 @@ impl<'a> Run<'a> {
     ) -> Result<(Arc<Dialect>, Object), CallError> {
         let dialect = self.link.dialect();
         let session = session::current(self.link);
-        match self.exchange(id, &dialect, round).await {
+        // Boxed: a future is moved once for each that it is within, and this one is large.
+        match Box::pin(self.exchange(id, &dialect, round)).await {
             Ok(result) => Ok((dialect, result)),
             Err(error) => {
                 if !Box::pin(self.mends(&dialect, &error, session)).await {
                     return Err(error);
                 }
                 let dialect = self.link.dialect();
-                let result = self.exchange(self.link.next_id(), &dialect, round).await?;
-                Ok((dialect, result))
+                let again = Box::pin(self.exchange(self.link.next_id(), &dialect, round));
+                Ok((Arc::clone(&dialect), again.await?))
             }
         }
     }
