@@ -1,6 +1,7 @@
 //! A server kept alive: reached, listed, watched, started again, ended.
 
 pub(crate) mod backoff;
+pub(crate) mod keep;
 pub(crate) mod refresh;
 mod serve;
 
@@ -9,17 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use consort_core::{CallError, Caller, Offers, ServerId, ShelfKind};
-use consort_wire::{Client, ClientInfo, ConnectError, Declared, Era, Found, Host};
+use consort_wire::{Client, ClientInfo, Era, Found, Host};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::kept::{Kept, Memory};
+use crate::kept::Memory;
 use crate::lines::{Line, Lines};
 use crate::settings::{Connect, ServerSettings};
-use crate::shared::Shared;
 use crate::state::{State, Status};
-use backoff::Backoff;
 
 /// A call waits this long for a server that is about to be tried again.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -57,34 +56,6 @@ pub(crate) enum Wish {
     /// Connect anew in the name of the first caller.
     Adopt,
     Disable,
-}
-
-/// What the task that keeps a connection works with.
-pub(crate) struct Keeper {
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) host: Arc<dyn Host>,
-    pub(crate) client: ClientInfo,
-    pub(crate) kept: Option<Kept>,
-    pub(crate) stop: CancellationToken,
-    /// What the present connection declares.
-    offers: Arc<Offers>,
-    wishes: mpsc::Receiver<Wish>,
-    backoff: Backoff,
-}
-
-/// Why a connection that was up is over.
-enum Over {
-    /// The server is gone, for this reason.
-    Lost(String),
-    /// It is not wanted for now.
-    Unwanted(State),
-    /// It shall start again at once.
-    Restart,
-    /// It shall start again in the name of its first caller.
-    Adopted,
-    /// We are ending.
-    Ended,
 }
 
 impl Connection {
@@ -328,169 +299,6 @@ impl Drop for InUse {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Down(String);
-
-impl Keeper {
-    pub(crate) fn new(
-        connection: Arc<Connection>,
-        wishes: mpsc::Receiver<Wish>,
-        shared: Arc<Shared>,
-        host: Arc<dyn Host>,
-        client: ClientInfo,
-        kept: Option<Kept>,
-        stop: CancellationToken,
-    ) -> Self {
-        connection.lines.introduce(client.clone());
-        Self {
-            connection,
-            shared,
-            host,
-            client,
-            kept,
-            stop,
-            offers: Arc::default(),
-            wishes,
-            backoff: Backoff::default(),
-        }
-    }
-
-    /// Keeps the connection until the hub ends.
-    pub(crate) async fn keep(mut self) {
-        self.keep_on().await;
-        self.connection.lines.close().await;
-    }
-
-    async fn keep_on(&mut self) {
-        let settings = &self.connection.settings;
-        let mut wanted = settings.connect == Connect::Start && !settings.disabled;
-        loop {
-            if !wanted {
-                match self.next_wish().await {
-                    Some(Wish::Connect | Wish::Restart | Wish::Adopt) => wanted = true,
-                    Some(Wish::Disable) => self.rest(State::Disabled),
-                    Some(Wish::Disconnect) => {}
-                    None => return,
-                }
-                continue;
-            }
-            let over = match self.reach().await {
-                Ok(client) => self.serve(client).await,
-                Err(Some(error)) => Over::Lost(self.failed(&error)),
-                Err(None) => Over::Ended,
-            };
-            self.put_client(None);
-            match over {
-                Over::Ended => return,
-                Over::Restart => self.restarted(),
-                Over::Adopted => {}
-                Over::Unwanted(state) => {
-                    wanted = false;
-                    self.rest(state);
-                }
-                Over::Lost(reason) => match self.recover(reason).await {
-                    Over::Ended => return,
-                    Over::Unwanted(state) => {
-                        wanted = false;
-                        self.rest(state);
-                    }
-                    Over::Restart | Over::Adopted | Over::Lost(_) => self.restarted(),
-                },
-            }
-        }
-    }
-
-    async fn next_wish(&mut self) -> Option<Wish> {
-        tokio::select! {
-            wish = self.wishes.recv() => wish,
-            () = self.stop.cancelled() => None,
-        }
-    }
-
-    /// Connects; `Err(None)` if we are ending.
-    async fn reach(&mut self) -> Result<Client, Option<ConnectError>> {
-        self.update(|status| status.state = State::Connecting);
-        let host: Arc<dyn Host> = match &*self.connection.adopted() {
-            Some(offers) => Arc::new(Declared(Offers::clone(offers))),
-            None => Arc::clone(&self.host),
-        };
-        self.offers = Arc::new(host.offers());
-        let found = self.connection.status().found;
-        let wire = self.connection.wire_settings(found, host, &self.client);
-        let settings = &self.connection.settings;
-        tokio::select! {
-            reached = Client::connect(&settings.server, wire) => reached.map_err(Some),
-            () = self.stop.cancelled() => Err(None),
-        }
-    }
-
-    /// Notes that the server could not be reached.
-    fn failed(&self, error: &ConnectError) -> String {
-        let reason = chain(error);
-        let state = match error {
-            ConnectError::Unauthorized { .. } => State::NeedsAuth,
-            _ => State::Failed,
-        };
-        self.update(|status| {
-            status.state = state;
-            status.error = Some(reason.clone());
-            status.hint = error.hint().map(str::to_owned);
-        });
-        reason
-    }
-
-    /// Waits until the server may be tried again, or somebody wants something else.
-    async fn recover(&mut self, reason: String) -> Over {
-        let pause = self.backoff.failed(Instant::now(), chance());
-        let next = Instant::now() + pause.time();
-        *self.connection.next_attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
-        tracing::info!(server = %self.connection.id, reason, pause = ?pause.time(), "server is down");
-        self.update(|status| {
-            if !matches!(status.state, State::NeedsAuth | State::Failed) {
-                status.state = State::Failed;
-                status.error = Some(reason);
-                status.hint = None;
-            }
-            if let backoff::Pause::Breaker(time) = pause {
-                status.hint =
-                    Some(format!("it fell over too often and is left alone for {time:?}"));
-            }
-        });
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep_until(next) => return Over::Restart,
-                () = self.stop.cancelled() => return Over::Ended,
-                wish = self.wishes.recv() => match wish {
-                    Some(Wish::Restart) => return Over::Restart,
-                    Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
-                    Some(Wish::Disconnect) => return Over::Unwanted(State::Known),
-                    // It is tried when its time comes.
-                    Some(Wish::Connect | Wish::Adopt) => {}
-                    None => return Over::Ended,
-                },
-            }
-        }
-    }
-
-    fn restarted(&self) {
-        self.update(|status| status.restarts += 1);
-    }
-
-    fn rest(&self, state: State) {
-        self.update(|status| {
-            status.state = state;
-            status.error = None;
-            status.hint = None;
-        });
-    }
-
-    fn update(&self, change: impl FnOnce(&mut Status)) {
-        self.connection.update(change);
-        self.shared.stir();
-    }
-
-    fn put_client(&self, client: Option<Line>) {
-        *self.connection.line.lock().unwrap_or_else(PoisonError::into_inner) = client;
-    }
-}
 
 /// An error with its causes, in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

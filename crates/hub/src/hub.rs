@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call;
-use crate::connection::{Connection, Keeper, Wish};
+use crate::connection::{Connection, Wish, keep::Keeper};
 use crate::kept::Kept;
 use crate::local;
 use crate::pass;
@@ -115,7 +115,9 @@ impl Hub {
             .filter(|(server, _)| !now.contains_key(*server))
             .map(|(_, connection)| Arc::clone(connection))
             .collect();
-        gone.iter().for_each(|connection| connection.unwanted());
+        for connection in &gone {
+            connection.unwanted();
+        }
         let ids: Vec<ServerId> = gone.iter().map(|connection| connection.id.clone()).collect();
         inner.shared.reload(&ids, offers, transforms);
         now.extend(new.into_iter().map(|prepared| inner.keep(prepared)));

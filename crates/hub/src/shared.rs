@@ -17,7 +17,7 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 struct Offers {
-    offers: BTreeMap<ServerId, Offer>,
+    by_server: BTreeMap<ServerId, Offer>,
     transforms: Vec<Arc<dyn Transform>>,
     /// What could not be taken from each server.
     problems: BTreeMap<ServerId, Vec<Problem>>,
@@ -28,7 +28,7 @@ impl Shared {
         offers: BTreeMap<ServerId, Offer>,
         transforms: Vec<Arc<dyn Transform>>,
     ) -> Self {
-        let offers = Offers { offers, transforms, problems: BTreeMap::new() };
+        let offers = Offers { by_server: offers, transforms, problems: BTreeMap::new() };
         let catalog = watch::Sender::new(Arc::new(build(&offers)));
         Self { offers: Mutex::new(offers), catalog, stirred: watch::Sender::new(0) }
     }
@@ -42,7 +42,7 @@ impl Shared {
     }
 
     pub(crate) fn offer(&self, server: &ServerId) -> Option<Offer> {
-        self.offers.lock().unwrap_or_else(PoisonError::into_inner).offers.get(server).cloned()
+        self.offers.lock().unwrap_or_else(PoisonError::into_inner).by_server.get(server).cloned()
     }
 
     /// Replaces what a server offers, and the catalog if that makes a difference.
@@ -57,14 +57,14 @@ impl Shared {
         // The lock is held until the catalog is out, so that an older one never replaces a newer.
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
         let same = offers
-            .offers
+            .by_server
             .get(server)
             .is_some_and(|known| known.shelves == offer.shelves && known.about == offer.about)
             && offers.problems.get(server).map_or(&[][..], Vec::as_slice) == problems;
         if same {
             return;
         }
-        offers.offers.insert(server.clone(), offer);
+        offers.by_server.insert(server.clone(), offer);
         offers.problems.insert(server.clone(), problems);
         self.catalog.send_replace(Arc::new(build(&offers)));
     }
@@ -78,10 +78,10 @@ impl Shared {
     ) {
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
         for server in gone {
-            offers.offers.remove(server);
+            offers.by_server.remove(server);
             offers.problems.remove(server);
         }
-        offers.offers.extend(new);
+        offers.by_server.extend(new);
         offers.transforms = transforms;
         self.catalog.send_replace(Arc::new(build(&offers)));
     }
@@ -98,7 +98,7 @@ impl Shared {
 
 fn build(offers: &Offers) -> Catalog {
     let transforms: Vec<&dyn Transform> = offers.transforms.iter().map(AsRef::as_ref).collect();
-    let mut catalog = Catalog::build(&offers.offers, &transforms);
+    let mut catalog = Catalog::build(&offers.by_server, &transforms);
     catalog.problems.extend(offers.problems.values().flatten().cloned());
     catalog
 }

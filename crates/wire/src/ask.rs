@@ -67,7 +67,10 @@ pub struct Asked {
 }
 
 /// The way back to whoever asked. Dropped unused, it refuses.
-pub struct Reply(Option<Box<dyn FnOnce(Result<Json, Refusal>) + Send + Sync>>);
+pub struct Reply(Option<Answered>);
+
+/// What takes the answer.
+type Answered = Box<dyn FnOnce(Result<Json, Refusal>) + Send + Sync>;
 
 impl Reply {
     /// A way back: `send` is called exactly once.

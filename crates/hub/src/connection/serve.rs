@@ -7,8 +7,9 @@ use consort_core::{About, Offer, ShelfKind};
 use consort_wire::{Client, Filter, Notice, Notices, Request, Subscription};
 use tokio::time::Instant;
 
+use super::keep::{Keeper, Over};
 use super::refresh::Lists;
-use super::{Keeper, Over, Wish, chain};
+use super::{Wish, chain};
 use crate::connection::chance;
 use crate::kept::Memory;
 use crate::lines::Line;
@@ -117,9 +118,8 @@ impl Keeper {
             instructions: about.instructions.clone(),
         });
         let due = lists.begin(Instant::now());
-        let list = async |kind: ShelfKind| match due.contains(&kind) {
-            true => Some(list(client, kind).await),
-            false => None,
+        let list = async |kind: ShelfKind| {
+            if due.contains(&kind) { Some(list(client, kind).await) } else { None }
         };
         let read = tokio::join!(
             list(ShelfKind::Tools),

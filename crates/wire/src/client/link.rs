@@ -21,6 +21,7 @@ use crate::client::gate::Gate;
 use crate::client::host::Question;
 use crate::client::mailbox::{Arrival, Calls};
 use crate::client::notices::Notice;
+use crate::client::pulse::Pulse;
 use crate::json::Json;
 use crate::message::{Id, Message, MessageError, Notification};
 use crate::revision::Revision;
@@ -329,7 +330,7 @@ impl Link {
     /// Hands a question to the call it belongs to, with the way back.
     fn hand_over(self: &Arc<Self>, id: Id, call: u64, body: Notification) {
         let link = Arc::clone(self);
-        let waiting = self.calls.pulse(call).map(|pulse| pulse.wait_for_us());
+        let waiting = self.calls.pulse(call).as_ref().map(Pulse::wait_for_us);
         let answered = id.clone();
         self.lock_questions().insert(id, None);
         let reply = Reply::new(move |answer| {
@@ -359,7 +360,7 @@ impl Link {
         // Held until the handle is in its place, so that the task cannot remove it before.
         let mut questions = self.lock_questions();
         let task = self.spawn(async move {
-            let _waiting = pulse.as_ref().map(|pulse| pulse.wait_for_us());
+            let _waiting = pulse.as_ref().map(Pulse::wait_for_us);
             let bytes = match link.settings.host.answer(question).await {
                 Ok(result) => splice::response(&answered, &result),
                 Err(refusal) => {
