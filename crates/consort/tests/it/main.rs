@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
 mod calls;
+mod clients;
 mod config;
 mod examples;
 mod export;
 mod ledger;
 mod lists;
+mod serve;
 mod terminal;
 
 use std::path::PathBuf;

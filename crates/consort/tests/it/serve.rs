@@ -1,0 +1,238 @@
+//! The gateway as people start it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::Home;
+
+/// A gateway that runs until it is told to end.
+struct Serving {
+    child: Child,
+    address: String,
+    token: Option<String>,
+}
+
+impl Serving {
+    fn start(home: &Home, arguments: &[&str]) -> Self {
+        let arguments = [&["serve", "--listen", "127.0.0.1:0", "--json"], arguments].concat();
+        let mut child = home
+            .command(&arguments)
+            .env_remove("XDG_STATE_HOME")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        let endpoint = said["endpoint"].as_str().unwrap();
+        let address = endpoint.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+        let file = said["token_file"].as_str();
+        let token = file.map(|file| std::fs::read_to_string(file).unwrap().trim().to_owned());
+        Self { child, address: address.to_owned(), token }
+    }
+
+    /// Sends a request and returns the status and the body.
+    fn ask(&self, head: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let token = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n"));
+        let request = format!(
+            "{head}\r\n{}Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            token.unwrap_or_default(),
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer[9..12].parse().unwrap();
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        (status, body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost"), "")
+    }
+
+    /// The names of the tools at a path, as a modern client sees them.
+    fn tools(&self, path: &str) -> Vec<String> {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } });
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list"
+        );
+        let (status, answer) = self.ask(&head, &body.to_string());
+        assert_eq!(status, 200, "{answer}");
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let tools = answer["result"]["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Ends it as an operator would; returns its exit code and what it logged.
+    fn end(mut self) -> (i32, String) {
+        self.signal(Signal::TERM);
+        let mut logged = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut logged).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), logged)
+    }
+}
+
+fn demo(name: &str) -> String {
+    format!("[mcp.{name}]\ncommand = [{:?}, \"demo-server\"]\n", env!("CARGO_BIN_EXE_consort"))
+}
+
+#[test]
+fn a_token_is_made_once_and_wanted_ever_after() {
+    let home = Home::new();
+    let serving = Serving::start(&home, &[]);
+    let file = home.path(".local/state/consort/token");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(serving.tools("/mcp").contains(&"get_weather".to_owned()));
+    let stranger = Serving { token: None, ..serving };
+    assert_eq!(stranger.get("/mcp").0, 401);
+    assert_eq!(stranger.get("/metrics").0, 401);
+    assert_eq!(stranger.get("/healthz").0, 200);
+    assert_eq!(stranger.get("/readyz").0, 200);
+    assert_eq!(stranger.ask("GET /mcp HTTP/1.1\r\nHost: evil.example", "").0, 403);
+    assert_eq!(stranger.end().0, 0);
+    let before = std::fs::read_to_string(&file).unwrap();
+    let again = Serving::start(&home, &[]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    assert_eq!(again.end().0, 0);
+}
+
+#[test]
+fn an_address_that_others_reach_needs_more() {
+    let home = Home::new();
+    let ran = home.run(&["serve", "--listen", "0.0.0.0:0", "--allow-unauthenticated"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("can be reached by others: not without a token"), "{}", ran.err);
+    let ran = home.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("hint: add --allow-host NAME"), "{}", ran.err);
+}
+
+#[test]
+fn people_are_told_how_to_connect() {
+    let home = Home::new();
+    let mut child = home
+        .command(&["serve", "--listen", "127.0.0.1:0"])
+        .env_remove("XDG_STATE_HOME")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let told: Vec<String> =
+        lines.by_ref().take_while(|line| !line.starts_with("`consort config export")).collect();
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::TERM).unwrap();
+    child.wait().unwrap();
+    let told = told.join("\n");
+    for part in
+        ["serving at http://127.0.0.1:", "token: ", "Claude Desktop:", "Cursor:", "VS Code:"]
+    {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
+fn a_changed_config_is_in_force_at_once_and_a_broken_one_is_not() {
+    let home = Home::new();
+    let file = home.path("consort.toml");
+    std::fs::write(&file, demo("one")).unwrap();
+    let serving = Serving::start(&home, &["-c", "consort.toml"]);
+    assert_eq!(serving.tools("/mcp").len(), 5);
+    let profile = "[consort.profiles.small]\ntools = [\"search\"]\n";
+    std::fs::write(&file, demo("one") + &demo("two") + profile).unwrap();
+    until(|| serving.tools("/mcp").len() == 10);
+    // What was there keeps its name.
+    assert!(serving.tools("/mcp").contains(&"search".to_owned()));
+    assert!(serving.tools("/mcp").contains(&"two_search".to_owned()));
+    assert_eq!(serving.tools("/mcp/small"), ["search", "two_search"]);
+    assert_eq!(serving.tools("/servers/two/mcp").len(), 5);
+    std::fs::write(&file, "[mcp.one\n").unwrap();
+    serving.signal(Signal::HUP);
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(serving.tools("/mcp").len(), 10);
+    let (code, logged) = serving.end();
+    assert_eq!(code, 0);
+    assert!(logged.contains("the config stays as it was"), "{logged}");
+    assert!(logged.contains("consort.toml:1:"), "{logged}");
+}
+
+#[test]
+fn calls_are_counted_and_written_down() {
+    let home = Home::new();
+    let serving = Serving::start(&home, &[]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params =
+        json!({ "name": "get_weather", "arguments": { "location": "Atlantis" }, "_meta": meta });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: get_weather";
+    let (status, answer) = serving.ask(head, &body.to_string());
+    assert_eq!(status, 200, "{answer}");
+    let (_, metrics) = serving.get("/metrics");
+    let counted = "consort_calls_total{server=\"demo\",outcome=\"ok\"} 1";
+    assert!(metrics.contains(counted), "{metrics}");
+    let (code, logged) = serving.end();
+    assert_eq!(code, 0);
+    assert!(!logged.contains("Atlantis"), "{logged}");
+    let tail = home.run(&["ledger", "tail", "--json"]);
+    assert!(tail.out.contains("get_weather") && !tail.out.contains("Atlantis"), "{}", tail.out);
+    assert_eq!(home.run(&["ledger", "verify"]).code, 0);
+}
+
+#[test]
+fn a_desktop_client_is_served_on_standard_input_and_output() {
+    let home = Home::new();
+    let mut child = home
+        .command(&["serve", "--stdio"])
+        .env_remove("XDG_STATE_HOME")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
+    }});
+    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+    writeln!(
+        input,
+        "{hello}\n{}\n{list}",
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
+    )
+    .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["result"]["protocolVersion"], "2025-06-18");
+    assert!(next()["result"]["tools"].as_array().unwrap().len() >= 5);
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+fn until(mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it takes too long");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
