@@ -1,7 +1,8 @@
 //! The ledger: who called what, and how it ended, in a file that only grows and shows when it was
 //! changed.
 //!
-//! A call leaves two records: its intent, before it is sent, and its outcome. Each record's hash
+//! A call leaves two records, its intent and its outcome, or one that says both if it is over before
+//! it is written: never so in [`Mode::Strict`], where the intent comes first. Each record's hash
 //! covers the record before, so nothing can be changed, added or removed in the middle unnoticed.
 //! Arguments and results are not in it: sizes are, and a digest of the arguments. Whoever calls
 //! never waits for the disk, unless the ledger is [`Mode::Strict`].

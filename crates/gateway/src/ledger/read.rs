@@ -108,8 +108,16 @@ struct Ended {
 
 /// A record as it is read.
 enum Read {
-    Intent { call: i64, row: Box<CallRow> },
-    Outcome { call: i64, ended: Box<Ended> },
+    Intent {
+        call: i64,
+        row: Box<CallRow>,
+    },
+    Outcome {
+        call: i64,
+        ended: Box<Ended>,
+    },
+    /// Both in one.
+    Call(Box<CallRow>),
     Lost(Row),
     Other,
 }
@@ -145,6 +153,7 @@ fn last(
             Read::Outcome { call, ended } => {
                 ends.insert(call, ended);
             }
+            Read::Call(row) if row.is_wanted(filter) => found.push(Row::Call(row)),
             Read::Lost(row) if *filter == Filter::default() => found.push(row),
             _ => {}
         }
@@ -215,6 +224,7 @@ impl Follow {
                         found.push(Row::Call(row.finish(&ended)));
                     }
                 }
+                Read::Call(row) if row.is_wanted(&self.filter) => found.push(Row::Call(row)),
                 Read::Lost(row) if self.filter == Filter::default() => found.push(row),
                 _ => {}
             }
@@ -257,22 +267,27 @@ fn read(row: &rusqlite::Row<'_>) -> Result<Read, rusqlite::Error> {
             let call: i64 = row.get("call")?;
             Read::Intent { call, row: Box::new(intent(call, row)?) }
         }
-        Ok(Kind::Outcome) => Read::Outcome {
-            call: row.get("call")?,
-            ended: Box::new(Ended {
-                class: row.get("class")?,
-                code: row.get("code")?,
-                sent: row.get("sent")?,
-                duration: row.get("duration")?,
-                bytes_out: row.get("bytes_out")?,
-            }),
-        },
+        Ok(Kind::Outcome) => Read::Outcome { call: row.get("call")?, ended: Box::new(ended(row)?) },
+        Ok(Kind::Call) => {
+            let call = intent(row.get("call")?, row)?;
+            Read::Call(Box::new(call).finish(&ended(row)?))
+        }
         Ok(Kind::Lost) => Read::Lost(Row::Lost {
             sequence: row.get("seq")?,
             time: time(row.get("time")?),
             count: row.get("count")?,
         }),
         Ok(Kind::Opened | Kind::Checkpoint) | Err(()) => Read::Other,
+    })
+}
+
+fn ended(row: &rusqlite::Row<'_>) -> Result<Ended, rusqlite::Error> {
+    Ok(Ended {
+        class: row.get("class")?,
+        code: row.get("code")?,
+        sent: row.get("sent")?,
+        duration: row.get("duration")?,
+        bytes_out: row.get("bytes_out")?,
     })
 }
 

@@ -185,6 +185,8 @@ pub(super) enum Kind {
     Carried,
     /// A call ended.
     Outcome,
+    /// A call that began and ended before it was written.
+    Call,
     /// So many calls could not be written.
     Lost,
     /// All records up to `call`, whose hash is `digest`, were dropped.
@@ -192,8 +194,15 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Opened, Self::Intent, Self::Carried, Self::Outcome, Self::Lost, Self::Checkpoint];
+    const ALL: [Self; 7] = [
+        Self::Opened,
+        Self::Intent,
+        Self::Carried,
+        Self::Outcome,
+        Self::Call,
+        Self::Lost,
+        Self::Checkpoint,
+    ];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -201,6 +210,7 @@ impl Kind {
             Self::Intent => "intent",
             Self::Carried => "carried",
             Self::Outcome => "outcome",
+            Self::Call => "call",
             Self::Lost => "lost",
             Self::Checkpoint => "checkpoint",
         }

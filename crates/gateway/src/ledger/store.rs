@@ -1,6 +1,6 @@
 //! The ledger's file: a table that only grows at its end and is only cut at its start.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -122,13 +122,30 @@ impl Store {
                     ..Record::new(Kind::Lost, now(), run)
                 })?;
             }
+            let mut ends = ends(messages);
             for message in messages {
                 match message {
                     Message::Intent { id, time, intent } => {
-                        let record = Record::new(Kind::Intent, *time, run);
                         let call = Some(chain.sequence + 1);
-                        chain.push(Record { call, intent: Some(intent), ..record })?;
-                        fresh.insert(*id, chain.sequence);
+                        let begun = Record {
+                            call,
+                            intent: Some(intent),
+                            ..Record::new(Kind::Intent, *time, run)
+                        };
+                        match ends.remove(id) {
+                            // Most calls are over before they are written: one record says all.
+                            Some((class, duration, bytes_out)) => chain.push(Record {
+                                kind: Kind::Call,
+                                class: Some(class),
+                                duration: Some(whole(duration.as_micros())),
+                                bytes_out: Some(whole(bytes_out)),
+                                ..begun
+                            })?,
+                            None => {
+                                chain.push(begun)?;
+                                fresh.insert(*id, chain.sequence);
+                            }
+                        }
                     }
                     Message::Outcome { id, time, class, duration, bytes_out } => {
                         let Some(call) = fresh.get(id).or_else(|| open.get(id)) else { continue };
@@ -191,6 +208,24 @@ impl Store {
         self.connection = Some(connection);
         Ok(())
     }
+}
+
+/// How those calls ended that begin and end among these messages.
+fn ends(messages: &[Message]) -> HashMap<u64, (Class, Duration, u64)> {
+    let mut begun = HashSet::new();
+    let mut ends = HashMap::new();
+    for message in messages {
+        match message {
+            Message::Intent { id, .. } => {
+                begun.insert(*id);
+            }
+            Message::Outcome { id, class, duration, bytes_out, .. } if begun.contains(id) => {
+                ends.insert(*id, (*class, *duration, *bytes_out));
+            }
+            Message::Outcome { .. } => {}
+        }
+    }
+    ends
 }
 
 /// Why a file cannot be used.

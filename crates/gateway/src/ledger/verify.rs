@@ -182,6 +182,12 @@ impl Check {
                     return nonsense("it ends in no known way");
                 }
             }
+            (Ok(Kind::Call), Some(call)) if call == sequence => {
+                let class: String = row.get("class")?;
+                if Class::read(&class, None, None).is_none() {
+                    return nonsense("it ends in no known way");
+                }
+            }
             (Ok(Kind::Lost), None) => self.report.lost += row.get::<_, i64>("count")?,
             (Ok(Kind::Opened), None) | (Ok(Kind::Checkpoint), Some(_)) => {}
             _ => return nonsense("it says nothing known"),
