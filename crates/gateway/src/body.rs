@@ -14,20 +14,37 @@ use tokio::time::{Instant, Sleep};
 
 use crate::request::{Answering, Out};
 
-/// Room for what is held, given back when it is dropped.
-pub(crate) type Room = Option<OwnedSemaphorePermit>;
+/// Bytes and the room they take, given back when the last of them was sent.
+struct Held {
+    bytes: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Bytes that hold the room they take for as long as they are there.
+pub(crate) fn held(bytes: Bytes, room: Option<OwnedSemaphorePermit>) -> Bytes {
+    match room {
+        Some(room) => Bytes::from_owner(Held { bytes, _room: room }),
+        None => bytes,
+    }
+}
 
 /// What a client is sent.
 pub(crate) enum Body {
-    /// All at once; the room it takes is free again once it is sent.
-    Whole(Option<Bytes>, Room),
+    /// All at once.
+    Whole(Option<Bytes>),
     /// As it happens.
     Events(Box<Events>),
 }
 
 impl Body {
     pub(crate) fn empty() -> Self {
-        Self::Whole(None, None)
+        Self::Whole(None)
     }
 }
 
@@ -78,7 +95,7 @@ impl HttpBody for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
-            Self::Whole(bytes, _) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Events(events) => {
                 events.poll(cx).map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
             }
@@ -86,12 +103,12 @@ impl HttpBody for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None, _))
+        matches!(self, Self::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes, _) => {
+            Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Self::Events(_) => SizeHint::default(),

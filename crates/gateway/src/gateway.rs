@@ -29,6 +29,8 @@ pub(crate) struct Inner {
     pub(crate) pipes: Pipes,
     pub(crate) park: Park,
     pub(crate) seal: Seal,
+    /// Held by every request in progress.
+    pub(crate) requests: Arc<()>,
     /// Bytes that may still be held, in KiB.
     pub(crate) budget: Arc<Semaphore>,
     /// Whether the first menus are made.
@@ -63,6 +65,7 @@ impl Gateway {
             pipes: Pipes::default(),
             park: Park::new(limits.parked, limits.park),
             seal: Seal::new(),
+            requests: Arc::default(),
             budget: Arc::new(Semaphore::new(limits.held_bytes >> 10)),
             settled: watch::Sender::new(false),
             draining: CancellationToken::new(),
@@ -79,6 +82,17 @@ impl Gateway {
     /// Whether requests are answered: what is offered is known, and nobody wants the gateway to end.
     pub fn is_ready(&self) -> bool {
         self.0.is_ready()
+    }
+
+    /// What is going on.
+    pub fn counts(&self) -> Counts {
+        let inner = &self.0;
+        Counts {
+            sessions: inner.sessions.len(),
+            pipes: inner.pipes.len(),
+            requests: Arc::strong_count(&inner.requests) - 1,
+            parked: inner.park.len(),
+        }
     }
 
     /// What could not be offered, and why.
@@ -106,9 +120,23 @@ impl Gateway {
         self.0.draining.cancel();
         self.0.stop.cancel();
         self.0.sessions.end();
+        self.0.park.end();
         self.0.crew.close();
         self.0.crew.wait().await;
     }
+}
+
+/// How much of what is going on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Sessions of legacy clients over Streamable HTTP.
+    pub sessions: usize,
+    /// Clients over HTTP+SSE.
+    pub pipes: usize,
+    /// Requests in progress.
+    pub requests: usize,
+    /// Calls that wait for their client's answer.
+    pub parked: usize,
 }
 
 impl Inner {
@@ -130,7 +158,8 @@ async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
     let settle = tokio::time::timeout(limits.settle, known);
     tokio::select! {
         _ = settle => {}
-        () = gateway.draining.cancelled() => return,
+        // Whoever waits is still answered, with what is known.
+        () = gateway.draining.cancelled() => {}
     }
     gateway.fronts.refresh(&*gateway.toolbox);
     gateway.settled.send_replace(true);

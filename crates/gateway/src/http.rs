@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::body::{Body, Events, event};
+use crate::body::{Body, Events, event, held};
 use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard;
@@ -170,7 +170,7 @@ fn watched(gateway: &Inner, path: &str) -> Option<Reply> {
 /// A plain answer.
 pub(crate) fn text(status: StatusCode, text: &'static str) -> Reply {
     let body = Bytes::from(format!("{text}\n"));
-    let mut reply = Response::new(Body::Whole(Some(body), None));
+    let mut reply = Response::new(Body::Whole(Some(body)));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
@@ -194,7 +194,7 @@ pub(crate) fn only(methods: &'static str) -> Reply {
 /// A message as a body.
 pub(crate) async fn message(gateway: &Inner, status: u16, message: Bytes) -> Reply {
     let room = room(gateway, message.len()).await;
-    let mut reply = Response::new(Body::Whole(Some(message), room));
+    let mut reply = Response::new(Body::Whole(Some(held(message, room))));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply
@@ -292,11 +292,11 @@ pub(crate) async fn read(
     if size.lower() > limits.body_bytes as u64 {
         return Err(BadBody::TooLarge);
     }
-    let _room = room(gateway, usize::try_from(expected).unwrap_or(usize::MAX)).await;
-    match tokio::time::timeout(limits.body, collect(body, limits.body_bytes)).await {
-        Ok(read) => read,
-        Err(_) => Err(BadBody::Slow),
-    }
+    let reading = async {
+        let _room = room(gateway, usize::try_from(expected).unwrap_or(usize::MAX)).await;
+        collect(body, limits.body_bytes).await
+    };
+    tokio::time::timeout(limits.body, reading).await.unwrap_or(Err(BadBody::Slow))
 }
 
 async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BadBody> {

@@ -26,7 +26,7 @@ mod stall;
 mod stdio;
 mod tasks;
 
-pub use gateway::Gateway;
+pub use gateway::{Counts, Gateway};
 pub use menu::Selection;
 pub use naming::Naming;
 pub use settings::{Access, Limits, Profile, Settings, Token};

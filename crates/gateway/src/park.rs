@@ -255,7 +255,7 @@ impl Park {
             known.what = what(parked);
             return Ok(Kind::Parked { call, turn: known.turn });
         }
-        if places.len() >= self.most {
+        if places.len() >= self.most && !give_way(&mut places) {
             return Err(parked);
         }
         let call = u64::from_be_bytes(random());
@@ -309,6 +309,12 @@ impl Park {
         drop(late);
     }
 
+    /// Ends all of them.
+    pub(crate) fn end(&self) {
+        let places = std::mem::take(&mut *self.lock());
+        drop(places);
+    }
+
     /// How many calls wait.
     pub(crate) fn len(&self) -> usize {
         self.lock().values().filter(|place| matches!(place.what, What::Waiting(_))).count()
@@ -317,4 +323,11 @@ impl Park {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Place>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Makes room by forgetting a result: of those kept, the one that was to go first.
+fn give_way(places: &mut HashMap<u64, Place>) -> bool {
+    let kept = places.iter().filter(|(_, place)| matches!(place.what, What::Ended(_)));
+    let oldest = kept.min_by_key(|(_, place)| place.until).map(|(call, _)| *call);
+    oldest.is_some_and(|call| places.remove(&call).is_some())
 }

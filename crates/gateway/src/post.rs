@@ -86,9 +86,9 @@ impl Here<'_> {
         };
         match read {
             Message::Request { id, body } => {
-                let answering =
-                    serve(self.gateway, self.request(id, body, Speaker::Legacy(session)));
-                answer(self.gateway, answering, accepts_events(headers)).await
+                let hears = accepts_events(headers);
+                let request = self.request(id, body, Speaker::Legacy(session), hears);
+                answer(self.gateway, serve(self.gateway, request), hears).await
             }
             other => {
                 hear(&session, other);
@@ -112,7 +112,7 @@ impl Here<'_> {
             match read {
                 Ok(Message::Request { id, body }) => {
                     let speaker = Speaker::Legacy(Arc::clone(&session));
-                    let mut answering = serve(self.gateway, self.request(id, body, speaker));
+                    let mut answering = serve(self.gateway, self.request(id, body, speaker, false));
                     while let Some(out) = answering.next().await {
                         if let Out::End(end) = out {
                             answers.extend(end.message);
@@ -142,9 +142,9 @@ impl Here<'_> {
         let checked = check(self.front, headers, &body).and_then(|()| Modern::read(&body.params));
         match checked {
             Ok(modern) => {
-                let answering =
-                    serve(self.gateway, self.request(id, body, Speaker::Modern(modern)));
-                answer(self.gateway, answering, accepts_events(headers)).await
+                let hears = accepts_events(headers);
+                let request = self.request(id, body, Speaker::Modern(modern), hears);
+                answer(self.gateway, serve(self.gateway, request), hears).await
             }
             Err(failure) => self.send(400, Answer::error(Era::Modern, Some(&id), &failure)).await,
         }
@@ -229,7 +229,7 @@ impl Here<'_> {
         }
     }
 
-    fn request(&self, id: Id, body: Notification, speaker: Speaker) -> Request {
+    fn request(&self, id: Id, body: Notification, speaker: Speaker, hears: bool) -> Request {
         Request {
             front: Arc::clone(self.front),
             caller: self.caller.clone(),
@@ -237,6 +237,7 @@ impl Here<'_> {
             method: body.method,
             params: body.params,
             speaker,
+            hears,
         }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) async fn answered_in_session(
     let token = request.token();
     let level = session.level();
     let server = passage.server.clone();
-    let mut asked = Open { session, numbers: Vec::new() };
+    let mut asked = Open { session, numbers: Vec::new(), hears: request.hears };
     let mut events = gateway.toolbox.pass(passage);
     loop {
         let message = match next(&mut events).await {
@@ -106,6 +106,8 @@ pub(crate) async fn answered_in_session(
 struct Open<'a> {
     session: &'a Arc<Session>,
     numbers: Vec<u64>,
+    /// A client that takes no events cannot be asked.
+    hears: bool,
 }
 
 impl Open<'_> {
@@ -113,7 +115,7 @@ impl Open<'_> {
     fn put(&mut self, question: Asked) -> Option<bytes::Bytes> {
         let Asked { method, params, reply } = question;
         let reply = reply?;
-        if !self.session.offers.allow(&method, &params) {
+        if !self.hears || !self.session.offers.allow(&method, &params) {
             reply.send(Err(Refusal::not_offered(&method)));
             return None;
         }

@@ -22,7 +22,9 @@ const ABOUT_TTL: u64 = 30_000;
 /// Answers a request.
 pub(crate) fn serve(gateway: &Arc<Inner>, request: Request) -> Answering {
     let gateway = Arc::clone(gateway);
+    let running = Arc::clone(&gateway.requests);
     Emitting::new(|emitter| async move {
+        let _running = running;
         let (id, era) = (request.id.clone(), request.era());
         let answered = match &request.speaker {
             Speaker::Modern(_) => run(&gateway, &request, &emitter).await,
