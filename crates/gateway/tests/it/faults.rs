@@ -213,6 +213,7 @@ async fn progress_keeps_a_call_alive_but_not_for_ever() {
     for way in Way::all().await {
         let forever = steps(&forever);
         running.spawn(async move {
+            let way = way;
             for peer in way.served.peers(json!({})).await {
                 let begun = Instant::now();
                 let messages = peer.begin_call("write", forever.clone()).await.all().await;
@@ -292,13 +293,18 @@ async fn what_is_malformed_is_ignored_and_what_follows_is_not() {
         all.push(answer());
         let garbage: Vec<Step> = (0..100).map(|_| Step::Message("garbage".to_owned())).collect();
         let garbage = steps(&[garbage, vec![Step::Hang]].concat());
-        for peer in way.served.peers(json!({})).await {
-            assert_eq!(peer.call("write", steps(&all)).await["result"]["n"], 7);
-            // A server that sends nothing else is given up at once, and reached again.
+        let peers = way.served.peers(json!({})).await;
+        for peer in &peers {
+            let answer = peer.call("write", steps(&all)).await;
+            assert_eq!(answer["result"]["n"], 7, "{answer}");
+        }
+        // A server that sends nothing else is given up at once, and reached again.
+        for peer in &peers {
             let begun = Instant::now();
             unknown(&peer.call("write", garbage.clone()).await);
             assert!(begun.elapsed() < SLACK);
-            assert_eq!(peer.call("write", steps(&[answer()])).await["result"]["n"], 7);
+            let answer = peer.call("write", steps(&[self::answer()])).await;
+            assert_eq!(answer["result"]["n"], 7, "{answer}");
         }
         way.served.end().await;
     }
