@@ -142,20 +142,60 @@ async fn a_call_that_waits_too_long_is_cancelled_at_its_server() {
     served.end().await;
 }
 
+/// Has a rogue ask under an id, and then do more.
+fn asking(id: u32, more: &[Step]) -> Value {
+    let question = json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form()["params"] });
+    steps(&[&[Step::Message(question.to_string())], more].concat())
+}
+
+/// The same call with the answer.
+fn answered(script: &Value, asked: &Value) -> Value {
+    json!({
+        "name": "write", "arguments": script, "inputResponses": { "q1": ada() },
+        "requestState": asked["result"]["requestState"],
+    })
+}
+
+fn done() -> Step {
+    Step::Message(r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}"#.to_owned())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_place() {
     let (served, peer) = park(Limits { parked: 1, ..quick().limits }).await;
-    for _ in 0..3 {
-        let asked = asked(&peer).await;
-        let refused = peer.call("ask", form()).await;
+    for n in 0..3 {
+        let script = asking(n, &[Step::Sleep(200), done()]);
+        let asked = peer.call("write", script.clone()).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        let refused = peer.call("write", asking(100 + n, &[Step::Hang])).await;
         assert_eq!(refused["error"]["message"], "too many calls wait for an answer", "{refused}");
-        let answer = peer.ask("tools/call", again(&asked, json!({ "q1": ada() }))).await;
-        assert!(answer["result"].is_object(), "{answer}");
+        let answer = peer.ask("tools/call", answered(&script, &asked)).await;
+        assert_eq!(answer["result"]["n"], 7, "{answer}");
     }
-    // The server was told that nobody answers.
+    // The server was told that nobody answers, and to stop.
     let seen = peer.seen("seen").await;
     let told = |m: &&Value| m["error"]["message"] == "too many calls wait for an answer";
-    assert_eq!(seen.iter().filter(told).count(), 3);
+    let told: Vec<&Value> = seen.iter().filter(told).map(|m| &m["id"]).collect();
+    assert_eq!(told, [100, 101, 102]);
+    assert_eq!(runs(&peer).await.1, 3);
+    served.rests().await;
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_does_not_keep_another_from_asking() {
+    let (served, peer) = park(quick().limits).await;
+    let mut waiting = Vec::new();
+    for n in 0..4 {
+        let script = asking(n, &[Step::Sleep(100), done()]);
+        let asked = peer.call("write", script.clone()).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        waiting.push((script, asked));
+    }
+    assert_eq!(served.gateway.counts().parked, 4);
+    for (script, asked) in waiting {
+        assert_eq!(peer.ask("tools/call", answered(&script, &asked)).await["result"]["n"], 7);
+    }
     served.rests().await;
     served.end().await;
 }

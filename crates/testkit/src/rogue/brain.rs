@@ -159,6 +159,7 @@ fn fill(steps: Vec<Step>, id: &Value, token: &Value) -> Vec<Step> {
     let filled = |step| match step {
         Step::Message(text) => Step::Message(fill(text)),
         Step::Text(text) => Step::Text(fill(text)),
+        Step::Repeat(text, count) => Step::Repeat(fill(text), count),
         other => other,
     };
     steps.into_iter().map(filled).collect()

@@ -37,6 +37,11 @@ impl Pulse {
         WaitForUs(Arc::clone(self))
     }
 
+    /// Whether the server waits for us.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) > 0
+    }
+
     /// Waits until a limit has run out, and says which.
     pub(crate) async fn stopped(&self, idle: Duration, total: Duration) -> Limit {
         loop {
