@@ -70,6 +70,7 @@ impl Pipe {
         match Message::parse(bytes.clone()) {
             Ok(message) => self.take(message),
             Err(MessageError::Batch) if batched => match Message::parse_batch(bytes) {
+                Ok(messages) if messages.is_empty() => self.malformed(&MessageError::Batch),
                 Ok(messages) => messages.into_iter().for_each(|message| match message {
                     Ok(message) => self.take(message),
                     Err(error) => self.malformed(&error),

@@ -104,9 +104,10 @@ impl Here<'_> {
             Ok(_) => return text(StatusCode::BAD_REQUEST, "this revision knows no batches"),
             Err(reply) => return reply,
         };
-        let Ok(messages) = Message::parse_batch(bytes) else {
-            return text(StatusCode::BAD_REQUEST, "the batch is malformed");
-        };
+        let messages = Message::parse_batch(bytes).unwrap_or_default();
+        if messages.is_empty() {
+            return text(StatusCode::BAD_REQUEST, "the batch is malformed or empty");
+        }
         let mut answers = Vec::new();
         for read in messages {
             match read {
@@ -139,6 +140,8 @@ impl Here<'_> {
             // A modern client over HTTP has nothing else to say: leaving is cancelling.
             _ => return bare(StatusCode::ACCEPTED),
         };
+        // What its headers must say depends on what is offered.
+        self.gateway.settled().await;
         let checked = check(self.front, headers, &body).and_then(|()| Modern::read(&body.params));
         match checked {
             Ok(modern) => {

@@ -9,7 +9,7 @@ use testkit::rogue::{self, Http, Manner, Step};
 use tokio::net::TcpStream;
 
 use crate::raw::{Exchange, PATIENCE, Peer, message};
-use crate::{SLACK, Served, at, hasty, program, quick, steps, stdio, until};
+use crate::{SLACK, Served, at, hasty, program, quick, stdio, steps, until};
 
 fn done() -> Step {
     Step::Message(r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}"#.to_owned())
@@ -71,7 +71,9 @@ async fn a_client_that_leaves_cancels_its_call() {
             if modern {
                 tokio::time::timeout(SLACK, http.gone(n + 1)).await.expect("the stream closes");
             } else {
-                let told = || http.seen().iter().filter(|m| m["method"] == "notifications/cancelled").count();
+                let told = || {
+                    http.seen().iter().filter(|m| m["method"] == "notifications/cancelled").count()
+                };
                 until("the server is told", async || (told() > n).then_some(())).await;
             }
         }
@@ -95,10 +97,12 @@ async fn a_client_that_does_not_read_is_closed_and_others_do_not_notice() {
     ) + "\n";
     let flood = [vec![Step::Repeat(line, 50); 30], vec![Step::Hang]].concat();
     for peer in [&modern, &legacy] {
-        let params = json!({ "name": "write", "arguments": steps(&flood), "_meta": { "progressToken": 1 } });
+        let params =
+            json!({ "name": "write", "arguments": steps(&flood), "_meta": { "progressToken": 1 } });
         let silent = peer.sent(&peer.next("tools/call", &params)).await;
         let begun = Instant::now();
-        until("the call runs", async || (served.gateway.counts().requests == 1).then_some(())).await;
+        until("the call runs", async || (served.gateway.counts().requests == 1).then_some(()))
+            .await;
         // Others are served meanwhile, over the same connection to the server.
         while served.gateway.counts().requests > 0 && begun.elapsed() < Duration::from_secs(8) {
             let asked = Instant::now();
@@ -139,8 +143,10 @@ async fn a_drained_gateway_finishes_what_runs_and_takes_nothing_new() {
         let gateway = served.gateway.clone();
         async move { gateway.drain().await }
     });
-    until("the listener closes", async || TcpStream::connect(modern.address()).await.err().map(drop))
-        .await;
+    until("the listener closes", async || {
+        TcpStream::connect(modern.address()).await.err().map(drop)
+    })
+    .await;
     assert!(begun.elapsed() < SLACK, "{:?}", begun.elapsed());
     assert!(!served.gateway.is_ready());
     assert!(common.all().await.is_empty());

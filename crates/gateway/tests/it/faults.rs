@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
 use crate::raw::Peer;
-use crate::{SLACK, Served, at, hasty, quick, steps, stdio, until};
+use crate::{SLACK, Served, at, hasty, quick, stdio, steps, until};
 
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}"#;
 
@@ -168,7 +168,11 @@ async fn a_call_to_a_server_that_cannot_be_reached_was_not_sent() {
         let begun = Instant::now();
         let answer = peer.call("result", json!({ "raw": "{}" })).await;
         let gateway = &answer["error"]["data"]["gateway"];
-        assert_eq!((&gateway["class"], &gateway["sent"]), (&json!("not_sent"), &json!(false)), "{answer}");
+        assert_eq!(
+            (&gateway["class"], &gateway["sent"]),
+            (&json!("not_sent"), &json!(false)),
+            "{answer}"
+        );
         assert!(begun.elapsed() < Duration::from_secs(6));
     }
     served.end().await;
@@ -182,7 +186,9 @@ async fn a_call_that_hangs_ends_in_time_and_the_server_is_told() {
             let begun = Instant::now();
             unknown(&peer.call("write", steps(&[Step::Hang])).await);
             let took = begun.elapsed();
-            assert!(took >= Duration::from_millis(800) && took < Duration::from_millis(800) + SLACK);
+            assert!(
+                took >= Duration::from_millis(800) && took < Duration::from_millis(800) + SLACK
+            );
             way.cancelled(peer, if way.http.is_some() { n + 1 } else { 1 }).await;
         }
         way.served.rests().await;
@@ -239,8 +245,10 @@ async fn bytes_that_say_nothing_do_not_keep_a_call_alive() {
         let trickle: Vec<Step> = (0..60).flat_map(|_| [text("x"), Step::Sleep(20)]).collect();
         let [modern, legacy] = way.served.peers(json!({})).await;
         let begun = Instant::now();
-        let (first, second) =
-            tokio::join!(modern.call("write", steps(&nothing)), legacy.call("write", steps(&trickle)));
+        let (first, second) = tokio::join!(
+            modern.call("write", steps(&nothing)),
+            legacy.call("write", steps(&trickle))
+        );
         unknown(&first);
         unknown(&second);
         assert!(begun.elapsed() < Duration::from_millis(1100) + SLACK);
@@ -314,8 +322,7 @@ async fn what_is_malformed_is_ignored_and_what_follows_is_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_too_large_ends_its_own_call_only() {
     let mut server = stdio("r", &Manner::modern());
-    server.limits =
-        Limits { message_bytes: 64 << 10, skipped_bytes: 1 << 20, ..Limits::default() };
+    server.limits = Limits { message_bytes: 64 << 10, skipped_bytes: 1 << 20, ..Limits::default() };
     let served = Served::new(vec![server], quick()).await;
     let giant = [
         text(r#"{"jsonrpc":"2.0","id":$ID,"result":{"text":""#),
@@ -347,7 +354,9 @@ async fn an_answer_counts_once_and_only_under_its_own_id() {
         Step::Answer(json!(-1)),
         Step::Answer(json!("1")),
         Step::Message(r#"{"jsonrpc":"2.0","id":"$ID","result":{"n":8}}"#.to_owned()),
-        Step::Message(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"whose?"}}"#.to_owned()),
+        Step::Message(
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"whose?"}}"#.to_owned(),
+        ),
         Step::Sleep(20),
         answer(),
     ];
@@ -368,7 +377,8 @@ async fn an_answer_counts_once_and_only_under_its_own_id() {
 async fn noise_between_messages_is_harmless() {
     let served = Served::over(&Manner::legacy()).await;
     let controls: String = (0u8..0x20).filter(|byte| *byte != b'\n').map(char::from).collect();
-    let noise = ["Listening…\n", "\r\n\n", "\u{1b}[31mred\n", "{\"level\":1}\n", "null\n", "\u{0}\n"];
+    let noise =
+        ["Listening…\n", "\r\n\n", "\u{1b}[31mred\n", "{\"level\":1}\n", "null\n", "\u{0}\n"];
     for peer in served.peers(json!({})).await {
         for line in noise.into_iter().chain([format!("{controls}\n").as_str()]) {
             let noisy = [text(line), text(&format!("{ANSWER}\r\n")), text(line)];
@@ -382,12 +392,13 @@ async fn noise_between_messages_is_harmless() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_whole_however_it_is_split_and_invalid_bytes_are_ignored() {
     for way in Way::all().await {
-        let split = way.framed(
-            r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"text":"日本€𐍈\u00e9"}}"#,
-        );
+        let split = way
+            .framed(r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"text":"日本€𐍈\u00e9"}}"#);
         let (start, end) = match way.http {
             None => (r#"{"jsonrpc":"2.0","id":$ID,"result":{"x":""#.to_owned(), "\"}}\n"),
-            Some(_) => (r#"data: {"jsonrpc":"2.0","id":$ID,"result":{"x":""#.to_owned(), "\"}}\n\n"),
+            Some(_) => {
+                (r#"data: {"jsonrpc":"2.0","id":$ID,"result":{"x":""#.to_owned(), "\"}}\n\n")
+            }
         };
         for peer in way.served.peers(json!({})).await {
             let answer = peer.call("write", steps(&[Step::Dribble, split.clone()])).await;
@@ -404,7 +415,8 @@ async fn a_message_is_whole_however_it_is_split_and_invalid_bytes_are_ignored() 
 async fn a_list_without_end_is_left_out_and_the_others_are_served() {
     let circle = Manner { circle: true, ..Manner::modern() };
     let pages = Manner { pages: 1_000_000, ..Manner::legacy() };
-    let servers = vec![stdio("circle", &circle), stdio("pages", &pages), stdio("fine", &Manner::modern())];
+    let servers =
+        vec![stdio("circle", &circle), stdio("pages", &pages), stdio("fine", &Manner::modern())];
     let served = Served::new(servers, quick()).await;
     for peer in served.peers(json!({})).await {
         let list = peer.ask("tools/list", json!({})).await;
@@ -419,9 +431,7 @@ async fn a_list_without_end_is_left_out_and_the_others_are_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_changes_reaches_clients_at_most_once_a_second_and_the_last_state_wins() {
     let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
-    let page = |n: usize| {
-        json!({ "tools": [tool("write"), tool(&format!("v{n}"))], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" })
-    };
+    let page = |n: usize| json!({ "tools": [tool("write"), tool(&format!("v{n}"))], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
     let mut manner = Manner::legacy();
     manner.capabilities = json!({ "tools": { "listChanged": true } });
     // Every reading of the list finds another, until the last.
@@ -473,8 +483,7 @@ async fn a_server_that_was_started_anew_costs_one_call_and_one_handshake() {
     let http = way.http.as_ref().unwrap();
     for peer in way.served.peers(json!({})).await {
         assert_eq!(peer.call("write", steps(&[answer()])).await["result"]["n"], 7);
-        let handshakes =
-            || http.seen().iter().filter(|m| m["method"] == "initialize").count();
+        let handshakes = || http.seen().iter().filter(|m| m["method"] == "initialize").count();
         let before = handshakes();
         http.forget_sessions();
         // A tool may have run before the session was forgotten: that is not repeated.

@@ -10,11 +10,13 @@ use consort_wire::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use testkit::rogue::{Manner, Step};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 use tokio::task::JoinHandle;
 
 use crate::raw::{Exchange, Peer, message};
-use crate::{SLACK, Served, quick, steps, stdio, until, with_tokens};
+use crate::{SLACK, Served, quick, stdio, steps, until, with_tokens};
 
 struct Ada;
 
@@ -38,7 +40,8 @@ fn done() -> Step {
 
 async fn old(served: &Served) -> Client {
     let server = Server::Sse(Endpoint::new(&served.at("/sse")).unwrap());
-    let settings = consort_wire::Settings { host: Arc::new(Ada), ..consort_wire::Settings::default() };
+    let settings =
+        consort_wire::Settings { host: Arc::new(Ada), ..consort_wire::Settings::default() };
     Client::connect(&server, settings).await.unwrap()
 }
 
@@ -107,7 +110,10 @@ async fn the_address_of_an_old_client_is_of_no_use_to_another() {
     let say = async |peer: &Peer| {
         let body = message(1, "ping", &json!({})).to_string();
         let head = peer.at(&path).head("POST");
-        let request = format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let request = format!(
+            "{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         Exchange::send(peer.address(), request).await.head.status
     };
     assert_eq!(say(&ada.stolen_by("t-bob")).await, 404);
@@ -144,7 +150,7 @@ async fn a_call_over_http_and_sse_still_ends_while_the_gateway_drains() {
 /// A client on a pair of streams.
 struct Piped {
     input: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    output: Option<WriteHalf<DuplexStream>>,
+    output: WriteHalf<DuplexStream>,
     serving: JoinHandle<bool>,
 }
 
@@ -155,12 +161,12 @@ impl Piped {
         let gateway = served.gateway.clone();
         let serving = tokio::spawn(async move { gateway.serve_pipe(None, read, write).await });
         let (read, write) = tokio::io::split(ours);
-        Self { input: BufReader::new(read).lines(), output: Some(write), serving }
+        Self { input: BufReader::new(read).lines(), output: write, serving }
     }
 
     async fn line(&mut self, line: &str) {
         let line = format!("{line}\n");
-        self.output.as_mut().unwrap().write_all(line.as_bytes()).await.unwrap();
+        self.output.write_all(line.as_bytes()).await.unwrap();
     }
 
     async fn say(&mut self, message: &Value) {
@@ -180,6 +186,11 @@ impl Piped {
                 return message;
             }
         }
+    }
+
+    async fn close(mut self) {
+        self.output.shutdown().await.unwrap();
+        assert!(self.serving.await.unwrap());
     }
 
     async fn shake_hands(&mut self, capabilities: Value) {
@@ -223,8 +234,7 @@ async fn a_client_on_a_pipe_speaks_either_era() {
             let end = piped.answer(&json!(4)).await;
             assert_eq!(end["result"]["answer"]["result"]["action"], "cancel");
         }
-        drop(piped.output.take());
-        assert!(piped.serving.await.unwrap());
+        piped.close().await;
         served.rests().await;
         served.end().await;
     }
@@ -249,8 +259,7 @@ async fn junk_on_a_pipe_is_answered_and_what_follows_is_served() {
     assert_eq!(piped.next().await.unwrap()["error"]["code"], -32600);
     piped.say(&modern(10, "tools/call", call("result", json!({ "raw": "{\"n\":7}" })))).await;
     assert_eq!(piped.answer(&json!(10)).await["result"]["n"], 7);
-    drop(piped.output.take());
-    assert!(piped.serving.await.unwrap());
+    piped.close().await;
     served.end().await;
 }
 
@@ -277,8 +286,7 @@ async fn requests_on_a_pipe_are_cancelled_by_their_ids_and_an_id_is_used_once_at
         (told == 2).then_some(())
     })
     .await;
-    drop(piped.output.take());
-    assert!(piped.serving.await.unwrap());
+    piped.close().await;
     served.end().await;
 }
 
@@ -291,7 +299,7 @@ async fn a_client_that_closes_its_pipe_is_still_answered_and_what_never_ends_is_
     piped.say(&modern(1, "subscriptions/listen", wanted)).await;
     assert_eq!(piped.next().await.unwrap()["method"], "notifications/subscriptions/acknowledged");
     piped.say(&message(2, "tools/call", &call("write", steps(&[Step::Sleep(300), done()])))).await;
-    piped.output.as_mut().unwrap().shutdown().await.unwrap();
+    piped.output.shutdown().await.unwrap();
     let begun = Instant::now();
     assert_eq!(piped.answer(&json!(2)).await["result"]["n"], 7);
     assert!(piped.serving.await.unwrap());
@@ -305,7 +313,8 @@ async fn a_client_that_closes_its_pipe_is_still_answered_and_what_never_ends_is_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_its_pipe_does_not_keep_the_gateway() {
     let limits = Limits { stalled: Duration::from_millis(300), ..quick().limits };
-    let served = Served::new(vec![stdio("r", &Manner::modern())], Settings { limits, ..quick() }).await;
+    let served =
+        Served::new(vec![stdio("r", &Manner::modern())], Settings { limits, ..quick() }).await;
     let mut piped = Piped::new(&served);
     let raw = json!({ "x": "y".repeat(100_000) }).to_string();
     for id in 0..4 {

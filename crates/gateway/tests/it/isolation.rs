@@ -75,7 +75,8 @@ async fn a_legacy_program_is_started_for_each_identity_and_shares_no_state() {
     let peer = async |name: &str| Peer::legacy(&url, Some(&format!("t-{name}")), json!({})).await;
     let (ada, bob) = (peer("ada").await, peer("bob").await);
     ada.call("result", json!({ "raw": "{}", "secret": "of ada" })).await;
-    let heard = |seen: &[Value]| seen.iter().any(|m| m["params"]["arguments"]["secret"] == "of ada");
+    let heard =
+        |seen: &[Value]| seen.iter().any(|m| m["params"]["arguments"]["secret"] == "of ada");
     assert!(!heard(&bob.seen("seen").await));
     assert!(heard(&ada.seen("seen").await));
     // A modern client of the same identity that can answer the same is the same to the server.
@@ -118,7 +119,10 @@ async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
     let request = |peer: &Peer| {
         let body = message(1, "initialize", &params).to_string();
         let head = peer.head("POST");
-        format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+        format!(
+            "{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
     };
     let refused = crate::raw::Exchange::send(stranger.address(), request(&stranger)).await;
     assert_eq!((refused.head.status, refused.head.get("retry-after")), (503, Some("10")));
@@ -135,8 +139,10 @@ async fn sessions_nobody_uses_end_and_those_that_are_listened_to_do_not() {
     let served = Served::new(vec![], Settings { limits, ..quick() }).await;
     let (left, kept) = (served.legacy().await, served.legacy().await);
     let listening = kept.bare("GET").await;
-    crate::until("the session ends", async || (served.gateway.counts().sessions == 1).then_some(()))
-        .await;
+    crate::until("the session ends", async || {
+        (served.gateway.counts().sessions == 1).then_some(())
+    })
+    .await;
     assert_eq!(left.begin("ping", json!({})).await.head.status, 404);
     assert_eq!(kept.begin("ping", json!({})).await.head.status, 200);
     drop(listening);

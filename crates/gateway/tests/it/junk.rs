@@ -23,7 +23,8 @@ async fn small() -> Served {
 /// A request with this body, as it is.
 fn post(peer: &Peer, more: &str, body: &[u8]) -> Vec<u8> {
     let head = peer.head("POST");
-    let kind = if more.contains("Content-Type") { "" } else { "Content-Type: application/json\r\n" };
+    let kind =
+        if more.contains("Content-Type") { "" } else { "Content-Type: application/json\r\n" };
     let head = format!("{head}{more}{kind}Content-Length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
@@ -61,7 +62,11 @@ async fn malformed_messages_are_refused_and_nothing_falls_over() {
         for more in ["", modern] {
             for body in &bodies {
                 let status = status(&peer, post(&peer, more, body)).await;
-                assert!((400..500).contains(&status), "{status} {:?}", String::from_utf8_lossy(body));
+                assert!(
+                    (400..500).contains(&status),
+                    "{status} {:?}",
+                    String::from_utf8_lossy(body)
+                );
             }
         }
     }
@@ -78,36 +83,53 @@ async fn bodies_that_are_too_large_too_slow_or_of_another_kind_are_refused() {
         let huge = vec![b' '; (64 << 10) + 1];
         assert_eq!(status(&peer, post(&peer, "", &huge)).await, 413);
         let head = peer.head("POST");
-        let claimed = format!("{head}Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n");
+        let claimed =
+            format!("{head}Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n");
         assert_eq!(status(&peer, claimed).await, 413);
-        let chunks = format!("{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let chunks =
+            format!("{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
         let chunk = format!("8000\r\n{}\r\n", " ".repeat(0x8000));
         assert_eq!(status(&peer, format!("{chunks}{}", chunk.repeat(3))).await, 413);
         for encoding in ["gzip", "br", "identity", "x"] {
             let more = format!("Content-Encoding: {encoding}\r\n");
             assert_eq!(status(&peer, post(&peer, &more, b"{}")).await, 415);
         }
-        for kind in ["text/plain", "application/jsonx", "application/xml", "", "multipart/form-data"] {
+        for kind in
+            ["text/plain", "application/jsonx", "application/xml", "", "multipart/form-data"]
+        {
             let more = format!("Content-Type: {kind}\r\n");
             assert_eq!(status(&peer, post(&peer, &more, b"{}")).await, 415);
         }
-        let slow = format!("{head}Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{\"json");
+        let slow =
+            format!("{head}Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{\"json");
         assert_eq!(status(&peer, slow).await, 408);
         let flood: String = (0..200).map(|n| format!("X-{n}: y\r\n")).collect();
         assert_eq!(status(&peer, post(&peer, &flood, b"{}")).await, 431);
         for method in ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE"] {
             let exchange = peer.bare(method).await;
-            assert_eq!((exchange.head.status, exchange.head.get("allow")), (405, Some("GET, POST, DELETE")));
+            assert_eq!(
+                (exchange.head.status, exchange.head.get("allow")),
+                (405, Some("GET, POST, DELETE"))
+            );
         }
     }
     // A head without end is given up.
     let mut wire = Wire::open(served.modern().address()).await;
     wire.write("POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: ").await;
     assert!(wire.is_closed().await);
-    for bytes in ["\0\0\0\0", "GET\r\n\r\n", "\u{16}\u{3}\u{1}\u{2}\0", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"] {
+    for bytes in [
+        "\0\0\0\0",
+        "GET\r\n\r\n",
+        "\u{16}\u{3}\u{1}\u{2}\0",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+    ] {
         let mut wire = Wire::open(served.modern().address()).await;
         wire.write(bytes).await;
-        assert!(wire.head().await.is_none_or(|head| (400..600).contains(&head.status)), "{bytes:?}");
+        assert!(
+            wire.head().await.is_none_or(|head| (400..600).contains(&head.status)),
+            "{bytes:?}"
+        );
     }
     lives(&served).await;
     served.rests().await;
@@ -153,7 +175,10 @@ async fn an_id_that_is_in_use_is_refused_and_then_free_again() {
     assert_eq!(second["error"]["code"], -32600, "{second}");
     // The same id as a text is another id.
     let text = json!({ "jsonrpc": "2.0", "id": "5", "method": "ping" });
-    assert_eq!(peer.post(&text).await.end().await, json!({ "jsonrpc": "2.0", "id": "5", "result": {} }));
+    assert_eq!(
+        peer.post(&text).await.end().await,
+        json!({ "jsonrpc": "2.0", "id": "5", "result": {} })
+    );
     assert_eq!(Exchange::of(first).await.end().await["result"]["n"], 7);
     assert!(peer.post(&message(5, "ping", &json!({}))).await.end().await["result"].is_object());
     served.end().await;
@@ -180,6 +205,7 @@ async fn batches_are_for_their_own_revision_only() {
     assert_eq!(send(&newest).await.head.status, 400);
     assert_eq!(send(&served.modern()).await.head.status, 400);
     let peer = Peer::of_revision(&served.url, None, json!({}), "2025-03-26").await;
+    assert_eq!(status(&peer, post(&peer, "", b"[]").as_slice()).await, 400);
     let mut exchange = send(&peer).await;
     assert_eq!(exchange.head.status, 200);
     let answers = exchange.next().await.unwrap();
@@ -198,7 +224,8 @@ async fn headers_of_a_modern_request_that_disagree_with_it_are_refused() {
     let manner = Manner { extra_tool: Some(mirrored.to_string()), ..Manner::modern() };
     let served = Served::over(&manner).await;
     let peer = served.modern();
-    let call = message(1, "tools/call", &json!({ "name": "mirrored", "arguments": { "region": "eu" } }));
+    let call =
+        message(1, "tools/call", &json!({ "name": "mirrored", "arguments": { "region": "eu" } }));
     let written = peer.written(&call);
     let send = async |request: String| Exchange::send(peer.address(), request).await.end().await;
     let with = |header: &str| written.replacen("Accept:", &format!("{header}\r\nAccept:"), 1);
@@ -210,8 +237,8 @@ async fn headers_of_a_modern_request_that_disagree_with_it_are_refused() {
         with("Mcp-Param-Region: eu").replace("Mcp-Name: mirrored\r\n", ""),
         with("Mcp-Param-Region: eu").replace("Mcp-Method: tools/call", "Mcp-Method: tools/list"),
     ] {
-        let answer = send(wrong).await;
-        assert_eq!(answer["error"]["code"], -32020, "{answer}");
+        let answer = send(wrong.clone()).await;
+        assert_eq!(answer["error"]["code"], -32020, "{wrong} {answer}");
     }
     // Right, it reaches the server, which has no such tool after all.
     assert_eq!(send(with("Mcp-Param-Region: eu")).await["error"]["message"], "unknown tool");

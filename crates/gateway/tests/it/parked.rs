@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
 use crate::raw::{Exchange, Peer};
-use crate::{Served, at, hasty, quick, steps, stdio, until, with_tokens};
+use crate::{Served, at, hasty, quick, stdio, steps, until, with_tokens};
 
 /// A form, as a rogue asks it.
 fn form() -> Value {
@@ -42,10 +42,7 @@ async fn asked(peer: &Peer) -> Value {
 async fn runs(peer: &Peer) -> (usize, usize) {
     let seen = peer.seen("seen").await;
     let count = |like: &dyn Fn(&Value) -> bool| seen.iter().filter(|m| like(m)).count();
-    (
-        count(&|m| m["params"]["name"] == "ask"),
-        count(&|m| m["method"] == "notifications/cancelled"),
-    )
+    (count(&|m| m["params"]["name"] == "ask"), count(&|m| m["method"] == "notifications/cancelled"))
 }
 
 #[track_caller]
@@ -120,7 +117,8 @@ async fn a_state_is_good_for_its_own_caller_and_its_own_request_only() {
         tampered["requestState"] = json!(String::from_utf8(bytes).unwrap());
         refused(&peer.ask("tools/call", tampered).await, "not one of ours");
     }
-    for state in [json!(""), json!("x"), json!(7), json!(null), json!({}), json!("A".repeat(9999))] {
+    for state in [json!(""), json!("x"), json!(7), json!(null), json!({}), json!("A".repeat(9999))]
+    {
         let mut wrong = good.clone();
         wrong["requestState"] = state;
         refused(&peer.ask("tools/call", wrong).await, "requestState");
@@ -241,7 +239,8 @@ async fn progress_goes_on_under_the_token_of_the_new_request() {
         progress(2),
         Step::Message(r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}"#.to_owned()),
     ]);
-    let params = json!({ "name": "write", "arguments": script, "_meta": { "progressToken": "one" } });
+    let params =
+        json!({ "name": "write", "arguments": script, "_meta": { "progressToken": "one" } });
     let first = peer.begin("tools/call", params.clone()).await.all().await;
     assert_eq!(first[0]["params"], json!({ "progressToken": "one", "progress": 1 }));
     let mut params = params;
@@ -312,7 +311,8 @@ async fn a_modern_servers_own_state_comes_back_to_it_untouched_and_only_from_its
 #[tokio::test(flavor = "multi_thread")]
 async fn a_legacy_servers_wish_for_a_url_is_a_question_to_a_modern_client() {
     let wish = json!({ "mode": "url", "message": "sign in", "url": "https://example.com/x", "elicitationId": "e1" });
-    let error = json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [wish] } });
+    let error =
+        json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [wish] } });
     let error = format!(r#"{{"jsonrpc":"2.0","id":$ID,"error":{error}}}"#);
     let manner = Manner::legacy()
         .on("tools/call", [Step::Message(error)])
@@ -323,7 +323,10 @@ async fn a_legacy_servers_wish_for_a_url_is_a_question_to_a_modern_client() {
     let asked = peer.call("ask", form()).await;
     let question = &asked["result"]["inputRequests"]["q1"];
     assert_eq!(question["method"], "elicitation/create", "{asked}");
-    assert_eq!(question["params"], json!({ "mode": "url", "message": "sign in", "url": "https://example.com/x" }));
+    assert_eq!(
+        question["params"],
+        json!({ "mode": "url", "message": "sign in", "url": "https://example.com/x" })
+    );
     let opened = json!({ "q1": { "action": "accept" } });
     let answer = peer.ask("tools/call", again(&asked, opened)).await;
     assert_eq!(answer["result"]["n"], 7, "{answer}");
@@ -332,7 +335,9 @@ async fn a_legacy_servers_wish_for_a_url_is_a_question_to_a_modern_client() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_questions_at_once_are_asked_at_once() {
-    let question = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form()["params"] }).to_string();
+    let question = |id: u32| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form()["params"] }).to_string()
+    };
     let served = Served::over(&Manner::legacy()).await;
     let peer = Peer::modern(&served.url, None, able());
     let script = steps(&[
@@ -353,6 +358,9 @@ async fn several_questions_at_once_are_asked_at_once() {
     let seen = peer.seen("seen").await;
     let answers: Vec<&Value> = seen.iter().filter(|m| m["result"]["action"].is_string()).collect();
     assert_eq!((&answers[0]["id"], &answers[0]["result"]), (&json!(1), &ada()));
-    assert_eq!((&answers[1]["id"], &answers[1]["result"]["action"]), (&json!(2), &json!("decline")));
+    assert_eq!(
+        (&answers[1]["id"], &answers[1]["result"]["action"]),
+        (&json!(2), &json!("decline"))
+    );
     served.end().await;
 }

@@ -120,7 +120,8 @@ async fn an_answer_counts_once_and_only_in_its_own_session() {
     let [(question, answer), ..] = questions();
     let mut call = peer.begin_call("ask", question).await;
     let asked = call.until(|m| m.get("method").is_some()).await;
-    let reply = |id: &Value, result: &Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    let reply =
+        |id: &Value, result: &Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
     let forged = json!({ "action": "accept", "content": { "name": "Mallory" } });
     other.post(&reply(&asked["id"], &forged)).await;
     for id in [json!(999), json!("x"), json!(null), json!(-1), json!(1.5)] {

@@ -285,9 +285,7 @@ impl Peer {
             meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
             meta["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
             let method = message["method"].as_str().unwrap_or_default();
-            head.push_str(&format!(
-                "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"
-            ));
+            head.push_str(&format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"));
             let params = &message["params"];
             let subject = [&params["name"], &params["uri"], &params["taskId"]];
             if let Some(name) = subject.iter().find_map(|value| value.as_str())
