@@ -80,7 +80,6 @@ async fn connection(gateway: Arc<Inner>, stream: TcpStream, _place: OwnedSemapho
         .timer(TokioTimer::new())
         .header_read_timeout(gateway.settings.limits.head)
         .max_headers(HEADERS)
-        .pipeline_flush(true)
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
