@@ -140,8 +140,10 @@ impl Here<'_> {
             // A modern client over HTTP has nothing else to say: leaving is cancelling.
             _ => return bare(StatusCode::ACCEPTED),
         };
-        // What its headers must say depends on what is offered.
-        self.gateway.settled().await;
+        if body.method == "tools/call" {
+            // What its headers must say depends on what is offered.
+            self.gateway.settled().await;
+        }
         let checked = check(self.front, headers, &body).and_then(|()| Modern::read(&body.params));
         match checked {
             Ok(modern) => {

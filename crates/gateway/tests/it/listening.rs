@@ -138,7 +138,6 @@ async fn log_messages_are_of_the_level_a_client_wants() {
                 params["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
             }
             let messages = peer.begin("tools/call", params).await.all().await;
-            eprintln!("{level:?} {messages:?}");
             messages.iter().filter(|m| m["method"] == "notifications/message").count()
         };
         assert_eq!(logs(&modern, None).await, 0);
