@@ -17,6 +17,7 @@ mod pipe;
 mod post;
 mod relay;
 mod request;
+mod retold;
 mod seal;
 mod serve;
 mod session;

@@ -245,21 +245,20 @@ impl Park {
     }
 
     /// Parks a call, at its old place if it has one. Returns it if there is no room.
-    pub(crate) fn put(&self, place: Option<u64>, parked: Parked) -> Result<Kind, Parked> {
+    pub(crate) fn put(&self, place: Option<u64>, parked: Box<Parked>) -> Result<Kind, Box<Parked>> {
         let mut places = self.lock();
         let until = Instant::now() + self.lasts;
-        let what = |parked| What::Waiting(Box::new(parked));
         if let Some((call, known)) = place.and_then(|call| Some((call, places.get_mut(&call)?))) {
             known.turn += 1;
             known.until = until;
-            known.what = what(parked);
+            known.what = What::Waiting(parked);
             return Ok(Kind::Parked { call, turn: known.turn });
         }
         if places.len() >= self.most && !give_way(&mut places) {
             return Err(parked);
         }
         let call = u64::from_be_bytes(random());
-        places.insert(call, Place { turn: 0, until, what: what(parked) });
+        places.insert(call, Place { turn: 0, until, what: What::Waiting(parked) });
         Ok(Kind::Parked { call, turn: 0 })
     }
 

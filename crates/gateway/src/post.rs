@@ -135,11 +135,8 @@ impl Here<'_> {
     }
 
     async fn modern(&self, headers: &HeaderMap, read: Message) -> Reply {
-        let (id, body) = match read {
-            Message::Request { id, body } => (id, body),
-            // A modern client over HTTP has nothing else to say: leaving is cancelling.
-            _ => return bare(StatusCode::ACCEPTED),
-        };
+        // A modern client over HTTP has nothing else to say: leaving is cancelling.
+        let Message::Request { id, body } = read else { return bare(StatusCode::ACCEPTED) };
         if body.method == "tools/call" {
             // What its headers must say depends on what is offered.
             self.gateway.settled().await;

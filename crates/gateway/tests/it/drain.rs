@@ -172,7 +172,7 @@ async fn a_drained_gateway_finishes_what_runs_and_takes_nothing_new() {
         assert_eq!(Exchange::of(wire).await.end().await["result"]["n"], 7);
     }
     draining.await.unwrap();
-    assert!(begun.elapsed() < Duration::from_millis(2000), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     served.end().await;
     leftovers.assert_none();
 }

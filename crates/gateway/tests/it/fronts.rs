@@ -210,7 +210,7 @@ fn modern(id: u64, method: &str, mut params: Value) -> Value {
     message(id, method, &params)
 }
 
-fn call(name: &str, arguments: Value) -> Value {
+fn call(name: &str, arguments: &Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
@@ -227,7 +227,7 @@ async fn a_client_on_a_pipe_speaks_either_era() {
         piped.say(&modern(3, "tools/list", json!({}))).await;
         assert_eq!(piped.answer(&json!(3)).await["result"]["resultType"], "complete");
         if !manner.modern {
-            piped.say(&message(4, "tools/call", &call("ask", form()))).await;
+            piped.say(&message(4, "tools/call", &call("ask", &form()))).await;
             let asked = piped.next().await.unwrap();
             assert_eq!(asked["method"], "elicitation/create");
             piped.say(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "cancel" } })).await;
@@ -257,7 +257,7 @@ async fn junk_on_a_pipe_is_answered_and_what_follows_is_served() {
     let huge = json!({ "jsonrpc": "2.0", "id": 9, "method": "x".repeat(40 << 10) });
     piped.say(&huge).await;
     assert_eq!(piped.next().await.unwrap()["error"]["code"], -32600);
-    piped.say(&modern(10, "tools/call", call("result", json!({ "raw": "{\"n\":7}" })))).await;
+    piped.say(&modern(10, "tools/call", call("result", &json!({ "raw": "{\"n\":7}" })))).await;
     assert_eq!(piped.answer(&json!(10)).await["result"]["n"], 7);
     piped.close().await;
     served.end().await;
@@ -268,7 +268,7 @@ async fn requests_on_a_pipe_are_cancelled_by_their_ids_and_an_id_is_used_once_at
     let served = Served::over(&Manner::modern()).await;
     let mut piped = Piped::new(&served);
     piped.shake_hands(json!({})).await;
-    let hang = || call("write", steps(&[Step::Hang]));
+    let hang = || call("write", &steps(&[Step::Hang]));
     for request in [modern(1, "tools/call", hang()), message(2, "tools/call", &hang())] {
         piped.say(&request).await;
         until("it runs", async || (served.gateway.counts().requests == 1).then_some(())).await;
@@ -298,7 +298,7 @@ async fn a_client_that_closes_its_pipe_is_still_answered_and_what_never_ends_is_
     let wanted = json!({ "notifications": { "toolsListChanged": true } });
     piped.say(&modern(1, "subscriptions/listen", wanted)).await;
     assert_eq!(piped.next().await.unwrap()["method"], "notifications/subscriptions/acknowledged");
-    piped.say(&message(2, "tools/call", &call("write", steps(&[Step::Sleep(300), done()])))).await;
+    piped.say(&message(2, "tools/call", &call("write", &steps(&[Step::Sleep(300), done()])))).await;
     piped.output.shutdown().await.unwrap();
     let begun = Instant::now();
     assert_eq!(piped.answer(&json!(2)).await["result"]["n"], 7);
@@ -318,7 +318,7 @@ async fn a_client_that_does_not_read_its_pipe_does_not_keep_the_gateway() {
     let mut piped = Piped::new(&served);
     let raw = json!({ "x": "y".repeat(100_000) }).to_string();
     for id in 0..4 {
-        piped.say(&modern(id, "tools/call", call("result", json!({ "raw": raw })))).await;
+        piped.say(&modern(id, "tools/call", call("result", &json!({ "raw": raw })))).await;
     }
     served.rests().await;
     let begun = Instant::now();

@@ -23,7 +23,7 @@ fn ada() -> Value {
 }
 
 /// The parameters of a call that is made again with what it was asked.
-fn again(asked: &Value, answers: Value) -> Value {
+fn again(asked: &Value, answers: &Value) -> Value {
     json!({
         "name": "ask", "arguments": form(), "inputResponses": answers,
         "requestState": asked["result"]["requestState"],
@@ -64,11 +64,11 @@ async fn a_call_that_asks_goes_on_with_the_answer_and_runs_once() {
     let (served, peer) = park(quick().limits).await;
     let asked = asked(&peer).await;
     assert_eq!(served.gateway.counts().parked, 1);
-    let answer = peer.ask("tools/call", again(&asked, json!({ "q1": ada() }))).await;
+    let answer = peer.ask("tools/call", again(&asked, &json!({ "q1": ada() }))).await;
     assert_eq!(answer["result"]["answer"]["result"], ada());
     assert_eq!(answer["result"]["resultType"], "complete");
     // Whoever asks once more, because it lost the answer, is told the same.
-    let twice = peer.ask("tools/call", again(&asked, json!({ "q1": ada() }))).await;
+    let twice = peer.ask("tools/call", again(&asked, &json!({ "q1": ada() }))).await;
     assert_eq!(twice["result"], answer["result"]);
     assert_eq!(runs(&peer).await, (1, 0));
     served.rests().await;
@@ -81,13 +81,13 @@ async fn what_was_not_answered_is_asked_again() {
     let first = asked(&peer).await;
     let mut last = first.clone();
     for answers in [json!({}), json!({ "other": ada() }), json!({ "q1": "no object" }), json!(7)] {
-        last = peer.ask("tools/call", again(&last, answers)).await;
+        last = peer.ask("tools/call", again(&last, &answers)).await;
         assert_eq!(last["result"]["inputRequests"], json!({ "q1": form() }), "{last}");
     }
     // An answer to an earlier turn comes too late.
-    let stale = peer.ask("tools/call", again(&first, json!({ "q1": ada() }))).await;
+    let stale = peer.ask("tools/call", again(&first, &json!({ "q1": ada() }))).await;
     refused(&stale, "used already");
-    let answer = peer.ask("tools/call", again(&last, json!({ "q1": ada() }))).await;
+    let answer = peer.ask("tools/call", again(&last, &json!({ "q1": ada() }))).await;
     assert_eq!(answer["result"]["answer"]["result"], ada());
     assert_eq!(runs(&peer).await, (1, 0));
     served.end().await;
@@ -100,7 +100,7 @@ async fn a_state_is_good_for_its_own_caller_and_its_own_request_only() {
     let served = Served::new(vec![stdio("r", &Manner::legacy())], settings).await;
     let peer = Peer::modern(&served.url, Some("t-ada"), able());
     let asked = asked(&peer).await;
-    let good = again(&asked, json!({ "q1": ada() }));
+    let good = again(&asked, &json!({ "q1": ada() }));
     let thief = peer.stolen_by("t-bob").ask("tools/call", good.clone()).await;
     refused(&thief, "another request");
     let mut other = good.clone();
@@ -136,7 +136,7 @@ async fn a_call_that_waits_too_long_is_cancelled_at_its_server() {
     let asked = asked(&peer).await;
     until("the call expires", async || (served.gateway.counts().parked == 0).then_some(())).await;
     until("the server is told", async || (runs(&peer).await == (1, 1)).then_some(())).await;
-    refused(&peer.ask("tools/call", again(&asked, json!({ "q1": ada() }))).await, "too old");
+    refused(&peer.ask("tools/call", again(&asked, &json!({ "q1": ada() }))).await, "too old");
     served.end().await;
 }
 
@@ -295,10 +295,10 @@ async fn a_modern_servers_own_state_comes_back_to_it_untouched_and_only_from_its
     let asked = peer.call("ask", form()).await;
     assert_eq!(asked["result"]["inputRequests"], json!({ "who": form() }));
     assert_ne!(asked["result"]["requestState"], "é \"state\"");
-    let mut forged = again(&asked, json!({ "who": ada() }));
+    let mut forged = again(&asked, &json!({ "who": ada() }));
     forged["requestState"] = json!("é \"state\"");
     refused(&peer.ask("tools/call", forged).await, "not one of ours");
-    let answer = peer.ask("tools/call", again(&asked, json!({ "who": ada() }))).await;
+    let answer = peer.ask("tools/call", again(&asked, &json!({ "who": ada() }))).await;
     assert_eq!(answer["result"]["n"], 7);
     let calls: Vec<Value> =
         http.seen().into_iter().filter(|m| m["method"] == "tools/call").collect();
@@ -328,7 +328,7 @@ async fn a_legacy_servers_wish_for_a_url_is_a_question_to_a_modern_client() {
         json!({ "mode": "url", "message": "sign in", "url": "https://example.com/x" })
     );
     let opened = json!({ "q1": { "action": "accept" } });
-    let answer = peer.ask("tools/call", again(&asked, opened)).await;
+    let answer = peer.ask("tools/call", again(&asked, &opened)).await;
     assert_eq!(answer["result"]["n"], 7, "{answer}");
     served.end().await;
 }

@@ -142,11 +142,12 @@ impl Exchange {
             return serde_json::from_str(&body).ok();
         }
         loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
+            if let Some(at) = self.text.find("\n\n") {
+                let rest = self.text.split_off(at + 2);
+                let event = std::mem::replace(&mut self.text, rest);
                 let data: Vec<&str> =
                     event.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
                 let data = data.join("\n");
-                self.text = rest.to_owned();
                 if !data.is_empty() {
                     return Some(serde_json::from_str(&data).unwrap_or(Value::String(data)));
                 }
@@ -285,13 +286,13 @@ impl Peer {
             meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
             meta["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
             let method = message["method"].as_str().unwrap_or_default();
-            head.push_str(&format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"));
+            head.extend(["MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: ", method, "\r\n"]);
             let params = &message["params"];
             let subject = [&params["name"], &params["uri"], &params["taskId"]];
             if let Some(name) = subject.iter().find_map(|value| value.as_str())
                 && method != "completion/complete"
             {
-                head.push_str(&format!("Mcp-Name: {name}\r\n"));
+                head.extend(["Mcp-Name: ", name, "\r\n"]);
             }
         }
         let body = message.to_string();
