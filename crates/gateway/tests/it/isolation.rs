@@ -68,6 +68,19 @@ async fn sixty_four_callers_with_the_same_ids_never_hear_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_connection_nobody_uses_gives_way_to_one_more_identity() {
+    let http = Http::start(Manner::legacy()).await;
+    let names = || (0..CALLERS + 6).map(|n| format!("caller-{n}"));
+    let served = Served::new(vec![at("r", &http.url())], with_tokens(names())).await;
+    for name in names() {
+        let peer = Peer::modern(&served.url, Some(&format!("t-{name}")), json!({}));
+        let answer = peer.call("result", json!({ "raw": "{\"n\":7}" })).await;
+        assert_eq!(answer["result"]["n"], 7, "{name}: {answer}");
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_legacy_program_is_started_for_each_identity_and_shares_no_state() {
     let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
     let served = Served::new(vec![stdio("r", &Manner::legacy())], settings).await;
