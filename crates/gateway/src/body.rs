@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,22 +13,40 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
+use crate::metrics::Metrics;
 use crate::request::{Answering, Out};
 
-/// Room for what is held, given back when it is dropped.
-pub(crate) type Room = Option<OwnedSemaphorePermit>;
+/// Bytes and the room they take, given back when the last of them was sent.
+struct Held {
+    bytes: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Bytes that hold the room they take for as long as they are there.
+pub(crate) fn held(bytes: Bytes, room: Option<OwnedSemaphorePermit>) -> Bytes {
+    match room {
+        Some(room) => Bytes::from_owner(Held { bytes, _room: room }),
+        None => bytes,
+    }
+}
 
 /// What a client is sent.
 pub(crate) enum Body {
-    /// All at once; the room it takes is free again once it is sent.
-    Whole { bytes: Option<Bytes>, _room: Room },
+    /// All at once.
+    Whole(Option<Bytes>),
     /// As it happens.
     Events(Box<Events>),
 }
 
 impl Body {
     pub(crate) fn empty() -> Self {
-        Self::Whole { bytes: None, _room: None }
+        Self::Whole(None)
     }
 }
 
@@ -39,13 +58,19 @@ pub(crate) struct Events {
     silence: Duration,
     /// When to show that the stream lives.
     alive: Pin<Box<Sleep>>,
+    metrics: Arc<Metrics>,
 }
 
 impl Events {
     /// A stream that begins with `first`, an event already.
-    pub(crate) fn body(messages: Answering, first: Option<Bytes>, silence: Duration) -> Body {
+    pub(crate) fn body(
+        messages: Answering,
+        first: Option<Bytes>,
+        silence: Duration,
+        metrics: Arc<Metrics>,
+    ) -> Body {
         let alive = Box::pin(tokio::time::sleep(silence));
-        Body::Events(Box::new(Self { messages, first, silence, alive }))
+        Body::Events(Box::new(Self { messages, first, silence, alive, metrics }))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -78,22 +103,24 @@ impl HttpBody for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
-            Self::Whole { bytes, .. } => {
-                Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
-            }
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Events(events) => {
-                events.poll(cx).map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
+                let polled = events.poll(cx);
+                if let Poll::Ready(Some(bytes)) = &polled {
+                    events.metrics.sent(bytes.len());
+                }
+                polled.map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole { bytes: None, .. })
+        matches!(self, Self::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole { bytes, .. } => {
+            Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Self::Events(_) => SizeHint::default(),

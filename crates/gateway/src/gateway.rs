@@ -34,6 +34,8 @@ pub(crate) struct Inner {
     pub(crate) pipes: Pipes,
     pub(crate) park: Park,
     pub(crate) seal: Seal,
+    /// Held by every request in progress.
+    pub(crate) requests: Arc<()>,
     /// Bytes that may still be held, in KiB.
     pub(crate) budget: Arc<Semaphore>,
     /// Whether the first menus are made.
@@ -69,6 +71,7 @@ impl Gateway {
             pipes: Pipes::default(),
             park: Park::new(limits.parked, limits.park),
             seal: Seal::new(),
+            requests: Arc::default(),
             budget: Arc::new(Semaphore::new(limits.held_bytes >> 10)),
             settled: watch::Sender::new(false),
             draining: CancellationToken::new(),
@@ -99,6 +102,17 @@ impl Gateway {
         self.0.metrics(states)
     }
 
+    /// What is going on.
+    pub fn counts(&self) -> Counts {
+        let inner = &self.0;
+        Counts {
+            sessions: inner.sessions.len(),
+            pipes: inner.pipes.len(),
+            requests: Arc::strong_count(&inner.requests) - 1,
+            parked: inner.park.len(),
+        }
+    }
+
     /// What could not be offered, and why.
     pub fn problems(&self) -> Vec<consort_core::Problem> {
         self.0.fronts.whole().menu().problems.clone()
@@ -124,15 +138,31 @@ impl Gateway {
         self.0.draining.cancel();
         self.0.stop.cancel();
         self.0.sessions.end();
+        self.0.park.end();
         self.0.crew.close();
         self.0.crew.wait().await;
     }
+}
+
+/// How much of what is going on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Sessions of legacy clients over Streamable HTTP.
+    pub sessions: usize,
+    /// Clients over HTTP+SSE.
+    pub pipes: usize,
+    /// Requests in progress.
+    pub requests: usize,
+    /// Calls that wait for their client's answer.
+    pub parked: usize,
 }
 
 impl Inner {
     /// What is counted, with how things are now.
     pub(crate) fn metrics(&self, states: Vec<(ServerId, &'static str)>) -> String {
         let Records { metrics, ledger, tracer } = &self.records;
+        metrics.sessions.set(self.sessions.len() + self.pipes.len());
+        metrics.parked.set(self.park.len());
         metrics.render(&Extra {
             states,
             ledger: ledger.as_ref().map(Ledger::stats),
@@ -168,7 +198,8 @@ async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
     let settle = tokio::time::timeout(limits.settle, known);
     tokio::select! {
         _ = settle => {}
-        () = gateway.draining.cancelled() => return,
+        // Whoever waits is still answered, with what is known.
+        () = gateway.draining.cancelled() => {}
     }
     gateway.refresh();
     gateway.settled.send_replace(true);

@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::body::{Body, Events, event};
+use crate::body::{Body, Events, event, held};
 use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard;
@@ -89,7 +89,6 @@ pub(crate) async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(gateway.settings.limits.head)
         .max_headers(HEADERS)
-        .pipeline_flush(true)
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
@@ -184,7 +183,7 @@ fn metrics(gateway: &Inner) -> Reply {
     let states = (gateway.settings.states)();
     let mut reply = text(StatusCode::OK, "");
     let body = Bytes::from(gateway.metrics(states));
-    *reply.body_mut() = Body::Whole { bytes: Some(body), _room: None };
+    *reply.body_mut() = Body::Whole(Some(body));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
     reply
@@ -193,7 +192,7 @@ fn metrics(gateway: &Inner) -> Reply {
 /// A plain answer.
 pub(crate) fn text(status: StatusCode, text: &'static str) -> Reply {
     let body = Bytes::from(format!("{text}\n"));
-    let mut reply = Response::new(Body::Whole { bytes: Some(body), _room: None });
+    let mut reply = Response::new(Body::Whole(Some(body)));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
@@ -216,8 +215,9 @@ pub(crate) fn only(methods: &'static str) -> Reply {
 
 /// A message as a body.
 pub(crate) async fn message(gateway: &Inner, status: u16, message: Bytes) -> Reply {
+    gateway.records.metrics.sent(message.len());
     let room = room(gateway, message.len()).await;
-    let mut reply = Response::new(Body::Whole { bytes: Some(message), _room: room });
+    let mut reply = Response::new(Body::Whole(Some(held(message, room))));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply
@@ -225,7 +225,8 @@ pub(crate) async fn message(gateway: &Inner, status: u16, message: Bytes) -> Rep
 
 /// A stream of events.
 pub(crate) fn stream(gateway: &Inner, messages: Answering, first: Option<Bytes>) -> Reply {
-    let body = Events::body(messages, first, gateway.settings.limits.silence);
+    let metrics = Arc::clone(&gateway.records.metrics);
+    let body = Events::body(messages, first, gateway.settings.limits.silence, metrics);
     let mut reply = Response::new(body);
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -315,11 +316,13 @@ pub(crate) async fn read(
     if size.lower() > limits.body_bytes as u64 {
         return Err(BadBody::TooLarge);
     }
-    let _room = room(gateway, usize::try_from(expected).unwrap_or(usize::MAX)).await;
-    match tokio::time::timeout(limits.body, collect(body, limits.body_bytes)).await {
-        Ok(read) => read,
-        Err(_) => Err(BadBody::Slow),
-    }
+    let reading = async {
+        let _room = room(gateway, usize::try_from(expected).unwrap_or(usize::MAX)).await;
+        collect(body, limits.body_bytes).await
+    };
+    let read = tokio::time::timeout(limits.body, reading).await.unwrap_or(Err(BadBody::Slow));
+    gateway.records.metrics.received(read.as_ref().map_or(0, Bytes::len));
+    read
 }
 
 async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BadBody> {

@@ -21,6 +21,7 @@ mod post;
 mod recorded;
 mod relay;
 mod request;
+mod retold;
 mod seal;
 mod serve;
 mod session;
@@ -32,7 +33,7 @@ mod tasks;
 mod threads;
 pub mod trace;
 
-pub use gateway::Gateway;
+pub use gateway::{Counts, Gateway};
 pub use menu::Selection;
 pub use naming::Naming;
 pub use recorded::Records;

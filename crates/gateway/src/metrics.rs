@@ -234,6 +234,11 @@ impl Gauge {
         Held(Arc::clone(&self.0))
     }
 
+    /// Sets it to what was counted elsewhere.
+    pub fn set(&self, count: usize) {
+        self.0.store(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
     /// How many there are.
     pub fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::seal::{Seal, random};
 
 /// The largest answer kept for a client that asks once more.
-const KEPT: usize = 1 << 20;
+const KEPT: usize = 64 << 10;
 
 /// What our states are sealed for.
 const PURPOSE: &str = "request state";
@@ -245,21 +245,20 @@ impl Park {
     }
 
     /// Parks a call, at its old place if it has one. Returns it if there is no room.
-    pub(crate) fn put(&self, place: Option<u64>, parked: Parked) -> Result<Kind, Parked> {
+    pub(crate) fn put(&self, place: Option<u64>, parked: Box<Parked>) -> Result<Kind, Box<Parked>> {
         let mut places = self.lock();
         let until = Instant::now() + self.lasts;
-        let what = |parked| What::Waiting(Box::new(parked));
         if let Some((call, known)) = place.and_then(|call| Some((call, places.get_mut(&call)?))) {
             known.turn += 1;
             known.until = until;
-            known.what = what(parked);
+            known.what = What::Waiting(parked);
             return Ok(Kind::Parked { call, turn: known.turn });
         }
-        if places.len() >= self.most {
+        if places.len() >= self.most && !give_way(&mut places) {
             return Err(parked);
         }
         let call = u64::from_be_bytes(random());
-        places.insert(call, Place { turn: 0, until, what: what(parked) });
+        places.insert(call, Place { turn: 0, until, what: What::Waiting(parked) });
         Ok(Kind::Parked { call, turn: 0 })
     }
 
@@ -309,6 +308,12 @@ impl Park {
         drop(late);
     }
 
+    /// Ends all of them.
+    pub(crate) fn end(&self) {
+        let places = std::mem::take(&mut *self.lock());
+        drop(places);
+    }
+
     /// How many calls wait.
     pub(crate) fn len(&self) -> usize {
         self.lock().values().filter(|place| matches!(place.what, What::Waiting(_))).count()
@@ -317,4 +322,11 @@ impl Park {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Place>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Makes room by forgetting a result: of those kept, the one that was to go first.
+fn give_way(places: &mut HashMap<u64, Place>) -> bool {
+    let kept = places.iter().filter(|(_, place)| matches!(place.what, What::Ended(_)));
+    let oldest = kept.min_by_key(|(_, place)| place.until).map(|(call, _)| *call);
+    oldest.is_some_and(|call| places.remove(&call).is_some())
 }

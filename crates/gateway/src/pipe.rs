@@ -37,7 +37,18 @@ struct State {
     session: Option<Arc<Session>>,
     /// Requests of a modern client, for it to cancel.
     running: HashMap<Id, CancellationToken>,
+    /// What goes on until the client leaves, and what ends by itself.
+    endless: JoinSet<()>,
     tasks: JoinSet<()>,
+}
+
+/// How long something goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lasts {
+    /// It ends by itself.
+    Once,
+    /// Until the client leaves.
+    Always,
 }
 
 impl Pipe {
@@ -59,6 +70,7 @@ impl Pipe {
         match Message::parse(bytes.clone()) {
             Ok(message) => self.take(message),
             Err(MessageError::Batch) if batched => match Message::parse_batch(bytes) {
+                Ok(messages) if messages.is_empty() => self.malformed(&MessageError::Batch),
                 Ok(messages) => messages.into_iter().for_each(|message| match message {
                     Ok(message) => self.take(message),
                     Err(error) => self.malformed(&error),
@@ -131,19 +143,23 @@ impl Pipe {
             before.end();
         }
         let pipe = Arc::clone(self);
-        self.spawn(async move {
+        self.spawn(Lasts::Once, async move {
             pipe.gateway.settled().await;
             let answer = Answer::result(&id, &welcome(&session));
             let _ = pipe.out.send(answer.message.unwrap_or_default()).await;
-            let Some(listening) = session.listen() else { return };
-            let told = async {
-                while let Some(notice) = listening.next().await {
-                    if pipe.out.send(notice).await.is_err() {
-                        return;
+            let out = pipe.out.clone();
+            let follow = listen::follow(Arc::clone(&pipe.gateway), Arc::clone(&session));
+            pipe.spawn(Lasts::Always, async move {
+                let Some(listening) = session.listen() else { return };
+                let told = async {
+                    while let Some(notice) = listening.next().await {
+                        if out.send(notice).await.is_err() {
+                            return;
+                        }
                     }
-                }
-            };
-            tokio::join!(told, listen::follow(Arc::clone(&pipe.gateway), Arc::clone(&session)));
+                };
+                tokio::join!(told, follow);
+            });
         });
     }
 
@@ -151,9 +167,13 @@ impl Pipe {
     fn answer(self: &Arc<Self>, id: Id, body: Notification, speaker: Speaker) {
         let cancelled = CancellationToken::new();
         let modern = matches!(speaker, Speaker::Modern(_));
-        if modern {
-            self.lock().running.insert(id.clone(), cancelled.clone());
+        if modern && !self.begin(&id, &cancelled) {
+            let failure =
+                Failure::new(-32600, format!("a request with the id {} is running", id.json()));
+            return self.send(Answer::error(Era::Modern, Some(&id), &failure).message);
         }
+        let endless = modern && body.method == "subscriptions/listen";
+        let lasts = if endless { Lasts::Always } else { Lasts::Once };
         let request = Request {
             front: Arc::clone(&self.front),
             caller: self.caller.clone(),
@@ -161,9 +181,10 @@ impl Pipe {
             method: body.method,
             params: body.params,
             speaker,
+            hears: true,
         };
         let pipe = Arc::clone(self);
-        self.spawn(async move {
+        self.spawn(lasts, async move {
             let mut answering = serve(&pipe.gateway, request);
             let answered = async {
                 while let Some(out) = answering.next().await {
@@ -188,18 +209,32 @@ impl Pipe {
         });
     }
 
+    /// Notes a request of a modern client. False if one of that id is running.
+    fn begin(&self, id: &Id, cancelled: &CancellationToken) -> bool {
+        let mut state = self.lock();
+        let known = state.running.contains_key(id);
+        if !known {
+            state.running.insert(id.clone(), cancelled.clone());
+        }
+        !known
+    }
+
     fn send(self: &Arc<Self>, message: Option<Bytes>) {
         let Some(message) = message else { return };
         let pipe = Arc::clone(self);
-        self.spawn(async move {
+        self.spawn(Lasts::Once, async move {
             let _ = pipe.out.send(message).await;
         });
     }
 
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&self, lasts: Lasts, task: impl Future<Output = ()> + Send + 'static) {
         let mut state = self.lock();
-        while state.tasks.try_join_next().is_some() {}
-        state.tasks.spawn(task);
+        let tasks = match lasts {
+            Lasts::Once => &mut state.tasks,
+            Lasts::Always => &mut state.endless,
+        };
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
     }
 
     fn session(&self) -> Option<Arc<Session>> {
@@ -210,7 +245,8 @@ impl Pipe {
     pub(crate) fn end(&self) {
         let (session, tasks) = {
             let mut state = self.lock();
-            (state.session.take(), std::mem::take(&mut state.tasks))
+            let tasks = (std::mem::take(&mut state.tasks), std::mem::take(&mut state.endless));
+            (state.session.take(), tasks)
         };
         if let Some(session) = session {
             session.end();
@@ -224,14 +260,19 @@ impl Pipe {
             let busy = {
                 let mut state = self.lock();
                 while state.tasks.try_join_next().is_some() {}
-                let endless = usize::from(state.session.is_some());
-                state.tasks.len() > endless
+                !state.tasks.is_empty()
             };
             if !busy {
                 return;
             }
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
+    }
+
+    /// Waits until the gateway shall end, and then until what runs has ended.
+    pub(crate) async fn drained(&self) {
+        self.gateway.draining.cancelled().await;
+        self.quiet().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -88,9 +88,9 @@ impl Here<'_> {
         };
         match read {
             Message::Request { id, body } => {
-                let answering =
-                    serve(self.gateway, self.request(id, body, Speaker::Legacy(session)));
-                answer(self.gateway, answering, accepts_events(headers)).await
+                let hears = accepts_events(headers);
+                let request = self.request(id, body, Speaker::Legacy(session), hears);
+                answer(self.gateway, serve(self.gateway, request), hears).await
             }
             other => {
                 hear(&session, other);
@@ -106,15 +106,16 @@ impl Here<'_> {
             Ok(_) => return text(StatusCode::BAD_REQUEST, "this revision knows no batches"),
             Err(reply) => return reply,
         };
-        let Ok(messages) = Message::parse_batch(bytes) else {
-            return text(StatusCode::BAD_REQUEST, "the batch is malformed");
-        };
+        let messages = Message::parse_batch(bytes).unwrap_or_default();
+        if messages.is_empty() {
+            return text(StatusCode::BAD_REQUEST, "the batch is malformed or empty");
+        }
         let mut answers = Vec::new();
         for read in messages {
             match read {
                 Ok(Message::Request { id, body }) => {
                     let speaker = Speaker::Legacy(Arc::clone(&session));
-                    let mut answering = serve(self.gateway, self.request(id, body, speaker));
+                    let mut answering = serve(self.gateway, self.request(id, body, speaker, false));
                     while let Some(out) = answering.next().await {
                         if let Out::End(end) = out {
                             answers.extend(end.message);
@@ -136,20 +137,21 @@ impl Here<'_> {
     }
 
     async fn modern(&self, headers: &HeaderMap, read: Message) -> Reply {
-        let (id, body) = match read {
-            Message::Request { id, body } => (id, body),
-            // A modern client over HTTP has nothing else to say: leaving is cancelling.
-            _ => return bare(StatusCode::ACCEPTED),
-        };
+        // A modern client over HTTP has nothing else to say: leaving is cancelling.
+        let Message::Request { id, body } = read else { return bare(StatusCode::ACCEPTED) };
+        if body.method == "tools/call" {
+            // What its headers must say depends on what is offered.
+            self.gateway.settled().await;
+        }
         let checked = Modern::read(&body.params).and_then(|(modern, version)| {
             check(self.front, headers, &body, &version)?;
             Modern::speaks(&version).map(|()| modern)
         });
         match checked {
             Ok(modern) => {
-                let answering =
-                    serve(self.gateway, self.request(id, body, Speaker::Modern(modern)));
-                answer(self.gateway, answering, accepts_events(headers)).await
+                let hears = accepts_events(headers);
+                let request = self.request(id, body, Speaker::Modern(modern), hears);
+                answer(self.gateway, serve(self.gateway, request), hears).await
             }
             Err(failure) => self.send(400, Answer::error(Era::Modern, Some(&id), &failure)).await,
         }
@@ -234,7 +236,7 @@ impl Here<'_> {
         }
     }
 
-    fn request(&self, id: Id, body: Notification, speaker: Speaker) -> Request {
+    fn request(&self, id: Id, body: Notification, speaker: Speaker, hears: bool) -> Request {
         Request {
             front: Arc::clone(self.front),
             caller: self.caller.clone(),
@@ -242,6 +244,7 @@ impl Here<'_> {
             method: body.method,
             params: body.params,
             speaker,
+            hears,
         }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    Asked, CallError, Emitter, Event, Events, Json, LogLevel, Logs, Object, Outcome, Passage,
-    Progress, Questions, Refusal, ServerId, ShelfKind, Tasks,
+    Asked, CallError, Emitter, Event, Events, Json, Logs, Object, Outcome, Passage, Questions,
+    Refusal, ServerId, Tasks,
 };
 use consort_wire::splice::{self, Writer};
 use consort_wire::{Era, Id};
@@ -14,6 +14,7 @@ use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, URL_REQUIRE
 use crate::gateway::Inner;
 use crate::park::{self, Found, Kind, Parked, input_required};
 use crate::request::{Modern, Out, Request, Speaker};
+use crate::retold::{logged, report, under_our_name, wanted};
 use crate::seal::secret;
 use crate::serve::{passage, route};
 use crate::session::Session;
@@ -77,7 +78,7 @@ pub(crate) async fn answered_in_session(
     let token = request.token();
     let level = session.level();
     let server = passage.server.clone();
-    let mut asked = Open { session, numbers: Vec::new() };
+    let mut asked = Open { session, numbers: Vec::new(), hears: request.hears };
     let mut events = gateway.toolbox.pass(passage);
     loop {
         let message = match next(&mut events).await {
@@ -106,6 +107,8 @@ pub(crate) async fn answered_in_session(
 struct Open<'a> {
     session: &'a Arc<Session>,
     numbers: Vec<u64>,
+    /// A client that takes no events cannot be asked.
+    hears: bool,
 }
 
 impl Open<'_> {
@@ -113,7 +116,7 @@ impl Open<'_> {
     fn put(&mut self, question: Asked) -> Option<bytes::Bytes> {
         let Asked { method, params, reply } = question;
         let reply = reply?;
-        if !self.session.offers.allow(&method, &params) {
+        if !self.hears || !self.session.offers.allow(&method, &params) {
             reply.send(Err(Refusal::not_offered(&method)));
             return None;
         }
@@ -248,7 +251,7 @@ impl Relay<'_> {
                 Event::End(end) => {
                     let result = self.end(end, &parked.server, renamed.as_ref());
                     if let Some(call) = place {
-                        let kept = result.as_ref().ok().map(|result| result.to_bytes());
+                        let kept = result.as_ref().ok().map(Json::to_bytes);
                         self.gateway.park.ended(call, kept);
                     }
                     return Ok(Answer::result(&self.request.id, &result?));
@@ -290,7 +293,7 @@ impl Relay<'_> {
     fn park(&self, place: Option<u64>, parked: Parked) -> Result<Answer, Failure> {
         let requests = parked.questions.requests();
         let server = parked.server.clone();
-        let kind = self.gateway.park.put(place, parked).map_err(|mut parked| {
+        let kind = self.gateway.park.put(place, Box::new(parked)).map_err(|mut parked| {
             parked.questions.refuse("too many calls wait for an answer");
             Failure::new(INTERNAL, "too many calls wait for an answer")
         })?;
@@ -378,59 +381,6 @@ async fn next(events: &mut Events) -> Event {
         Some(event) => event,
         None => unreachable!("a call is not read behind its end"),
     }
-}
-
-/// A report of progress under the client's own token.
-fn report(token: &Json, progress: &Progress) -> bytes::Bytes {
-    let mut params = Writer::new();
-    params.raw("progressToken", token.as_bytes());
-    params.members(progress.params(), &["progressToken"]);
-    splice::notification("notifications/progress", Some(&params.finish()))
-}
-
-fn logged(params: &Object) -> bytes::Bytes {
-    splice::notification("notifications/message", Some(params.json()))
-}
-
-/// Whether a log message is of the level the client wants.
-fn wanted(params: &Object, level: Option<LogLevel>) -> bool {
-    let said = params.text("level").and_then(|level| LogLevel::parse(&level));
-    match (said, level) {
-        (Some(said), Some(level)) => said >= level,
-        _ => true,
-    }
-}
-
-/// What was read of a resource that is called otherwise here, under the name the client knows.
-fn under_our_name(
-    request: &Request,
-    server: &ServerId,
-    renamed: Option<&(&'static str, Json)>,
-    result: Object,
-) -> Object {
-    let Some(("uri", _)) = renamed else { return result };
-    let Some(contents) = result.get("contents").and_then(|contents| contents.to_items()) else {
-        return result;
-    };
-    let menu = request.front.menu();
-    let board = menu.board(ShelfKind::Resources);
-    let renamed: Vec<Json> = contents
-        .iter()
-        .map(|content| {
-            let Some(content) = content.to_object() else { return content.clone() };
-            let uri = content.text("uri").unwrap_or_default();
-            let Some(public) = board.public(server, &uri) else { return content.json().clone() };
-            let mut writer = Writer::with_capacity(content.as_bytes().len() + 32);
-            writer.text("uri", public);
-            writer.members(&content, &["uri"]);
-            writer.finish()
-        })
-        .collect();
-    let mut writer = Writer::with_capacity(result.as_bytes().len() + 64);
-    writer.members(&result, &["contents"]);
-    let joined: Vec<&str> = renamed.iter().map(Json::as_str).collect();
-    writer.raw("contents", format!("[{}]", joined.join(",")).as_bytes());
-    object(writer)
 }
 
 fn object(writer: Writer) -> Object {

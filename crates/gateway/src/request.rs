@@ -26,6 +26,8 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) params: Object,
     pub(crate) speaker: Speaker,
+    /// Whether the client hears anything before the answer.
+    pub(crate) hears: bool,
 }
 
 /// How the client speaks.

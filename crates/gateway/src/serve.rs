@@ -25,6 +25,7 @@ const ABOUT_TTL: u64 = 30_000;
 /// Answers a request.
 pub(crate) fn serve(gateway: &Arc<Inner>, request: Request) -> Answering {
     let gateway = Arc::clone(gateway);
+    let running = Arc::clone(&gateway.requests);
     Emitting::new(|emitter| async move {
         let (id, era) = (request.id.clone(), request.era());
         let mut request = request;
@@ -45,6 +46,7 @@ pub(crate) fn serve(gateway: &Arc<Inner>, request: Request) -> Answering {
         if let Some(span) = span {
             span.end(class);
         }
+        drop(running);
         Out::End(answered.unwrap_or_else(|failure| Answer::error(era, Some(&id), &failure)))
     })
 }
@@ -194,11 +196,11 @@ async fn unknown(
     relay::pass(gateway, request, server.clone(), None, emitter).await
 }
 
+/// Where a request goes, and the member that is called otherwise there.
+type Way = (ServerId, Option<(&'static str, Json)>);
+
 /// Where a request goes, and what is meant there.
-pub(crate) fn route(
-    menu: &Menu,
-    request: &Request,
-) -> Result<(ServerId, Option<(&'static str, Json)>), Failure> {
+pub(crate) fn route(menu: &Menu, request: &Request) -> Result<Way, Failure> {
     let renamed = |member: &'static str, given: &str, route: &Route| {
         let changed = given != route.name;
         (route.server.clone(), changed.then(|| (member, Json::string(&route.name))))
@@ -224,10 +226,7 @@ pub(crate) fn route(
 }
 
 /// Where a completion goes: to whoever has what is being completed.
-fn completed(
-    menu: &Menu,
-    request: &Request,
-) -> Result<(ServerId, Option<(&'static str, Json)>), Failure> {
+fn completed(menu: &Menu, request: &Request) -> Result<Way, Failure> {
     let invalid = || Failure::new(INVALID_PARAMS, "`ref` names nothing that can be completed");
     let reference = request.params.get("ref").and_then(|json| json.to_object());
     let reference = reference.ok_or_else(invalid)?;

@@ -69,16 +69,16 @@ fn open(gateway: &Arc<Inner>, front: &Arc<Front>, caller: Caller, path: &str) ->
     gateway.pipes.lock().insert(name.clone(), Arc::clone(&pipe));
     let first = Bytes::from(format!("event: endpoint\ndata: {path}?session={name}\n\n"));
     let place = Place { gateway: Arc::clone(gateway), name, pipe };
-    let draining = gateway.draining.clone();
     let messages = Emitting::new(|emitter| async move {
-        let _place = place;
+        let mut drained = std::pin::pin!(place.pipe.drained());
         loop {
             tokio::select! {
+                biased;
                 message = sent.recv() => match message {
                     Some(message) => emitter.emit(Out::Message(message)).await,
                     None => return Out::End(Answer::nothing()),
                 },
-                () = draining.cancelled() => return Out::End(Answer::nothing()),
+                () = &mut drained => return Out::End(Answer::nothing()),
             }
         }
     });

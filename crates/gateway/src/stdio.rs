@@ -35,7 +35,7 @@ impl Gateway {
         };
         let Some(front) = front else { return false };
         let (pipe, sent) = Pipe::new(inner, &front, Caller::client(Caller::OWNER));
-        let writing = tokio::spawn(write(sent, output));
+        let mut writing = tokio::spawn(write(sent, output));
         let reading = read(inner.settings.limits.body_bytes, input, &pipe);
         tokio::select! {
             () = reading => {
@@ -44,19 +44,17 @@ impl Gateway {
                 let _ = tokio::time::timeout(drain, pipe.quiet()).await;
             }
             () = inner.stop.cancelled() => {}
-            () = drained(self, &pipe) => {}
+            () = pipe.drained() => {}
         }
         pipe.end();
         drop(pipe);
-        let _ = writing.await;
+        // A client that does not read is not waited for.
+        let stalled = inner.settings.limits.stalled;
+        if tokio::time::timeout(stalled, &mut writing).await.is_err() {
+            writing.abort();
+        }
         true
     }
-}
-
-/// Waits until the gateway shall end, and then until what runs has ended.
-async fn drained(gateway: &Gateway, pipe: &Pipe) {
-    gateway.0.draining.cancelled().await;
-    pipe.quiet().await;
 }
 
 async fn read(limit: usize, mut input: impl AsyncRead + Unpin, pipe: &Arc<Pipe>) {

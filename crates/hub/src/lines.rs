@@ -115,7 +115,7 @@ impl Lines {
         let slot = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let key = (caller.name.clone(), Arc::clone(offers));
-            if !open.contains_key(&key) && open.len() >= LINES {
+            if !open.contains_key(&key) && open.len() >= LINES && !give_way(&mut open) {
                 return Err(CallError::Overloaded {
                     server: connection.id.clone(),
                     reason: format!("{LINES} connections to it are in use"),
@@ -172,6 +172,13 @@ impl Lines {
             }
         }
     }
+}
+
+/// Makes room by closing a connection: of those nobody uses, the one longest unused.
+fn give_way(open: &mut HashMap<(String, Arc<Offers>), Slot>) -> bool {
+    let unused = open.iter().filter(|(_, slot)| slot.used.strong_count() == 0);
+    let oldest = unused.min_by_key(|(_, slot)| slot.last).map(|(key, _)| key.clone());
+    oldest.is_some_and(|key| open.remove(&key).is_some())
 }
 
 /// Why a connection was not made.

@@ -13,6 +13,7 @@ mod http;
 mod stdio;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 
 use consort_wire::Command;
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,8 @@ pub struct Manner {
     pub extra_tool: Option<String>,
     /// Over HTTP: whether it has sessions.
     pub sessions: bool,
+    /// A file to which the `nonce` of every call is written before anything else, a line each.
+    pub ledger: Option<PathBuf>,
     /// Its capabilities beside tools, as a JSON object.
     pub capabilities: serde_json::Value,
     /// What it does about further methods: one list of steps for each time, the last for ever after.
@@ -101,6 +104,7 @@ impl Default for Manner {
             circle: false,
             extra_tool: None,
             sessions: true,
+            ledger: None,
             capabilities: serde_json::json!({}),
             script: BTreeMap::new(),
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use consort_core::Caller;
-use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings};
+use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
 use insta::assert_snapshot;
 use serde_json::Value;
 
@@ -27,7 +27,9 @@ fn intent(server: &str, name: &str) -> Intent {
 fn home() -> (Home, PathBuf) {
     let home = Home::new();
     let path = home.path(".local/state/consort/ledger.db");
-    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    let ledger =
+        Ledger::open(&path, LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() })
+            .unwrap();
     ledger.begin(intent("files", "read")).end(Class::Ok, 12_345);
     ledger.begin(intent("", "delete_all")).end(Class::Rejected, 0);
     ledger.begin(intent("files", "write\u{1b}[31m")).end(Class::Error { code: Some(-32602) }, 0);

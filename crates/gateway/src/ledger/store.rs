@@ -114,6 +114,7 @@ impl Store {
         }
         let connection = self.connection.as_mut().expect("connected above");
         let (open, run, size) = (&self.open, self.run.number, self.size);
+        let lenient = self.mode == Mode::Lenient;
         let mut fresh = HashMap::new();
         append(connection, size, |chain| {
             if lost > 0 {
@@ -122,7 +123,7 @@ impl Store {
                     ..Record::new(Kind::Lost, now(), run)
                 })?;
             }
-            let mut ends = ends(messages);
+            let mut ends = if lenient { ends(messages) } else { HashMap::new() };
             for message in messages {
                 match message {
                     Message::Intent { id, time, intent } => {

@@ -4,15 +4,33 @@
 
 mod clients;
 mod conformance;
+mod drain;
+mod faults;
+mod fronts;
+mod isolation;
+mod junk;
+mod listening;
+mod menus;
+mod parked;
+mod questions;
+mod raw;
+mod tasks;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_gateway::{Gateway, Limits, Records, Settings};
+use consort_gateway::{Access, Counts, Gateway, Limits, Records, Settings, Token};
 use consort_hub::{Hub, ServerSettings};
-use consort_wire::{Endpoint, Server};
+use consort_wire::{Command, Endpoint, Server, Times};
+use serde_json::{Value, json};
+use testkit::rogue::{self, Manner, Step};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+use raw::Peer;
+
+/// How late what must happen at once may be, on a busy machine.
+const SLACK: Duration = Duration::from_millis(500);
 
 /// A gateway over servers, on a free port of this process.
 struct Served {
@@ -39,10 +57,53 @@ impl Served {
         Self { hub, gateway, url, serving }
     }
 
+    /// A gateway over one rogue on its standard input and output.
+    async fn over(manner: &Manner) -> Self {
+        Self::new(vec![stdio("r", manner)], quick()).await
+    }
+
+    /// A client of each era that can answer these questions.
+    async fn peers(&self, capabilities: Value) -> [Peer; 2] {
+        [
+            Peer::modern(&self.url, None, capabilities.clone()),
+            Peer::legacy(&self.url, None, capabilities).await,
+        ]
+    }
+
+    fn modern(&self) -> Peer {
+        Peer::modern(&self.url, None, json!({}))
+    }
+
+    async fn legacy(&self) -> Peer {
+        Peer::legacy(&self.url, None, json!({})).await
+    }
+
+    /// The address of another endpoint.
+    fn at(&self, path: &str) -> String {
+        self.url.replace("/mcp", path)
+    }
+
+    /// Waits until nothing but sessions is left of what clients began.
+    async fn rests(&self) -> Counts {
+        let rest = async {
+            loop {
+                let counts = self.gateway.counts();
+                if counts.parked == 0 && counts.pipes == 0 && counts.requests == 0 {
+                    return counts;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let rested = tokio::time::timeout(Duration::from_secs(10), rest).await;
+        rested.unwrap_or_else(|_| panic!("left: {:?}", self.gateway.counts()))
+    }
+
     async fn end(self) {
         self.gateway.end().await;
         self.serving.await.unwrap();
         self.hub.drain().await;
+        let Counts { sessions, parked, pipes, requests } = self.gateway.counts();
+        assert_eq!([sessions, parked, pipes, requests], [0; 4]);
     }
 }
 
@@ -51,8 +112,56 @@ fn at(name: &str, url: &str) -> ServerSettings {
     ServerSettings::new(name.parse().unwrap(), Server::Http(Endpoint::new(url).unwrap()))
 }
 
+/// A server that is a program.
+fn program(name: &str, command: Command) -> ServerSettings {
+    ServerSettings::new(name.parse().unwrap(), Server::Command(command))
+}
+
+/// A rogue on its standard input and output, with limits short enough to wait for.
+fn stdio(name: &str, manner: &Manner) -> ServerSettings {
+    hasty(program(name, rogue::command(manner)))
+}
+
+fn hasty(mut settings: ServerSettings) -> ServerSettings {
+    settings.times = Times {
+        idle: Duration::from_millis(800),
+        total: Duration::from_millis(2500),
+        handshake: Duration::from_secs(10),
+        close: Duration::from_millis(500),
+        terminate: Duration::from_millis(500),
+        ..Times::default()
+    };
+    settings
+}
+
 /// Settings that do not wait for long.
 fn quick() -> Settings {
     let limits = Limits { drain: Duration::from_secs(2), ..Limits::default() };
     Settings { limits, ..Settings::default() }
+}
+
+/// Settings under which each of these has a token of its own: `t-NAME`.
+fn with_tokens(names: impl IntoIterator<Item = String>) -> Settings {
+    let token = |name: String| Token { secret: format!("t-{name}"), name };
+    let tokens = names.into_iter().map(token).collect();
+    Settings { access: Access::Tokens(tokens), ..quick() }
+}
+
+/// The arguments that have a rogue take steps.
+fn steps(steps: &[Step]) -> Value {
+    json!({ "steps": steps })
+}
+
+/// Waits until this is so.
+async fn until<T>(what: &str, mut so: impl AsyncFnMut() -> Option<T>) -> T {
+    let waiting = async {
+        loop {
+            if let Some(found) = so().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+    found.unwrap_or_else(|_| panic!("{what}: it never came to it"))
 }

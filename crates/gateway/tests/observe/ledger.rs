@@ -33,7 +33,9 @@ fn strict() -> LedgerSettings {
 fn written() -> (TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/ledger.db");
-    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    let ledger =
+        Ledger::open(&path, LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() })
+            .unwrap();
     ledger.begin(intent("search")).end(Class::Ok, 7);
     ledger.begin(intent("fail")).end(Class::Error { code: Some(-32602) }, 0);
     drop(ledger.begin(intent("gone")));
@@ -73,6 +75,18 @@ fn every_call_is_read_back_with_its_end() {
     assert!(row.digest.starts_with("44136fa355b3678a"), "{}", row.digest);
     let report = verify(&path).unwrap();
     assert_eq!((report.broken, report.records, report.unfinished), (None, 11, vec![]));
+}
+
+#[test]
+fn a_call_that_is_over_before_it_is_written_is_one_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    ledger.begin(intent("quick")).end(Class::ToolError, 3);
+    ledger.close();
+    assert_eq!(calls(&path), [("quick".to_owned(), Some(Class::ToolError))]);
+    let report = verify(&path).unwrap();
+    assert_eq!((report.broken, report.records, report.unfinished), (None, 2, vec![]));
 }
 
 #[test]
@@ -223,7 +237,7 @@ fn the_oldest_records_are_dropped_and_the_rest_still_proves_itself() {
     }
     ledger.close();
     let report = verify(&path).unwrap();
-    assert!(report.dropped > 40_000 && report.records > 2_000, "{report:?}");
+    assert!(report.dropped > 15_000 && report.records > 2_000, "{report:?}");
     assert_eq!((report.broken, report.lost), (None, 0));
     // Records dropped behind the checkpoint's back are missed.
     let change = format!("DELETE FROM records WHERE seq <= {}", report.first.unwrap());
@@ -255,7 +269,8 @@ fn several_processes_may_write_to_one_ledger() {
     ledgers[0].close();
     let report = verify(&path).unwrap();
     assert_eq!((report.broken, report.unfinished, report.lost), (None, vec![], 0));
-    assert_eq!(report.records, 4 + 2 * 1501);
+    // A call that was over by then is one record.
+    assert!((4 + 1501..=4 + 2 * 1501).contains(&report.records));
 }
 
 #[tokio::test]

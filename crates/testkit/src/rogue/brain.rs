@@ -1,6 +1,7 @@
 //! What the rogue makes of a message, whatever way it came.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Write;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
@@ -29,6 +30,7 @@ impl Brain {
     /// What to do about a message.
     pub fn react(&self, message: &Value) -> Vec<Step> {
         self.seen.lock().expect("never poisoned").push(message.clone());
+        self.note(message);
         let id = &message["id"];
         let Some(method) = message["method"].as_str().filter(|_| !id.is_null()) else {
             return Vec::new();
@@ -69,6 +71,16 @@ impl Brain {
             "test/seen" => answer(id, &json!({ "seen": self.seen() })),
             _ => error(id, -32601, "unknown method"),
         }
+    }
+
+    /// Writes a call down where it outlives us.
+    fn note(&self, message: &Value) {
+        let nonce = message["params"]["arguments"]["nonce"].as_str();
+        let (Some(ledger), Some(nonce)) = (&self.manner.ledger, nonce) else { return };
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(ledger);
+        // One write each, so that rogues can share a ledger.
+        file.and_then(|mut file| file.write_all(format!("{nonce}\n").as_bytes()))
+            .expect("the test gives a file that can be written");
     }
 
     fn scripted(&self, method: &str) -> Option<Vec<Step>> {
@@ -147,6 +159,7 @@ fn fill(steps: Vec<Step>, id: &Value, token: &Value) -> Vec<Step> {
     let filled = |step| match step {
         Step::Message(text) => Step::Message(fill(text)),
         Step::Text(text) => Step::Text(fill(text)),
+        Step::Repeat(text, count) => Step::Repeat(fill(text), count),
         other => other,
     };
     steps.into_iter().map(filled).collect()

@@ -129,6 +129,8 @@ impl Run<'_> {
     pub(crate) fn whose(&self) -> Whose {
         match self.events {
             None => Whose::Ours,
+            // It goes on for ever, and nothing said without a name is about it.
+            Some(_) if self.request.method == "subscriptions/listen" => Whose::Ours,
             Some(_) if self.request.questions == Questions::Answer => Whose::Caller,
             Some(_) => Whose::Answering,
         }

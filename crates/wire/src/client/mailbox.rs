@@ -242,12 +242,14 @@ impl Calls {
     }
 
     /// The call to which a question on a shared channel belongs, as far as can be told: the only one in
-    /// flight, else the oldest that answers for itself.
+    /// flight, else the oldest that answers for itself. One that was asked already comes last: its
+    /// server waits for the answer, and nobody may be there to hear another question before.
     pub(crate) fn asked(&self) -> Option<u64> {
         let answering = || {
             let state = self.lock();
-            let ids = state.boxes.iter().filter(|(_, mailbox)| mailbox.whose == Whose::Answering);
-            ids.map(|(id, _)| *id).min()
+            let calls = state.boxes.iter().filter(|(_, mailbox)| mailbox.whose == Whose::Answering);
+            let order = |(id, mailbox): (&u64, &Arc<Mailbox>)| (mailbox.pulse.is_asked(), *id);
+            calls.map(order).min().map(|(_, id)| id)
         };
         self.only().or_else(answering)
     }
@@ -347,6 +349,21 @@ mod tests {
         assert_eq!(calls.only(), Some(2));
         open(3, Whose::Caller);
         assert_eq!(calls.only(), None);
+    }
+
+    #[test]
+    fn a_question_goes_to_a_call_that_waits_for_no_answer_yet() {
+        let (calls, limits) = (Calls::default(), Limits::default());
+        let open = |id| calls.open(id, &limits, &Arc::default(), Whose::Answering).unwrap();
+        open(1);
+        open(2);
+        assert_eq!(calls.asked(), Some(1));
+        let first = calls.pulse(1).unwrap().wait_for_us();
+        assert_eq!(calls.asked(), Some(2));
+        let _second = calls.pulse(2).unwrap().wait_for_us();
+        assert_eq!(calls.asked(), Some(1));
+        drop(first);
+        assert_eq!(calls.asked(), Some(1));
     }
 
     #[tokio::test]

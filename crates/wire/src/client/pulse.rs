@@ -8,6 +8,9 @@ use tokio::time::Instant;
 
 use crate::client::error::Limit;
 
+/// How often a call is looked at whose time is up while its server waits for us.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// When a call began and when its server was last heard.
 #[derive(Debug)]
 pub(crate) struct Pulse {
@@ -16,36 +19,58 @@ pub(crate) struct Pulse {
     heard: AtomicU64,
     /// Questions the server waits for us to answer: that silence is ours.
     asked: AtomicUsize,
+    /// Since when it waits, and how long it waited before, in microseconds.
+    waits_since: AtomicU64,
+    waited: AtomicU64,
 }
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self { begun: Instant::now(), heard: AtomicU64::new(0), asked: AtomicUsize::new(0) }
+        Self {
+            begun: Instant::now(),
+            heard: AtomicU64::new(0),
+            asked: AtomicUsize::new(0),
+            waits_since: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+        }
     }
 }
 
 impl Pulse {
     /// The server was heard.
     pub(crate) fn beat(&self) {
-        let since = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.heard.store(since, Ordering::Relaxed);
+        self.heard.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Microseconds since the call began.
+    fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     /// While this is held, the server waits for us and not we for it.
     pub(crate) fn wait_for_us(self: &Arc<Self>) -> WaitForUs {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.waits_since.store(self.now(), Ordering::Relaxed);
+        }
         WaitForUs(Arc::clone(self))
+    }
+
+    /// Whether the server waits for us.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) > 0
     }
 
     /// Waits until a limit has run out, and says which.
     pub(crate) async fn stopped(&self, idle: Duration, total: Duration) -> Limit {
         loop {
             let heard = self.begun + Duration::from_micros(self.heard.load(Ordering::Relaxed));
-            let end = self.begun + total;
+            let waited = Duration::from_micros(self.waited.load(Ordering::Relaxed));
+            let end = self.begun + total + waited;
             let now = Instant::now();
-            if now >= end {
+            if now >= end && self.asked.load(Ordering::Relaxed) == 0 {
                 return Limit::Total;
             }
+            let end = end.max(now + LOOK);
             if now >= heard + idle {
                 if self.asked.load(Ordering::Relaxed) == 0 {
                     return Limit::Idle;
@@ -64,7 +89,10 @@ pub(crate) struct WaitForUs(Arc<Pulse>);
 impl Drop for WaitForUs {
     fn drop(&mut self) {
         self.0.beat();
-        self.0.asked.fetch_sub(1, Ordering::Relaxed);
+        if self.0.asked.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let waited = self.0.now() - self.0.waits_since.load(Ordering::Relaxed);
+            self.0.waited.fetch_add(waited, Ordering::Relaxed);
+        }
     }
 }
 
@@ -108,7 +136,7 @@ mod tests {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            limit = pulse.stopped(IDLE, TOTAL * 10) => assert_eq!(limit, Limit::Idle),
+            limit = pulse.stopped(IDLE, TOTAL) => assert_eq!(limit, Limit::Idle),
             () = person => {}
         }
         assert_eq!(begun.elapsed().as_secs(), 12);

@@ -1,0 +1,163 @@
+//! Nobody hears, sees or touches what is somebody else's.
+
+use consort_gateway::{Limits, Settings};
+use consort_hub::ServerSettings;
+use serde_json::{Value, json};
+use testkit::rogue::{Http, Manner};
+use tokio::task::JoinSet;
+
+use crate::raw::{Peer, message};
+use crate::{Served, at, quick, stdio, with_tokens};
+
+const CALLERS: usize = 64;
+
+/// Calls every server under ids that all callers use; counts the answers.
+async fn calls(peer: Peer, name: String) -> usize {
+    let mut answered = 0;
+    for (id, tool) in (1..).zip(["lp_result", "mp_result", "lh_result", "mh_result"]) {
+        let nonce = format!("{name} {id}");
+        let raw = json!({ "content": [], "nonce": nonce }).to_string();
+        let params = json!({ "name": tool, "arguments": { "raw": raw } });
+        let answer = peer.post(&message(id, "tools/call", &params)).await.end().await;
+        assert_eq!(answer["id"], id);
+        assert_eq!(answer["result"]["nonce"], Value::String(nonce), "{answer}");
+        answered += 1;
+    }
+    answered
+}
+
+// I1
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_four_callers_with_the_same_ids_never_hear_each_other() {
+    let (legacy, modern) =
+        (Http::start(Manner::legacy()).await, Http::start(Manner::modern()).await);
+    let servers: Vec<ServerSettings> = vec![
+        stdio("lp", &Manner::legacy()),
+        stdio("mp", &Manner::modern()),
+        at("lh", &legacy.url()),
+        at("mh", &modern.url()),
+    ];
+    let mut servers = servers;
+    for server in &mut servers {
+        server.times.idle = crate::raw::PATIENCE;
+        server.times.total = crate::raw::PATIENCE;
+    }
+    let names = || (0..CALLERS).map(|n| format!("caller-{n}"));
+    let served = Served::new(servers, with_tokens(names())).await;
+    let mut callers = JoinSet::new();
+    for name in names() {
+        let (url, token) = (served.url.clone(), format!("t-{name}"));
+        callers.spawn(async move {
+            let modern = Peer::modern(&url, Some(&token), json!({}));
+            let legacy = Peer::legacy(&url, Some(&token), json!({})).await;
+            let (first, second) = tokio::join!(
+                calls(modern, format!("{name} modern")),
+                calls(legacy, format!("{name} legacy"))
+            );
+            first + second
+        });
+    }
+    let answered: usize = callers.join_all().await.into_iter().sum();
+    assert_eq!(answered, CALLERS * 8);
+    let counts = served.rests().await;
+    assert_eq!(counts.sessions, CALLERS);
+    // Over HTTP too, each identity has a session of its own with a legacy server, beside the main one.
+    let handshakes = legacy.seen().iter().filter(|m| m["method"] == "initialize").count();
+    assert_eq!(handshakes, CALLERS + 1);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_nobody_uses_gives_way_to_one_more_identity() {
+    let http = Http::start(Manner::legacy()).await;
+    let names = || (0..CALLERS + 6).map(|n| format!("caller-{n}"));
+    let served = Served::new(vec![at("r", &http.url())], with_tokens(names())).await;
+    for name in names() {
+        let peer = Peer::modern(&served.url, Some(&format!("t-{name}")), json!({}));
+        let answer = peer.call("result", json!({ "raw": "{\"n\":7}" })).await;
+        assert_eq!(answer["result"]["n"], 7, "{name}: {answer}");
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_legacy_program_is_started_for_each_identity_and_shares_no_state() {
+    let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
+    let served = Served::new(vec![stdio("r", &Manner::legacy())], settings).await;
+    let url = served.url.clone();
+    let peer = async |name: &str| Peer::legacy(&url, Some(&format!("t-{name}")), json!({})).await;
+    let (ada, bob) = (peer("ada").await, peer("bob").await);
+    ada.call("result", json!({ "raw": "{}", "secret": "of ada" })).await;
+    let heard =
+        |seen: &[Value]| seen.iter().any(|m| m["params"]["arguments"]["secret"] == "of ada");
+    assert!(!heard(&bob.seen("seen").await));
+    assert!(heard(&ada.seen("seen").await));
+    // A modern client of the same identity that can answer the same is the same to the server.
+    assert!(heard(&Peer::modern(&url, Some("t-ada"), json!({})).seen("seen").await));
+    served.end().await;
+}
+
+// T10
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_of_no_use_to_another_identity_or_at_another_address() {
+    let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
+    let served = Served::new(vec![stdio("r", &Manner::legacy())], settings).await;
+    let ada = Peer::legacy(&served.url, Some("t-ada"), json!({})).await;
+    let thief = ada.stolen_by("t-bob");
+    let elsewhere = ada.at("/servers/r/mcp");
+    for stranger in [&thief, &elsewhere] {
+        let list = message(1, "tools/list", &json!({}));
+        assert_eq!(stranger.post(&list).await.head.status, 404);
+        assert_eq!(stranger.bare("GET").await.head.status, 404);
+        assert_eq!(stranger.bare("DELETE").await.head.status, 404);
+    }
+    assert_eq!(ada.stolen_by("t-nobody").bare("GET").await.head.status, 401);
+    // It is still Ada's, who may listen to it once.
+    let listening = ada.bare("GET").await;
+    assert_eq!(listening.head.status, 200);
+    assert_eq!(ada.bare("GET").await.head.status, 409);
+    assert_eq!(ada.bare("DELETE").await.head.status, 200);
+    assert!(listening.all().await.is_empty());
+    assert_eq!(ada.bare("DELETE").await.head.status, 404);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
+    let limits = Limits { sessions: 2, ..quick().limits };
+    let served = Served::new(vec![], Settings { limits, ..quick() }).await;
+    let (first, _second) = (served.legacy().await, served.legacy().await);
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
+    let stranger = Peer::modern(&served.url, None, json!({}));
+    let request = |peer: &Peer| {
+        let body = message(1, "initialize", &params).to_string();
+        let head = peer.head("POST");
+        format!(
+            "{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let refused = crate::raw::Exchange::send(stranger.address(), request(&stranger)).await;
+    assert_eq!((refused.head.status, refused.head.get("retry-after")), (503, Some("10")));
+    assert!(first.ask("ping", json!({})).await["result"].is_object());
+    first.bare("DELETE").await;
+    let welcome = crate::raw::Exchange::send(stranger.address(), request(&stranger)).await;
+    assert_eq!(welcome.head.status, 200);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_nobody_uses_end_and_those_that_are_listened_to_do_not() {
+    let limits = Limits { session: std::time::Duration::from_millis(300), ..quick().limits };
+    let served = Served::new(vec![], Settings { limits, ..quick() }).await;
+    let (left, kept) = (served.legacy().await, served.legacy().await);
+    let listening = kept.bare("GET").await;
+    crate::until("the session ends", async || {
+        (served.gateway.counts().sessions == 1).then_some(())
+    })
+    .await;
+    assert_eq!(left.begin("ping", json!({})).await.head.status, 404);
+    assert_eq!(kept.begin("ping", json!({})).await.head.status, 200);
+    drop(listening);
+    served.end().await;
+}

@@ -1,0 +1,170 @@
+//! What servers of either era ask, and how legacy clients answer.
+
+use serde_json::{Value, json};
+use testkit::rogue::{Http, Manner, Step};
+
+use crate::raw::{Exchange, Peer};
+use crate::{Served, at, hasty, quick};
+
+fn questions() -> [(Value, Value); 3] {
+    [
+        (
+            json!({ "method": "elicitation/create", "params": { "message": "who?", "requestedSchema": { "type": "object" } } }),
+            json!({ "action": "accept", "content": { "name": "Ada" } }),
+        ),
+        (
+            json!({ "method": "sampling/createMessage", "params": { "messages": [], "maxTokens": 1 } }),
+            json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "hi" } }),
+        ),
+        (
+            json!({ "method": "roots/list", "params": {} }),
+            json!({ "roots": [{ "uri": "file:///work" }] }),
+        ),
+    ]
+}
+
+fn able() -> Value {
+    json!({ "elicitation": {}, "sampling": {}, "roots": {} })
+}
+
+/// Is asked in the course of a call, and answers.
+async fn answers(peer: &Peer, mut call: Exchange, question: &Value, answer: &Value) -> Value {
+    let asked = call.until(|m| m.get("method").is_some()).await;
+    assert_eq!(asked["method"], question["method"]);
+    for (name, value) in question["params"].as_object().unwrap() {
+        assert_eq!(asked["params"][name], *value);
+    }
+    let reply = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer });
+    assert_eq!(peer.post(&reply).await.head.status, 202);
+    call.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_legacy_client_is_asked_what_a_legacy_server_asks() {
+    let served = Served::over(&Manner::legacy()).await;
+    let peer = Peer::legacy(&served.url, None, able()).await;
+    for (question, answer) in questions() {
+        let call = peer.begin_call("ask", question.clone()).await;
+        let end = answers(&peer, call, &question, &answer).await;
+        assert_eq!(end["result"]["answer"]["result"], answer, "{end}");
+    }
+    served.rests().await;
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_legacy_client_is_asked_what_a_modern_server_asks() {
+    for (question, answer) in questions() {
+        let required = json!({ "resultType": "input_required", "inputRequests": { "k": question }, "requestState": "s" });
+        let manner = Manner::modern()
+            .answer("tools/call", &required)
+            .answer("tools/call", &json!({ "resultType": "complete", "content": [], "n": 7 }));
+        let http = Http::start(manner).await;
+        let served = Served::new(vec![hasty(at("r", &http.url()))], quick()).await;
+        let peer = Peer::legacy(&served.url, None, able()).await;
+        let call = peer.begin_call("ask", json!({})).await;
+        let end = answers(&peer, call, &question, &answer).await;
+        assert_eq!((&end["result"]["n"], end["result"].get("resultType")), (&json!(7), None));
+        let calls: Vec<Value> =
+            http.seen().into_iter().filter(|m| m["method"] == "tools/call").collect();
+        assert_eq!(calls[1]["params"]["inputResponses"]["k"], answer);
+        assert_eq!(calls[1]["params"]["requestState"], "s");
+        served.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_declared_is_refused_without_asking() {
+    let served = Served::over(&Manner::legacy()).await;
+    let peer = served.legacy().await;
+    for (question, _) in questions() {
+        let messages = peer.begin_call("ask", question).await.all().await;
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert_eq!(messages[0]["result"]["answer"]["error"]["code"], -32601);
+    }
+    served.end().await;
+
+    let [(question, _), ..] = questions();
+    let required = json!({ "resultType": "input_required", "inputRequests": { "k": question }, "requestState": "s" });
+    let http = Http::start(Manner::modern().answer("tools/call", &required)).await;
+    let served = Served::new(vec![hasty(at("r", &http.url()))], quick()).await;
+    let peer = served.legacy().await;
+    let messages = peer.begin_call("ask", json!({})).await.all().await;
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0]["error"]["message"].is_string(), "{messages:?}");
+    served.end().await;
+}
+
+// I3: a question that nobody can hear is no reason to wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_takes_no_events_is_not_asked_and_does_not_wait() {
+    let served = Served::over(&Manner::legacy()).await;
+    let peer = Peer::legacy(&served.url, None, able()).await;
+    for (question, _) in questions() {
+        let call = peer.next("tools/call", &json!({ "name": "ask", "arguments": question }));
+        let request =
+            peer.written(&call).replace("application/json, text/event-stream", "application/json");
+        let end = Exchange::send(peer.address(), request).await.end().await;
+        assert!(end["result"]["answer"]["error"].is_object(), "{end}");
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_counts_once_and_only_in_its_own_session() {
+    let served = Served::over(&Manner::legacy()).await;
+    let (peer, other) = (
+        Peer::legacy(&served.url, None, able()).await,
+        Peer::legacy(&served.url, None, able()).await,
+    );
+    let [(question, answer), ..] = questions();
+    let mut call = peer.begin_call("ask", question).await;
+    let asked = call.until(|m| m.get("method").is_some()).await;
+    let reply =
+        |id: &Value, result: &Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    let forged = json!({ "action": "accept", "content": { "name": "Mallory" } });
+    other.post(&reply(&asked["id"], &forged)).await;
+    for id in [json!(999), json!("x"), json!(null), json!(-1), json!(1.5)] {
+        peer.post(&reply(&id, &forged)).await;
+    }
+    peer.post(&reply(&asked["id"], &answer)).await;
+    peer.post(&reply(&asked["id"], &forged)).await;
+    assert_eq!(call.end().await["result"]["answer"]["result"], answer);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_reaches_the_server_and_cancelling_ends_the_call() {
+    let served = Served::over(&Manner::legacy()).await;
+    let peer = Peer::legacy(&served.url, None, able()).await;
+    let [(question, _), ..] = questions();
+    let mut call = peer.begin_call("ask", question.clone()).await;
+    let asked = call.until(|m| m.get("method").is_some()).await;
+    let error = json!({ "code": -1, "message": "I would rather not" });
+    peer.post(&json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error })).await;
+    assert_eq!(call.end().await["result"]["answer"]["error"]["message"], "I would rather not");
+
+    let request = peer.next("tools/call", &json!({ "name": "ask", "arguments": question }));
+    let mut call = peer.post(&request).await;
+    call.until(|m| m.get("method").is_some()).await;
+    peer.notify("notifications/cancelled", &json!({ "requestId": request["id"] })).await;
+    assert!(call.all().await.is_empty());
+    crate::until("the server is told", async || {
+        let seen = peer.seen("seen").await;
+        seen.iter().any(|m| m["method"] == "notifications/cancelled").then_some(())
+    })
+    .await;
+    served.rests().await;
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_legacy_servers_wish_for_a_url_reaches_a_legacy_client_as_it_is() {
+    let error = json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [{ "mode": "url" }] } });
+    let raw = format!(r#"{{"jsonrpc":"2.0","id":$ID,"error":{error}}}"#);
+    let http = Http::start(Manner::legacy().on("tools/call", [Step::Message(raw)])).await;
+    let served = Served::new(vec![at("r", &http.url())], quick()).await;
+    let peer = Peer::legacy(&served.url, None, json!({ "elicitation": { "url": {} } })).await;
+    assert_eq!(peer.call("ask", json!({})).await["error"], error);
+    served.end().await;
+}
