@@ -92,9 +92,9 @@ impl Gateway {
     }
 
     /// Goes over to other profiles.
-    pub fn set_profiles(&self, profiles: BTreeMap<String, Profile>) {
+    pub fn set_profiles(&self, profiles: &BTreeMap<String, Profile>) {
         let catalog = self.0.toolbox.catalog(&consort_core::Caller::client(""));
-        self.0.fronts.set_profiles(&profiles, &self.0.settings, &catalog);
+        self.0.fronts.set_profiles(profiles, &self.0.settings, &catalog);
     }
 
     /// What is counted, as Prometheus reads it.

@@ -64,7 +64,7 @@ fn take_over(file: &Path, hub: &Hub, gateway: &Gateway) {
     };
     problems.iter().for_each(tell);
     hub.reload(settings.servers, settings.transforms, DRAIN);
-    gateway.set_profiles(profiles);
+    gateway.set_profiles(&profiles);
     tracing::info!(file = %file.display(), "the config is in force as it is now");
 }
 
