@@ -13,7 +13,7 @@ use consort_gateway::{Gateway, States};
 use consort_hub::{Hub, Status};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::{Common, Serve};
 use crate::exit::{Exit, Failure};
@@ -26,6 +26,7 @@ const THREADS: usize = 4;
 
 pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> {
     refuse_open_doors(&serve)?;
+    let mut signals = Signals::new()?;
     let config = running::read(common)?;
     let (settings, problems) = hub_settings(config.as_ref())?;
     for problem in &problems {
@@ -48,9 +49,9 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let gateway = Gateway::start(toolbox, gateway_settings, recording.records.clone(), known);
     let serving = async {
         if serve.stdio {
-            stdio(&gateway, serve.profile.as_deref()).await
+            stdio(&gateway, serve.profile.as_deref(), &mut signals).await
         } else {
-            http(&gateway, common, &serve, kept).await
+            http(&gateway, common, &serve, kept, &mut signals).await
         }
     };
     let file = config.map(|config| config.file);
@@ -94,10 +95,14 @@ fn hub_settings(
     Ok((settings, problems))
 }
 
-async fn stdio(gateway: &Gateway, profile: Option<&str>) -> Result<Exit, Failure> {
+async fn stdio(
+    gateway: &Gateway,
+    profile: Option<&str>,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
     let served = tokio::select! {
         served = gateway.serve_stdio(profile) => served,
-        () = asked_to_end() => {
+        () = signals.next() => {
             gateway.drain().await;
             true
         }
@@ -113,6 +118,7 @@ async fn http(
     common: &Common,
     serve: &Serve,
     kept: Option<token::Kept>,
+    signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let listener = TcpListener::bind(serve.listen).await.map_err(|error| {
         Failure::usage(format!("cannot listen on {}: {error}", serve.listen))
@@ -127,14 +133,14 @@ async fn http(
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         () = serving.as_mut() => {}
-        () = asked_to_end() => {}
+        () = signals.next() => {}
     }
     if !common.json {
         note("ending; requests in progress may take up to 30 s, a second signal ends at once");
     }
     tokio::select! {
         () = async { tokio::join!(gateway.drain(), serving); } => {}
-        () = asked_to_end() => gateway.end().await,
+        () = signals.next() => gateway.end().await,
     }
     Ok(Exit::Ok)
 }
@@ -168,18 +174,26 @@ fn announce(common: &Common, endpoint: &str, kept: Option<&token::Kept>) {
     line("\n`consort config export CLIENT` writes this into the client's own config");
 }
 
-/// Waits until we are asked to end.
-async fn asked_to_end() {
-    let terminate = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signals) => {
-                signals.recv().await;
-            }
-            Err(_) => std::future::pending().await,
+/// The signals that ask us to end, heard from the time this is made.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let hear = |kind| {
+            signal(kind).map_err(|error| Failure::usage(format!("cannot hear signals: {error}")))
+        };
+        let terminate = hear(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: hear(SignalKind::interrupt())? })
+    }
+
+    /// Waits until we are asked to end.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminate => {}
     }
 }

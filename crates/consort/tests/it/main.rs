@@ -40,7 +40,12 @@ impl Home {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_consort"));
+        self.program(env!("CARGO_BIN_EXE_consort"), arguments)
+    }
+
+    /// Any program, at home here.
+    fn program(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.folder.path())

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,8 +21,11 @@ struct Serving {
 impl Serving {
     fn start(home: &Home, arguments: &[&str]) -> Self {
         let arguments = [&["serve", "--listen", "127.0.0.1:0", "--json"], arguments].concat();
-        let mut child = home
-            .command(&arguments)
+        Self::run(&mut home.command(&arguments))
+    }
+
+    fn run(command: &mut Command) -> Self {
+        let mut child = command
             .env_remove("XDG_STATE_HOME")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -75,6 +78,13 @@ impl Serving {
         let answer: Value = serde_json::from_str(&answer).unwrap();
         let tools = answer["result"]["tools"].as_array().unwrap().clone();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The seconds of processor time it took so far.
+    fn processor_time(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
     }
 
     fn signal(&self, signal: Signal) {
@@ -235,4 +245,76 @@ fn until(mut done: impl FnMut() -> bool) {
         assert!(begun.elapsed() < Duration::from_secs(20), "it takes too long");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// A call as a modern client makes it: the head and the body.
+fn call(tool: &str, arguments: &Value) -> (String, String) {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}"
+    );
+    (head, body.to_string())
+}
+
+#[test]
+fn calls_in_progress_end_where_they_began_however_often_the_config_changes() {
+    let home = Home::new();
+    let file = home.path("consort.toml");
+    std::fs::write(&file, demo("one")).unwrap();
+    let serving = Serving::start(&home, &["-c", "consort.toml", "--no-ledger"]);
+    assert_eq!(serving.tools("/mcp").len(), 5);
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (head, body) = call("long_computation", &json!({ "steps": 3 }));
+                    let (status, answer) = serving.ask(&head, &body);
+                    assert_eq!(status, 200, "{answer}");
+                    assert!(answer.contains("\"steps\":3"), "{answer}");
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(300));
+        // The server they use is gone, comes back, is another, while others come and go.
+        for round in 0..12 {
+            let other = format!("{}directory = \"/\"\n", demo("one"));
+            let now = [demo("two"), demo("one"), other, demo("one") + &demo("two")];
+            std::fs::write(&file, &now[round % now.len()]).unwrap();
+            serving.signal(Signal::HUP);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
+    });
+    std::fs::write(&file, demo("one")).unwrap();
+    serving.signal(Signal::HUP);
+    until(|| serving.tools("/mcp").len() == 5);
+    assert_eq!(serving.end().0, 0);
+}
+
+#[test]
+fn a_gateway_without_files_to_spare_waits_and_recovers() {
+    let home = Home::new();
+    let command = format!(
+        "ulimit -n 96; exec {} serve --listen 127.0.0.1:0 --json --no-ledger",
+        env!("CARGO_BIN_EXE_consort")
+    );
+    let serving = Serving::run(&mut home.program("sh", &["-c", &command]));
+    assert!(serving.tools("/mcp").len() >= 5);
+    let idle: Vec<TcpStream> =
+        (0..150).map(|_| TcpStream::connect(&serving.address).unwrap()).collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let before = serving.processor_time();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(serving.processor_time() - before < 0.2, "it waits, it does not spin");
+    drop(idle);
+    let freed = Instant::now();
+    assert!(serving.tools("/mcp").len() >= 5);
+    assert!(freed.elapsed() < Duration::from_secs(2));
+    assert_eq!(serving.end().0, 0);
 }
