@@ -224,16 +224,13 @@ fn a_desktop_client_is_served_on_standard_input_and_output() {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
     }});
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
-    writeln!(
-        input,
-        "{hello}\n{}\n{list}",
-        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
-    )
-    .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    writeln!(input, "{hello}").unwrap();
     assert_eq!(next()["result"]["protocolVersion"], "2025-06-18");
+    writeln!(input, "{ready}\n{list}").unwrap();
     assert!(next()["result"]["tools"].as_array().unwrap().len() >= 5);
     drop(input);
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -289,7 +286,9 @@ fn calls_in_progress_end_where_they_began_however_often_the_config_changes() {
             serving.signal(Signal::HUP);
             std::thread::sleep(Duration::from_millis(100));
         }
-        callers.into_iter().for_each(|caller| caller.join().unwrap());
+        for caller in callers {
+            caller.join().unwrap();
+        }
     });
     std::fs::write(&file, demo("one")).unwrap();
     serving.signal(Signal::HUP);
