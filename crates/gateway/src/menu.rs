@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::naming::Names;
 use crate::request::TASKS;
+use crate::retold::uris;
 
 /// What a server of 2025-11-25 offers whose tools can be tasks.
 const LEGACY_TASKS: &str = "tasks.requests.tools.call";
@@ -73,6 +74,8 @@ fn app_only(entry: &Entry) -> bool {
 pub(crate) struct Menu {
     boards: [Board; 4],
     abouts: Vec<(ServerId, About)>,
+    /// Resources that are called otherwise here: by server, what it calls them and what we do.
+    apart: HashMap<ServerId, HashMap<String, String>>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -97,23 +100,34 @@ pub(crate) struct Choice {
 impl Menu {
     pub(crate) fn new(catalog: &Catalog, selection: &Selection, names: &mut Names) -> Self {
         let mut problems = Vec::new();
-        let boards = ShelfKind::ALL.map(|kind| {
-            let entries: Vec<&Entry> = catalog
-                .shelf(kind)
-                .entries()
-                .iter()
-                .filter(|entry| selection.has(kind, entry))
-                .collect();
+        let mut named = |kind: ShelfKind| {
+            let shelf = catalog.shelf(kind).entries().iter();
+            let entries: Vec<&Entry> = shelf.filter(|entry| selection.has(kind, entry)).collect();
             let given = names.give(kind, &entries, &mut problems);
-            Board::new(kind, entries.into_iter().zip(given))
-        });
+            entries.into_iter().zip(given).collect::<Vec<_>>()
+        };
+        let named = ShelfKind::ALL.map(|kind| (kind, named(kind)));
+        let mut apart: HashMap<ServerId, HashMap<String, String>> = HashMap::new();
+        for (entry, name) in &named[ShelfKind::Resources as usize].1 {
+            if let Some(name) = name.as_ref().filter(|name| **name != entry.route.name) {
+                let names = apart.entry(entry.route.server.clone()).or_default();
+                names.insert(entry.route.name.clone(), name.clone());
+            }
+        }
+        let boards = named.map(|(kind, entries)| Board::new(kind, entries.into_iter(), &apart));
         let abouts = catalog.abouts().iter().filter(|(server, _)| selection.has_server(server));
         let abouts = abouts.map(|(server, about)| (server.clone(), about.clone())).collect();
-        Self { boards, abouts, problems }
+        Self { boards, abouts, apart, problems }
     }
 
     pub(crate) fn board(&self, kind: ShelfKind) -> &Board {
         &self.boards[kind as usize]
+    }
+
+    /// What a server's resources are called here, those that are called otherwise; nothing if there is
+    /// none.
+    pub(crate) fn apart(&self, server: &ServerId) -> Option<&HashMap<String, String>> {
+        self.apart.get(server)
     }
 
     /// Whether any server offers this.
@@ -249,12 +263,18 @@ impl Board {
     fn new<'a>(
         kind: ShelfKind,
         entries: impl Iterator<Item = (&'a Entry, Option<String>)>,
+        apart: &HashMap<ServerId, HashMap<String, String>>,
     ) -> Self {
         let mut board = Self::default();
         let mut digest = DefaultHasher::new();
         for (entry, name) in entries {
             let Some(name) = name else { continue };
-            let definition = renamed(kind, entry, &name);
+            let mut definition = renamed(kind, entry, &name);
+            // A tool may name the resource that shows it.
+            if let (ShelfKind::Tools, Some(names)) = (kind, apart.get(&entry.route.server)) {
+                let retold = uris(definition.json(), names).to_object();
+                definition = retold.expect("it was written as one");
+            }
             definition.as_bytes().hash(&mut digest);
             let schema = definition.get("inputSchema").and_then(|schema| schema.to_object());
             let mirrors = schema.and_then(|schema| Mirrors::of(&schema).ok()).unwrap_or_default();
@@ -271,17 +291,6 @@ impl Board {
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.choices.keys().map(String::as_str)
-    }
-
-    /// What a thing of one server is called here.
-    pub(crate) fn public(&self, server: &ServerId, original: &str) -> Option<&str> {
-        if let Some((name, choice)) = self.choices.get_key_value(original)
-            && choice.route.server == *server
-        {
-            return Some(name);
-        }
-        let is = |choice: &Choice| choice.route.server == *server && choice.route.name == original;
-        self.choices.iter().find(|(_, choice)| is(choice)).map(|(name, _)| name.as_str())
     }
 
     /// The page behind a cursor, as a result; `None` if there is no such page (any more).

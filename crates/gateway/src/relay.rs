@@ -14,7 +14,7 @@ use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, URL_REQUIRE
 use crate::gateway::Inner;
 use crate::park::{self, Found, Kind, Parked, input_required};
 use crate::request::{Modern, Out, Request, Speaker};
-use crate::retold::{logged, report, under_our_name, wanted};
+use crate::retold::{logged, report, under_our_names, wanted};
 use crate::seal::secret;
 use crate::serve::{passage, route};
 use crate::session::Session;
@@ -50,9 +50,9 @@ pub(crate) async fn pass(
             let as_task = request.params.get_bytes("task").is_some();
             passage.tasks = if as_task { Tasks::Return } else { Tasks::Follow };
             passage.log = session.level().map_or(Logs::Usual, Logs::From);
-            let (server, renamed) = (passage.server.clone(), passage.renamed.clone());
+            let server = passage.server.clone();
             let result = answered_in_session(gateway, request, session, passage, emitter).await?;
-            let result = under_our_name(request, &server, renamed.as_ref(), result);
+            let result = under_our_names(&request.front.menu(), &server, result);
             let result = answer::legacy(session.revision, &result);
             Ok(Answer::result(&request.id, &result))
         }
@@ -173,14 +173,13 @@ impl Relay<'_> {
             }
         }
         let server = passage.server.clone();
-        let renamed = passage.renamed.clone();
         let parked = Parked {
             events: self.gateway.toolbox.pass(passage),
             server,
             log: self.modern.log,
             questions: park::Questions::default(),
         };
-        self.follow(None, parked, renamed).await
+        self.follow(None, parked).await
     }
 
     /// Goes on with a call that waited for answers.
@@ -204,18 +203,13 @@ impl Relay<'_> {
             return self.park(Some(call), parked);
         }
         let guard = Forget { gateway: self.gateway, call };
-        let answer = self.follow(Some(call), parked, None).await;
+        let answer = self.follow(Some(call), parked).await;
         std::mem::forget(guard);
         answer
     }
 
     /// Follows a call to its end, or to the next thing its server asks.
-    async fn follow(
-        &self,
-        place: Option<u64>,
-        mut parked: Parked,
-        renamed: Option<(&'static str, Json)>,
-    ) -> Result<Answer, Failure> {
+    async fn follow(&self, place: Option<u64>, mut parked: Parked) -> Result<Answer, Failure> {
         let token = self.request.token();
         let mut ahead = None;
         loop {
@@ -249,7 +243,7 @@ impl Relay<'_> {
                     Some(splice::notification(&method, Some(params.json())))
                 }
                 Event::End(end) => {
-                    let result = self.end(end, &parked.server, renamed.as_ref());
+                    let result = self.end(end, &parked.server);
                     if let Some(call) = place {
                         let kept = result.as_ref().ok().map(Json::to_bytes);
                         self.gateway.park.ended(call, kept);
@@ -311,12 +305,7 @@ impl Relay<'_> {
     }
 
     /// How a call ended, as a modern client hears it.
-    fn end(
-        &self,
-        end: Result<Outcome, CallError>,
-        server: &ServerId,
-        renamed: Option<&(&'static str, Json)>,
-    ) -> Result<Json, Failure> {
+    fn end(&self, end: Result<Outcome, CallError>, server: &ServerId) -> Result<Json, Failure> {
         let result = match end {
             Ok(Outcome::InputRequired(result)) => return Ok(self.wrapped(&result, server)),
             Ok(Outcome::Task(task)) => {
@@ -329,7 +318,7 @@ impl Relay<'_> {
             }
             Err(error) => answer::failed(Era::Modern, &error)?,
         };
-        let result = under_our_name(self.request, server, renamed, result);
+        let result = under_our_names(&self.request.front.menu(), server, result);
         Ok(answer::modern(&self.request.method, &result))
     }
 

@@ -1,10 +1,13 @@
 //! What servers say, under the names and tokens their clients know.
 
-use bytes::Bytes;
-use consort_core::{Json, LogLevel, Object, Progress, ServerId, ShelfKind};
-use consort_wire::splice::{self, Writer};
+use std::collections::HashMap;
 
-use crate::request::Request;
+use bytes::Bytes;
+use consort_core::{Json, LogLevel, Object, Progress, ServerId};
+use consort_wire::splice::{self, Writer};
+use memchr::memmem;
+
+use crate::menu::Menu;
 
 /// A report of progress under the client's own token.
 pub(crate) fn report(token: &Json, progress: &Progress) -> Bytes {
@@ -27,34 +30,66 @@ pub(crate) fn wanted(params: &Object, level: Option<LogLevel>) -> bool {
     }
 }
 
-/// What was read of a resource that is called otherwise here, under the name the client knows.
-pub(crate) fn under_our_name(
-    request: &Request,
-    server: &ServerId,
-    renamed: Option<&(&'static str, Json)>,
-    result: Object,
-) -> Object {
-    let Some(("uri", _)) = renamed else { return result };
-    let Some(contents) = result.get("contents").and_then(|contents| contents.to_items()) else {
+/// A result in which resources that are called otherwise here have the names the client knows: those
+/// that were read, linked to or included.
+pub(crate) fn under_our_names(menu: &Menu, server: &ServerId, result: Object) -> Object {
+    let Some(names) = menu.apart(server) else { return result };
+    let known = |name: &String| memmem::find(result.as_bytes(), name.as_bytes()).is_some();
+    if !names.keys().any(known) {
         return result;
-    };
-    let menu = request.front.menu();
-    let board = menu.board(ShelfKind::Resources);
-    let renamed: Vec<Json> = contents
-        .iter()
-        .map(|content| {
-            let Some(content) = content.to_object() else { return content.clone() };
-            let uri = content.text("uri").unwrap_or_default();
-            let Some(public) = board.public(server, &uri) else { return content.json().clone() };
-            let mut writer = Writer::with_capacity(content.as_bytes().len() + 32);
-            writer.text("uri", public);
-            writer.members(&content, &["uri"]);
-            writer.finish()
-        })
-        .collect();
+    }
     let mut writer = Writer::with_capacity(result.as_bytes().len() + 64);
-    writer.members(&result, &["contents"]);
-    let joined: Vec<&str> = renamed.iter().map(Json::as_str).collect();
-    writer.raw("contents", format!("[{}]", joined.join(",")).as_bytes());
+    for (member, value) in result.members() {
+        match member {
+            "content" | "contents" | "messages" => {
+                writer.written(member, uris(&value, names).as_bytes());
+            }
+            _ => writer.written(member, value.as_bytes()),
+        }
+    }
     writer.finish().to_object().expect("it was written as one")
+}
+
+/// A value with every URI in it under the name that clients know.
+pub(crate) fn uris(value: &Json, names: &HashMap<String, String>) -> Json {
+    if let Some(object) = value.to_object() {
+        let mut writer = Writer::with_capacity(value.as_bytes().len() + 64);
+        for (member, value) in object.members() {
+            let uri =
+                matches!(member, "uri" | "resourceUri" | "ui/resourceUri" | "ui\\/resourceUri");
+            let public =
+                if uri { value.text().and_then(|uri| names.get(uri.as_ref())) } else { None };
+            match public {
+                Some(public) => writer.written(member, Json::string(public).as_bytes()),
+                None => writer.written(member, uris(&value, names).as_bytes()),
+            }
+        }
+        return writer.finish();
+    }
+    let Some(items) = value.to_items() else { return value.clone() };
+    let items: Vec<String> = items.iter().map(|item| uris(item, names).to_string()).collect();
+    Json::parse(format!("[{}]", items.join(","))).expect("it is made of JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_to_the_name_that_clients_know() {
+        let names = HashMap::from([("file:///x".to_owned(), "one+file:///x".to_owned())]);
+        let content = Json::parse(
+            r#"[{"type":"resource_link","uri":"file:///x","n":1.0},{"type":"resource","resource":{"uri":"file:\/\/\/x","text":"file:///x"}},{"uri":"file:///y"}]"#,
+        );
+        assert_eq!(
+            uris(&content.unwrap(), &names).as_str(),
+            r#"[{"type":"resource_link","uri":"one+file:///x","n":1.0},{"type":"resource","resource":{"uri":"one+file:///x","text":"file:///x"}},{"uri":"file:///y"}]"#
+        );
+        let tool =
+            Json::parse(r#"{"name":"t","_meta":{"ui":{"resourceUri":"file:///x"}}}"#).unwrap();
+        assert_eq!(
+            uris(&tool, &names).as_str(),
+            r#"{"name":"t","_meta":{"ui":{"resourceUri":"one+file:///x"}}}"#
+        );
+    }
 }
