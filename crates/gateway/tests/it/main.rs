@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 use raw::Peer;
 
 /// How late what must happen at once may be, on a busy machine.
-const SLACK: Duration = Duration::from_millis(500);
+const SLACK: Duration = Duration::from_millis(1000);
 
 /// A gateway over servers, on a free port of this process.
 struct Served {

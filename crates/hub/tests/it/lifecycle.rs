@@ -84,7 +84,7 @@ async fn a_server_that_keeps_falling_over_is_left_alone() {
     let begun = Instant::now();
     let error = hub.client(&id("a")).await.unwrap_err();
     assert!(matches!(error, CallError::Connection { .. }), "{error}");
-    assert!(begun.elapsed() < Duration::from_millis(100), "nobody waits for it");
+    assert!(begun.elapsed() < Duration::from_secs(1), "nobody waits for it");
     hub.drain().await;
 }
 

@@ -9,7 +9,7 @@ use testkit::rogue::{Manner, Step};
 use crate::{Pair, WAYS, Way, complete, quick, result, tool, write};
 
 /// How late an answer may be.
-const SLACK: Duration = Duration::from_millis(250);
+const SLACK: Duration = Duration::from_millis(1000);
 
 fn manner(way: Way) -> Manner {
     if way == Way::Http { Manner::modern() } else { Manner::legacy() }
@@ -404,6 +404,6 @@ async fn a_tool_may_have_limits_of_its_own() {
     let impatient = write(&[Step::Hang]).idle(Duration::from_millis(50));
     let begun = Instant::now();
     assert!(matches!(pair.client.request(impatient).await, Err(CallError::TimedOut { .. })));
-    assert!(begun.elapsed() < Duration::from_millis(300));
+    assert!(begun.elapsed() < Duration::from_secs(2));
     assert!(complete(pair.client.request(tool("seen", &json!({}))).await).is_ok());
 }
