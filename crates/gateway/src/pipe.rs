@@ -115,9 +115,7 @@ impl Pipe {
 
     fn request(self: &Arc<Self>, id: Id, body: Notification) {
         if named_revision(&body.params).is_some() {
-            let read = Modern::read(&body.params)
-                .and_then(|(modern, version)| Modern::speaks(&version).map(|()| modern));
-            return match read {
+            return match Modern::read(&body.params, |_| Ok(())) {
                 Ok(modern) => self.answer(id, body, Speaker::Modern(modern)),
                 Err(failure) => {
                     self.send(Answer::error(Era::Modern, Some(&id), &failure).message);

@@ -143,10 +143,8 @@ impl Here<'_> {
             // What its headers must say depends on what is offered.
             self.gateway.settled().await;
         }
-        let checked = Modern::read(&body.params).and_then(|(modern, version)| {
-            check(self.front, headers, &body, &version)?;
-            Modern::speaks(&version).map(|()| modern)
-        });
+        let check = |version: &str| check(self.front, headers, &body, version);
+        let checked = Modern::read(&body.params, check);
         match checked {
             Ok(modern) => {
                 let hears = accepts_events(headers);

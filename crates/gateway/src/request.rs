@@ -48,27 +48,32 @@ pub(crate) struct Modern {
 }
 
 impl Modern {
-    /// Reads it from a request's `_meta`, with the revision that is spoken, whatever it is.
-    pub(crate) fn read(params: &Object) -> Result<(Self, String), Failure> {
+    /// Reads it from a request's `_meta`. Whether the revision that is spoken there is the right one,
+    /// `check` says first.
+    pub(crate) fn read(
+        params: &Object,
+        check: impl FnOnce(&str) -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
         let invalid = |message: String| Failure::new(INVALID_PARAMS, message);
         let meta = params.get("_meta").and_then(|meta| meta.to_object());
         let meta = meta.ok_or_else(|| invalid("`_meta` is missing".to_owned()))?;
         let version = meta.text(VERSION);
         let version = version.ok_or_else(|| invalid(format!("`_meta` lacks `{VERSION}`")))?;
+        check(&version)?;
+        Self::speaks(&version)?;
         let capabilities = meta.get(CAPABILITIES);
         let declared = capabilities.as_ref().and_then(Json::to_object);
         let declared =
             declared.ok_or_else(|| invalid(format!("`_meta` lacks `{CAPABILITIES}`")))?;
-        let modern = Self {
+        Ok(Self {
             offers: offers(&declared),
             capabilities: declared.json().clone(),
             log: meta.text(LOG_LEVEL).and_then(|level| LogLevel::parse(&level)),
-        };
-        Ok((modern, version))
+        })
     }
 
     /// Whether we speak this revision, the modern way.
-    pub(crate) fn speaks(version: &str) -> Result<(), Failure> {
+    fn speaks(version: &str) -> Result<(), Failure> {
         if version.parse::<Revision>().is_ok_and(|known| known.era() == Era::Modern) {
             return Ok(());
         }

@@ -86,13 +86,13 @@ async fn a_client_that_leaves_cancels_its_call() {
 async fn a_stream_flows_though_the_next_request_was_sent_already() {
     let served = Served::over(&Manner::modern()).await;
     for peer in served.peers(json!({})).await {
-        let slow = json!({ "name": "write", "arguments": steps(&[progress(), Step::Sleep(1500), done()]), "_meta": { "progressToken": 1 } });
+        let slow = json!({ "name": "write", "arguments": steps(&[progress(), Step::Sleep(700), done()]), "_meta": { "progressToken": 1 } });
         let first = peer.written(&peer.next("tools/call", &slow));
         let second = peer.written(&peer.next("tools/list", &json!({})));
         let begun = Instant::now();
         let mut stream = Exchange::send(peer.address(), format!("{first}{second}")).await;
         assert_eq!(stream.next().await.unwrap()["method"], "notifications/progress");
-        assert!(begun.elapsed() < Duration::from_millis(1400), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_millis(650), "{:?}", begun.elapsed());
         assert_eq!(stream.next().await.unwrap()["result"]["n"], 7);
     }
     served.end().await;

@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 use raw::Peer;
 
 /// How late what must happen at once may be, on a busy machine.
-const SLACK: Duration = Duration::from_millis(1000);
+const SLACK: Duration = Duration::from_secs(1);
 
 /// A gateway over servers, on a free port of this process.
 struct Served {

@@ -9,7 +9,7 @@ use testkit::rogue::{Manner, Step};
 use crate::{Pair, WAYS, Way, complete, quick, result, tool, write};
 
 /// How late an answer may be.
-const SLACK: Duration = Duration::from_millis(1000);
+const SLACK: Duration = Duration::from_secs(1);
 
 fn manner(way: Way) -> Manner {
     if way == Way::Http { Manner::modern() } else { Manner::legacy() }
