@@ -30,13 +30,7 @@ pub(crate) fn serve(gateway: &Arc<Inner>, request: Request) -> Answering {
         let (id, era) = (request.id.clone(), request.era());
         let mut request = request;
         let span = traced(&gateway, &mut request);
-        let answered = match &request.speaker {
-            Speaker::Modern(_) => run(&gateway, &request, &emitter).await,
-            Speaker::Legacy(session) => {
-                let session = Arc::clone(session);
-                in_session(&gateway, &request, &session, &emitter).await
-            }
-        };
+        let answered = until_cancelled(&gateway, &request, &emitter).await;
         let class = match &answered {
             Ok(answer) if answer.message.is_none() => Class::Cancelled { sent: None },
             Ok(_) => Class::Ok,
@@ -75,21 +69,37 @@ fn traced(gateway: &Inner, request: &mut Request) -> Option<Span> {
     Some(span)
 }
 
-/// Answers a request of a legacy client, until it cancels.
-async fn in_session(
+/// Answers a request, until a legacy client cancels it. A modern one cancels by leaving.
+async fn until_cancelled(
     gateway: &Arc<Inner>,
     request: &Request,
-    session: &Arc<Session>,
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
-    let running = session.begin(&request.id).ok_or_else(|| {
-        Failure::new(-32600, format!("a request with the id {} is running", request.id.json()))
-    })?;
+    let session = match &request.speaker {
+        Speaker::Modern(_) => None,
+        Speaker::Legacy(session) => Some(session),
+    };
+    let running = match session.map(|session| session.begin(&request.id)) {
+        Some(None) => {
+            let message = format!("a request with the id {} is running", request.id.json());
+            return Err(Failure::new(-32600, message));
+        }
+        Some(running) => running,
+        None => None,
+    };
+    let cancelled = async {
+        match (&running, session) {
+            (Some(running), Some(session)) => tokio::select! {
+                () = running.cancelled.cancelled() => {}
+                () = session.over.cancelled() => {}
+            },
+            _ => std::future::pending().await,
+        }
+    };
     tokio::select! {
         biased;
-        () = running.cancelled.cancelled() => Ok(Answer::nothing()),
+        () = cancelled => Ok(Answer::nothing()),
         answer = run(gateway, request, emitter) => answer,
-        () = session.over.cancelled() => Ok(Answer::nothing()),
     }
 }
 

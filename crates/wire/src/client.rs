@@ -30,7 +30,7 @@ pub(crate) mod task;
 
 use crate::ask::LogLevel;
 use about::{About, Found};
-use call::{Answer, Call};
+use call::{Answer, Call, Event};
 use dialect::ClientInfo;
 use error::{CallError, Closed, ConnectError};
 use facts::Facts;
@@ -154,7 +154,7 @@ impl Client {
         let id = self.link.next_id();
         let client = self.clone();
         Call::new(id, move |events| async move {
-            run::run(Arc::clone(&client.link), id, request, events).await
+            Event::End(run::run(&client.link, id, &request, &events).await)
         })
     }
 
@@ -168,7 +168,7 @@ impl Client {
         let id = self.link.next_id();
         let client = self.clone();
         Call::new(id, move |events| async move {
-            run::endless(&client.link, id, &request, &events).await
+            Event::End(run::endless(&client.link, id, &request, &events).await)
         })
     }
 

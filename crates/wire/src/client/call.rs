@@ -83,15 +83,12 @@ pub struct Call {
 pub(crate) type Events = Emitter<Event>;
 
 impl Call {
+    /// A call that `run` makes, up to its last event.
     pub(crate) fn new<F>(id: u64, run: impl FnOnce(Events) -> F) -> Self
     where
-        F: Future<Output = Result<Answer, CallError>> + Send + 'static,
+        F: Future<Output = Event> + Send + 'static,
     {
-        let events = Emitting::new(|events| {
-            let run = run(events);
-            async { Event::End(run.await) }
-        });
-        Self { id: CallId(id), events }
+        Self { id: CallId(id), events: Emitting::new(run) }
     }
 
     /// Its name, as [`Question::call`](crate::Question::call) gives it.

@@ -1,5 +1,6 @@
 //! The life of one call: from a place among those in flight to its end, whatever the transport.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ::http::HeaderValue;
@@ -23,10 +24,10 @@ const HEADER_MISMATCH: i64 = -32020;
 
 /// Runs a call to its end, within its limits.
 pub(crate) async fn run(
-    link: Arc<Link>,
+    link: &Arc<Link>,
     id: u64,
-    request: Request,
-    events: Events,
+    request: &Request,
+    events: &Events,
 ) -> Result<Answer, CallError> {
     let settings = &link.settings;
     let tool = request
@@ -36,22 +37,18 @@ pub(crate) async fn run(
     let idle = request.idle.or(tool.idle).unwrap_or(settings.times.idle);
     let total = request.total.or(tool.total).unwrap_or(settings.times.total);
     let pulse = Arc::new(Pulse::default());
-    let run = Run {
-        link: &link,
-        request: &request,
-        events: Some(&events),
-        pulse: &pulse,
-        tickets: Tickets::default(),
-    };
-    let work = async {
+    let run =
+        Run { link, request, events: Some(events), pulse: &pulse, tickets: Tickets::default() };
+    // In place: a future that is named first and awaited later is kept twice.
+    let mut work = pin!(async {
         let _place = link.gate.enter().await?;
         pulse.beat();
         run.rounds(id).await
-    };
+    });
     // An answer that is there counts, even if the time is up.
     tokio::select! {
         biased;
-        end = work => end,
+        end = &mut work => end,
         () = request.cancelled() => Err(CallError::Cancelled { sent: run.tickets.left() }),
         () = link.stop.cancelled() => {
             let closed = link.calls.closed().unwrap_or(Closed::Ours);
