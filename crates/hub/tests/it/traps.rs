@@ -134,7 +134,7 @@ async fn an_image_stays_an_image() {
 async fn calls_run_side_by_side() {
     let hub = start(vec![rogue("a", &Manner::legacy()), rogue("b", &Manner::modern())]);
     hub.settled().await;
-    let slow = [Step::Sleep(800), Step::result(&json!({ "content": [] }))];
+    let slow = [Step::Sleep(400), Step::result(&json!({ "content": [] }))];
     let begun = Instant::now();
     let ends = tokio::join!(
         write(&hub, "a", &slow),
@@ -144,7 +144,7 @@ async fn calls_run_side_by_side() {
         write(&hub, "b", &slow),
     );
     assert!(ends.0.is_ok() && ends.1.is_ok() && ends.2.is_ok() && ends.3.is_ok() && ends.4.is_ok());
-    assert!(begun.elapsed() < Duration::from_millis(1600), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_millis(1100), "{:?}", begun.elapsed());
     hub.drain().await;
 }
 
