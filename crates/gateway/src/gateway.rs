@@ -97,11 +97,6 @@ impl Gateway {
         self.0.fronts.set_profiles(profiles, &self.0.settings, &catalog);
     }
 
-    /// What is counted, as Prometheus reads it.
-    pub fn metrics(&self, states: Vec<(ServerId, &'static str)>) -> String {
-        self.0.metrics(states)
-    }
-
     /// What is going on.
     pub fn counts(&self) -> Counts {
         let inner = &self.0;

@@ -1,7 +1,6 @@
 //! Streamable HTTP: one address for clients of every era.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,11 +78,10 @@ pub(crate) async fn connection(
     _place: OwnedSemaphorePermit,
 ) {
     let _ = stream.set_nodelay(true);
-    let peer = stream.peer_addr().ok();
     let io = TokioIo::new(Stall::new(stream, gateway.settings.limits.stalled));
     let service = service_fn(|request| {
         let gateway = Arc::clone(&gateway);
-        async move { Ok::<_, Infallible>(respond(&gateway, request, peer).await) }
+        async move { Ok::<_, Infallible>(respond(&gateway, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -107,11 +105,7 @@ pub(crate) async fn connection(
 }
 
 /// Answers one request.
-async fn respond(
-    gateway: &Arc<Inner>,
-    request: HttpRequest<Incoming>,
-    _peer: Option<SocketAddr>,
-) -> Reply {
+async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply {
     let path = request.uri().path();
     if request.method() == Method::GET
         && let Some(reply) = watched(gateway, path)

@@ -16,7 +16,7 @@ use crate::park::{self, Found, Kind, Parked, input_required};
 use crate::request::{Modern, Out, Request, Speaker};
 use crate::retold::{logged, report, under_our_names, wanted};
 use crate::seal::secret;
-use crate::serve::{passage, route};
+use crate::serve::route;
 use crate::session::Session;
 use crate::tasks;
 
@@ -42,7 +42,9 @@ pub(crate) async fn pass(
     renamed: Option<(&'static str, Json)>,
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
-    let mut passage = Passage { renamed, ..passage(request, server) };
+    let (caller, params) = (request.caller.clone(), request.params.clone());
+    let mut passage = Passage::new(caller, server, request.method.clone(), params);
+    passage.renamed = renamed;
     match &request.speaker {
         Speaker::Legacy(session) => {
             passage.offers = Arc::clone(&session.offers);

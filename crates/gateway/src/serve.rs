@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::{Emitter, Json, LogLevel, Passage, Route, ServerId, ShelfKind, nearest};
+use consort_core::{Emitter, Json, LogLevel, Route, ServerId, ShelfKind, nearest};
 use consort_wire::splice::Writer;
 use consort_wire::{Emitting, Era, Revision};
 use serde_json::json;
@@ -264,10 +264,4 @@ fn no_such(menu: &Menu, kind: ShelfKind, given: &str) -> Failure {
         message = format!("{message}; did you mean `{first}`?");
     }
     Failure::new(INVALID_PARAMS, message)
-}
-
-/// A passage with nothing of the speaker's yet.
-pub(crate) fn passage(request: &Request, server: ServerId) -> Passage {
-    let params = request.params.clone();
-    Passage::new(request.caller.clone(), server, request.method.clone(), params)
 }

@@ -33,14 +33,21 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         tell(problem);
     }
     let options = config.as_ref().map(|config| config.options.clone()).unwrap_or_default();
+    let (mut gateway_settings, kept) = settings::of(&serve, &options)?;
     let hub = Hub::start(settings);
     let states: States = {
         let hub = hub.clone();
         let state = |status: Status| (status.server, status.state.as_str());
         Arc::new(move || hub.statuses().into_iter().map(state).collect())
     };
-    let (gateway_settings, kept) = settings::of(&serve, &options, Arc::clone(&states))?;
-    let recording = Recording::start(&serve, &states)?;
+    gateway_settings.states = Arc::clone(&states);
+    let recording = match Recording::start(&serve, &states) {
+        Ok(recording) => recording,
+        Err(failure) => {
+            hub.drain().await;
+            return Err(failure);
+        }
+    };
     let known = {
         let hub = hub.clone();
         async move { hub.known().await }

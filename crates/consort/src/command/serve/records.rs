@@ -21,7 +21,6 @@ pub(super) struct Recording {
 impl Recording {
     pub(super) fn start(serve: &Serve, states: &States) -> Result<Self, Failure> {
         let metrics = Arc::<Metrics>::default();
-        metrics.know(states().into_iter().map(|(server, _)| server));
         let file = serve.ledger.clone().or_else(ledger_path).filter(|_| !serve.no_ledger);
         let ledger = match file {
             Some(file) => {

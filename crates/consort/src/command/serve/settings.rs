@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use consort::config::{Options, ProfileConfig};
 use consort_core::{Caller, Pattern, ServerId};
-use consort_gateway::{Access, Naming, Profile, Selection, Settings, States, Token};
+use consort_gateway::{Access, Naming, Profile, Selection, Settings, Token};
 
 use super::token::{self, Kept};
 use crate::cli::Serve;
@@ -12,11 +12,7 @@ use crate::exit::Failure;
 use crate::running;
 
 /// The settings, and the owner's token if one is needed.
-pub(super) fn of(
-    serve: &Serve,
-    options: &Options,
-    states: States,
-) -> Result<(Settings, Option<Kept>), Failure> {
+pub(super) fn of(serve: &Serve, options: &Options) -> Result<(Settings, Option<Kept>), Failure> {
     let (access, kept) = access(serve, options)?;
     let naming = naming(serve.naming.as_deref().or(options.naming.as_deref()))?;
     let settings = Settings {
@@ -26,7 +22,6 @@ pub(super) fn of(
         naming: naming.unwrap_or_default(),
         names: running::state_folder().map(|folder| folder.join("names")),
         profiles: profiles(options)?,
-        states,
         ..Settings::default()
     };
     Ok((settings, kept))
