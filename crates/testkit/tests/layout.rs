@@ -17,10 +17,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-wire", &[]),
     ("consort-core", &["consort-wire"]),
     ("consort-hub", &["consort-wire", "consort-core"]),
+    ("consort-shape", &["consort-wire", "consort-core"]),
     ("consort-gateway", &["consort-wire", "consort-core"]),
-    ("consort", &["consort-wire", "consort-core", "consort-hub", "consort-gateway"]),
+    (
+        "consort",
+        &["consort-wire", "consort-core", "consort-hub", "consort-shape", "consort-gateway"],
+    ),
     ("testkit", &["consort-wire"]),
-    ("bench", &["consort-wire", "consort-core", "consort-hub", "testkit"]),
+    ("bench", &["consort-wire", "consort-core", "consort-hub", "consort-shape", "testkit"]),
 ];
 
 fn root() -> PathBuf {

@@ -1,0 +1,1 @@
+//! What a definition was when somebody agreed to it.

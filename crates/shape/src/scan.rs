@@ -1,0 +1,1 @@
+//! What in a definition deserves a second look.

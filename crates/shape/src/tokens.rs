@@ -1,0 +1,1 @@
+//! What definitions cost a model, in tokens.
