@@ -205,7 +205,7 @@ fn catalog(rounds: u32) -> Result<(f64, f64), Failure> {
     let (mut builds, mut lookups) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let before = process_time();
-        let catalog = black_box(Catalog::build(&offers, &[]));
+        let catalog = black_box(Catalog::build(&offers));
         builds.push(process_time().saturating_sub(before).as_secs_f64() * 1e3);
         let before = process_time();
         for n in 0..LOOKUPS {

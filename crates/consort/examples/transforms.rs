@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
+use consort::transform::{Describe, Draft, Drop, Prefix, Transform, Wording};
 use consort::{Caller, Hub, Invocation, Settings, Toolbox, demo, end};
-use consort_core::{Describe, Draft, Drop, Pattern, Prefix, Transform};
+use consort::{Shape, Shaped};
+use consort_core::Pattern;
 use serde_json::json;
 
 /// A transform of one's own: what is long is not shown.
@@ -31,16 +33,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(Drop(vec![Pattern::new("*computation*"), Pattern::new("*delete*")])),
         Arc::new(OnlyShort),
         Arc::new(Prefix("mcp_demo_".to_owned())),
-        Arc::new(Describe("[{server}] ".to_owned())),
+        Arc::new(Describe(Wording::Prefix("[{server}] ".to_owned()))),
     ];
     for transform in &transforms {
         println!("{}", transform.describe());
     }
-    let hub =
-        Hub::start(Settings { servers: vec![demo::server()?], transforms, ..Settings::default() });
+    let hub = Hub::start(Settings { servers: vec![demo::server()?], ..Settings::default() });
     hub.settled().await;
+    let shape = Shape { servers: None, transforms };
+    let toolbox = Shaped::new(Arc::new(hub.clone()), shape);
     let me = Caller::person("me");
-    for entry in hub.catalog(&me).tools.entries() {
+    for entry in toolbox.catalog(&me).tools.entries() {
         let tool = entry.tool();
         println!(
             "{} (the server's {}): {}",
@@ -50,7 +53,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     let invocation = Invocation::new(me, "mcp_demo_search", json!({ "query": "progress" }).into());
-    println!("{:?}", end(hub.call(invocation)).await);
+    println!("{:?}", end(toolbox.call(invocation)).await);
     hub.drain().await;
     Ok(())
 }

@@ -148,10 +148,7 @@ impl Config {
             Format::McpServers => mcp_servers::projects(&findings, table),
             _ => BTreeMap::new(),
         };
-        let options = match format {
-            Format::Consort => consort::options(&findings, table),
-            _ => Options::default(),
-        };
+        let options = read::options::read(&findings, table);
         let (errors, problems) = findings.into_parts();
         Ok(Self { file: file.to_owned(), format, servers, projects, options, errors, problems })
     }

@@ -5,10 +5,12 @@
 
 pub mod config;
 pub mod demo;
+pub mod shaping;
 
 pub use consort_core::{
     CallError, Caller, Catalog, Content, Event, Events, Invocation, Json, Object, Outcome, Problem,
     ServerId, Tool, ToolResult, Toolbox, end,
 };
 pub use consort_hub::{Hub, ServerSettings, Settings, State, Status, builtin, tool};
+pub use consort_shape::{Shape, Shaped, transform};
 pub use consort_wire::{Command, Endpoint, Server};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort::config::{self, Config, Folders, Found, Input, InputKind, System};
+use consort::shaping::{self, Shaping};
 use consort_core::{Caller, Catalog, Problem, ServerId, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, builtin};
 use consort_wire::Host;
@@ -19,6 +20,10 @@ use crate::output::{escaped, escaped_line, note};
 /// A hub that commands use.
 pub(crate) struct Running {
     pub(crate) hub: Hub,
+    /// What is on offer, as the config has it.
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    /// What it goes through.
+    pub(crate) shaping: Shaping,
     /// What is wrong with the config, told already.
     pub(crate) problems: Vec<Problem>,
 }
@@ -35,7 +40,7 @@ pub(crate) enum Need {
 impl Running {
     /// Starts a hub that connects only to what is asked of it.
     pub(crate) fn start(common: &Common, host: Arc<dyn Host>) -> Result<Self, Failure> {
-        let (mut settings, problems) = settings(common)?;
+        let (mut settings, shaping, problems) = settings(common)?;
         for problem in &problems {
             tell(problem);
         }
@@ -43,12 +48,19 @@ impl Running {
             server.connect = Connect::Call;
         }
         settings.host = host;
-        Ok(Self { hub: Hub::start(settings), problems })
+        Ok(Self::of(settings, shaping, problems))
+    }
+
+    /// Starts a hub as it is described.
+    pub(crate) fn of(settings: Settings, shaping: Shaping, problems: Vec<Problem>) -> Self {
+        let hub = Hub::start(settings);
+        let toolbox = shaping.whole(Arc::new(hub.clone()), &shaping::unwrapped);
+        Self { hub, toolbox, shaping, problems }
     }
 
     /// What is on offer.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
-        self.hub.catalog(&caller())
+        self.toolbox.catalog(&caller())
     }
 
     /// The server of this name.
@@ -145,11 +157,12 @@ fn wrong(error: &config::ConfigError) -> Failure {
 
 /// Settings from the config, and what is wrong with it. A server that cannot be used is a problem;
 /// the others are.
-pub(crate) fn settings(common: &Common) -> Result<(Settings, Vec<Problem>), Failure> {
-    match read(common)? {
-        Some(config) => Ok(settings_of(&config)),
-        None => Ok((embedded()?, Vec::new())),
-    }
+fn settings(common: &Common) -> Result<(Settings, Shaping, Vec<Problem>), Failure> {
+    let Some(config) = read(common)? else {
+        return Ok((embedded()?, Shaping::default(), Vec::new()));
+    };
+    let (settings, problems) = settings_of(&config);
+    Ok((settings, Shaping::of(&config), problems))
 }
 
 /// The same for a config that was read.
@@ -163,10 +176,7 @@ pub(crate) fn settings_of(config: &Config) -> (Settings, Vec<Problem>) {
     let resolve = System::asking(ask);
     for server in &config.servers {
         match server.to_settings(&resolve) {
-            Ok(made) => {
-                settings.transforms.extend(server.to_transforms());
-                settings.servers.push(made);
-            }
+            Ok(made) => settings.servers.push(made),
             Err(error) => problems.push(Problem::from(&error)),
         }
     }

@@ -8,11 +8,10 @@ use serde::Serialize;
 
 pub(crate) mod resolve;
 
+use crate::Object;
 use crate::name::{ServerId, ToolName};
 use crate::problem::Problem;
 use crate::tool::Tool;
-use crate::transform::{Draft, Transform, replaced};
-use crate::{Json, Object};
 
 /// How a call reaches its server.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
@@ -96,6 +95,21 @@ impl About {
     }
 }
 
+impl Offer {
+    fn entries<'a>(
+        &'a self,
+        kind: ShelfKind,
+        server: &'a ServerId,
+    ) -> impl Iterator<Item = Entry> + 'a {
+        let items = self.shelves.get(&kind).map(Vec::as_slice).unwrap_or_default();
+        items.iter().map(|(name, definition)| Entry {
+            route: Route { server: server.clone(), name: name.clone() },
+            name: name.clone(),
+            definition: definition.clone(),
+        })
+    }
+}
+
 impl Shelf {
     /// Every entry: by server, then in the server's order.
     pub fn entries(&self) -> &[Entry] {
@@ -122,78 +136,56 @@ impl Shelf {
         self.ids.get(id).map(|&at| &self.entries[at])
     }
 
+    /// Where the entry of a server with this name is among [`Shelf::entries`].
+    pub fn position(&self, server: &ServerId, name: &str) -> Option<usize> {
+        let mut named = self.names.get(name)?.iter().copied();
+        named.find(|&at| self.entries[at].route.server == *server)
+    }
+
     /// The entries with this name, whatever the server.
     pub fn named(&self, name: &str) -> impl Iterator<Item = &Entry> {
         self.names.get(name).into_iter().flatten().map(|&at| &self.entries[at])
     }
 
-    fn merge<'a>(
-        kind: ShelfKind,
-        offers: impl Iterator<Item = (&'a ServerId, &'a Offer)>,
-        transforms: &[&dyn Transform],
-        problems: &mut Vec<Problem>,
-    ) -> Self {
+    /// Puts entries together, in their order. Two things of one server under one name are both left
+    /// out: whichever was called, it might be the other.
+    pub fn new(kind: ShelfKind, entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Self {
+        let mut counts: HashMap<(ServerId, String), usize> = HashMap::new();
+        for entry in &entries {
+            let owner = (entry.route.server.clone(), entry.name.clone());
+            *counts.entry(owner).or_default() += 1;
+        }
+        let one = kind.singular();
         let mut shelf = Self::default();
-        for (server, offer) in offers {
-            let items = offer.shelves.get(&kind).map(Vec::as_slice).unwrap_or_default();
-            let drafts = items.iter().filter_map(|(name, definition)| {
-                let draft = Draft {
-                    server: server.clone(),
-                    original: name.clone(),
-                    name: name.clone(),
-                    definition: definition.clone(),
-                };
-                transforms.iter().try_fold(draft, |draft, transform| transform.apply(draft))
-            });
-            shelf.add(kind, server, drafts.collect(), problems);
+        for entry in entries {
+            let server = entry.route.server.clone();
+            let owner = (server, entry.name.clone());
+            if counts[&owner] > 1 {
+                let message = format!(
+                    "{one} `{}` is left out: `{}` has more than one owner",
+                    entry.route.name, entry.name
+                );
+                let problem = Problem::error(message).of(&owner.0);
+                problems.push(problem.hint("give one of them another name"));
+            } else if matches!(kind, ShelfKind::Tools | ShelfKind::Prompts)
+                && let Err(error) = entry.name.parse::<ToolName>()
+            {
+                let message = format!("a {one} is left out: {error}");
+                problems.push(Problem::error(message).of(&owner.0));
+            } else {
+                shelf.push(entry);
+            }
         }
         shelf
     }
 
-    /// Adds what one server offers. Two things under one name are both left out: whichever was called,
-    /// it might be the other.
-    fn add(
-        &mut self,
-        kind: ShelfKind,
-        server: &ServerId,
-        drafts: Vec<Draft>,
-        problems: &mut Vec<Problem>,
-    ) {
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        for draft in &drafts {
-            *counts.entry(draft.name.clone()).or_default() += 1;
-        }
-        let one = kind.singular();
-        for draft in drafts {
-            if counts[&draft.name] > 1 {
-                let message = format!(
-                    "{one} `{}` is left out: `{}` has more than one owner",
-                    draft.original, draft.name
-                );
-                problems
-                    .push(Problem::error(message).of(server).hint("give one of them another name"));
-                continue;
-            }
-            if matches!(kind, ShelfKind::Tools | ShelfKind::Prompts)
-                && let Err(error) = draft.name.parse::<ToolName>()
-            {
-                problems.push(Problem::error(format!("a {one} is left out: {error}")).of(server));
-                continue;
-            }
-            self.push(kind, draft);
-        }
-    }
-
-    fn push(&mut self, kind: ShelfKind, draft: Draft) {
-        let Draft { server, original, name, mut definition } = draft;
-        if name != original {
-            definition = replaced(&definition, kind.name(), &Json::string(&name));
-        }
+    fn push(&mut self, entry: Entry) {
+        let Entry { route: Route { server, .. }, name, .. } = &entry;
         let at = self.entries.len();
         self.ids.insert(format!("{server}.{name}"), at);
         self.ids.insert(format!("{server}:{name}"), at);
         self.names.entry(name.clone()).or_default().push(at);
-        self.entries.push(Entry { route: Route { server, name: original }, name, definition });
+        self.entries.push(entry);
     }
 }
 
@@ -218,25 +210,42 @@ pub struct Catalog {
 
 impl Catalog {
     /// Puts together what all ensembles offer. The order is theirs; nothing depends on who answered
-    /// first. Transforms apply to tools, in the order given.
-    pub fn build(offers: &BTreeMap<ServerId, Offer>, transforms: &[&dyn Transform]) -> Self {
-        let mut problems = Vec::new();
-        let mut shelf = |kind, transforms: &[&dyn Transform]| {
-            Shelf::merge(kind, offers.iter(), transforms, &mut problems)
-        };
-        let tools = shelf(ShelfKind::Tools, transforms);
-        let prompts = shelf(ShelfKind::Prompts, &[]);
-        let resources = shelf(ShelfKind::Resources, &[]);
-        let templates = shelf(ShelfKind::Templates, &[]);
-        let local = offers
-            .iter()
-            .filter(|(_, offer)| offer.local)
-            .map(|(server, _)| server.clone())
-            .collect();
+    /// first.
+    pub fn build(offers: &BTreeMap<ServerId, Offer>) -> Self {
+        let mut catalog = Self::default();
+        for kind in ShelfKind::ALL {
+            let entries = offers.iter().flat_map(|(server, offer)| offer.entries(kind, server));
+            catalog.set(kind, entries.collect());
+        }
+        let local = offers.iter().filter(|(_, offer)| offer.local);
+        catalog.local = local.map(|(server, _)| server.clone()).collect();
         let about = offers
             .iter()
             .filter_map(|(server, offer)| offer.about.clone().map(|about| (server.clone(), about)));
-        Self { tools, prompts, resources, templates, problems, local, about: about.collect() }
+        catalog.about = about.collect();
+        catalog
+    }
+
+    /// Replaces one of its shelves. What cannot be on it is told among the problems.
+    pub fn set(&mut self, kind: ShelfKind, entries: Vec<Entry>) {
+        let shelf = Shelf::new(kind, entries, &mut self.problems);
+        *match kind {
+            ShelfKind::Tools => &mut self.tools,
+            ShelfKind::Prompts => &mut self.prompts,
+            ShelfKind::Resources => &mut self.resources,
+            ShelfKind::Templates => &mut self.templates,
+        } = shelf;
+    }
+
+    /// Takes everything away that is of other servers than those wanted.
+    pub fn retain(&mut self, wanted: impl Fn(&ServerId) -> bool) {
+        for kind in ShelfKind::ALL {
+            let kept = self.shelf(kind).entries().iter();
+            let kept = kept.filter(|entry| wanted(&entry.route.server)).cloned().collect();
+            self.set(kind, kept);
+        }
+        self.about.retain(|server, _| wanted(server));
+        self.problems.retain(|problem| problem.server.as_ref().is_none_or(&wanted));
     }
 
     /// One of its shelves.
@@ -263,7 +272,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transform::{Drop, Pattern, Prefix, Rename};
+    use crate::Json;
     use serde_json::json;
 
     fn offer(names: &[&str]) -> Offer {
@@ -287,7 +296,7 @@ mod tests {
     #[test]
     fn the_same_name_on_two_servers_is_two_tools() {
         let catalog =
-            Catalog::build(&offers(&[("web", &["search", "fetch"]), ("files", &["search"])]), &[]);
+            Catalog::build(&offers(&[("web", &["search", "fetch"]), ("files", &["search"])]));
         assert_eq!(ids(&catalog), ["files.search", "web.search", "web.fetch"]);
         assert_eq!(catalog.tools.named("search").count(), 2);
         assert_eq!(catalog.tools.get("web:search").unwrap().route.server.as_str(), "web");
@@ -295,45 +304,25 @@ mod tests {
     }
 
     #[test]
-    fn a_renamed_tool_keeps_the_way_to_its_server() {
-        let rename = Rename { from: Pattern::new("web.search"), to: "find".to_owned() };
-        let catalog =
-            Catalog::build(&offers(&[("web", &["search"])]), &[&rename, &Prefix("x_".to_owned())]);
-        let entry = catalog.tools.get("web.x_find").unwrap();
-        assert_eq!(entry.route.name, "search");
-        assert_eq!(entry.tool().name(), "x_find");
-        assert!(catalog.tools.get("web.search").is_none());
+    fn two_tools_under_one_name_are_both_left_out_and_named() {
+        let catalog = Catalog::build(&offers(&[("web", &["search", "search", "other"])]));
+        assert_eq!(ids(&catalog), ["web.other"]);
+        let problems: Vec<_> = catalog.problems.iter().map(ToString::to_string).collect();
+        let told = "web: tool `search` is left out: `search` has more than one owner";
+        assert_eq!(problems, [told, told]);
     }
 
     #[test]
-    fn two_tools_under_one_name_are_both_left_out_and_named() {
-        let rename = Rename { from: Pattern::new("fetch"), to: "search".to_owned() };
-        let catalog =
-            Catalog::build(&offers(&[("web", &["search", "fetch", "other"])]), &[&rename]);
-        assert_eq!(ids(&catalog), ["web.other"]);
-        let problems: Vec<_> = catalog.problems.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            problems,
-            [
-                "web: tool `search` is left out: `search` has more than one owner",
-                "web: tool `fetch` is left out: `search` has more than one owner",
-            ]
-        );
+    fn what_is_of_other_servers_can_be_taken_away() {
+        let mut catalog = Catalog::build(&offers(&[("web", &["search"]), ("files", &["search"])]));
+        catalog.retain(|server| server.as_str() == "web");
+        assert_eq!(ids(&catalog), ["web.search"]);
     }
 
     #[test]
     fn a_name_nobody_can_see_is_left_out() {
-        let catalog = Catalog::build(&offers(&[("web", &["ok", "in\u{200b}visible"])]), &[]);
+        let catalog = Catalog::build(&offers(&[("web", &["ok", "in\u{200b}visible"])]));
         assert_eq!(ids(&catalog), ["web.ok"]);
         assert_eq!(catalog.problems.len(), 1);
-    }
-
-    #[test]
-    fn what_a_transform_drops_is_not_on_the_shelf() {
-        let catalog = Catalog::build(
-            &offers(&[("web", &["read", "delete_all"])]),
-            &[&Drop(vec![Pattern::new("delete*")])],
-        );
-        assert_eq!(ids(&catalog), ["web.read"]);
     }
 }

@@ -64,8 +64,8 @@ pub struct Passage {
     pub method: Cow<'static, str>,
     /// As the caller wrote them.
     pub params: Object,
-    /// A member of the parameters that is replaced: what the server calls the thing meant.
-    pub renamed: Option<(&'static str, Json)>,
+    /// Members of the parameters that are replaced, as what the server calls the thing meant.
+    pub replaced: Vec<(&'static str, Json)>,
     /// What the caller can answer. A server is asked by nobody for more than this.
     pub offers: Arc<Offers>,
     /// The caller's capabilities as it wrote them, for servers that are told with each request; those
@@ -103,13 +103,25 @@ impl Passage {
             server,
             method: method.into(),
             params,
-            renamed: None,
+            replaced: Vec::new(),
             offers: Arc::default(),
             capabilities: None,
             questions: Questions::Hand,
             tasks: Tasks::Follow,
             log: Logs::None,
         }
+    }
+
+    /// A member of the parameters as it goes to the server.
+    pub fn get(&self, member: &str) -> Option<Json> {
+        let replaced = self.replaced.iter().find(|(name, _)| *name == member);
+        replaced.map(|(_, value)| value.clone()).or_else(|| self.params.get(member))
+    }
+
+    /// Replaces a member of the parameters.
+    pub fn set(&mut self, member: &'static str, value: Json) {
+        self.replaced.retain(|(name, _)| *name != member);
+        self.replaced.push((member, value));
     }
 }
 

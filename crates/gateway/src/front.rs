@@ -1,14 +1,16 @@
 //! One address: what is offered there, now and as it changes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use consort_core::{Caller, Catalog, ServerId, Toolbox};
+use consort_core::{Caller, Catalog, Entry, Events, Passage, ServerId, ShelfKind, Toolbox};
 use tokio::sync::watch;
 
-use crate::menu::{Menu, Menus, Selection};
+use crate::menu::{Menu, app_only};
 use crate::naming::{Names, Naming};
-use crate::settings::{Profile, Settings};
+use crate::settings::{Profile, Settings, Toolboxes};
 
 /// Which address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,41 +23,112 @@ pub(crate) enum Place {
     Server(ServerId),
 }
 
+impl Place {
+    /// Whether a thing is offered here. Tools that are only for a server's apps are at its own address.
+    pub(crate) fn has(&self, kind: ShelfKind, entry: &Entry) -> bool {
+        match self {
+            Self::Server(server) => entry.route.server == *server,
+            _ => kind != ShelfKind::Tools || !app_only(entry),
+        }
+    }
+
+    pub(crate) fn has_server(&self, server: &ServerId) -> bool {
+        !matches!(self, Self::Server(only) if only != server)
+    }
+}
+
 /// One address.
-#[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) place: Place,
-    selection: Selection,
+    toolbox: RwLock<Arc<dyn Toolbox>>,
     names: Mutex<Names>,
-    menus: Menus,
+    /// Whether anything is named yet: names are given when what there is is known.
+    open: AtomicBool,
+    /// What each caller may see.
+    menus: RwLock<HashMap<Caller, watch::Sender<Arc<Menu>>>>,
+}
+
+impl fmt::Debug for Front {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Front").field(&self.place).finish()
+    }
 }
 
 impl Front {
-    fn new(place: Place, selection: Selection, mut names: Names, catalog: &Catalog) -> Arc<Self> {
-        let menu = Menu::new(catalog, &selection, &mut names);
+    fn new(place: Place, toolbox: Arc<dyn Toolbox>, names: Names, open: bool) -> Arc<Self> {
         Arc::new(Self {
             place,
-            selection,
+            toolbox: RwLock::new(toolbox),
             names: Mutex::new(names),
-            menus: Menus::new(Arc::new(menu)),
+            open: AtomicBool::new(open),
+            menus: RwLock::default(),
         })
     }
 
-    /// What is offered now.
-    pub(crate) fn menu(&self) -> Arc<Menu> {
-        Arc::clone(&self.menus.borrow())
+    fn toolbox(&self) -> Arc<dyn Toolbox> {
+        Arc::clone(&self.toolbox.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is offered whenever that changes.
-    pub(crate) fn follow(&self) -> watch::Receiver<Arc<Menu>> {
-        self.menus.subscribe()
+    /// Passes a request on.
+    pub(crate) fn pass(&self, passage: Passage) -> Events {
+        self.toolbox.read().unwrap_or_else(PoisonError::into_inner).pass(passage)
     }
 
-    /// Makes the menu anew.
-    fn refresh(&self, toolbox: &dyn Toolbox) {
+    /// What a caller is offered now.
+    pub(crate) fn menu(&self, caller: &Caller) -> Arc<Menu> {
+        let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(menu) = menus.get(caller) {
+            return Arc::clone(&menu.borrow());
+        }
+        drop(menus);
+        Arc::clone(&self.follow(caller).borrow())
+    }
+
+    /// What a caller is offered whenever that changes.
+    pub(crate) fn follow(&self, caller: &Caller) -> watch::Receiver<Arc<Menu>> {
+        let mut menus = self.menus.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(menu) = menus.get(caller) {
+            return menu.subscribe();
+        }
+        let open = self.open.load(Ordering::Acquire);
+        let seen = if open { self.toolbox().catalog(caller) } else { Arc::default() };
+        let (menu, followed) = watch::channel(self.written(&seen));
+        menus.insert(caller.clone(), menu);
+        followed
+    }
+
+    fn written(&self, catalog: &Catalog) -> Arc<Menu> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let menu = Menu::new(&toolbox.catalog(&nobody()), &self.selection, &mut names);
-        self.menus.send_replace(Arc::new(menu));
+        Arc::new(Menu::new(catalog, &self.place, &mut names))
+    }
+
+    /// Goes over to another toolbox.
+    fn set(&self, toolbox: Arc<dyn Toolbox>) {
+        *self.toolbox.write().unwrap_or_else(PoisonError::into_inner) = toolbox;
+    }
+
+    /// Makes the menus anew. Those who see the same share one.
+    fn refresh(&self) {
+        self.open.store(true, Ordering::Release);
+        let toolbox = self.toolbox();
+        // The owner sees most, and names are given in the order of what is seen.
+        let owner = Caller::client(Caller::OWNER);
+        let seen = toolbox.catalog(&owner);
+        let mut written = vec![(Arc::clone(&seen), self.written(&seen))];
+        let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
+        for (caller, menu) in menus.iter() {
+            let seen = toolbox.catalog(caller);
+            let same = written.iter().find(|(known, _)| Arc::ptr_eq(known, &seen));
+            let new = match same {
+                Some((_, known)) => Arc::clone(known),
+                None => {
+                    let new = self.written(&seen);
+                    written.push((seen, Arc::clone(&new)));
+                    new
+                }
+            };
+            menu.send_replace(new);
+        }
     }
 }
 
@@ -70,57 +143,57 @@ fn names(settings: &Settings, naming: &Naming, address: &str) -> Names {
     }
 }
 
-/// A menu is the same for all who may see it.
-fn nobody() -> Caller {
-    Caller::client("")
-}
-
 /// Every address there is.
 #[derive(Debug)]
 pub(crate) struct Fronts {
     whole: Arc<Front>,
-    profiles: RwLock<HashMap<String, Arc<Front>>>,
+    profiles: RwLock<HashMap<String, (Naming, Arc<Front>)>>,
     /// Made when first asked for.
     servers: Mutex<HashMap<ServerId, Arc<Front>>>,
+    /// Every server, under its own names.
+    plain: Arc<Front>,
 }
 
 impl Fronts {
-    /// All of them, with nothing on offer yet.
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let empty = Catalog::default();
+    /// All of them. Nothing is on offer before the first refresh.
+    pub(crate) fn new(settings: &Settings, toolboxes: Toolboxes) -> Self {
         let names = names(settings, &settings.naming, "whole");
-        let whole = Front::new(Place::Whole, Selection::default(), names, &empty);
-        let fronts = Self { whole, profiles: RwLock::default(), servers: Mutex::default() };
-        fronts.set_profiles(&settings.profiles, settings, &empty);
+        let own = Names::new(Naming::Never);
+        let fronts = Self {
+            whole: Front::new(Place::Whole, Arc::clone(&toolboxes.whole), names, false),
+            profiles: RwLock::default(),
+            servers: Mutex::default(),
+            plain: Front::new(Place::Whole, Arc::clone(&toolboxes.servers), own, false),
+        };
+        fronts.set(settings, toolboxes);
         fronts
     }
 
-    /// Goes over to other profiles. Sessions at one that is gone keep it until they end.
-    pub(crate) fn set_profiles(
-        &self,
-        profiles: &BTreeMap<String, Profile>,
-        settings: &Settings,
-        catalog: &Catalog,
-    ) {
-        let front = |(name, profile): (&String, &Profile)| {
-            let naming = profile.naming.as_ref().unwrap_or(&settings.naming);
-            let names = names(settings, naming, &format!("profile-{name}"));
-            let place = Place::Profile(name.clone());
-            (name.clone(), Front::new(place, profile.selection.clone(), names, catalog))
-        };
+    /// Goes over to other toolboxes. Sessions at a profile that is gone keep it until they end.
+    pub(crate) fn set(&self, settings: &Settings, toolboxes: Toolboxes) {
+        let Toolboxes { whole, servers, profiles } = toolboxes;
+        self.whole.set(whole);
+        for front in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            front.set(Arc::clone(&servers));
+        }
+        self.plain.set(servers);
+        let open = self.whole.open.load(Ordering::Acquire);
         let mut known = self.profiles.write().unwrap_or_else(PoisonError::into_inner);
-        let same = |(name, profile): &(&String, &Profile)| {
-            known.get(*name).is_some_and(|front| front.selection == profile.selection)
-        };
-        let kept: HashMap<String, Arc<Front>> = profiles
-            .iter()
-            .filter(same)
-            .map(|(name, _)| (name.clone(), Arc::clone(&known[name])))
-            .collect();
-        let mut now: HashMap<String, Arc<Front>> =
-            profiles.iter().filter(|(name, _)| !kept.contains_key(*name)).map(front).collect();
-        now.extend(kept);
-        *known = now;
+        let now = profiles.into_iter().map(|(name, Profile { toolbox, naming })| {
+            let naming = naming.unwrap_or_else(|| settings.naming.clone());
+            let front = match known.get(&name) {
+                Some((same, front)) if *same == naming => {
+                    front.set(toolbox);
+                    Arc::clone(front)
+                }
+                _ => {
+                    let names = names(settings, &naming, &format!("profile-{name}"));
+                    Front::new(Place::Profile(name.clone()), toolbox, names, open)
+                }
+            };
+            (name, (naming, front))
+        });
+        *known = now.collect();
     }
 
     pub(crate) fn whole(&self) -> &Arc<Front> {
@@ -128,42 +201,44 @@ impl Fronts {
     }
 
     pub(crate) fn profile(&self, name: &str) -> Option<Arc<Front>> {
-        self.profiles.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        let profiles = self.profiles.read().unwrap_or_else(PoisonError::into_inner);
+        profiles.get(name).map(|(_, front)| Arc::clone(front))
     }
 
     /// The address of one server, if there is such a server.
-    pub(crate) fn server(&self, name: &str, toolbox: &dyn Toolbox) -> Option<Arc<Front>> {
+    pub(crate) fn server(&self, name: &str) -> Option<Arc<Front>> {
         let server: ServerId = name.parse().ok()?;
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(front) = servers.get(&server) {
             return Some(Arc::clone(front));
         }
-        let catalog = toolbox.catalog(&nobody());
+        let toolbox = self.plain();
+        let catalog = toolbox.catalog(&Caller::client(Caller::OWNER));
         let known =
             catalog.abouts().contains_key(&server) || catalog.tools.of(&server).next().is_some();
         if !known {
             return None;
         }
-        let selection = Selection {
-            servers: Some(BTreeSet::from([server.clone()])),
-            apps: true,
-            ..Selection::default()
-        };
-        let names = Names::new(Naming::Never);
-        let front = Front::new(Place::Server(server.clone()), selection, names, &catalog);
+        let place = Place::Server(server.clone());
+        let open = self.whole.open.load(Ordering::Acquire);
+        let front = Front::new(place, toolbox, Names::new(Naming::Never), open);
         servers.insert(server, Arc::clone(&front));
         Some(front)
     }
 
     /// Makes every menu anew.
-    pub(crate) fn refresh(&self, toolbox: &dyn Toolbox) {
-        self.whole.refresh(toolbox);
-        for front in self.profiles.read().unwrap_or_else(PoisonError::into_inner).values() {
-            front.refresh(toolbox);
+    pub(crate) fn refresh(&self) {
+        self.whole.refresh();
+        for (_, front) in self.profiles.read().unwrap_or_else(PoisonError::into_inner).values() {
+            front.refresh();
         }
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        for front in servers.values() {
-            front.refresh(toolbox);
+        for front in self.servers.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            front.refresh();
         }
+    }
+
+    /// Every server, under its own names.
+    pub(crate) fn plain(&self) -> Arc<dyn Toolbox> {
+        self.plain.toolbox()
     }
 }

@@ -1,9 +1,8 @@
 //! What all fronts share.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Json, ServerId, Toolbox};
+use consort_core::{Caller, Json, ServerId};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,21 +11,20 @@ use crate::front::Fronts;
 use crate::ledger::Ledger;
 use crate::metrics::Extra;
 use crate::park::Park;
-use crate::recorded::{Recorded, Records};
+use crate::recorded::Records;
 use crate::seal::Seal;
 use crate::session::Sessions;
-use crate::settings::{Profile, Settings};
+use crate::settings::{Settings, Toolboxes};
 use crate::sse::Pipes;
 
 /// How often what timed out is looked for.
 const SWEEP: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A toolbox served to MCP clients of every era. Clones are the same gateway.
+/// Toolboxes served to MCP clients of every era. Clones are the same gateway.
 #[derive(Clone, Debug)]
 pub struct Gateway(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) settings: Settings,
     pub(crate) records: Records,
     pub(crate) fronts: Fronts,
@@ -59,14 +57,14 @@ impl Gateway {
     ///
     /// [`Limits::settle`]: crate::Limits::settle
     pub fn start(
-        toolbox: Arc<dyn Toolbox>,
+        toolboxes: Toolboxes,
         settings: Settings,
         records: Records,
         known: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let limits = &settings.limits;
         let inner = Arc::new(Inner {
-            fronts: Fronts::new(&settings),
+            fronts: Fronts::new(&settings, toolboxes),
             sessions: Sessions::new(limits.sessions, limits.session),
             pipes: Pipes::default(),
             park: Park::new(limits.parked, limits.park),
@@ -77,7 +75,6 @@ impl Gateway {
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
             crew: TaskTracker::new(),
-            toolbox: Arc::new(Recorded::new(toolbox, records.clone())),
             records,
             settings,
         });
@@ -91,10 +88,12 @@ impl Gateway {
         self.0.is_ready()
     }
 
-    /// Goes over to other profiles.
-    pub fn set_profiles(&self, profiles: &BTreeMap<String, Profile>) {
-        let catalog = self.0.toolbox.catalog(&consort_core::Caller::client(""));
-        self.0.fronts.set_profiles(profiles, &self.0.settings, &catalog);
+    /// Goes over to other toolboxes; they offer the same servers.
+    pub fn set(&self, toolboxes: Toolboxes) {
+        self.0.fronts.set(&self.0.settings, toolboxes);
+        if *self.0.settled.borrow() {
+            self.0.refresh();
+        }
     }
 
     /// What is going on.
@@ -110,7 +109,7 @@ impl Gateway {
 
     /// What could not be offered, and why.
     pub fn problems(&self) -> Vec<consort_core::Problem> {
-        self.0.fronts.whole().menu().problems.clone()
+        self.0.fronts.whole().menu(&Caller::client(Caller::OWNER)).problems.clone()
     }
 
     /// Takes no new requests, lets those in progress end for as long as [`Limits::drain`], and then
@@ -171,8 +170,8 @@ impl Inner {
 
     /// Makes every menu anew.
     fn refresh(&self) {
-        self.fronts.refresh(&*self.toolbox);
-        let catalog = self.toolbox.catalog(&consort_core::Caller::client(""));
+        self.fronts.refresh();
+        let catalog = self.fronts.plain().catalog(&Caller::client(Caller::OWNER));
         self.records.metrics.know(catalog.abouts().keys().cloned());
     }
 
@@ -188,7 +187,7 @@ impl Inner {
 
 /// Keeps the menus up to date.
 async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
-    let mut changes = gateway.toolbox.changes();
+    let mut changes = gateway.fronts.plain().changes();
     let limits = &gateway.settings.limits;
     let settle = tokio::time::timeout(limits.settle, known);
     tokio::select! {

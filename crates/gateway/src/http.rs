@@ -152,8 +152,8 @@ fn address(gateway: &Inner, path: &str) -> Option<Address> {
         ["sse"] => Some(Address::Sse(Arc::clone(fronts.whole()))),
         ["mcp", profile] => fronts.profile(profile).map(Address::Mcp),
         ["sse", profile] => fronts.profile(profile).map(Address::Sse),
-        ["servers", server, "mcp"] => fronts.server(server, &*gateway.toolbox).map(Address::Mcp),
-        ["servers", server, "sse"] => fronts.server(server, &*gateway.toolbox).map(Address::Sse),
+        ["servers", server, "mcp"] => fronts.server(server).map(Address::Mcp),
+        ["servers", server, "sse"] => fronts.server(server).map(Address::Sse),
         _ => None,
     }
 }

@@ -34,7 +34,6 @@ mod threads;
 pub mod trace;
 
 pub use gateway::{Counts, Gateway};
-pub use menu::Selection;
 pub use naming::Naming;
-pub use recorded::Records;
-pub use settings::{Access, Limits, Profile, Settings, States, Token};
+pub use recorded::{Recorded, Records};
+pub use settings::{Access, Limits, Profile, Settings, States, Token, Toolboxes};

@@ -75,14 +75,15 @@ pub(crate) async fn listen(
     let wanted = request.params.get("notifications").ok_or_else(invalid)?;
     let mut wanted: Wanted = wanted.read().map_err(|_| invalid())?;
     let Speaker::Modern(modern) = &request.speaker else { return Err(invalid()) };
-    let menu = request.front.menu();
+    let menu = request.menu();
     wanted.prompts_list_changed &= menu.has(ShelfKind::Prompts);
     wanted.resources_list_changed &= menu.has(ShelfKind::Resources);
     let (sender, mut heard) = mpsc::channel(HEARD);
     let mut tasks = JoinSet::new();
     let uris = std::mem::take(&mut wanted.resource_subscriptions);
     let names = std::mem::take(&mut wanted.task_ids);
-    let watch = |server| Watch { gateway, caller: &request.caller, offers: &modern.offers, server };
+    let (front, caller) = (&request.front, &request.caller);
+    let watch = |server| Watch { front, caller, offers: &modern.offers, server };
     for (server, uris) in by_server(&menu, &uris) {
         // What a server does not tell of is not promised.
         if let Ok(events) = watch(server).begin("resourceSubscriptions", &uris).await {
@@ -103,7 +104,7 @@ pub(crate) async fn listen(
     let accepted = accepted.finish().to_object().expect("it was written as one");
     let first = tagged("notifications/subscriptions/acknowledged", &accepted);
     emitter.emit(Out::Message(first)).await;
-    let mut changes = Changes::new(&request.front);
+    let mut changes = Changes::new(&request.front, &request.caller);
     loop {
         tokio::select! {
             methods = changes.next(gateway, |kind| wanted.wants(kind)) => {
@@ -124,7 +125,7 @@ pub(crate) async fn listen(
 
 /// Tells a legacy client of the lists that change, as long as its session lasts.
 pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>) {
-    let mut changes = Changes::new(&session.front);
+    let mut changes = Changes::new(&session.front, &session.caller);
     loop {
         tokio::select! {
             methods = changes.next(&gateway, |_| true) => {
@@ -140,16 +141,16 @@ pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>) {
 
 /// Begins to tell a legacy client of a resource.
 pub(crate) async fn subscribe(
-    gateway: &Arc<Inner>,
     request: &Request,
     session: &Arc<Session>,
 ) -> Result<Answer, Failure> {
     let uri = request.text("uri")?;
-    let menu = request.front.menu();
+    let menu = request.menu();
     let (server, uris) = by_server(&menu, std::slice::from_ref(&uri))
         .pop_first()
         .ok_or_else(|| Failure::no_resource(Era::Legacy, &uri))?;
-    let watch = Watch { gateway, caller: &session.caller, offers: &session.offers, server };
+    let (front, caller) = (&session.front, &session.caller);
+    let watch = Watch { front, caller, offers: &session.offers, server };
     let events = watch.begin("resourceSubscriptions", &uris).await?;
     let (sender, mut heard) = mpsc::channel(HEARD);
     let told = Arc::downgrade(session);
@@ -194,7 +195,7 @@ fn tasks_by_server(
 
 /// Who wants to hear of a server's resources or tasks.
 struct Watch<'a> {
-    gateway: &'a Arc<Inner>,
+    front: &'a Front,
     caller: &'a Caller,
     offers: &'a Arc<Offers>,
     server: ServerId,
@@ -209,7 +210,7 @@ impl Watch<'_> {
         let mut passage =
             Passage::new(self.caller.clone(), self.server, "subscriptions/listen", params);
         passage.offers = Arc::clone(self.offers);
-        let mut events = self.gateway.toolbox.pass(passage);
+        let mut events = self.front.pass(passage);
         loop {
             match events.next().await {
                 Some(Event::Notification { .. }) => return Ok(events),
@@ -253,8 +254,8 @@ struct Changes {
 }
 
 impl Changes {
-    fn new(front: &Front) -> Self {
-        let menus = front.follow();
+    fn new(front: &Front, caller: &Caller) -> Self {
+        let menus = front.follow(caller);
         let known = digests(&menus.borrow());
         Self { menus, known, quiet: tokio::time::Instant::now() }
     }

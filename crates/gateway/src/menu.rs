@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use bytes::{BufMut, BytesMut};
-use consort_core::{
-    About, Catalog, Entry, Json, Object, Pattern, Problem, Route, ServerId, ShelfKind,
-};
+use consort_core::{About, Catalog, Entry, Json, Object, Problem, Route, ServerId, ShelfKind};
 use consort_wire::headers::Mirrors;
 use consort_wire::splice::Writer;
 use consort_wire::{Era, Revision};
 use serde_json::json;
 
+use crate::front::Place;
 use crate::naming::Names;
 use crate::request::TASKS;
 use crate::retold::uris;
@@ -26,40 +25,8 @@ const LIST_TTL: u64 = 30_000;
 /// How many things a page of a list holds.
 pub(crate) const PAGE: usize = 1000;
 
-/// What of a catalog is offered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Only these servers; every one if absent.
-    pub servers: Option<BTreeSet<ServerId>>,
-    /// Only these tools; every one if absent.
-    pub tools: Option<Vec<Pattern>>,
-    /// Whether tools that are only for a server's own apps are among them.
-    pub(crate) apps: bool,
-}
-
-impl Selection {
-    /// Only these servers, and of them only these tools; all of them where nothing is said.
-    pub fn of(servers: Option<BTreeSet<ServerId>>, tools: Option<Vec<Pattern>>) -> Self {
-        Self { servers, tools, apps: false }
-    }
-
-    fn has(&self, kind: ShelfKind, entry: &Entry) -> bool {
-        self.has_server(&entry.route.server)
-            && (kind != ShelfKind::Tools || self.has_tool(entry) && (self.apps || !app_only(entry)))
-    }
-
-    pub(crate) fn has_server(&self, server: &ServerId) -> bool {
-        self.servers.as_ref().is_none_or(|servers| servers.contains(server))
-    }
-
-    fn has_tool(&self, entry: &Entry) -> bool {
-        let fits = |pattern: &Pattern| pattern.matches(entry.route.server.as_str(), &entry.name);
-        self.tools.as_ref().is_none_or(|tools| tools.iter().any(fits))
-    }
-}
-
 /// Whether a tool is for a server's apps and not for models.
-fn app_only(entry: &Entry) -> bool {
+pub(crate) fn app_only(entry: &Entry) -> bool {
     if memchr::memmem::find(entry.definition.as_bytes(), b"visibility").is_none() {
         return false;
     }
@@ -91,31 +58,31 @@ pub(crate) struct Board {
 /// One thing on it.
 #[derive(Debug)]
 pub(crate) struct Choice {
-    /// The way to it.
+    /// The way to it: the server, and what the toolbox calls it.
     pub(crate) route: Route,
     /// Arguments that a modern client repeats in headers.
     pub(crate) mirrors: Mirrors,
 }
 
 impl Menu {
-    pub(crate) fn new(catalog: &Catalog, selection: &Selection, names: &mut Names) -> Self {
+    pub(crate) fn new(catalog: &Catalog, place: &Place, names: &mut Names) -> Self {
         let mut problems = Vec::new();
         let mut named = |kind: ShelfKind| {
             let shelf = catalog.shelf(kind).entries().iter();
-            let entries: Vec<&Entry> = shelf.filter(|entry| selection.has(kind, entry)).collect();
+            let entries: Vec<&Entry> = shelf.filter(|entry| place.has(kind, entry)).collect();
             let given = names.give(kind, &entries, &mut problems);
             entries.into_iter().zip(given).collect::<Vec<_>>()
         };
         let named = ShelfKind::ALL.map(|kind| (kind, named(kind)));
         let mut apart: HashMap<ServerId, HashMap<String, String>> = HashMap::new();
         for (entry, name) in &named[ShelfKind::Resources as usize].1 {
-            if let Some(name) = name.as_ref().filter(|name| **name != entry.route.name) {
+            if let Some(name) = name.as_ref().filter(|name| **name != entry.name) {
                 let names = apart.entry(entry.route.server.clone()).or_default();
-                names.insert(entry.route.name.clone(), name.clone());
+                names.insert(entry.name.clone(), name.clone());
             }
         }
         let boards = named.map(|(kind, entries)| Board::new(kind, entries.into_iter(), &apart));
-        let abouts = catalog.abouts().iter().filter(|(server, _)| selection.has_server(server));
+        let abouts = catalog.abouts().iter().filter(|(server, _)| place.has_server(server));
         let abouts = abouts.map(|(server, about)| (server.clone(), about.clone())).collect();
         Self { boards, abouts, apart, problems }
     }
@@ -232,7 +199,12 @@ impl Menu {
             ShelfKind::Prompts => "prompts",
             ShelfKind::Resources | ShelfKind::Templates => "resources",
         };
-        self.offers(path) || !self.board(kind).definitions.is_empty()
+        let kinds = if kind == ShelfKind::Prompts {
+            [kind; 2]
+        } else {
+            [ShelfKind::Resources, ShelfKind::Templates]
+        };
+        self.offers(path) || kinds.iter().any(|kind| !self.board(*kind).definitions.is_empty())
     }
 
     /// Whether updates of resources can be told: a modern server is asked when it comes to it.
@@ -278,7 +250,8 @@ impl Board {
             definition.as_bytes().hash(&mut digest);
             let schema = definition.get("inputSchema").and_then(|schema| schema.to_object());
             let mirrors = schema.and_then(|schema| Mirrors::of(&schema).ok()).unwrap_or_default();
-            board.choices.insert(name, Choice { route: entry.route.clone(), mirrors });
+            let route = Route { server: entry.route.server.clone(), name: entry.name.clone() };
+            board.choices.insert(name, Choice { route, mirrors });
             board.definitions.push(definition);
         }
         board.digest = digest.finish();
@@ -393,9 +366,6 @@ pub(crate) fn revisions() -> Vec<&'static str> {
     let modern = Revision::ALL.iter().filter(|revision| revision.era() == Era::Modern);
     modern.map(|revision| revision.as_str()).collect()
 }
-
-/// A menu that changes, and those who follow it.
-pub(crate) type Menus = tokio::sync::watch::Sender<Arc<Menu>>;
 
 #[cfg(test)]
 mod tests {

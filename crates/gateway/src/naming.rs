@@ -101,7 +101,7 @@ impl Names {
         let mut names = Vec::new();
         let known = self.given.len();
         for entry in entries {
-            let key = (kind, entry.route.clone());
+            let key = (kind, address(entry));
             if let Some(name) = self.given.get(&key) {
                 names.push(Some(name.clone()));
                 continue;
@@ -117,7 +117,7 @@ impl Names {
                 names.push(None);
                 continue;
             }
-            self.taken.insert((kind, name.clone()), entry.route.clone());
+            self.taken.insert((kind, name.clone()), address(entry));
             self.given.insert(key, name.clone());
             names.push(Some(name));
         }
@@ -130,7 +130,7 @@ impl Names {
     }
 
     fn knows(&self, kind: ShelfKind, entry: &Entry) -> bool {
-        self.given.contains_key(&(kind, entry.route.clone()))
+        self.given.contains_key(&(kind, address(entry)))
     }
 
     /// What an entry is called if that is free.
@@ -156,6 +156,11 @@ impl Names {
         let name = legal(&format!("{server}_{}", entry.name), entry);
         if self.taken.contains_key(&(kind, name.clone())) { hashed(&name, entry) } else { name }
     }
+}
+
+/// What a name stands for: a thing of a server, as it is called before it meets those of others.
+fn address(entry: &Entry) -> Route {
+    Route { server: entry.route.server.clone(), name: entry.name.clone() }
 }
 
 /// Names as they are kept.

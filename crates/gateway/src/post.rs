@@ -143,7 +143,7 @@ impl Here<'_> {
             // What its headers must say depends on what is offered.
             self.gateway.settled().await;
         }
-        let check = |version: &str| check(self.front, headers, &body, version);
+        let check = |version: &str| check(self, headers, &body, version);
         let checked = Modern::read(&body.params, check);
         match checked {
             Ok(modern) => {
@@ -258,7 +258,7 @@ pub(crate) fn open(front: &Arc<Front>, caller: Caller, params: &Object) -> Arc<S
 
 /// What we are, to a legacy client.
 pub(crate) fn welcome(session: &Session) -> Json {
-    let menu = session.front.menu();
+    let menu = session.front.menu(&session.caller);
     let mut writer = Writer::new();
     writer.text("protocolVersion", session.revision.as_str());
     writer.raw("capabilities", menu.capabilities(Era::Legacy).as_bytes());
@@ -301,7 +301,7 @@ fn speaks_modern(headers: &HeaderMap, params: Option<&Object>) -> bool {
 
 /// Whether the headers of a modern request say the same as its body.
 fn check(
-    front: &Front,
+    here: &Here<'_>,
     headers: &HeaderMap,
     body: &Notification,
     version: &str,
@@ -335,7 +335,7 @@ fn check(
     if let Some(name) = body.params.text(subject) {
         same("mcp-name", &name)?;
         if body.method == "tools/call" {
-            let menu = front.menu();
+            let menu = here.front.menu(&here.caller);
             let Some(choice) = menu.board(ShelfKind::Tools).get(&name) else { return Ok(()) };
             if choice.mirrors.is_empty() {
                 return Ok(());

@@ -1,11 +1,12 @@
 //! Calls, recorded: counted, traced and written to the ledger on their way to the server.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
-    CallError, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Object, Passage,
-    ServerId, Toolbox,
+    CallError, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Object,
+    Passage, ServerId, Toolbox,
 };
 use consort_wire::splice::Writer;
 
@@ -31,15 +32,24 @@ impl Default for Records {
     }
 }
 
-/// A toolbox whose calls are recorded.
-pub(crate) struct Recorded {
+/// A toolbox whose calls are recorded: each is counted, traced and written to the ledger by what its
+/// server calls the tool.
+pub struct Recorded {
     inner: Arc<dyn Toolbox>,
     records: Records,
+    front: Arc<str>,
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorded").field("front", &self.front).finish_non_exhaustive()
+    }
 }
 
 impl Recorded {
-    pub(crate) fn new(inner: Arc<dyn Toolbox>, records: Records) -> Self {
-        Self { inner, records }
+    /// A toolbox whose calls are recorded as coming from a front: `mcp`, or a profile's name.
+    pub fn new(inner: Arc<dyn Toolbox>, records: Records, front: &str) -> Self {
+        Self { inner, records, front: front.into() }
     }
 
     /// Begins the record of a call.
@@ -55,7 +65,7 @@ impl Recorded {
         let entry = ledger.as_ref().map(|ledger| {
             ledger.begin(Intent {
                 caller: call.caller.clone(),
-                front: "mcp".into(),
+                front: Arc::clone(&self.front),
                 server: call.server.cloned(),
                 method: call.method.to_owned().into(),
                 name: call.name.to_owned(),
@@ -147,11 +157,13 @@ impl Toolbox for Recorded {
     }
 
     fn call(&self, invocation: Invocation) -> Events {
+        let catalog = self.inner.catalog(&invocation.caller);
+        let route = catalog.resolve(&invocation.tool).ok().map(|entry| &entry.route);
         let record = self.begin(&Call {
             caller: &invocation.caller,
-            server: None,
+            server: route.map(|route| &route.server),
             method: "tools/call",
-            name: &invocation.tool,
+            name: route.map_or(&invocation.tool, |route| &route.name),
             arguments: invocation.arguments.as_bytes(),
             parent: None,
         });
@@ -163,16 +175,15 @@ impl Toolbox for Recorded {
         if passage.method == "subscriptions/listen" {
             return self.inner.pass(passage);
         }
-        let renamed = passage.renamed.as_ref().and_then(|(_, name)| name.text());
-        let named = || passage.params.get("name").or_else(|| passage.params.get("uri"));
-        let written = if renamed.is_none() { named() } else { None };
-        let name = renamed.or_else(|| written.as_ref()?.text()).unwrap_or_default();
+        let written = passage.get("name").or_else(|| passage.get("uri"));
+        let name = written.as_ref().and_then(Json::text).unwrap_or_default();
+        let arguments = passage.get("arguments");
         let record = self.begin(&Call {
             caller: &passage.caller,
             server: Some(&passage.server),
             method: &passage.method,
             name: &name,
-            arguments: passage.params.get_bytes("arguments").unwrap_or_default(),
+            arguments: arguments.as_ref().map(Json::as_bytes).unwrap_or_default(),
             parent: parent(&passage.params),
         });
         drop(name);

@@ -29,7 +29,7 @@ pub(crate) async fn relay(
     request: &Request,
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
-    let menu = request.front.menu();
+    let menu = request.menu();
     let (server, renamed) = route(&menu, request)?;
     pass(gateway, request, server, renamed, emitter).await
 }
@@ -44,7 +44,7 @@ pub(crate) async fn pass(
 ) -> Result<Answer, Failure> {
     let (caller, params) = (request.caller.clone(), request.params.clone());
     let mut passage = Passage::new(caller, server, request.method.clone(), params);
-    passage.renamed = renamed;
+    passage.replaced.extend(renamed);
     match &request.speaker {
         Speaker::Legacy(session) => {
             passage.offers = Arc::clone(&session.offers);
@@ -54,7 +54,7 @@ pub(crate) async fn pass(
             passage.log = session.level().map_or(Logs::Usual, Logs::From);
             let server = passage.server.clone();
             let result = answered_in_session(gateway, request, session, passage, emitter).await?;
-            let result = under_our_names(&request.front.menu(), &server, result);
+            let result = under_our_names(&request.menu(), &server, result);
             let result = answer::legacy(session.revision, &result);
             Ok(Answer::result(&request.id, &result))
         }
@@ -81,7 +81,7 @@ pub(crate) async fn answered_in_session(
     let level = session.level();
     let server = passage.server.clone();
     let mut asked = Open { session, numbers: Vec::new(), hears: request.hears };
-    let mut events = gateway.toolbox.pass(passage);
+    let mut events = request.front.pass(passage);
     loop {
         let message = match next(&mut events).await {
             Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
@@ -176,7 +176,7 @@ impl Relay<'_> {
         }
         let server = passage.server.clone();
         let parked = Parked {
-            events: self.gateway.toolbox.pass(passage),
+            events: self.request.front.pass(passage),
             server,
             log: self.modern.log,
             questions: park::Questions::default(),
@@ -320,7 +320,7 @@ impl Relay<'_> {
             }
             Err(error) => answer::failed(Era::Modern, &error)?,
         };
-        let result = under_our_names(&self.request.front.menu(), server, result);
+        let result = under_our_names(&self.request.menu(), server, result);
         Ok(answer::modern(&self.request.method, &result))
     }
 

@@ -9,7 +9,7 @@ use consort_wire::{Era, Id, Revision};
 
 use crate::answer::{Answer, Failure, INVALID_PARAMS, UNSUPPORTED_VERSION};
 use crate::front::Front;
-use crate::menu;
+use crate::menu::{self, Menu};
 use crate::session::Session;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -113,6 +113,11 @@ impl Request {
             Speaker::Modern(_) => Era::Modern,
             Speaker::Legacy(_) => Era::Legacy,
         }
+    }
+
+    /// What its client may see.
+    pub(crate) fn menu(&self) -> Arc<Menu> {
+        self.front.menu(&self.caller)
     }
 
     /// The token under which the client wants to hear of progress.

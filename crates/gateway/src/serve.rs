@@ -124,7 +124,7 @@ async fn run(
         ("ping", Speaker::Legacy(_)) => Ok(Answer::result(&request.id, &empty())),
         ("logging/setLevel", Speaker::Legacy(session)) => set_level(request, session),
         ("resources/subscribe", Speaker::Legacy(session)) => {
-            Box::pin(listen::subscribe(gateway, request, session)).await
+            Box::pin(listen::subscribe(request, session)).await
         }
         ("resources/unsubscribe", Speaker::Legacy(session)) => {
             session.unwatch(&request.text("uri")?);
@@ -139,7 +139,7 @@ async fn run(
 
 /// A page of a list.
 fn list(request: &Request, kind: ShelfKind) -> Result<Answer, Failure> {
-    let menu = request.front.menu();
+    let menu = request.menu();
     if !menu.has(kind) {
         return Err(Failure::unknown_method(&request.method));
     }
@@ -157,7 +157,7 @@ fn stale() -> Failure {
 
 /// What we are, to a modern client.
 fn discover(request: &Request) -> Answer {
-    let menu = request.front.menu();
+    let menu = request.menu();
     let mut writer = Writer::new();
     let revisions = Json::from(json!(menu::revisions()));
     writer.raw("supportedVersions", revisions.as_bytes());
@@ -200,7 +200,7 @@ async fn unknown(
             | "resources/unsubscribe"
             | "subscriptions/listen"
     ) || request.method.starts_with("notifications/");
-    let menu = request.front.menu();
+    let menu = request.menu();
     let server = menu.only().filter(|_| !ours);
     let server = server.ok_or_else(|| Failure::unknown_method(&request.method))?;
     relay::pass(gateway, request, server.clone(), None, emitter).await

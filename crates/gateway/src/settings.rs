@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::ServerId;
+use consort_core::{ServerId, Toolbox};
 
-use crate::menu::Selection;
 use crate::naming::Naming;
 
 /// How a gateway serves.
@@ -24,8 +23,6 @@ pub struct Settings {
     pub naming: Naming,
     /// The folder where names are kept, so that they are the same after a restart; nowhere if absent.
     pub names: Option<PathBuf>,
-    /// Selections served at an address of their own.
-    pub profiles: BTreeMap<String, Profile>,
     /// How every server is doing, for who watches over us.
     pub states: States,
     /// How much, and how long.
@@ -49,20 +46,49 @@ impl Default for Settings {
             origins: Vec::new(),
             naming: Naming::default(),
             names: None,
-            profiles: BTreeMap::new(),
             states: Arc::new(Vec::new),
             limits: Limits::default(),
         }
     }
 }
 
-/// A selection served at an address of its own.
-#[derive(Clone, Debug, Default)]
+/// What a gateway serves.
+#[derive(Clone)]
+pub struct Toolboxes {
+    /// At the address of the whole.
+    pub whole: Arc<dyn Toolbox>,
+    /// At the address of each server: what it offers, under its own names.
+    pub servers: Arc<dyn Toolbox>,
+    /// At an address of their own.
+    pub profiles: BTreeMap<String, Profile>,
+}
+
+impl Toolboxes {
+    /// One toolbox, everywhere.
+    pub fn of(toolbox: Arc<dyn Toolbox>) -> Self {
+        Self { whole: Arc::clone(&toolbox), servers: toolbox, profiles: BTreeMap::new() }
+    }
+}
+
+impl fmt::Debug for Toolboxes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Toolboxes").field("profiles", &self.profiles.keys()).finish_non_exhaustive()
+    }
+}
+
+/// A toolbox served at an address of its own.
+#[derive(Clone)]
 pub struct Profile {
-    /// What of the catalog it offers.
-    pub selection: Selection,
+    /// What it offers.
+    pub toolbox: Arc<dyn Toolbox>,
     /// How its things are named, if not as elsewhere.
     pub naming: Option<Naming>,
+}
+
+impl fmt::Debug for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Profile").field("naming", &self.naming).finish_non_exhaustive()
+    }
 }
 
 /// Who may use a gateway.

@@ -147,7 +147,7 @@ impl About<'_> {
             method.to_owned(),
             self.request.params.clone(),
         );
-        passage.renamed = Some(("taskId", Json::string(&self.ticket.task)));
+        passage.set("taskId", Json::string(&self.ticket.task));
         passage.tasks = Tasks::Return;
         match &self.request.speaker {
             Speaker::Modern(modern) => {
@@ -168,7 +168,7 @@ impl About<'_> {
                 .await;
             }
         }
-        end(self.gateway, passage, Era::Modern).await
+        end(self.request, passage, Era::Modern).await
     }
 }
 
@@ -177,14 +177,14 @@ async fn list(gateway: &Arc<Inner>, request: &Request) -> Result<Answer, Failure
     let Speaker::Legacy(session) = &request.speaker else {
         return Err(Failure::unknown_method(&request.method));
     };
-    let menu = request.front.menu();
+    let menu = request.menu();
     let mut tasks = Vec::new();
     for server in menu.offering("tasks.list") {
         let params = Object::empty();
         let mut passage =
             Passage::new(request.caller.clone(), server.clone(), "tasks/list", params);
         passage.offers = Arc::clone(&session.offers);
-        let result = end(gateway, passage, Era::Legacy).await?;
+        let result = end(request, passage, Era::Legacy).await?;
         for task in result.get("tasks").and_then(|tasks| tasks.to_items()).unwrap_or_default() {
             let Some(task) = task.to_object() else { continue };
             let id = task.text("taskId").unwrap_or_default();
@@ -198,8 +198,8 @@ async fn list(gateway: &Arc<Inner>, request: &Request) -> Result<Answer, Failure
 }
 
 /// How a request ends that has no events worth showing.
-async fn end(gateway: &Arc<Inner>, passage: Passage, era: Era) -> Result<Object, Failure> {
-    let mut events = gateway.toolbox.pass(passage);
+async fn end(request: &Request, passage: Passage, era: Era) -> Result<Object, Failure> {
+    let mut events = request.front.pass(passage);
     loop {
         match events.next().await {
             Some(Event::End(Ok(Outcome::InputRequired(result) | Outcome::Task(result)))) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use consort_core::{
     CallError, Caller, Catalog, Changes, Event, Events, Invocation, Json, LocalTool, Object, Offer,
-    Passage, Route, ServerId, ShelfKind, Toolbox, Transform, Unresolved,
+    Passage, Route, ServerId, ShelfKind, Toolbox, Unresolved,
 };
 use consort_wire::{Client, ClientInfo, Emitting, Host, Request};
 use tokio::sync::{mpsc, watch};
@@ -68,14 +68,14 @@ impl Hub {
     /// Starts a hub. It lists at once what is kept from the last time, and connects behind that, to all
     /// servers side by side.
     pub fn start(settings: Settings) -> Self {
-        let Settings { servers, local, transforms, host, client, kept } = settings;
+        let Settings { servers, local, host, client, kept } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         let starter = Starter { kept: kept.map(Kept::new), host, client };
         let prepared: Vec<_> =
             servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
         let inner = Arc::new(Inner {
-            shared: Arc::new(Shared::new(offers, transforms)),
+            shared: Arc::new(Shared::new(offers)),
             connections: RwLock::default(),
             starter,
             local,
@@ -89,15 +89,10 @@ impl Hub {
         Self(inner)
     }
 
-    /// Goes over to other servers and transforms. A server whose settings are the same is left alone;
+    /// Goes over to other servers. A server whose settings are the same is left alone;
     /// one that is gone or changed takes no new calls, and ends once those in progress have, within
     /// `drain`. Local tools stay what they were.
-    pub fn reload(
-        &self,
-        servers: Vec<ServerSettings>,
-        transforms: Vec<Arc<dyn Transform>>,
-        drain: Duration,
-    ) {
+    pub fn reload(&self, servers: Vec<ServerSettings>, drain: Duration) {
         let inner = &self.0;
         let before = inner.connections();
         let mut offers = BTreeMap::new();
@@ -119,7 +114,7 @@ impl Hub {
             connection.unwanted();
         }
         let ids: Vec<ServerId> = gone.iter().map(|connection| connection.id.clone()).collect();
-        inner.shared.reload(&ids, offers, transforms);
+        inner.shared.reload(&ids, offers);
         now.extend(new.into_iter().map(|prepared| inner.keep(prepared)));
         inner.replace(now);
         for connection in gone {

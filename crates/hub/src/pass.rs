@@ -27,14 +27,13 @@ pub(crate) async fn run(
 ) -> Result<Outcome, CallError> {
     let unknown = |name: String| CallError::Unknown { name, nearest: Vec::new() };
     if let Some(tools) = hub.local.get(&passage.server) {
-        let renamed = passage.renamed.as_ref().map(|(_, name)| name.clone());
-        let name = renamed.or_else(|| passage.params.get("name"));
+        let name = passage.get("name");
         let name = name.and_then(|name| name.text().map(Into::into));
         let name = name.filter(|_| passage.method == "tools/call");
-        let name = name.ok_or_else(|| unknown(passage.method.into_owned()))?;
+        let name = name.ok_or_else(|| unknown(passage.method.to_string()))?;
         let tool = tools.iter().find(|tool| tool.definition().name() == name);
         let tool = tool.ok_or_else(|| unknown(name))?;
-        let arguments = passage.params.get("arguments").unwrap_or_else(|| Json::from(empty()));
+        let arguments = passage.get("arguments").unwrap_or_else(|| Json::from(empty()));
         return match hub.check(&tool.definition().input_schema(), &arguments) {
             Ok(()) => {
                 let result = Box::pin(call::local(tool, arguments, emitter)).await;
@@ -64,8 +63,8 @@ fn request(passage: &Passage) -> Request {
     let mut request = Request::forward(passage.method.clone(), &passage.params)
         .questions(passage.questions)
         .tasks(passage.tasks);
-    if let Some((member, name)) = &passage.renamed {
-        request = request.with(*member, name.clone());
+    for (member, value) in &passage.replaced {
+        request = request.with(*member, value.clone());
     }
     request = match passage.log {
         Logs::None => request,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{LocalTool, ServerId, Transform};
+use consort_core::{LocalTool, ServerId};
 use consort_wire::{ClientInfo, Host, Limits, Server, Silent, Speak, Times, ToolTimes};
 
 /// Everything a hub needs to know.
@@ -15,8 +15,6 @@ pub struct Settings {
     pub servers: Vec<ServerSettings>,
     /// Groups of local tools, by the name of their ensemble.
     pub local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
-    /// Changes to the tools on offer, in this order.
-    pub transforms: Vec<Arc<dyn Transform>>,
     /// Who answers the servers' questions.
     pub host: Arc<dyn Host>,
     /// Who we say we are.
@@ -30,7 +28,6 @@ impl Default for Settings {
         Self {
             servers: Vec::new(),
             local: BTreeMap::new(),
-            transforms: Vec::new(),
             host: Arc::new(Silent),
             client: ClientInfo::default(),
             kept: None,

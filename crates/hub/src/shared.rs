@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use consort_core::{Catalog, Offer, Problem, ServerId, Transform};
+use consort_core::{Catalog, Offer, Problem, ServerId};
 use consort_wire::LeftOut;
 use tokio::sync::watch;
 
@@ -18,17 +18,13 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Offers {
     by_server: BTreeMap<ServerId, Offer>,
-    transforms: Vec<Arc<dyn Transform>>,
     /// What could not be taken from each server.
     problems: BTreeMap<ServerId, Vec<Problem>>,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        offers: BTreeMap<ServerId, Offer>,
-        transforms: Vec<Arc<dyn Transform>>,
-    ) -> Self {
-        let offers = Offers { by_server: offers, transforms, problems: BTreeMap::new() };
+    pub(crate) fn new(offers: BTreeMap<ServerId, Offer>) -> Self {
+        let offers = Offers { by_server: offers, problems: BTreeMap::new() };
         let catalog = watch::Sender::new(Arc::new(build(&offers)));
         Self { offers: Mutex::new(offers), catalog, stirred: watch::Sender::new(0) }
     }
@@ -69,20 +65,14 @@ impl Shared {
         self.catalog.send_replace(Arc::new(build(&offers)));
     }
 
-    /// Takes what some servers offer away, puts in what others do, and changes the transforms.
-    pub(crate) fn reload(
-        &self,
-        gone: &[ServerId],
-        new: BTreeMap<ServerId, Offer>,
-        transforms: Vec<Arc<dyn Transform>>,
-    ) {
+    /// Takes what some servers offer away, and puts in what others do.
+    pub(crate) fn reload(&self, gone: &[ServerId], new: BTreeMap<ServerId, Offer>) {
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
         for server in gone {
             offers.by_server.remove(server);
             offers.problems.remove(server);
         }
         offers.by_server.extend(new);
-        offers.transforms = transforms;
         self.catalog.send_replace(Arc::new(build(&offers)));
     }
 
@@ -97,8 +87,7 @@ impl Shared {
 }
 
 fn build(offers: &Offers) -> Catalog {
-    let transforms: Vec<&dyn Transform> = offers.transforms.iter().map(AsRef::as_ref).collect();
-    let mut catalog = Catalog::build(&offers.by_server, &transforms);
+    let mut catalog = Catalog::build(&offers.by_server);
     catalog.problems.extend(offers.problems.values().flatten().cloned());
     catalog
 }

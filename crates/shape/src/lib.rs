@@ -6,3 +6,15 @@ pub mod policy;
 pub mod scan;
 pub mod search;
 pub mod tokens;
+
+mod aside;
+mod call;
+mod explain;
+#[cfg(test)]
+mod fake;
+mod memo;
+mod shaped;
+pub mod transform;
+
+pub use explain::{Changed, Explanation, Step, explain};
+pub use shaped::{Shape, Shaped};

@@ -125,6 +125,25 @@ impl Writer {
     }
 }
 
+/// The object with one member replaced or added; every other byte stays.
+pub fn replaced(object: &Object, name: &str, value: &Json) -> Object {
+    let mut writer =
+        Writer::with_capacity(object.as_bytes().len() + value.as_bytes().len() + name.len());
+    let mut found = false;
+    for (key, old) in object.members() {
+        if key == name {
+            found = true;
+            writer.written(key, value.as_bytes());
+        } else {
+            writer.written(key, old.as_bytes());
+        }
+    }
+    if !found {
+        writer.raw(name, value.as_bytes());
+    }
+    writer.finish().to_object().expect("it was written as one")
+}
+
 /// An object with members added behind its own, already written out: `"a":1,"b":2`.
 pub fn extended(object: &Object, members: &[u8]) -> Json {
     let bytes = object.as_bytes();

@@ -6,7 +6,7 @@ mod show;
 use std::io::Read;
 use std::sync::Arc;
 
-use consort_core::{Event, Invocation, Json, Outcome, Toolbox};
+use consort_core::{Event, Invocation, Json, Outcome};
 
 use crate::cli::{Call, Common};
 use crate::exit::{Exit, Failure, exit_of};
@@ -44,7 +44,7 @@ pub(super) async fn perform(
         total: call.total,
         ..Invocation::new(caller(), &id, arguments)
     };
-    let mut events = running.hub.call(invocation);
+    let mut events = running.toolbox.call(invocation);
     let mut show = Show::new(&id, common, &call.save);
     person.hide(show.bar());
     loop {

@@ -1,6 +1,6 @@
 //! `consort demo`: Consort at work, with nothing configured.
 
-use consort_hub::Hub;
+use consort::shaping::Shaping;
 
 use super::call;
 use crate::cli::{Call, Common};
@@ -13,7 +13,7 @@ pub(super) async fn run(common: &Common) -> Result<Exit, Failure> {
     let mut settings = embedded()?;
     // A demo keeps nothing.
     settings.kept = None;
-    let running = Running { hub: Hub::start(settings), problems: Vec::new() };
+    let running = Running::of(settings, Shaping::default(), Vec::new());
     let shown = tokio::select! {
         shown = show(&running, common) => shown,
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),

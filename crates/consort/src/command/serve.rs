@@ -8,7 +8,7 @@ mod token;
 use std::sync::Arc;
 
 use consort::config::{Config, Reach, Recipient, snippet};
-use consort_core::Toolbox;
+use consort::shaping::Shaping;
 use consort_gateway::{Gateway, States};
 use consort_hub::{Hub, Status};
 use serde_json::json;
@@ -52,8 +52,15 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         let hub = hub.clone();
         async move { hub.known().await }
     };
-    let toolbox: Arc<dyn Toolbox> = Arc::new(hub.clone());
-    let gateway = Gateway::start(toolbox, gateway_settings, recording.records.clone(), known);
+    let shaping = config.as_ref().map(Shaping::of).unwrap_or_default();
+    let toolboxes = match settings::toolboxes(&hub, &recording.records, &shaping, &options) {
+        Ok(toolboxes) => toolboxes,
+        Err(failure) => {
+            hub.drain().await;
+            return Err(failure);
+        }
+    };
+    let gateway = Gateway::start(toolboxes, gateway_settings, recording.records.clone(), known);
     let serving = async {
         if serve.stdio {
             stdio(&gateway, serve.profile.as_deref(), &mut signals).await
@@ -64,7 +71,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let file = config.map(|config| config.file);
     let served = tokio::select! {
         served = serving => served,
-        never = reload::follow(file.as_deref(), &hub, &gateway) => match never {},
+        never = reload::follow(file.as_deref(), &hub, &gateway, &recording.records) => match never {},
     };
     gateway.end().await;
     hub.drain().await;

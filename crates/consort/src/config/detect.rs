@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::error::Mistake;
 use super::fields::{closest, shortened};
+use super::read::options;
 use super::read::{aether, aidk, codex, consort, mcp_servers, vscode, zed};
 use super::tree::{Node, Table, Value};
 
@@ -142,8 +143,8 @@ fn by_key(root: &Table) -> Vec<Sign> {
         consort::KEY,
         if vscode_settings(root).is_some() { Format::VsCode } else { Format::Consort },
     );
-    if signs.is_empty() && root.get(consort::OPTIONS).is_some() {
-        signs.push((Format::Consort, consort::OPTIONS));
+    if signs.is_empty() && root.get(options::KEY).is_some() {
+        signs.push((Format::Consort, options::KEY));
     }
     signs
 }

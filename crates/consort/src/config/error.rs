@@ -133,6 +133,8 @@ pub(super) enum Mistake {
     Period { key: String, reason: InvalidPeriod },
     #[error("`{key}` cannot be read: {reason}")]
     Text { key: String, reason: InvalidText },
+    #[error("`{key}`: {reason}")]
+    Spec { key: String, reason: String },
     #[error("in `tools`: {0}")]
     ToolName(consort_core::InvalidName),
     #[error("invalid name of a variable in `{0}`: use one without `=`")]

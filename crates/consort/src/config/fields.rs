@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use consort_core::{ServerId, nearest};
+use serde::de::DeserializeOwned;
 
 use super::error::Mistake;
 use super::findings::Findings;
@@ -215,6 +216,45 @@ impl<'a> Fields<'a> {
     pub(super) fn inner(&self, key: &str, node: &Node, table: &'a Table) -> Fields<'a> {
         let within = Some(self.path(key));
         Fields { within, ..Fields::new(self.findings, self.server.clone(), node.at, table) }
+    }
+
+    /// A value that describes itself, if it is one and `check` finds nothing wrong with it.
+    pub(super) fn spec<T: DeserializeOwned>(
+        &self,
+        key: &'static str,
+        check: impl Fn(&T) -> Result<(), String>,
+    ) -> Option<T> {
+        let node = self.get(key)?;
+        self.spec_of(key, node, &check)
+    }
+
+    /// A list of such values.
+    pub(super) fn specs<T: DeserializeOwned>(
+        &self,
+        key: &'static str,
+        check: impl Fn(&T) -> Result<(), String>,
+    ) -> Vec<T> {
+        let Some(node) = self.get(key) else { return Vec::new() };
+        let Value::List(list) = &node.value else {
+            return self.wrong(key, node, "a list of tables").unwrap_or_default();
+        };
+        let spec = |(n, node): (usize, &Node)| self.spec_of(&format!("{key}[{n}]"), node, &check);
+        list.iter().enumerate().filter_map(spec).collect()
+    }
+
+    fn spec_of<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        node: &Node,
+        check: &impl Fn(&T) -> Result<(), String>,
+    ) -> Option<T> {
+        let read = serde_json::from_value::<T>(node.value.to_json());
+        let checked = read.map_err(|error| error.to_string()).and_then(|spec| {
+            check(&spec)?;
+            Ok(spec)
+        });
+        let failed = |reason| self.error(node.at, Mistake::Spec { key: self.path(key), reason });
+        checked.map_err(failed).ok()
     }
 
     /// Keys that mean something elsewhere and nothing here.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use consort_shape::transform::TransformSpec;
 use serde::Serialize;
 
 /// The table `[consort]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Options {
     /// Whether our own tools are on offer; as the program decides if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -13,6 +14,9 @@ pub struct Options {
     /// How a gateway names things: `auto`, `never` or a template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub naming: Option<String>,
+    /// What every tool goes through, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transforms: Vec<TransformSpec>,
     /// Selections that a gateway serves at an address of their own.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, ProfileConfig>,
@@ -22,7 +26,7 @@ pub struct Options {
 }
 
 /// The table `[consort.profiles.NAME]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProfileConfig {
     /// Only these servers; every one if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -33,4 +37,7 @@ pub struct ProfileConfig {
     /// How its things are named, if not as elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub naming: Option<String>,
+    /// What its tools go through, behind what every tool does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transforms: Vec<TransformSpec>,
 }

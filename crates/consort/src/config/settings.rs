@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Drop, Keep, Of, Pattern, Problem, Severity, Transform};
+use consort_core::{Pattern, Problem, Severity};
 use consort_hub::{Connect as When, ServerSettings};
+use consort_shape::transform::{Drop, Keep, Of, Transform};
 use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
 
 use super::endpoint;

@@ -43,6 +43,25 @@ pub(super) struct SyntaxError {
 }
 
 impl Value {
+    /// The same as JSON.
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Null | Self::Date => serde_json::Value::Null,
+            Self::Bool(value) => (*value).into(),
+            Self::Number(digits) => {
+                let integer = digits.parse::<i64>().map(Into::into);
+                let number = integer.or_else(|_| digits.parse::<u64>().map(Into::into));
+                number.unwrap_or_else(|_| digits.parse::<f64>().ok().into())
+            }
+            Self::Text(text) => text.clone().into(),
+            Self::List(items) => items.iter().map(|item| item.value.to_json()).collect(),
+            Self::Table(table) => {
+                let member = |entry: &Entry| (entry.key.clone(), entry.node.value.to_json());
+                table.0.iter().map(member).collect::<serde_json::Map<_, _>>().into()
+            }
+        }
+    }
+
     /// What it is, for people.
     pub(super) fn kind(&self) -> &'static str {
         match self {

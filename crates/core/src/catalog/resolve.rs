@@ -2,7 +2,7 @@
 
 use consort_wire::ShelfKind;
 
-use crate::catalog::{Catalog, Entry, Shelf};
+use crate::catalog::{Catalog, Entry};
 use crate::nearest::nearest;
 
 /// The ensemble whose tools win when only their name is given.
@@ -72,24 +72,26 @@ impl Catalog {
         }
         match found.as_slice() {
             [entry] => Ok(entry),
-            [] => Err(unknown(shelf, kind, name)),
+            [] => Err(self.unknown(kind, name)),
             several => Err(Unresolved::Ambiguous {
                 name: name.to_owned(),
                 candidates: several.iter().map(|entry| entry.id()).collect(),
             }),
         }
     }
-}
 
-fn unknown(shelf: &Shelf, kind: ShelfKind, name: &str) -> Unresolved {
-    let ids: Vec<String> = shelf.entries().iter().map(Entry::id).collect();
-    let near = if name.contains(['.', ':']) {
-        nearest(name, ids.iter().map(String::as_str))
-    } else {
-        nearest(name, shelf.entries().iter().map(|entry| entry.name.as_str()))
-    };
-    let nearest = near.into_iter().map(str::to_owned).collect();
-    Unresolved::Unknown { kind: kind.singular(), name: name.to_owned(), nearest }
+    /// That nothing on a shelf is called this, with what comes nearest.
+    pub fn unknown(&self, kind: ShelfKind, name: &str) -> Unresolved {
+        let entries = self.shelf(kind).entries();
+        let ids: Vec<String> = entries.iter().map(Entry::id).collect();
+        let near = if name.contains(['.', ':']) {
+            nearest(name, ids.iter().map(String::as_str))
+        } else {
+            nearest(name, entries.iter().map(|entry| entry.name.as_str()))
+        };
+        let nearest = near.into_iter().map(str::to_owned).collect();
+        Unresolved::Unknown { kind: kind.singular(), name: name.to_owned(), nearest }
+    }
 }
 
 #[cfg(test)]
@@ -119,7 +121,7 @@ mod tests {
             ("files".parse().unwrap(), offer(false, &["read", "list", "dotted.name"])),
             ("notes".parse().unwrap(), offer(false, &["list"])),
         ]);
-        Catalog::build(&offers, &[])
+        Catalog::build(&offers)
     }
 
     #[test]

@@ -163,7 +163,12 @@ async fn a_call_to_a_server_that_cannot_be_reached_was_not_sent() {
     let served = Served::new(vec![hasty(at("r", &http.url()))], quick()).await;
     let peers = served.peers(json!({})).await;
     assert!(peers[0].call("result", json!({ "raw": "{}" })).await["result"].is_object());
+    let address = http.url().replace("http://", "");
+    let address = address.split('/').next().unwrap().to_owned();
     drop(http);
+    while tokio::net::TcpStream::connect(&address).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     for peer in peers {
         let begun = Instant::now();
         let answer = peer.call("result", json!({ "raw": "{}" })).await;

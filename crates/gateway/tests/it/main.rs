@@ -19,7 +19,7 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_gateway::{Access, Counts, Gateway, Limits, Records, Settings, Token};
+use consort_gateway::{Access, Counts, Gateway, Limits, Records, Settings, Token, Toolboxes};
 use consort_hub::{Hub, ServerSettings};
 use consort_wire::{Command, Endpoint, Server, Times};
 use serde_json::{Value, json};
@@ -47,7 +47,12 @@ impl Served {
             let hub = hub.clone();
             async move { hub.known().await }
         };
-        let gateway = Gateway::start(Arc::new(hub.clone()), settings, Records::default(), known);
+        let gateway = Gateway::start(
+            Toolboxes::of(Arc::new(hub.clone())),
+            settings,
+            Records::default(),
+            known,
+        );
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let serving = {

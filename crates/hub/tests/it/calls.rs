@@ -1,14 +1,12 @@
 //! Calls: resolved, checked, routed, and told truly.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use consort_core::{CallError, Describe, Event, Keep, Pattern, Prefix, Rename, Repeat, Transform};
-use consort_hub::{Hub, Settings};
+use consort_core::{CallError, Event, Repeat};
 use serde_json::json;
 use testkit::rogue::{Manner, Step};
 
-use crate::{call, events, ready, rogue, seen, start, tools, write};
+use crate::{call, events, ready, rogue, seen, start, write};
 
 #[tokio::test]
 async fn the_same_name_on_two_servers_is_called_on_each() {
@@ -21,29 +19,6 @@ async fn the_same_name_on_two_servers_is_called_on_each() {
     }
     let error = call(&hub, "result", json!({ "raw": "{}" })).await.unwrap_err();
     assert_eq!(error.to_string(), "`result` is ambiguous: a.result, b.result");
-    hub.drain().await;
-}
-
-#[tokio::test]
-async fn a_renamed_tool_is_called_on_its_server_under_its_own_name() {
-    let transforms: Vec<Arc<dyn Transform>> = vec![
-        Arc::new(Keep(vec![Pattern::new("seen"), Pattern::new("result")])),
-        Arc::new(Rename { from: Pattern::new("result"), to: "answer".to_owned() }),
-        Arc::new(Prefix("mcp_a_".to_owned())),
-        Arc::new(Describe("[{server}] ".to_owned())),
-    ];
-    let hub = Hub::start(Settings {
-        servers: vec![rogue("a", &Manner::legacy())],
-        transforms,
-        ..Settings::default()
-    });
-    ready(&hub, "a").await;
-    assert_eq!(tools(&hub), ["a.mcp_a_answer", "a.mcp_a_seen"]);
-    assert!(call(&hub, "mcp_a_answer", json!({ "raw": "{}" })).await.is_ok());
-    let result = call(&hub, "a.mcp_a_seen", json!({})).await.unwrap();
-    let seen: Vec<serde_json::Value> = result.object().get("seen").unwrap().read().unwrap();
-    assert!(seen.iter().any(|message| message["params"]["name"] == "result"));
-    assert!(matches!(call(&hub, "a.write", json!({})).await, Err(CallError::Unknown { .. })));
     hub.drain().await;
 }
 

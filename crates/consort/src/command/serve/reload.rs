@@ -5,11 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use consort_gateway::Gateway;
+use consort::shaping::Shaping;
+use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::settings::profiles;
+use super::settings::toolboxes;
 use crate::running::{self, tell};
 
 /// How often the file is looked at.
@@ -19,7 +20,12 @@ const OFTEN: Duration = Duration::from_millis(500);
 const DRAIN: Duration = Duration::from_secs(30);
 
 /// Follows the config file, and takes it over again whenever it changes or we get SIGHUP.
-pub(super) async fn follow(file: Option<&Path>, hub: &Hub, gateway: &Gateway) -> Infallible {
+pub(super) async fn follow(
+    file: Option<&Path>,
+    hub: &Hub,
+    gateway: &Gateway,
+    records: &Records,
+) -> Infallible {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
     let Some(file) = file else {
         // Nothing is configured: nothing changes, and a lost terminal is no reason to end.
@@ -36,7 +42,7 @@ pub(super) async fn follow(file: Option<&Path>, hub: &Hub, gateway: &Gateway) ->
         let now = mark(file);
         if asked || now != seen {
             seen = now;
-            take_over(file, hub, gateway);
+            take_over(file, hub, gateway, records);
         }
     }
 }
@@ -48,7 +54,7 @@ fn mark(file: &Path) -> Option<(SystemTime, u64)> {
 }
 
 /// Takes a config over as a whole, or not at all.
-fn take_over(file: &Path, hub: &Hub, gateway: &Gateway) {
+fn take_over(file: &Path, hub: &Hub, gateway: &Gateway, records: &Records) {
     let config = match running::read_file(file) {
         Ok(config) => config,
         Err(failure) => return refuse(&failure.message),
@@ -58,13 +64,14 @@ fn take_over(file: &Path, hub: &Hub, gateway: &Gateway) {
     if let Some(problem) = broken {
         return refuse(&problem.to_string());
     }
-    let profiles = match profiles(&config.options) {
-        Ok(profiles) => profiles,
+    let shaping = Shaping::of(&config);
+    let toolboxes = match toolboxes(hub, records, &shaping, &config.options) {
+        Ok(toolboxes) => toolboxes,
         Err(failure) => return refuse(&failure.message),
     };
     problems.iter().for_each(tell);
-    hub.reload(settings.servers, settings.transforms, DRAIN);
-    gateway.set_profiles(&profiles);
+    hub.reload(settings.servers, DRAIN);
+    gateway.set(toolboxes);
     tracing::info!(file = %file.display(), "the config is in force as it is now");
 }
 

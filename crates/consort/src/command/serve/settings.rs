@@ -1,10 +1,13 @@
 //! How the gateway shall serve, from the command line and the config.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use consort::config::{Options, ProfileConfig};
-use consort_core::{Caller, Pattern, ServerId};
-use consort_gateway::{Access, Naming, Profile, Selection, Settings, Token};
+use consort::config::Options;
+use consort::shaping::Shaping;
+use consort_core::{Caller, Toolbox};
+use consort_gateway::{Access, Naming, Profile, Recorded, Records, Settings, Token, Toolboxes};
+use consort_hub::Hub;
 
 use super::token::{self, Kept};
 use crate::cli::Serve;
@@ -21,7 +24,6 @@ pub(super) fn of(serve: &Serve, options: &Options) -> Result<(Settings, Option<K
         origins: serve.allow_origin.clone(),
         naming: naming.unwrap_or_default(),
         names: running::state_folder().map(|folder| folder.join("names")),
-        profiles: profiles(options)?,
         ..Settings::default()
     };
     Ok((settings, kept))
@@ -39,28 +41,25 @@ fn access(serve: &Serve, options: &Options) -> Result<(Access, Option<Kept>), Fa
     Ok((Access::Tokens(tokens), Some(kept)))
 }
 
-/// The profiles of the config.
-pub(super) fn profiles(options: &Options) -> Result<BTreeMap<String, Profile>, Failure> {
-    let profiles = options.profiles.iter();
-    profiles.map(|(name, config)| Ok((name.clone(), profile(name, config)?))).collect()
-}
-
-fn profile(name: &str, config: &ProfileConfig) -> Result<Profile, Failure> {
-    let server = |server: &String| {
-        server
-            .parse::<ServerId>()
-            .map_err(|error| Failure::usage(format!("profile `{}`: {error}", name.escape_debug())))
+/// What is served at each address, with every call recorded.
+pub(super) fn toolboxes(
+    hub: &Hub,
+    records: &Records,
+    shaping: &Shaping,
+    options: &Options,
+) -> Result<Toolboxes, Failure> {
+    let hub = || -> Arc<dyn Toolbox> { Arc::new(hub.clone()) };
+    let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
+        Arc::new(Recorded::new(toolbox, records.clone(), front))
     };
-    let servers: Result<_, Failure> = config.servers.iter().map(server).collect();
-    let servers = servers?;
-    let tools: Vec<Pattern> = config.tools.iter().map(Pattern::new).collect();
-    Ok(Profile {
-        selection: Selection::of(
-            (!config.servers.is_empty()).then_some(servers),
-            (!tools.is_empty()).then_some(tools),
-        ),
-        naming: naming(config.naming.as_deref())?,
-    })
+    let mut profiles = BTreeMap::new();
+    for (name, profile) in &options.profiles {
+        let Some(toolbox) = shaping.profile(name, hub(), &wrap) else { continue };
+        let naming = naming(profile.naming.as_deref())?;
+        profiles.insert(name.clone(), Profile { toolbox, naming });
+    }
+    let (whole, servers) = (shaping.whole(hub(), &wrap), shaping.servers(hub(), &wrap));
+    Ok(Toolboxes { whole, servers, profiles })
 }
 
 fn naming(written: Option<&str>) -> Result<Option<Naming>, Failure> {

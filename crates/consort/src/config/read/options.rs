@@ -1,0 +1,87 @@
+//! `[consort]`: what concerns all servers, in every format.
+
+use std::collections::BTreeMap;
+
+use consort_shape::transform::TransformSpec;
+
+use super::super::error::Mistake;
+use super::super::fields::{Fields, shortened};
+use super::super::findings::Findings;
+use super::super::options::{Options, ProfileConfig};
+use super::super::tree::{Table, Value};
+
+/// The key it is under.
+pub(in super::super) const KEY: &str = "consort";
+
+/// Reads what concerns all servers.
+pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Options {
+    let Some(node) = root.get(KEY) else { return Options::default() };
+    let Value::Table(table) = &node.value else {
+        let (key, expected, found) = (KEY.to_owned(), "a table", node.value.kind());
+        findings.error(node.at, None, Mistake::WrongType { key, expected, found });
+        return Options::default();
+    };
+    let fields = Fields::new(findings, None, node.at, table);
+    let options = Options {
+        builtin: fields.bool("builtin"),
+        naming: fields.string("naming").map(str::to_owned),
+        transforms: transforms(&fields),
+        profiles: profiles(&fields),
+        tokens: tokens(&fields),
+    };
+    fields.finish();
+    options
+}
+
+/// `[[consort.transforms]]`, each checked where it is written.
+fn transforms(fields: &Fields<'_>) -> Vec<TransformSpec> {
+    fields.specs("transforms", |spec: &TransformSpec| spec.compile().map(drop))
+}
+
+/// `[consort.profiles.NAME]`.
+fn profiles(fields: &Fields<'_>) -> BTreeMap<String, ProfileConfig> {
+    let Some(node) = fields.get("profiles") else { return BTreeMap::new() };
+    let Value::Table(table) = &node.value else {
+        return fields.wrong("profiles", node, "a table of profiles").unwrap_or_default();
+    };
+    let mut profiles = BTreeMap::new();
+    for entry in &table.0 {
+        let key = format!("profiles.{}", shortened(&entry.key));
+        let Value::Table(table) = &entry.node.value else {
+            fields.wrong::<()>(&key, &entry.node, "a table");
+            continue;
+        };
+        let profile = fields.inner(&key, &entry.node, table);
+        let made = ProfileConfig {
+            servers: profile.strings("servers"),
+            tools: profile.strings("tools"),
+            naming: profile.string("naming").map(str::to_owned),
+            transforms: transforms(&profile),
+        };
+        profile.finish();
+        profiles.insert(entry.key.clone(), made);
+    }
+    profiles
+}
+
+/// `[consort.tokens]`.
+fn tokens(fields: &Fields<'_>) -> BTreeMap<String, String> {
+    const EXPECTED: &str = "a text that says where the secret is: `env:NAME` or `file:PATH`";
+    let Some(node) = fields.get("tokens") else { return BTreeMap::new() };
+    let Value::Table(table) = &node.value else {
+        return fields.wrong("tokens", node, "a table of names and secrets").unwrap_or_default();
+    };
+    let mut tokens = BTreeMap::new();
+    for entry in &table.0 {
+        match &entry.node.value {
+            Value::Text(text) if text.starts_with("env:") || text.starts_with("file:") => {
+                tokens.insert(entry.key.clone(), text.clone());
+            }
+            _ => {
+                let key = format!("tokens.{}", shortened(&entry.key));
+                fields.wrong::<()>(&key, &entry.node, EXPECTED);
+            }
+        }
+    }
+    tokens
+}

@@ -1,0 +1,206 @@
+//! Results too large to be shown: set aside, and read in parts as a resource.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use consort_core::{
+    CallError, Caller, Content, Entry, Json, Object, Passage, Route, ServerId, ToolResult,
+};
+use serde_json::json;
+
+use crate::transform::Cap;
+
+/// The ensemble of what we add ourselves.
+pub(crate) static OWNER: LazyLock<ServerId> = LazyLock::new(|| ServerId::derive("consort"));
+
+/// Where results that were set aside are.
+const ADDRESS: &str = "consort://results/";
+
+/// Bytes set aside at once.
+const BYTES: usize = 64 << 20;
+
+/// How long a result is there.
+const TIME: Duration = Duration::from_hours(1);
+
+/// Bytes of a part, unless told otherwise.
+const PART: usize = 64 << 10;
+
+/// Results that were set aside, for whoever got their beginnings.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    results: Mutex<VecDeque<Set>>,
+    random: RandomState,
+    /// Bytes set aside at once; the oldest go first.
+    bytes: usize,
+}
+
+impl Default for Aside {
+    fn default() -> Self {
+        Self { results: Mutex::default(), random: RandomState::new(), bytes: BYTES }
+    }
+}
+
+#[derive(Debug)]
+struct Set {
+    id: String,
+    caller: Caller,
+    text: String,
+    since: Instant,
+}
+
+/// How such results are asked for.
+pub(crate) fn template() -> Entry {
+    let pattern = format!("{ADDRESS}{{id}}{{?from,bytes}}");
+    let definition = json!({
+        "uriTemplate": pattern,
+        "name": "results",
+        "description": "The rest of a result that was too large: `from` is the byte to begin at, \
+                        `bytes` how many to read.",
+        "mimeType": "text/plain",
+    });
+    let definition = Json::from(definition).to_object().expect("it was written as one");
+    let route = Route { server: OWNER.clone(), name: pattern.clone() };
+    Entry { route, name: pattern, definition }
+}
+
+impl Aside {
+    /// A result, or its beginning and where the rest is.
+    pub(crate) fn capped(
+        &self,
+        cap: Cap,
+        caller: &Caller,
+        tool: &str,
+        result: ToolResult,
+    ) -> ToolResult {
+        let size = result.object().as_bytes().len();
+        if size <= cap.bytes {
+            return result;
+        }
+        let text = match (result.content().as_slice(), result.structured_content()) {
+            ([Content::Text(text)], _) => text.text.clone(),
+            (_, Some(structured)) => structured.as_str().to_owned(),
+            _ => result.json().as_str().to_owned(),
+        };
+        let shown = text.floor_char_boundary(cap.preview).min(text.len());
+        let (preview, bytes) = (text[..shown].to_owned(), text.len());
+        let uri = format!("{ADDRESS}{}", self.put(caller, text));
+        let note = format!(
+            "[the first {shown} of {bytes} bytes; the rest is the resource {uri}?from={shown}]"
+        );
+        let link = json!({
+            "type": "resource_link", "uri": uri, "name": format!("result of {tool}"),
+            "mimeType": "text/plain", "size": bytes,
+        });
+        let content =
+            [Content::text(preview), Content::text(note), Content::from_json(&link.into())];
+        ToolResult::new(&content, None, result.is_error())
+    }
+
+    fn put(&self, caller: &Caller, text: String) -> String {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        results.retain(|set| now.duration_since(set.since) < TIME);
+        let mut held: usize = results.iter().map(|set| set.text.len()).sum::<usize>() + text.len();
+        while held > self.bytes
+            && let Some(oldest) = results.pop_front()
+        {
+            held -= oldest.text.len();
+        }
+        let seed = (now, results.len(), text.len());
+        let id = format!("{:016x}", self.random.hash_one(seed));
+        let (id_again, caller) = (id.clone(), caller.clone());
+        results.push_back(Set { id, caller, text, since: now });
+        id_again
+    }
+
+    /// A part of a result, for whoever got its beginning.
+    pub(crate) fn read(&self, passage: &Passage) -> Result<Object, CallError> {
+        let uri = passage.get("uri");
+        let uri = uri.as_ref().and_then(Json::text).unwrap_or_default();
+        let unknown = || CallError::Execution {
+            server: OWNER.clone(),
+            message: format!("no such result: `{}`", uri.escape_debug()),
+            code: -32002,
+            raw: json!({
+                "code": -32002,
+                "message": "no such result: it may have been too long ago",
+                "data": { "uri": uri },
+            })
+            .into(),
+        };
+        let path = uri.strip_prefix(ADDRESS).filter(|_| passage.method == "resources/read");
+        let (id, query) = match path.ok_or_else(unknown)?.split_once('?') {
+            Some((id, query)) => (id, query),
+            None => (path.unwrap_or_default(), ""),
+        };
+        let number = |wanted: &str| {
+            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.into_iter().find(|(name, _)| *name == wanted)?.1.parse::<usize>().ok()
+        };
+        let (from, bytes) = (number("from").unwrap_or(0), number("bytes").unwrap_or(PART));
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine =
+            |set: &&Set| set.id == id && set.caller == passage.caller && set.since.elapsed() < TIME;
+        let set = results.iter().find(mine).ok_or_else(unknown)?;
+        let from = set.text.floor_char_boundary(from);
+        let to = set.text.floor_char_boundary(from.saturating_add(bytes)).max(from);
+        let part = &set.text[from..to];
+        let contents = json!({ "contents": [{
+            "uri": uri, "mimeType": "text/plain", "text": part,
+            "_meta": { "consort/from": from, "consort/to": to, "consort/size": set.text.len() },
+        }] });
+        Ok(Json::from(contents).to_object().expect("it was written as one"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(aside: &Aside, who: &str, uri: &str) -> Result<Object, CallError> {
+        let params = Json::from(json!({ "uri": uri })).to_object().unwrap();
+        let caller = Caller::client(who);
+        aside.read(&Passage::new(caller, OWNER.clone(), "resources/read", params))
+    }
+
+    fn text(result: &Object) -> String {
+        let contents: serde_json::Value = result.json().read().unwrap();
+        contents["contents"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_large_result_is_shown_in_part_and_read_in_parts_by_its_caller_alone() {
+        let aside = Aside::default();
+        let (alice, cap) = (Caller::client("alice"), Cap { bytes: 100, preview: 10 });
+        let small = ToolResult::text("x".repeat(10));
+        assert_eq!(aside.capped(cap, &alice, "t", small.clone()), small);
+        // The tenth byte is in the middle of a letter.
+        let long = format!("{}äöü{}", "a".repeat(9), "z".repeat(200));
+        let capped = aside.capped(cap, &alice, "t", ToolResult::text(long.clone()));
+        let shown: serde_json::Value = capped.json().read().unwrap();
+        assert_eq!(shown["content"][0]["text"], "a".repeat(9));
+        let uri = shown["content"][2]["uri"].as_str().unwrap();
+        let rest = read(&aside, "alice", &format!("{uri}?from=9")).unwrap();
+        assert_eq!(text(&rest), long[9..]);
+        let part = read(&aside, "alice", &format!("{uri}?from=9&bytes=2")).unwrap();
+        assert_eq!(text(&part), "ä");
+        assert!(read(&aside, "mallory", uri).is_err());
+        assert!(read(&aside, "alice", "consort://results/0").is_err());
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_are_too_many() {
+        let aside = Aside { bytes: 1_000, ..Aside::default() };
+        let (alice, cap) = (Caller::client("alice"), Cap { bytes: 1, preview: 1 });
+        let put = || {
+            let capped = aside.capped(cap, &alice, "t", ToolResult::text("x".repeat(500)));
+            let shown: serde_json::Value = capped.json().read().unwrap();
+            shown["content"][2]["uri"].as_str().unwrap().to_owned()
+        };
+        let (first, _, third) = (put(), put(), put());
+        assert!(read(&aside, "alice", &first).is_err());
+        assert!(read(&aside, "alice", &third).is_ok());
+    }
+}

@@ -1,0 +1,124 @@
+//! A call of a tool on its way through a toolbox, in whichever form it came.
+
+use consort_core::{
+    CallError, Caller, Catalog, Emitting, Entry, Event, Events, Invocation, Json, Object, Outcome,
+    Passage, ServerId, ShelfKind, ToolResult, Toolbox, Unresolved,
+};
+
+/// A call of a tool.
+#[derive(Debug)]
+pub(crate) enum Call {
+    /// By name.
+    Invoked(Invocation),
+    /// By server and name, as a client wrote it.
+    Passed(Passage),
+}
+
+impl Call {
+    /// Whether a passage is one.
+    pub(crate) fn is(passage: &Passage) -> bool {
+        passage.method == "tools/call"
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        match self {
+            Self::Invoked(invocation) => &invocation.caller,
+            Self::Passed(passage) => &passage.caller,
+        }
+    }
+
+    /// Which of a catalog's tools is meant.
+    pub(crate) fn position(&self, catalog: &Catalog) -> Result<usize, CallError> {
+        let at = |entry: &Entry| catalog.tools.position(&entry.route.server, &entry.name);
+        match self {
+            Self::Invoked(invocation) => {
+                let entry = catalog.resolve(&invocation.tool).map_err(unresolved)?;
+                Ok(at(entry).expect("it is on the shelf"))
+            }
+            Self::Passed(passage) => {
+                let name = passage.get("name");
+                let name = name.as_ref().and_then(Json::text).unwrap_or_default();
+                let found = catalog.tools.position(&passage.server, &name);
+                found.ok_or_else(|| unresolved(catalog.unknown(ShelfKind::Tools, &name)))
+            }
+        }
+    }
+
+    /// The arguments so far; an empty object if none are given.
+    pub(crate) fn arguments(&self) -> Json {
+        let given = match self {
+            Self::Invoked(invocation) => Some(invocation.arguments.clone()),
+            Self::Passed(passage) => passage.get("arguments"),
+        };
+        given.unwrap_or_else(|| Object::empty().json().clone())
+    }
+
+    /// The same call with other arguments.
+    pub(crate) fn set_arguments(&mut self, arguments: Json) {
+        match self {
+            Self::Invoked(invocation) => invocation.arguments = arguments,
+            Self::Passed(passage) => passage.set("arguments", arguments),
+        }
+    }
+
+    /// The same call of a tool of a server.
+    pub(crate) fn set_tool(&mut self, server: &ServerId, name: &str) {
+        match self {
+            Self::Invoked(invocation) => invocation.tool = format!("{server}.{name}"),
+            Self::Passed(passage) => {
+                if passage.server != *server {
+                    passage.server = server.clone();
+                }
+                let given = passage.get("name");
+                if given.as_ref().and_then(Json::text).as_deref() != Some(name) {
+                    passage.set("name", Json::string(name));
+                }
+            }
+        }
+    }
+
+    /// Makes the call.
+    pub(crate) fn make(self, toolbox: &dyn Toolbox) -> Events {
+        match self {
+            Self::Invoked(invocation) => toolbox.call(invocation),
+            Self::Passed(passage) => toolbox.pass(passage),
+        }
+    }
+}
+
+/// A name that leads nowhere, as the end of a call.
+pub(crate) fn unresolved(unresolved: Unresolved) -> CallError {
+    match unresolved {
+        Unresolved::Unknown { name, nearest, .. } => CallError::Unknown { name, nearest },
+        Unresolved::Ambiguous { name, candidates } => CallError::Ambiguous { name, candidates },
+    }
+}
+
+/// A call that is over before it began.
+pub(crate) fn ended(end: Result<Outcome, CallError>) -> Events {
+    Emitting::new(|_| std::future::ready(Event::End(end)))
+}
+
+/// A call that was answered by ourselves.
+pub(crate) fn answered(result: ToolResult) -> Events {
+    ended(Ok(Outcome::Complete(result)))
+}
+
+/// Passes events on, and the result of a call that completed through a function.
+pub(crate) fn mapped(
+    mut events: Events,
+    map: impl FnOnce(ToolResult) -> ToolResult + Send + 'static,
+) -> Events {
+    Emitting::new(|emitter| async move {
+        loop {
+            match events.next().await {
+                Some(Event::End(Ok(Outcome::Complete(result)))) => {
+                    return Event::End(Ok(Outcome::Complete(map(result))));
+                }
+                Some(end @ Event::End(_)) => return end,
+                Some(event) => emitter.emit(event).await,
+                None => unreachable!("an end comes before nothing"),
+            }
+        }
+    })
+}

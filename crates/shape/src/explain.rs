@@ -1,0 +1,132 @@
+//! What became of one tool, and by which rule.
+
+use std::sync::Arc;
+
+use consort_core::Entry;
+use serde::Serialize;
+
+use crate::transform::{Draft, Transform};
+
+/// What became of one tool.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// What its server calls it, with the server.
+    pub from: String,
+    /// What it is called here; absent if it is hidden.
+    pub to: Option<String>,
+    /// What each rule did, in their order. Rules that did nothing are not among them.
+    pub steps: Vec<Step>,
+}
+
+/// What one rule did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step {
+    /// The rule, for people.
+    pub rule: String,
+    /// Whether it hid the tool.
+    pub hides: bool,
+    /// What is otherwise since.
+    pub changes: Vec<Changed>,
+}
+
+/// One thing that is otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// `name`, or a member of the definition; `arguments` and `results` for what happens to calls.
+    pub what: String,
+    /// Before.
+    pub from: Option<String>,
+    /// Since.
+    pub to: Option<String>,
+}
+
+/// Follows one tool through transforms.
+pub fn explain(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> Explanation {
+    let mut draft = Draft::new(entry);
+    let mut explanation = Explanation { from: entry.id(), to: None, steps: Vec::new() };
+    for transform in transforms {
+        let rule = transform.describe();
+        let Some(after) = transform.apply(draft.clone()) else {
+            explanation.steps.push(Step { rule, hides: true, changes: Vec::new() });
+            return explanation;
+        };
+        let changes = changes(&draft, &after);
+        if !changes.is_empty() {
+            explanation.steps.push(Step { rule, hides: false, changes });
+        }
+        draft = after;
+    }
+    explanation.to = Some(format!("{}.{}", draft.server, draft.name));
+    explanation
+}
+
+fn changes(before: &Draft, after: &Draft) -> Vec<Changed> {
+    let mut changes = Vec::new();
+    let mut note = |what: &str, from: Option<String>, to: Option<String>| {
+        if from != to {
+            changes.push(Changed { what: what.to_owned(), from, to });
+        }
+    };
+    note("name", Some(before.name.clone()), Some(after.name.clone()));
+    let text = |draft: &Draft, member: &str| {
+        let json = draft.definition.get(member)?;
+        Some(json.text().map_or_else(|| json.as_str().to_owned(), Into::into))
+    };
+    let members = |draft: &Draft| -> Vec<String> {
+        draft.definition.members().map(|(name, _)| name.to_owned()).collect()
+    };
+    let mut names = members(before);
+    names.extend(members(after).into_iter().filter(|name| !members(before).contains(name)));
+    for name in names {
+        note(&name, text(before, &name), text(after, &name));
+    }
+    let count = |count: usize| (count > 0).then(|| count.to_string());
+    note("arguments", count(before.inbound.len()), count(after.inbound.len()));
+    note("results", count(before.outbound.len()), count(after.outbound.len()));
+    for problem in &after.problems[before.problems.len()..] {
+        note("problem", None, Some(problem.clone()));
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::tests::draft;
+    use crate::transform::{Describe, Drop, Prefix, Wording};
+    use consort_core::Pattern;
+
+    #[test]
+    fn every_effect_has_its_rule() {
+        let entry = draft(r#"{"name":"read","description":"Reads."}"#).entry();
+        let transforms: Vec<Arc<dyn Transform>> = vec![
+            Arc::new(Prefix("my_".to_owned())),
+            Arc::new(Drop(vec![Pattern::new("other")])),
+            Arc::new(Describe(Wording::Suffix(" Fast.".to_owned()))),
+        ];
+        let explanation = explain(&entry, &transforms);
+        assert_eq!(explanation.to.as_deref(), Some("files.my_read"));
+        let told: Vec<String> = explanation
+            .steps
+            .iter()
+            .flat_map(|step| {
+                let told = |change: &Changed| {
+                    let (from, to) = (change.from.as_deref(), change.to.as_deref());
+                    let what = &change.what;
+                    format!("{}: {what} {from:?} -> {to:?}", step.rule)
+                };
+                step.changes.iter().map(told).collect::<Vec<_>>()
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                r#"prefix names with `my_`: name Some("read") -> Some("my_read")"#,
+                r#"the description ends with ` Fast.`: description Some("Reads.") -> Some("Reads. Fast.")"#,
+            ]
+        );
+        let hidden = explain(&entry, &[Arc::new(Drop(vec![Pattern::new("read")]))]);
+        assert_eq!(hidden.to, None);
+        assert!(hidden.steps[0].hides);
+    }
+}

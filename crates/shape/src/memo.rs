@@ -1,0 +1,47 @@
+//! What was made of a catalog, as long as the catalog is in use.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use consort_core::Catalog;
+
+/// Things made of catalogs. One is made anew only if the catalog is another.
+#[derive(Debug)]
+pub(crate) struct Memo<T>(Mutex<Vec<(Arc<Catalog>, Arc<T>)>>);
+
+impl<T> Default for Memo<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Memo<T> {
+    /// What was made of this catalog, or is now.
+    pub(crate) fn get(&self, catalog: Arc<Catalog>, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = made.iter().find(|(known, _)| Arc::ptr_eq(known, &catalog)) {
+            return Arc::clone(known);
+        }
+        // What only we still hold, nobody will ask for again.
+        made.retain(|(known, _)| Arc::strong_count(known) > 1);
+        let new = Arc::new(make(&catalog));
+        made.push((catalog, Arc::clone(&new)));
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_catalog_is_made_once_and_an_old_one_is_forgotten() {
+        let memo = Memo::default();
+        let first = Arc::new(Catalog::default());
+        assert_eq!(*memo.get(Arc::clone(&first), |_| 1), 1);
+        assert_eq!(*memo.get(Arc::clone(&first), |_| 2), 1);
+        drop(first);
+        let second = Arc::new(Catalog::default());
+        assert_eq!(*memo.get(Arc::clone(&second), |_| 3), 3);
+        assert_eq!(memo.0.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,309 @@
+//! A toolbox with other names, words, arguments and results.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use consort_core::{
+    Caller, Catalog, Changes, Entry, Events, Invocation, Outcome, Passage, Problem, ServerId,
+    ShelfKind, ToolResult, Toolbox,
+};
+
+use crate::aside::{self, Aside};
+use crate::call::{Call, ended, mapped};
+use crate::memo::Memo;
+use crate::transform::{Draft, Inbound, Outbound, Transform, inbound, pruned};
+
+/// What becomes of a toolbox.
+#[derive(Clone, Default)]
+pub struct Shape {
+    /// Only these servers; every one if absent.
+    pub servers: Option<BTreeSet<ServerId>>,
+    /// What its tools go through, in this order.
+    pub transforms: Vec<Arc<dyn Transform>>,
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transforms: Vec<String> =
+            self.transforms.iter().map(|transform| transform.describe()).collect();
+        f.debug_struct("Shape")
+            .field("servers", &self.servers)
+            .field("transforms", &transforms)
+            .finish()
+    }
+}
+
+/// A toolbox with other names, words, arguments and results. A call of it is a call of the tool that is
+/// meant, with the arguments the server shall get; what comes back is changed as the shape says.
+pub struct Shaped {
+    shape: Shape,
+    made: Memo<Made>,
+    aside: Arc<Aside>,
+    inner: Arc<dyn Toolbox>,
+}
+
+impl fmt::Debug for Shaped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shape.fmt(f)
+    }
+}
+
+/// A catalog after all transforms, and the way back from it.
+#[derive(Debug)]
+struct Made {
+    catalog: Arc<Catalog>,
+    /// By the position of the tool.
+    plans: Vec<Plan>,
+}
+
+/// What happens to a call of one tool and to its result.
+#[derive(Clone, Debug)]
+struct Plan {
+    /// What the toolbox inside calls it.
+    name: String,
+    inbound: Vec<Inbound>,
+    outbound: Arc<[Outbound]>,
+}
+
+impl Shaped {
+    /// A toolbox in another shape.
+    pub fn new(inner: Arc<dyn Toolbox>, shape: Shape) -> Self {
+        Self { shape, made: Memo::default(), aside: Arc::default(), inner }
+    }
+
+    fn made(&self, caller: &Caller) -> Arc<Made> {
+        self.made.get(self.inner.catalog(caller), |catalog| make(&self.shape, catalog))
+    }
+
+    fn go(&self, mut call: Call) -> Events {
+        let made = self.made(call.caller());
+        let at = match call.position(&made.catalog) {
+            Ok(at) => at,
+            Err(error) => return ended(Err(error)),
+        };
+        let (entry, plan) = (&made.catalog.tools.entries()[at], &made.plans[at]);
+        call.set_tool(&entry.route.server, &plan.name);
+        if !plan.inbound.is_empty()
+            && let Some(arguments) = inbound(&plan.inbound, call.caller(), &call.arguments())
+        {
+            call.set_arguments(arguments);
+        }
+        if plan.outbound.is_empty() {
+            return call.make(&*self.inner);
+        }
+        let (caller, outbound) = (call.caller().clone(), Arc::clone(&plan.outbound));
+        let (aside, tool) = (Arc::clone(&self.aside), entry.name.clone());
+        // A task would end where nobody changes its result.
+        if let Call::Passed(passage) = &mut call {
+            passage.tasks = consort_core::Tasks::Follow;
+        }
+        mapped(call.make(&*self.inner), move |result| {
+            outbound.iter().fold(result, |result, change| match change {
+                Outbound::Fields(fields) => {
+                    ToolResult::from_object(pruned(fields, result.object()))
+                }
+                Outbound::Cap(cap) => aside.capped(*cap, &caller, &tool, result),
+            })
+        })
+    }
+}
+
+fn make(shape: &Shape, from: &Catalog) -> Made {
+    let mut catalog = from.clone();
+    if let Some(servers) = &shape.servers {
+        catalog.retain(|server| servers.contains(server));
+    }
+    let mut drafts: Vec<(&str, Draft)> = Vec::new();
+    for entry in from.tools.entries() {
+        if shape.servers.as_ref().is_some_and(|servers| !servers.contains(&entry.route.server)) {
+            continue;
+        }
+        let mut transforms = shape.transforms.iter();
+        let draft =
+            transforms.try_fold(Draft::new(entry), |draft, transform| transform.apply(draft));
+        drafts.extend(draft.map(|draft| (entry.name.as_str(), draft)));
+    }
+    let problems = drafts.iter().flat_map(|(_, draft)| {
+        let told = |problem: &String| {
+            Problem::warning(format!("`{}`: {problem}", draft.original)).of(&draft.server)
+        };
+        draft.problems.iter().map(told)
+    });
+    catalog.problems.extend(problems);
+    catalog.set(ShelfKind::Tools, drafts.iter().map(|(_, draft)| draft.entry()).collect());
+    // Entries are in the order of their drafts; some drafts became none.
+    let mut rest = drafts.into_iter();
+    let plan = |entry: &Entry| {
+        let mine = |(_, draft): &(&str, Draft)| {
+            draft.server == entry.route.server && draft.name == entry.name
+        };
+        let (name, draft) = rest.find(mine).expect("every entry was a draft");
+        let Draft { inbound, outbound, .. } = draft;
+        Plan { name: name.to_owned(), inbound, outbound: outbound.into() }
+    };
+    let plans: Vec<Plan> = catalog.tools.entries().iter().map(plan).collect();
+    if plans
+        .iter()
+        .any(|plan| plan.outbound.iter().any(|change| matches!(change, Outbound::Cap(_))))
+    {
+        let templates = catalog.templates.entries().iter().cloned();
+        catalog.set(ShelfKind::Templates, templates.chain([aside::template()]).collect());
+    }
+    Made { catalog: Arc::new(catalog), plans }
+}
+
+impl Toolbox for Shaped {
+    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        Arc::clone(&self.made(caller).catalog)
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        self.go(Call::Invoked(invocation))
+    }
+
+    fn pass(&self, passage: Passage) -> Events {
+        if Call::is(&passage) {
+            self.go(Call::Passed(passage))
+        } else if passage.server == *aside::OWNER {
+            let end = self.aside.read(&passage);
+            ended(end.map(|result| Outcome::Complete(ToolResult::from_object(result))))
+        } else {
+            self.inner.pass(passage)
+        }
+    }
+
+    fn changes(&self) -> Changes {
+        self.inner.changes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, both, ended as end, tool};
+    use crate::transform::TransformSpec;
+    use consort_core::{CallError, Json};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn shape(specs: Value) -> Shape {
+        let specs: Vec<TransformSpec> = serde_json::from_value(specs).unwrap();
+        let transforms = specs.iter().flat_map(|spec| spec.compile().unwrap()).collect();
+        Shape { servers: None, transforms }
+    }
+
+    fn caller() -> Caller {
+        Caller::client("alice")
+    }
+
+    fn ids(toolbox: &dyn Toolbox) -> Vec<String> {
+        toolbox.catalog(&caller()).tools.entries().iter().map(Entry::id).collect()
+    }
+
+    #[test]
+    fn a_renamed_tool_reaches_its_server_as_the_rules_say_in_either_form() {
+        let fake = Fake::new(&[("web", &[tool("search", &["q", "limit", "user"])])]);
+        let shape = shape(json!([
+            { "tools": "web.search", "name": "find" },
+            { "arguments": {
+                "q": { "name": "words" }, "limit": { "value": 5 }, "user": { "caller": true },
+            } },
+            { "prefix": "my_" },
+        ]));
+        let shaped = Shaped::new(Arc::clone(&fake) as Arc<dyn Toolbox>, shape);
+        assert_eq!(ids(&shaped), ["web.my_find"]);
+        assert_eq!(shaped.catalog(&caller()).tools.entries()[0].route.name, "search");
+        let (call, pass) = both("web", "my_find", &json!({ "words": "x", "limit": 100 }));
+        end(shaped.call(call)).unwrap();
+        end(shaped.pass(pass)).unwrap();
+        let sent = r#"web.search {"q":"x","user":"alice","limit":5}"#;
+        assert_eq!(fake.taken(), [sent, sent]);
+        let (call, pass) = both("web", "search", &json!({}));
+        assert!(matches!(end(shaped.call(call)), Err(CallError::Unknown { .. })));
+        assert!(matches!(end(shaped.pass(pass)), Err(CallError::Unknown { .. })));
+        assert!(fake.taken().is_empty());
+    }
+
+    #[test]
+    fn a_shape_in_a_shape_is_both() {
+        let fake = Fake::new(&[("web", &[tool("search", &["q"])])]);
+        let once = Shaped::new(
+            Arc::clone(&fake) as Arc<dyn Toolbox>,
+            shape(json!([{ "name": "find", "arguments": { "q": { "name": "words" } } }])),
+        );
+        let twice = Shaped::new(
+            Arc::new(once),
+            shape(json!([{ "prefix": "a_", "arguments": { "words": { "default": "all" } } }])),
+        );
+        assert_eq!(ids(&twice), ["web.a_find"]);
+        let (call, pass) = both("web", "a_find", &json!({}));
+        end(twice.call(call)).unwrap();
+        end(twice.pass(pass)).unwrap();
+        assert_eq!(fake.taken(), [r#"web.search {"q":"all"}"#; 2]);
+    }
+
+    #[test]
+    fn two_tools_that_become_one_name_are_both_left_out_and_the_rest_goes_on() {
+        let tools = [tool("a", &[]), tool("b", &[]), tool("c", &["x"])];
+        let fake = Fake::new(&[("s", &tools)]);
+        let shape = shape(json!([
+            { "tools": ["a", "b"], "name": "same" },
+            { "tools": "c", "arguments": { "x": { "value": 1 } } },
+        ]));
+        let shaped = Shaped::new(Arc::clone(&fake) as Arc<dyn Toolbox>, shape);
+        assert_eq!(ids(&shaped), ["s.c"]);
+        assert_eq!(shaped.catalog(&caller()).problems.len(), 2);
+        let (call, _) = both("s", "c", &json!({}));
+        end(shaped.call(call)).unwrap();
+        assert_eq!(fake.taken(), [r#"s.c {"x":1}"#]);
+    }
+
+    #[test]
+    fn only_the_servers_that_were_chosen_are_there() {
+        let fake = Fake::new(&[("a", &[tool("t", &[])]), ("b", &[tool("t", &[])])]);
+        let servers = Some(BTreeSet::from(["b".parse().unwrap()]));
+        let shaped = Shaped::new(fake, Shape { servers, ..Shape::default() });
+        assert_eq!(ids(&shaped), ["b.t"]);
+        let (_, pass) = both("a", "t", &json!({}));
+        assert!(matches!(end(shaped.pass(pass)), Err(CallError::Unknown { .. })));
+    }
+
+    #[test]
+    fn a_large_result_is_set_aside_and_read_as_a_resource() {
+        let mut fake = Fake::new(&[("s", &[tool("t", &[])])]);
+        Arc::get_mut(&mut fake).unwrap().result = ToolResult::text("z".repeat(5_000));
+        let shape = shape(json!([{ "result": { "max_bytes": 1000, "preview_bytes": 10 } }]));
+        let shaped = Shaped::new(fake, shape);
+        assert_eq!(shaped.catalog(&caller()).templates.len(), 1);
+        let (_, pass) = both("s", "t", &json!({}));
+        let result = end(shaped.pass(pass)).unwrap();
+        let result: Value = result.object().json().read().unwrap();
+        assert_eq!(result["content"][0]["text"], "z".repeat(10));
+        let params = Json::from(json!({ "uri": result["content"][2]["uri"] })).to_object();
+        let read = Passage::new(caller(), aside::OWNER.clone(), "resources/read", params.unwrap());
+        let read: Value = end(shaped.pass(read)).unwrap().object().json().read().unwrap();
+        assert_eq!(read["contents"][0]["text"], "z".repeat(5_000));
+    }
+
+    proptest! {
+        /// Renaming any way and back reaches the server as if nothing had been.
+        #[test]
+        fn transforms_compose(names in proptest::collection::vec("[a-z]{1,8}", 1..4)) {
+            let fake = Fake::new(&[("s", &[tool("t", &["first"])])]);
+            let mut last = "first".to_owned();
+            let specs: Vec<Value> = names.iter().enumerate().map(|(n, name)| {
+                let to = format!("{name}{n}");
+                let from = std::mem::replace(&mut last, to.clone());
+                json!({ "prefix": name, "arguments": { from: { "name": to } } })
+            }).collect();
+            let shaped =
+                Shaped::new(Arc::clone(&fake) as Arc<dyn Toolbox>, shape(json!(specs)));
+            let name: String = names.iter().rev().map(String::as_str).chain(["t"]).collect();
+            let (call, pass) = both("s", &name, &json!({ last: 1.5 }));
+            end(shaped.call(call)).unwrap();
+            end(shaped.pass(pass)).unwrap();
+            prop_assert_eq!(fake.taken(), [r#"s.t {"first":1.5}"#; 2]);
+        }
+    }
+}

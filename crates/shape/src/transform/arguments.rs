@@ -1,0 +1,301 @@
+//! What tools take: arguments hidden, bound, renamed or explained.
+
+use std::borrow::Cow;
+
+use consort_core::{Caller, Json, Object};
+use consort_wire::splice::{self, Writer};
+
+use super::{Draft, Transform};
+
+/// A change to one argument.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// What it is called so far.
+    pub name: String,
+    /// What becomes of it.
+    pub change: Change,
+}
+
+/// What becomes of an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is hidden, and always has this value, whatever a caller says.
+    Fix(Bound),
+    /// It need not be given, and then has this value.
+    Default(Json),
+    /// It is called this.
+    Rename(String),
+    /// It is explained so.
+    Describe(String),
+    /// It is hidden and never sent. Only for arguments that need not be given.
+    Drop,
+}
+
+/// A value that an argument is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// This value.
+    Value(Json),
+    /// The name of whoever calls.
+    Caller,
+}
+
+/// A change on the way from a caller to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Inbound {
+    Fix { name: String, value: Bound },
+    Default { name: String, value: Json },
+    Rename { from: String, to: String },
+    Drop { name: String },
+}
+
+impl Transform for Argument {
+    fn apply(&self, mut draft: Draft) -> Option<Draft> {
+        let mut schema = Schema::of(&draft);
+        if !schema.has(&self.name) {
+            draft.problems.push(format!("no argument is called `{}`", self.name));
+            return Some(draft);
+        }
+        let name = self.name.clone();
+        let inbound = match &self.change {
+            Change::Fix(value) => {
+                schema.remove(&name);
+                Some(Inbound::Fix { name, value: value.clone() })
+            }
+            Change::Default(value) => {
+                schema.required.retain(|required| *required != name);
+                schema.set(&name, "default", value);
+                Some(Inbound::Default { name, value: value.clone() })
+            }
+            Change::Rename(to) if schema.has(to) => {
+                let problem = format!("`{name}` cannot become `{to}`: there is one of that name");
+                draft.problems.push(problem);
+                return Some(draft);
+            }
+            Change::Rename(to) => {
+                schema.rename(&name, to);
+                Some(Inbound::Rename { from: name, to: to.clone() })
+            }
+            Change::Describe(text) => {
+                schema.set(&name, "description", &Json::string(text));
+                None
+            }
+            Change::Drop if schema.required.contains(&name) => {
+                let problem = format!("the argument `{name}` is required and cannot be dropped");
+                draft.problems.push(problem);
+                return Some(draft);
+            }
+            Change::Drop => {
+                schema.remove(&name);
+                Some(Inbound::Drop { name })
+            }
+        };
+        draft.inbound.extend(inbound);
+        let schema = schema.into_json();
+        Some(draft.with("inputSchema", &schema))
+    }
+
+    fn describe(&self) -> String {
+        let name = &self.name;
+        match &self.change {
+            Change::Fix(Bound::Value(value)) => format!("argument `{name}` is always {value}"),
+            Change::Fix(Bound::Caller) => format!("argument `{name}` is the caller's name"),
+            Change::Default(value) => format!("argument `{name}` is {value} unless given"),
+            Change::Rename(to) => format!("argument `{name}` is called `{to}`"),
+            Change::Describe(_) => format!("argument `{name}` is explained otherwise"),
+            Change::Drop => format!("argument `{name}` is dropped"),
+        }
+    }
+}
+
+/// The arguments as a server shall get them.
+pub(crate) fn inbound(changes: &[Inbound], caller: &Caller, arguments: &Json) -> Option<Json> {
+    let object = arguments.to_object()?;
+    let mut members: Vec<(String, Json)> =
+        object.members().map(|(name, value)| (plain(name).into_owned(), value)).collect();
+    for change in changes.iter().rev() {
+        match change {
+            Inbound::Fix { name, value } => {
+                let value = match value {
+                    Bound::Value(value) => value.clone(),
+                    Bound::Caller => Json::string(&caller.name),
+                };
+                members.retain(|(known, _)| known != name);
+                members.push((name.clone(), value));
+            }
+            Inbound::Default { name, value } => {
+                if !members.iter().any(|(known, _)| known == name) {
+                    members.push((name.clone(), value.clone()));
+                }
+            }
+            Inbound::Rename { from, to } => {
+                // What is called that on the server alone is not known here.
+                members.retain(|(known, _)| known != from);
+                if let Some((name, _)) = members.iter_mut().find(|(known, _)| known == to) {
+                    name.clone_from(from);
+                }
+            }
+            Inbound::Drop { name } => members.retain(|(known, _)| known != name),
+        }
+    }
+    let mut writer = Writer::new();
+    for (name, value) in &members {
+        writer.raw(name, value.as_bytes());
+    }
+    Some(writer.finish())
+}
+
+/// A member's name without escapes. Two spellings of one name are one name.
+fn plain(name: &str) -> Cow<'_, str> {
+    if !name.contains('\\') {
+        return Cow::Borrowed(name);
+    }
+    let name = Json::parse(format!("\"{name}\"")).ok();
+    Cow::Owned(name.and_then(|name| name.text().map(Cow::into_owned)).unwrap_or_default())
+}
+
+/// A tool's input schema, taken apart as far as arguments go.
+struct Schema {
+    whole: Object,
+    properties: Vec<(String, Json)>,
+    required: Vec<String>,
+}
+
+impl Schema {
+    fn of(draft: &Draft) -> Self {
+        let whole = draft.object("inputSchema");
+        let properties = whole.get("properties").and_then(|json| json.to_object());
+        let properties = properties.unwrap_or_else(Object::empty);
+        let properties = properties.members().map(|(name, json)| (plain(name).into_owned(), json));
+        let required = whole.get("required").and_then(|json| json.to_items()).unwrap_or_default();
+        let required = required.iter().filter_map(|name| Some(name.text()?.into_owned()));
+        Self { properties: properties.collect(), required: required.collect(), whole }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.properties.iter().any(|(known, _)| known == name)
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.properties.retain(|(known, _)| known != name);
+        self.required.retain(|known| known != name);
+    }
+
+    fn rename(&mut self, from: &str, to: &str) {
+        let properties = self.properties.iter_mut().map(|(name, _)| name);
+        for name in properties.chain(&mut self.required).filter(|name| *name == from) {
+            to.clone_into(name);
+        }
+    }
+
+    /// Changes what is said of a property. One that is `true` or `false` becomes an object first.
+    fn set(&mut self, name: &str, member: &str, value: &Json) {
+        for (_, about) in self.properties.iter_mut().filter(|(known, _)| known == name) {
+            let object = about.to_object().unwrap_or_else(Object::empty);
+            *about = splice::replaced(&object, member, value).json().clone();
+        }
+    }
+
+    fn into_json(self) -> Json {
+        let mut properties = Writer::new();
+        for (name, about) in &self.properties {
+            properties.raw(name, about.as_bytes());
+        }
+        let schema = splice::replaced(&self.whole, "properties", &properties.finish());
+        if schema.get_bytes("required").is_none() && self.required.is_empty() {
+            return schema.json().clone();
+        }
+        let required = Json::from(serde_json::json!(self.required));
+        splice::replaced(&schema, "required", &required).json().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::draft;
+    use super::*;
+
+    fn search() -> Draft {
+        draft(
+            r#"{"name":"search","inputSchema":{"type":"object","properties":{"q":{"type":"string"},"limit":{"type":"integer"},"user":{}},"required":["q","user"]}}"#,
+        )
+    }
+
+    fn change(name: &str, change: Change) -> Argument {
+        Argument { name: name.to_owned(), change }
+    }
+
+    fn json(text: &str) -> Json {
+        Json::parse(text.to_owned()).unwrap()
+    }
+
+    fn all(changes: Vec<Argument>) -> Draft {
+        changes.into_iter().fold(search(), |draft, change| change.apply(draft).unwrap())
+    }
+
+    fn sent(draft: &Draft, arguments: &str) -> String {
+        let caller = Caller::client("alice");
+        inbound(&draft.inbound, &caller, &json(arguments)).unwrap().to_string()
+    }
+
+    #[test]
+    fn a_fixed_argument_is_hidden_and_cannot_be_changed() {
+        let draft = all(vec![
+            change("user", Change::Fix(Bound::Caller)),
+            change("limit", Change::Fix(Bound::Value(json("5")))),
+        ]);
+        assert_eq!(
+            draft.object("inputSchema").json().as_str(),
+            r#"{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}"#
+        );
+        assert_eq!(sent(&draft, r#"{"q":"x"}"#), r#"{"q":"x","limit":5,"user":"alice"}"#);
+        // Neither plainly nor in disguise.
+        assert_eq!(
+            sent(&draft, r#"{"us\u0065r":"mallory","user":"eve","q":"x"}"#),
+            r#"{"q":"x","limit":5,"user":"alice"}"#
+        );
+    }
+
+    #[test]
+    fn a_default_is_sent_where_nothing_is_given() {
+        let draft = all(vec![change("q", Change::Default(json(r#""all""#)))]);
+        assert_eq!(sent(&draft, "{}"), r#"{"q":"all"}"#);
+        assert_eq!(sent(&draft, r#"{"q":1.0}"#), r#"{"q":1.0}"#);
+        let schema = draft.object("inputSchema");
+        assert_eq!(schema.get("required").unwrap().as_str(), r#"["user"]"#);
+    }
+
+    #[test]
+    fn changes_compose_and_are_undone_from_the_last_to_the_first() {
+        let draft = all(vec![
+            change("q", Change::Rename("query".to_owned())),
+            change("query", Change::Rename("words".to_owned())),
+            change("words", Change::Describe("What to look for.".to_owned())),
+            change("limit", Change::Drop),
+        ]);
+        assert_eq!(
+            draft.object("inputSchema").get("properties").unwrap().as_str(),
+            r#"{"words":{"type":"string","description":"What to look for."},"user":{}}"#
+        );
+        let given = r#"{"words":"x","limit":9,"q":"old","user":"u"}"#;
+        assert_eq!(sent(&draft, given), r#"{"q":"x","user":"u"}"#);
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_told_and_changes_nothing() {
+        let draft = all(vec![
+            change("user", Change::Drop),
+            change("nothing", Change::Drop),
+            change("q", Change::Rename("limit".to_owned())),
+        ]);
+        assert_eq!(draft.definition, search().definition);
+        assert_eq!(
+            draft.problems,
+            [
+                "the argument `user` is required and cannot be dropped",
+                "no argument is called `nothing`",
+                "`q` cannot become `limit`: there is one of that name",
+            ]
+        );
+    }
+}

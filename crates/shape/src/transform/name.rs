@@ -1,0 +1,78 @@
+//! What tools are called.
+
+use consort_core::Pattern;
+
+use super::{Draft, Transform};
+
+/// Puts a text before every name.
+#[derive(Clone, Debug)]
+pub struct Prefix(pub String);
+
+impl Transform for Prefix {
+    fn apply(&self, mut draft: Draft) -> Option<Draft> {
+        draft.name.insert_str(0, &self.0);
+        Some(draft)
+    }
+
+    fn describe(&self) -> String {
+        format!("prefix names with `{}`", self.0)
+    }
+}
+
+/// Gives one tool another name.
+#[derive(Clone, Debug)]
+pub struct Rename {
+    /// Which.
+    pub from: Pattern,
+    /// Its new name.
+    pub to: String,
+}
+
+impl Transform for Rename {
+    fn apply(&self, mut draft: Draft) -> Option<Draft> {
+        if self.from.matches(draft.server.as_str(), &draft.original) {
+            draft.name.clone_from(&self.to);
+        }
+        Some(draft)
+    }
+
+    fn describe(&self) -> String {
+        format!("rename {} to `{}`", self.from, self.to)
+    }
+}
+
+/// Names tools by a template: `{server}` and `{tool}` stand for what the user calls the server and what
+/// the server calls the tool, `{name}` for the name so far.
+#[derive(Clone, Debug)]
+pub struct Template(pub String);
+
+impl Transform for Template {
+    fn apply(&self, mut draft: Draft) -> Option<Draft> {
+        draft.name = draft.filled(&self.0).replace("{name}", &draft.name);
+        Some(draft)
+    }
+
+    fn describe(&self) -> String {
+        format!("rename to `{}`", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::read_file;
+    use super::*;
+
+    #[test]
+    fn a_name_changes_and_the_original_stays() {
+        let renamed = Prefix("mcp_files_".to_owned()).apply(read_file()).unwrap();
+        assert_eq!(
+            (renamed.name.as_str(), renamed.original.as_str()),
+            ("mcp_files_read_file", "read_file")
+        );
+        let rename = Rename { from: Pattern::new("files.read_file"), to: "open".to_owned() };
+        let renamed = rename.apply(read_file()).unwrap();
+        assert_eq!(renamed.name, "open");
+        let again = Template("{server}-{tool}-{name}".to_owned()).apply(renamed).unwrap();
+        assert_eq!(again.name, "files-read_file-open");
+    }
+}

@@ -1,0 +1,196 @@
+//! What comes back: fields of results kept or dropped, and how much at most.
+
+use consort_core::{Json, Object};
+use consort_wire::splice::{self, Writer};
+
+use super::{Draft, Transform};
+
+/// Keeps or drops fields of structured results, and of texts that are JSON: paths such as `user.name`; in
+/// a list, they go for each item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fields {
+    /// Only these.
+    Keep(Vec<String>),
+    /// All but these.
+    Drop(Vec<String>),
+}
+
+/// Bounds a result. What is larger is set aside, to be read in parts; its beginning is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap {
+    /// Bytes of a result.
+    pub bytes: usize,
+    /// Bytes of its beginning that are shown.
+    pub preview: usize,
+}
+
+/// A change on the way from a server to a caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outbound {
+    Fields(Fields),
+    Cap(Cap),
+}
+
+impl Transform for Fields {
+    fn apply(&self, mut draft: Draft) -> Option<Draft> {
+        draft.outbound.push(Outbound::Fields(self.clone()));
+        // What is left need not fit the server's schema.
+        Some(draft.without("outputSchema"))
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Keep(paths) => format!("of results, keep {}", paths.join(", ")),
+            Self::Drop(paths) => format!("of results, drop {}", paths.join(", ")),
+        }
+    }
+}
+
+impl Transform for Cap {
+    fn apply(&self, mut draft: Draft) -> Option<Draft> {
+        draft.outbound.push(Outbound::Cap(*self));
+        Some(draft.without("outputSchema"))
+    }
+
+    fn describe(&self) -> String {
+        format!("results beyond {} bytes are set aside", self.bytes)
+    }
+}
+
+impl Fields {
+    fn paths(&self) -> Vec<Vec<&str>> {
+        let (Self::Keep(paths) | Self::Drop(paths)) = self;
+        paths.iter().map(|path| path.split('.').collect()).collect()
+    }
+
+    /// What is left of a value.
+    fn of(&self, json: &Json) -> Json {
+        let paths = self.paths();
+        let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
+        match self {
+            Self::Keep(_) => kept(json, &paths),
+            Self::Drop(_) => dropped(json, &paths),
+        }
+    }
+}
+
+/// A result with fields taken out.
+pub(crate) fn pruned(fields: &Fields, result: &Object) -> Object {
+    let mut pruned = result.clone();
+    if let Some(structured) = result.get("structuredContent") {
+        pruned = splice::replaced(&pruned, "structuredContent", &fields.of(&structured));
+    }
+    let Some(content) = result.get("content").and_then(|content| content.to_items()) else {
+        return pruned;
+    };
+    let content: Vec<Json> = content.iter().map(|block| block_of(fields, block)).collect();
+    splice::replaced(&pruned, "content", &list(&content))
+}
+
+/// A block of content; a text that is a JSON object or list loses its fields too.
+fn block_of(fields: &Fields, block: &Json) -> Json {
+    let changed = || {
+        let block = block.to_object()?;
+        let text = block.text("text")?;
+        let json = Json::parse(text).ok()?;
+        let fitting = json.to_object().is_some() || json.to_items().is_some();
+        let left = fitting.then(|| fields.of(&json))?;
+        Some(splice::replaced(&block, "text", &Json::string(left.as_str())).json().clone())
+    };
+    changed().unwrap_or_else(|| block.clone())
+}
+
+fn kept(json: &Json, paths: &[&[&str]]) -> Json {
+    if let Some(items) = json.to_items() {
+        return list(&items.iter().map(|item| kept(item, paths)).collect::<Vec<_>>());
+    }
+    let Some(object) = json.to_object() else { return json.clone() };
+    let mut writer = Writer::new();
+    for (name, value) in object.members() {
+        let inner: Vec<&[&str]> = below(paths, name).collect();
+        if inner.iter().any(|path| path.is_empty()) {
+            writer.written(name, value.as_bytes());
+        } else if !inner.is_empty() {
+            writer.written(name, kept(&value, &inner).as_bytes());
+        }
+    }
+    writer.finish()
+}
+
+fn dropped(json: &Json, paths: &[&[&str]]) -> Json {
+    if let Some(items) = json.to_items() {
+        return list(&items.iter().map(|item| dropped(item, paths)).collect::<Vec<_>>());
+    }
+    let Some(object) = json.to_object() else { return json.clone() };
+    let mut writer = Writer::new();
+    for (name, value) in object.members() {
+        let inner: Vec<&[&str]> = below(paths, name).collect();
+        if inner.is_empty() {
+            writer.written(name, value.as_bytes());
+        } else if !inner.iter().any(|path| path.is_empty()) {
+            writer.written(name, dropped(&value, &inner).as_bytes());
+        }
+    }
+    writer.finish()
+}
+
+/// The paths that lead through a member, without their first step.
+fn below<'a>(
+    paths: &'a [&'a [&'a str]],
+    name: &'a str,
+) -> impl Iterator<Item = &'a [&'a str]> + 'a {
+    paths.iter().filter(move |path| path.first() == Some(&name)).map(|path| &path[1..])
+}
+
+fn list(items: &[Json]) -> Json {
+    let texts: Vec<&str> = items.iter().map(Json::as_str).collect();
+    Json::parse(format!("[{}]", texts.join(","))).expect("it is made of JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::draft;
+    use super::*;
+
+    fn paths(paths: &[&str]) -> Vec<String> {
+        paths.iter().map(|path| (*path).to_owned()).collect()
+    }
+
+    fn json(text: &str) -> Json {
+        Json::parse(text.to_owned()).unwrap()
+    }
+
+    const USERS: &str =
+        r#"{"users":[{"name":"a","id":1.0,"team":{"x":1,"y":2}},{"name":"b"}],"n":2}"#;
+
+    #[test]
+    fn fields_are_kept_in_every_item_of_a_list() {
+        let kept = Fields::Keep(paths(&["users.name", "users.team.x"])).of(&json(USERS));
+        assert_eq!(kept.as_str(), r#"{"users":[{"name":"a","team":{"x":1}},{"name":"b"}]}"#);
+    }
+
+    #[test]
+    fn fields_are_dropped_and_the_others_stay_as_they_are_written() {
+        let left = Fields::Drop(paths(&["users.team", "n", "not.there"])).of(&json(USERS));
+        assert_eq!(left.as_str(), r#"{"users":[{"name":"a","id":1.0},{"name":"b"}]}"#);
+    }
+
+    #[test]
+    fn text_and_structure_lose_the_same() {
+        let result = json(
+            r#"{"content":[{"type":"text","text":"{\"a\":1,\"b\":2}"},{"type":"text","text":"plain"}],"structuredContent":{"a":1,"b":2},"isError":false}"#,
+        );
+        let left = pruned(&Fields::Drop(paths(&["b"])), &result.to_object().unwrap());
+        assert_eq!(
+            left.json().as_str(),
+            r#"{"content":[{"type":"text","text":"{\"a\":1}"},{"type":"text","text":"plain"}],"structuredContent":{"a":1},"isError":false}"#
+        );
+    }
+
+    #[test]
+    fn a_tool_whose_results_change_promises_no_schema_for_them() {
+        let tool = draft(r#"{"name":"a","outputSchema":{"type":"object"}}"#);
+        let cut = Cap { bytes: 1, preview: 1 }.apply(tool).unwrap();
+        assert_eq!(cut.definition.json().as_str(), r#"{"name":"a"}"#);
+    }
+}

@@ -1,0 +1,377 @@
+//! Transforms as people write them in a config.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use consort_core::{Annotations, Json, Object, Pattern};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    Annotate, Argument, Bound, Cap, Change, Describe, Drop, Entitle, Fields, Hints, Keep,
+    KeepHinted, Options, Prefix, Template, Transform, Where, Wording,
+};
+
+/// Bytes of a large result that are shown, unless told otherwise.
+const PREVIEW: usize = 2_000;
+
+/// One entry of `transforms`: which tools, and what is done to them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransformSpec {
+    /// Which tools, by what their servers call them: names or patterns; every one if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    pub tools: Vec<String>,
+    /// And of these, those whose servers hint at this.
+    #[serde(skip_serializing_if = "HintSpec::is_empty")]
+    pub hints: HintSpec,
+    /// Only these are on offer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keep: bool,
+    /// These are not on offer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drop: bool,
+    /// Their new name: a text with `{server}`, `{tool}` and `{name}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A text before their names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Their new title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<WordSpec>,
+    /// Their new description.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<WordSpec>,
+    /// Hints that are overridden.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub annotations: Map<String, Value>,
+    /// Changes to arguments, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, ArgumentSpec>,
+    /// Changes to results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<ResultSpec>,
+    /// Options of model providers, by provider.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub provider: BTreeMap<String, Map<String, Value>>,
+}
+
+/// What a server hints at about a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HintSpec {
+    /// It changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// It may destroy something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// Calling it twice is like calling it once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// It reaches beyond the server's own world.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl HintSpec {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A text, or what is put before and behind the one there is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum WordSpec {
+    /// This instead.
+    Replace(String),
+    /// More than there is.
+    Around(AroundSpec),
+}
+
+/// What is put before and behind a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AroundSpec {
+    /// Before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suffix: Option<String>,
+}
+
+/// What becomes of an argument.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArgumentSpec {
+    /// It is hidden, and always this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// It is hidden, and always the caller's name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub caller: bool,
+    /// It is hidden, and never sent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drop: bool,
+    /// It is this unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// It is called this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// It is explained so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// What becomes of results.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ResultSpec {
+    /// Only these fields.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    pub keep: Vec<String>,
+    /// All but these fields.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    pub drop: Vec<String>,
+    /// What is larger is set aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<usize>,
+    /// So much of it is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview_bytes: Option<usize>,
+}
+
+impl TransformSpec {
+    /// The transforms this stands for, in the order they apply; or what is wrong with it.
+    pub fn compile(&self) -> Result<Vec<Arc<dyn Transform>>, String> {
+        if self.keep && self.drop {
+            return Err("`keep` and `drop` exclude each other".to_owned());
+        }
+        let patterns: Vec<Pattern> = self.tools.iter().map(Pattern::new).collect();
+        let hints = Hints(Annotations {
+            read_only: self.hints.read_only,
+            destructive: self.hints.destructive,
+            idempotent: self.hints.idempotent,
+            open_world: self.hints.open_world,
+        });
+        let mut made: Vec<Arc<dyn Transform>> = Vec::new();
+        if self.keep {
+            if !patterns.is_empty() {
+                made.push(Arc::new(Keep(patterns.clone())));
+            }
+            if !self.hints.is_empty() {
+                made.push(Arc::new(KeepHinted(hints)));
+            }
+            if made.is_empty() {
+                return Err("`keep` needs `tools` or `hints` that say what".to_owned());
+            }
+        }
+        let scoped = |inner: Arc<dyn Transform>| -> Arc<dyn Transform> {
+            Arc::new(Where { tools: patterns.clone(), hints, inner })
+        };
+        if self.drop {
+            made.push(scoped(Arc::new(Drop(vec![Pattern::new("*")]))));
+        }
+        made.extend(self.changes()?.into_iter().map(scoped));
+        if made.is_empty() {
+            return Err("it changes nothing".to_owned());
+        }
+        Ok(made)
+    }
+
+    fn changes(&self) -> Result<Vec<Arc<dyn Transform>>, String> {
+        let mut made: Vec<Arc<dyn Transform>> = Vec::new();
+        if !self.annotations.is_empty() {
+            let hints = self.annotations.iter();
+            let hints = hints.map(|(name, hint)| (name.clone(), Json::from(hint.clone())));
+            made.push(Arc::new(Annotate(hints.collect())));
+        }
+        for (name, argument) in &self.arguments {
+            made.extend(argument.compile(name)?);
+        }
+        for wording in self.title.iter().flat_map(WordSpec::wordings) {
+            made.push(Arc::new(Entitle(wording)));
+        }
+        for wording in self.description.iter().flat_map(WordSpec::wordings) {
+            made.push(Arc::new(Describe(wording)));
+        }
+        if let Some(name) = &self.name {
+            made.push(Arc::new(Template(template(name)?)));
+        }
+        if let Some(prefix) = &self.prefix {
+            made.push(Arc::new(Prefix(prefix.clone())));
+        }
+        if let Some(result) = &self.result {
+            made.extend(result.compile()?);
+        }
+        for (provider, options) in &self.provider {
+            let options = Json::from(Value::Object(options.clone())).to_object();
+            let options = options.unwrap_or_else(Object::empty);
+            made.push(Arc::new(Options { provider: provider.clone(), options }));
+        }
+        Ok(made)
+    }
+}
+
+/// A name with nothing in braces but what we fill in.
+fn template(name: &str) -> Result<String, String> {
+    let left = name.replace("{server}", "").replace("{tool}", "").replace("{name}", "");
+    if left.contains(['{', '}']) {
+        return Err(format!(
+            "`{name}`: only {{server}}, {{tool}} and {{name}} stand for something"
+        ));
+    }
+    Ok(name.to_owned())
+}
+
+impl WordSpec {
+    fn wordings(&self) -> Vec<Wording> {
+        match self {
+            Self::Replace(text) => vec![Wording::Replace(text.clone())],
+            Self::Around(AroundSpec { prefix, suffix }) => {
+                let prefix = prefix.clone().map(Wording::Prefix);
+                prefix.into_iter().chain(suffix.clone().map(Wording::Suffix)).collect()
+            }
+        }
+    }
+}
+
+impl ArgumentSpec {
+    fn compile(&self, name: &str) -> Result<Vec<Arc<dyn Transform>>, String> {
+        let hidden = [self.value.is_some(), self.caller, self.drop];
+        let hidden = hidden.into_iter().filter(|hides| *hides).count();
+        let shown = self.default.is_some() || self.name.is_some() || self.description.is_some();
+        if hidden > 1 {
+            return Err(format!(
+                "argument `{name}`: `value`, `caller` and `drop` exclude each other"
+            ));
+        }
+        if hidden == 1 && shown {
+            return Err(format!("argument `{name}` is hidden: nothing else can be said of it"));
+        }
+        let mut changes = Vec::new();
+        changes.extend(self.value.clone().map(|value| Change::Fix(Bound::Value(value.into()))));
+        changes.extend(self.caller.then_some(Change::Fix(Bound::Caller)));
+        changes.extend(self.drop.then_some(Change::Drop));
+        changes.extend(self.default.clone().map(|value| Change::Default(value.into())));
+        changes.extend(self.description.clone().map(Change::Describe));
+        changes.extend(self.name.clone().map(Change::Rename));
+        if changes.is_empty() {
+            return Err(format!("argument `{name}`: nothing is said of it"));
+        }
+        let argument =
+            |change| -> Arc<dyn Transform> { Arc::new(Argument { name: name.to_owned(), change }) };
+        Ok(changes.into_iter().map(argument).collect())
+    }
+}
+
+impl ResultSpec {
+    fn compile(&self) -> Result<Vec<Arc<dyn Transform>>, String> {
+        let mut made: Vec<Arc<dyn Transform>> = Vec::new();
+        if !self.keep.is_empty() {
+            made.push(Arc::new(Fields::Keep(self.keep.clone())));
+        }
+        if !self.drop.is_empty() {
+            made.push(Arc::new(Fields::Drop(self.drop.clone())));
+        }
+        match (self.max_bytes, self.preview_bytes) {
+            (None, Some(_)) => return Err("`preview_bytes` needs `max_bytes`".to_owned()),
+            (Some(bytes), preview) => {
+                let preview = preview.unwrap_or(PREVIEW).min(bytes);
+                made.push(Arc::new(Cap { bytes, preview }));
+            }
+            (None, None) => {}
+        }
+        if made.is_empty() {
+            return Err("`result`: nothing is said of it".to_owned());
+        }
+        Ok(made)
+    }
+}
+
+/// A text, or a list of them.
+pub(crate) fn one_or_more<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a text or a list of texts")]
+    enum Texts {
+        One(String),
+        More(Vec<String>),
+    }
+    Ok(match Texts::deserialize(deserializer)? {
+        Texts::One(text) => vec![text],
+        Texts::More(texts) => texts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::draft;
+    use super::*;
+    use serde_json::json;
+
+    fn compiled(spec: Value) -> Result<Vec<String>, String> {
+        let spec: TransformSpec =
+            serde_json::from_value(spec).map_err(|error| error.to_string())?;
+        Ok(spec.compile()?.iter().map(|transform| transform.describe()).collect())
+    }
+
+    #[test]
+    fn a_spec_becomes_transforms_in_a_fixed_order() {
+        let described = compiled(json!({
+            "tools": "github.*", "hints": { "read_only": true },
+            "name": "{server}_{tool}", "description": { "prefix": "[{server}] " },
+            "arguments": { "owner": { "value": "acme" }, "q": { "name": "query", "default": "*" } },
+            "result": { "drop": "secret", "max_bytes": 1000 },
+        }));
+        let scope = "github.* where read_only = true";
+        assert_eq!(
+            described.unwrap(),
+            [
+                format!("{scope}: argument `owner` is always \"acme\""),
+                format!("{scope}: argument `q` is \"*\" unless given"),
+                format!("{scope}: argument `q` is called `query`"),
+                format!("{scope}: the description begins with `[{{server}}] `"),
+                format!("{scope}: rename to `{{server}}_{{tool}}`"),
+                format!("{scope}: of results, drop secret"),
+                format!("{scope}: results beyond 1000 bytes are set aside"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (spec, reason) in [
+            (json!({}), "it changes nothing"),
+            (json!({ "keep": true }), "`keep` needs `tools` or `hints` that say what"),
+            (json!({ "keep": true, "drop": true }), "`keep` and `drop` exclude each other"),
+            (
+                json!({ "name": "{srv}" }),
+                "`{srv}`: only {server}, {tool} and {name} stand for something",
+            ),
+            (
+                json!({ "arguments": { "a": { "drop": true, "name": "b" } } }),
+                "argument `a` is hidden: nothing else can be said of it",
+            ),
+            (json!({ "result": { "preview_bytes": 1 } }), "`preview_bytes` needs `max_bytes`"),
+        ] {
+            assert_eq!(compiled(spec).unwrap_err(), reason);
+        }
+        assert!(compiled(json!({ "dorp": true })).unwrap_err().contains("unknown field `dorp`"));
+    }
+
+    #[test]
+    fn keep_takes_away_what_is_not_meant_and_drop_what_is() {
+        let spec: TransformSpec =
+            serde_json::from_value(json!({ "tools": ["files.read*"], "keep": true })).unwrap();
+        let keep = &spec.compile().unwrap()[0];
+        assert!(keep.apply(draft(r#"{"name":"read"}"#)).is_some());
+        assert!(keep.apply(draft(r#"{"name":"write"}"#)).is_none());
+    }
+}

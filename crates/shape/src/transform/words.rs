@@ -1,0 +1,85 @@
+//! What tools say of themselves.
+
+use consort_core::Json;
+
+use super::{Draft, Transform};
+
+/// How a text changes. `{server}` and `{tool}` stand for what the user calls the server and what the
+/// server calls the tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wording {
+    /// This instead.
+    Replace(String),
+    /// This before it.
+    Prefix(String),
+    /// This behind it.
+    Suffix(String),
+}
+
+impl Wording {
+    fn apply(&self, draft: &Draft, text: &str) -> String {
+        match self {
+            Self::Replace(new) => draft.filled(new),
+            Self::Prefix(prefix) => format!("{}{text}", draft.filled(prefix)),
+            Self::Suffix(suffix) => format!("{text}{}", draft.filled(suffix)),
+        }
+    }
+
+    fn describe(&self, what: &str) -> String {
+        match self {
+            Self::Replace(new) => format!("{what} is `{new}`"),
+            Self::Prefix(prefix) => format!("{what} begins with `{prefix}`"),
+            Self::Suffix(suffix) => format!("{what} ends with `{suffix}`"),
+        }
+    }
+}
+
+/// Changes descriptions.
+#[derive(Clone, Debug)]
+pub struct Describe(pub Wording);
+
+impl Transform for Describe {
+    fn apply(&self, draft: Draft) -> Option<Draft> {
+        let text = self.0.apply(&draft, &draft.description());
+        Some(draft.with("description", &Json::string(&text)))
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe("the description")
+    }
+}
+
+/// Changes titles.
+#[derive(Clone, Debug)]
+pub struct Entitle(pub Wording);
+
+impl Transform for Entitle {
+    fn apply(&self, draft: Draft) -> Option<Draft> {
+        let title = draft.definition.text("title").unwrap_or_default();
+        let title = self.0.apply(&draft, &title);
+        Some(draft.with("title", &Json::string(&title)))
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe("the title")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::read_file;
+    use super::*;
+
+    #[test]
+    fn a_description_changes_and_nothing_else() {
+        let prefix = Describe(Wording::Prefix("[{server}] ".to_owned()));
+        let suffix = Describe(Wording::Suffix(" ({tool})".to_owned()));
+        let described = suffix.apply(prefix.apply(read_file()).unwrap()).unwrap();
+        assert_eq!(
+            described.definition.json().as_str(),
+            r#"{"name":"read_file","x":1.50,"description":"[files] Reads. (read_file)"}"#
+        );
+        let titled = Entitle(Wording::Replace("Read".to_owned())).apply(described).unwrap();
+        assert_eq!(titled.definition.text("title").as_deref(), Some("Read"));
+    }
+}
