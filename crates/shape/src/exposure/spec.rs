@@ -1,0 +1,82 @@
+//! Exposures as people write them in a config.
+
+use std::collections::BTreeMap;
+
+use consort_core::{Pattern, ServerId};
+use serde::{Deserialize, Serialize};
+
+use super::{Exposing, Exposure, Mode};
+use crate::tokens::Vocabulary;
+use crate::transform::one_or_more;
+
+/// Tokens of definitions that `auto` shows: a tenth of a usual context.
+const BUDGET: usize = 20_000;
+
+/// `exposure`: a word, or a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "`individual`, `per-server`, `search`, `auto` or a table with `mode`")]
+pub enum ExposureSpec {
+    /// The word alone.
+    Word(ModeSpec),
+    /// With more about it.
+    Table(TableSpec),
+}
+
+/// The words for exposures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModeSpec {
+    /// Every tool.
+    #[default]
+    Individual,
+    /// One tool for each server.
+    PerServer,
+    /// A tool that finds tools.
+    Search,
+    /// By a budget of tokens.
+    Auto,
+}
+
+/// An exposure with more about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TableSpec {
+    /// Which.
+    pub mode: ModeSpec,
+    /// Tokens of definitions that `auto` shows; 20,000 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<usize>,
+    /// In which tokens are counted: `o200k` (if absent) or `cl100k`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<String>,
+    /// Tools that are shown directly, whatever the exposure: names or patterns.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    pub direct: Vec<String>,
+}
+
+impl ExposureSpec {
+    /// What this stands for, or what is wrong with it.
+    pub fn compile(&self, servers: &BTreeMap<ServerId, String>) -> Result<Exposing, String> {
+        let (Self::Word(mode) | Self::Table(TableSpec { mode, .. })) = self;
+        let usual = TableSpec::default();
+        let table = match self {
+            Self::Word(_) => &usual,
+            Self::Table(table) => table,
+        };
+        if *mode != ModeSpec::Auto && (table.budget.is_some() || table.vocabulary.is_some()) {
+            return Err("`budget` and `vocabulary` are for `mode = \"auto\"`".to_owned());
+        }
+        let vocabulary = match &table.vocabulary {
+            None => Vocabulary::O200k,
+            Some(name) => name.parse().map_err(|error| format!("{error}"))?,
+        };
+        let mode = match mode {
+            ModeSpec::Individual => Mode::Fixed(Exposure::Individual),
+            ModeSpec::PerServer => Mode::Fixed(Exposure::PerServer),
+            ModeSpec::Search => Mode::Fixed(Exposure::Search),
+            ModeSpec::Auto => Mode::Auto { budget: table.budget.unwrap_or(BUDGET), vocabulary },
+        };
+        let direct = table.direct.iter().map(Pattern::new).collect();
+        Ok(Exposing { mode, direct, servers: servers.clone() })
+    }
+}
