@@ -146,44 +146,41 @@ pub(super) struct Count {
 
 impl Counted {
     pub(super) fn new(document: &Document, limits: &Limits) -> Self {
+        let mut words = Telling::default();
+        let mut ends = [0; FIELDS];
+        for (field, texts) in document.fields().into_iter().enumerate() {
+            let most = words.len() + limits.field_words;
+            texts.iter().for_each(|text| words.add(text, most - words.len()));
+            ends[field] = words.len();
+        }
         let mut counted = Self {
             text: String::new(),
             words: Vec::new(),
             lengths: [0; FIELDS],
-            order: Vec::new(),
+            order: Vec::with_capacity(ends[DESCRIPTION] + 1),
         };
-        let mut places: HashMap<String, u32> = HashMap::new();
-        for (field, texts) in document.fields().into_iter().enumerate() {
-            let mut left = limits.field_words;
-            for text in texts {
-                let words = telling(text, left);
-                left -= words.len();
-                for (word, kind) in words {
-                    let place = counted.place(&word, &mut places);
-                    counted.words[place as usize].times[field] += 1;
-                    counted.lengths[field] += 1;
-                    if kind == Kind::Part && matches!(field, NAME | DESCRIPTION) {
-                        counted.order.push(place);
-                    }
-                }
-            }
-            if field == NAME {
+        let mut places: HashMap<&str, u32> = HashMap::with_capacity(words.len());
+        let mut field = 0;
+        for (at, (word, kind)) in words.iter().enumerate() {
+            while at >= ends[field] {
+                field += 1;
                 counted.order.push(GAP);
+            }
+            let place = *places.entry(word).or_insert_with(|| counted.push(word));
+            counted.words[place as usize].times[field] += 1;
+            counted.lengths[field] += 1;
+            if kind == Kind::Part && matches!(field, NAME | DESCRIPTION) {
+                counted.order.push(place);
             }
         }
         counted
     }
 
-    fn place(&mut self, word: &str, places: &mut HashMap<String, u32>) -> u32 {
-        if let Some(&place) = places.get(word) {
-            return place;
-        }
-        let place = size(self.words.len());
+    fn push(&mut self, word: &str) -> u32 {
         let start = size(self.text.len());
         self.text.push_str(word);
         self.words.push(Count { start, end: size(self.text.len()), times: [0; FIELDS] });
-        places.insert(word.to_owned(), place);
-        place
+        size(self.words.len() - 1)
     }
 
     pub(super) fn word(&self, count: &Count) -> &str {
@@ -191,14 +188,45 @@ impl Counted {
     }
 }
 
-/// The words of a text that say something; all of them if none does, so that `do_it` can be found.
-pub(super) fn telling(text: &str, most: usize) -> Vec<(String, Kind)> {
-    let mut words = Vec::new();
-    each_word(text, most, &mut |word, kind| words.push((word.to_owned(), kind)));
-    if words.iter().any(|(word, _)| !is_stop(word)) {
-        words.retain(|(word, _)| !is_stop(word));
+/// The words of texts that say something.
+#[derive(Debug, Default)]
+pub(super) struct Telling {
+    text: String,
+    /// Where each word ends in `text`, and what it is.
+    words: Vec<(usize, Kind)>,
+}
+
+impl Telling {
+    /// Adds the words of a text that say something, or all of them if none does: `do_it` can be found, too.
+    pub(super) fn add(&mut self, text: &str, most: usize) {
+        if !self.add_if(text, most, |word| !is_stop(word)) {
+            self.add_if(text, most, |_| true);
+        }
     }
-    words
+
+    /// Whether there was any.
+    fn add_if(&mut self, text: &str, most: usize, says: impl Fn(&str) -> bool) -> bool {
+        let before = self.words.len();
+        each_word(text, most, &mut |word, kind| {
+            if says(word) {
+                self.text.push_str(word);
+                self.words.push((self.text.len(), kind));
+            }
+        });
+        self.words.len() > before
+    }
+
+    fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Kind)> {
+        let mut start = 0;
+        self.words.iter().map(move |&(end, kind)| {
+            let word = &self.text[std::mem::replace(&mut start, end)..end];
+            (word, kind)
+        })
+    }
 }
 
 pub(super) fn size(size: usize) -> u32 {

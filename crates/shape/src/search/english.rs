@@ -16,6 +16,9 @@ const STOP: &str = "
     d ll m o re s t ve y ain aren couldn didn doesn don hadn hasn haven isn mightn mustn needn shan shouldn wasn
     weren won wouldn";
 
+/// The letters of the longest of them.
+const LONGEST_STOP: usize = 10;
+
 /// Words by which people ask for whatever it is. They may be a tool's very name, so they count, but little.
 const ASKING: &str = "
     additionally assist assistance fetch finally find get give hello help hi including interested know lastly like
@@ -97,7 +100,7 @@ static SAME: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
 
 /// Whether a word says nothing.
 pub(super) fn is_stop(word: &str) -> bool {
-    STOPS.contains(word)
+    word.len() <= LONGEST_STOP && STOPS.contains(word)
 }
 
 /// Whether a word only asks.
@@ -128,6 +131,7 @@ mod tests {
     #[test]
     fn no_word_is_in_two_lists_that_contradict_each_other() {
         assert!(STOPS.is_disjoint(&ASKINGS));
+        assert_eq!(STOPS.iter().map(|word| word.len()).max(), Some(LONGEST_STOP));
         let said: Vec<&str> = SYNONYMS.split_whitespace().collect();
         assert!(said.iter().all(|word| !is_stop(word)));
     }

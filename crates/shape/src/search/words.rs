@@ -78,6 +78,11 @@ fn starts_part(before: char, c: char, after: Option<char>, rest: &str) -> bool {
 
 fn lower<'a>(text: &str, word: &'a mut String) -> &'a str {
     word.clear();
+    if text.is_ascii() {
+        word.push_str(&text[..text.len().min(LONGEST)]);
+        word.make_ascii_lowercase();
+        return word;
+    }
     word.extend(text.chars().take(LONGEST).flat_map(char::to_lowercase));
     word
 }
