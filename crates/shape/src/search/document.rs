@@ -150,7 +150,9 @@ impl Counted {
         let mut ends = [0; FIELDS];
         for (field, texts) in document.fields().into_iter().enumerate() {
             let most = words.len() + limits.field_words;
-            texts.iter().for_each(|text| words.add(text, most - words.len()));
+            for text in texts {
+                words.add(text, most - words.len());
+            }
             ends[field] = words.len();
         }
         let mut counted = Self {

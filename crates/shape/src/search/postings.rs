@@ -50,7 +50,7 @@ pub(super) struct Postings {
 impl Postings {
     pub(super) fn new<'a>(documents: impl Iterator<Item = &'a Arc<Counted>> + Clone) -> Self {
         let mut postings = Self::default();
-        let averages = averages(documents.clone());
+        let averages = averages(&documents);
         for (document, counted) in documents.enumerate() {
             postings.add(size(document), counted, &averages);
         }
@@ -143,15 +143,16 @@ impl Postings {
         self.stems[stem as usize].rarity
     }
 
-    /// Every stem, in no particular order, and how many documents have it.
-    pub(super) fn all_stems(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.stem_ids
-            .iter()
-            .map(|(stem, &number)| (&**stem, self.stems[number as usize].postings.len()))
+    /// Every word and every stem that is no word, in no particular order, each with its stem's documents.
+    pub(super) fn spellings(&self) -> impl Iterator<Item = (&str, usize)> {
+        let words = self.words.iter().map(|(word, &number)| (word, self.stem_of[number as usize]));
+        let stems = self.stem_ids.iter().map(|(stem, &number)| (stem, number));
+        let stems = stems.filter(|(stem, _)| !self.words.contains_key(*stem));
+        words.chain(stems).map(|(text, stem)| (&**text, self.stems[stem as usize].postings.len()))
     }
 }
 
-fn averages<'a>(documents: impl Iterator<Item = &'a Arc<Counted>> + Clone) -> [f32; FIELDS] {
+fn averages<'a>(documents: &(impl Iterator<Item = &'a Arc<Counted>> + Clone)) -> [f32; FIELDS] {
     let count = amount(documents.clone().count()).max(1.0);
     std::array::from_fn(|field| {
         let total: usize = documents.clone().map(|counted| counted.lengths[field] as usize).sum();

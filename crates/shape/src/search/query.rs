@@ -26,8 +26,8 @@ pub(super) struct Wanted {
     pub(super) text: String,
     /// How much it counts.
     pub(super) weight: f32,
-    /// How many letters it has, the ending that a stem lacks included.
-    pub(super) letters: usize,
+    /// The word as it was first written, with the ending that a stem lacks.
+    pub(super) written: String,
     times: u16,
 }
 
@@ -43,9 +43,8 @@ impl Query {
                 continue;
             }
             let weight = if is_asking(word) { ASKING } else { 1.0 };
-            let letters = word.chars().count();
-            add(&mut read.words, word, letters, weight);
-            add(&mut read.stems, &stem(word), letters, weight);
+            add(&mut read.words, word, word, weight);
+            add(&mut read.stems, &stem(word), word, weight);
             if kind == Kind::Part {
                 read.order.push(word.to_owned());
             }
@@ -58,13 +57,16 @@ impl Query {
     }
 }
 
-fn add(all: &mut Vec<Wanted>, text: &str, letters: usize, weight: f32) {
+fn add(all: &mut Vec<Wanted>, text: &str, written: &str, weight: f32) {
     match all.iter_mut().find(|wanted| wanted.text == text) {
         Some(wanted) => {
             wanted.times = wanted.times.saturating_add(1);
             wanted.weight = wanted.weight.max(weight);
         }
-        None => all.push(Wanted { text: text.to_owned(), weight, letters, times: 1 }),
+        None => {
+            let (text, written) = (text.to_owned(), written.to_owned());
+            all.push(Wanted { text, weight, written, times: 1 });
+        }
     }
 }
 

@@ -21,6 +21,9 @@ const NEIGHBOURS: f32 = 0.25;
 /// How much counts that a name is all in the query.
 const NAMED: f32 = 0.25;
 
+/// The fewest letters of a word that is taken for a part of another.
+const SHORTEST_HALF: usize = 3;
+
 /// How many documents are looked at more closely. More than are ever returned, so that who asks for more
 /// gets the same ones first.
 const CLOSELY: usize = 256;
@@ -34,7 +37,7 @@ pub(super) struct Scored {
 
 impl Scored {
     /// The better first; of equals, the one that comes first in the catalog.
-    pub(super) fn by_merit(&self, other: &Self) -> Ordering {
+    fn by_merit(self, other: Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.document.cmp(&other.document))
     }
 }
@@ -45,6 +48,7 @@ pub(super) fn rank(index: &Index, query: &Query, visible: impl Fn(usize) -> bool
     for wanted in &query.stems {
         ranking.look_for(wanted);
     }
+    ranking.look_for_joined(query);
     for wanted in &query.words {
         if let Some(stem) = index.postings.stem_of(&wanted.text) {
             let weight = EXACT * wanted.weight * index.postings.rarity(stem);
@@ -57,14 +61,14 @@ pub(super) fn rank(index: &Index, query: &Query, visible: impl Fn(usize) -> bool
         .filter(|scored| visible(scored.document as usize))
         .collect();
     if found.len() > CLOSELY {
-        found.select_nth_unstable_by(CLOSELY, Scored::by_merit);
+        found.select_nth_unstable_by(CLOSELY, |a, b| a.by_merit(*b));
         found.truncate(CLOSELY);
     }
     let pairs = ranking.pairs(query);
     for scored in &mut found {
         scored.score += ranking.closely(scored.document as usize, &pairs);
     }
-    found.sort_unstable_by(Scored::by_merit);
+    found.sort_unstable_by(|a, b| a.by_merit(*b));
     found
 }
 
@@ -102,7 +106,9 @@ impl<'a> Ranking<'a> {
         let mut others: Vec<u32> = synonyms.collect();
         if own.is_none() && others.is_empty() {
             others = self.meant(wanted);
-            others.iter().for_each(|stem| self.wanted[*stem as usize] = true);
+            for &stem in &others {
+                self.wanted[stem as usize] = true;
+            }
         }
         if let Some(own) = own {
             self.wanted[own as usize] = true;
@@ -136,10 +142,40 @@ impl<'a> Ranking<'a> {
         }
     }
 
+    /// Two words may be written as one in a document: `git hub`, `web hook`.
+    fn look_for_joined(&mut self, query: &Query) {
+        for pair in query.order.windows(2) {
+            let joined = stem(&pair.concat()).into_owned();
+            let known = query.stems.iter().any(|wanted| wanted.text == joined);
+            if let (Some(stem), false) = (self.postings.stem(&joined), known) {
+                self.wanted[stem as usize] = true;
+                let weight = STAND_IN * self.postings.rarity(stem);
+                self.add(&self.postings.stems[stem as usize].postings, weight);
+            }
+        }
+    }
+
     /// What somebody may have meant by a stem that no document has.
     fn meant(&self, wanted: &Wanted) -> Vec<u32> {
-        let near = self.index.spellings.near(&wanted.text, wanted.letters);
-        near.iter().filter_map(|stem| self.postings.stem(stem)).collect()
+        let mut near: Vec<u32> = Vec::new();
+        for text in self.index.spellings.near(&wanted.written, &wanted.text) {
+            let stem = self.postings.stem_of(text).or_else(|| self.postings.stem(text));
+            near.extend(stem.filter(|stem| !near.contains(stem)));
+        }
+        if near.is_empty() { self.halves(&wanted.written) } else { near }
+    }
+
+    /// One word may be written as two in a document: the cut whose rarer half is the most common.
+    fn halves(&self, text: &str) -> Vec<u32> {
+        let known = |half: &str| {
+            self.postings.stem(&stem(half)).filter(|_| half.chars().count() >= SHORTEST_HALF)
+        };
+        let cuts = text.char_indices().map(|(at, _)| text.split_at(at));
+        let cuts = cuts.filter_map(|(a, b)| Some([known(a)?, known(b)?]));
+        let rarity =
+            |cut: &[u32; 2]| self.postings.rarity(cut[0]).max(self.postings.rarity(cut[1]));
+        let best = cuts.min_by(|a, b| rarity(a).total_cmp(&rarity(b)));
+        best.map(Vec::from).unwrap_or_default()
     }
 
     /// The words that are neighbours in the query, by their stems, and what that is worth.

@@ -1,13 +1,13 @@
-//! Slips of the finger: the known stems nearest to one that no document has.
+//! Slips of the finger: the known words and stems nearest to one that no document has.
 
 /// From how many letters on one slip is forgiven, and two.
 const ONE_SLIP: usize = 4;
 const TWO_SLIPS: usize = 8;
 
-/// How many stems are tried instead of one.
+/// How many are tried instead of one.
 const CANDIDATES: usize = 3;
 
-/// All known stems, in an order that is quick to look through.
+/// All known words and stems, in an order that is quick to look through.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
     /// The shorter first, then those that more documents have, then by alphabet.
@@ -43,19 +43,23 @@ impl Spellings {
         Self { words: sorted.into_iter().map(spelling).collect(), starts }
     }
 
-    /// The stems that may have been meant by this one of a word with so many letters: the nearest, those in
-    /// more documents first.
-    pub(super) fn near(&self, stem: &str, letters_written: usize) -> Vec<&str> {
-        let most = match letters_written {
+    /// What may have been meant by a word or its stem, the nearest: those in more documents first.
+    pub(super) fn near(&self, written: &str, stem: &str) -> Vec<&str> {
+        let most = match length(written) {
             TWO_SLIPS.. => 2,
             ONE_SLIP.. => 1,
             _ => return Vec::new(),
         };
-        if !is_correctable(stem) {
+        let near = self.within(most, written);
+        if near.is_empty() { self.within(most, stem) } else { near }
+    }
+
+    fn within(&self, most: usize, word: &str) -> Vec<&str> {
+        if !is_correctable(word) {
             return Vec::new();
         }
-        let mask = letters(stem);
-        let mut slips = Slips::new(stem.chars().collect());
+        let mask = letters(word);
+        let mut slips = Slips::new(word.chars().collect());
         let mut near: Vec<(usize, &Spelling)> = self
             .of_length(slips.wanted.len().saturating_sub(most), slips.wanted.len() + most)
             .iter()
@@ -137,7 +141,7 @@ mod tests {
     use super::*;
 
     fn near<'a>(known: &'a Spellings, word: &str) -> Vec<&'a str> {
-        known.near(word, length(word))
+        known.near(word, word)
     }
 
     fn spellings(words: &[&'static str]) -> Spellings {
@@ -156,6 +160,7 @@ mod tests {
         assert_eq!(near(&known, "gröse"), ["größe"]);
         assert_eq!(near(&known, "serrrch"), Vec::<&str>::new());
         assert_eq!(near(&known, "cut"), Vec::<&str>::new());
+        assert_eq!(known.near("serches", "serch"), ["search"]);
         assert_eq!(near(&known, "1234"), Vec::<&str>::new());
         assert_eq!(near(&spellings(&[]), "search"), Vec::<&str>::new());
     }
