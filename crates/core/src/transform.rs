@@ -89,8 +89,18 @@ impl Pattern {
             fits(self.0.as_bytes(), format!("{server}.{tool}").as_bytes())
                 || fits(self.0.as_bytes(), tool.as_bytes())
         } else {
-            fits(self.0.as_bytes(), tool.as_bytes())
+            self.fits(tool)
         }
+    }
+
+    /// Whether it fits a text, whatever dots it has.
+    pub fn fits(&self, text: &str) -> bool {
+        fits(self.0.as_bytes(), text.as_bytes())
+    }
+
+    /// As written.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
@@ -104,13 +114,17 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
                 star = Some((p, t));
                 p += 1;
             }
-            Some(&byte) if byte == b'?' || byte == text[t] => {
+            Some(b'?') => {
+                p += 1;
+                t = behind(text, t);
+            }
+            Some(&byte) if byte == text[t] => {
                 p += 1;
                 t += 1;
             }
             _ => match &mut star {
                 Some((at, from)) => {
-                    *from += 1;
+                    *from = behind(text, *from);
                     (p, t) = (*at + 1, *from);
                 }
                 None => return false,
@@ -118,6 +132,11 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
         }
     }
     pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// Where the character behind the one at `at` starts.
+fn behind(text: &[u8], at: usize) -> usize {
+    (at + 1..text.len()).find(|&next| text[next] & 0xc0 != 0x80).unwrap_or(text.len())
 }
 
 /// Keeps what fits one of the patterns.
@@ -266,6 +285,20 @@ mod tests {
             assert_eq!(Pattern::new(pattern).matches("files", "read_file"), fits, "{pattern}");
         }
         assert!(Pattern::new("a.b").matches("s", "a.b"));
+    }
+
+    #[test]
+    fn a_question_mark_is_one_character_however_many_bytes_it_takes() {
+        for (pattern, text, fits) in [
+            ("?", "é", true),
+            ("??", "é", false),
+            ("*??", "日", false),
+            ("*?", "日", true),
+            ("*本?", "日本語", true),
+            ("caf?", "café", true),
+        ] {
+            assert_eq!(Pattern::new(pattern).fits(text), fits, "{pattern} {text}");
+        }
     }
 
     #[test]
