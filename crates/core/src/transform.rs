@@ -75,32 +75,59 @@ pub(crate) fn replaced(object: &Object, name: &str, value: &Json) -> Object {
 /// assert!(!Pattern::new("read_?").matches("github", "read_file"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(String);
+pub struct Pattern {
+    text: String,
+    form: Form,
+}
+
+/// What kind of pattern it is. Most are simpler than the general one, and quicker to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// `*`
+    Any,
+    /// `name`
+    Exact,
+    /// `name*`
+    Prefix,
+    /// `*name`
+    Suffix,
+    General,
+}
 
 impl Pattern {
     /// Reads a pattern. Every text is one.
     pub fn new(pattern: impl Into<String>) -> Self {
-        Self(pattern.into())
+        let text = pattern.into();
+        let form = match text.bytes().filter(|byte| matches!(byte, b'*' | b'?')).count() {
+            0 => Form::Exact,
+            1 if text == "*" => Form::Any,
+            1 if text.ends_with('*') => Form::Prefix,
+            1 if text.starts_with('*') => Form::Suffix,
+            _ => Form::General,
+        };
+        Self { text, form }
     }
 
     /// Whether it fits a tool of a server.
     pub fn matches(&self, server: &str, tool: &str) -> bool {
-        if self.0.contains('.') {
-            fits(self.0.as_bytes(), format!("{server}.{tool}").as_bytes())
-                || fits(self.0.as_bytes(), tool.as_bytes())
-        } else {
-            self.fits(tool)
-        }
+        self.fits(tool) || self.text.contains('.') && self.fits(&format!("{server}.{tool}"))
     }
 
     /// Whether it fits a text, whatever dots it has.
     pub fn fits(&self, text: &str) -> bool {
-        fits(self.0.as_bytes(), text.as_bytes())
+        let pattern = self.text.as_str();
+        match self.form {
+            Form::Any => true,
+            Form::Exact => pattern == text,
+            Form::Prefix => text.starts_with(&pattern[..pattern.len() - 1]),
+            Form::Suffix => text.ends_with(&pattern[1..]),
+            Form::General => fits(pattern.as_bytes(), text.as_bytes()),
+        }
     }
 
     /// As written.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
@@ -197,7 +224,7 @@ impl std::fmt::Debug for Of {
 }
 
 fn listed(patterns: &[Pattern]) -> String {
-    patterns.iter().map(|pattern| pattern.0.as_str()).collect::<Vec<_>>().join(", ")
+    patterns.iter().map(|pattern| pattern.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Puts a text before every name.
@@ -233,7 +260,7 @@ impl Transform for Rename {
     }
 
     fn describe(&self) -> String {
-        format!("rename {} to {}", self.from.0, self.to)
+        format!("rename {} to {}", self.from.as_str(), self.to)
     }
 }
 
@@ -288,6 +315,16 @@ mod tests {
     }
 
     #[test]
+    fn a_simple_pattern_says_what_the_general_one_would() {
+        for pattern in ["*", "", "a", "ab", "a*", "*a", "*ab", "?", "a?", "**", "a*a"] {
+            for text in ["", "a", "ab", "ba", "aba", "abab", "é"] {
+                let general = fits(pattern.as_bytes(), text.as_bytes());
+                assert_eq!(Pattern::new(pattern).fits(text), general, "{pattern} {text}");
+            }
+        }
+    }
+
+    #[test]
     fn a_question_mark_is_one_character_however_many_bytes_it_takes() {
         for (pattern, text, fits) in [
             ("?", "é", true),
@@ -296,6 +333,9 @@ mod tests {
             ("*?", "日", true),
             ("*本?", "日本語", true),
             ("caf?", "café", true),
+            ("*fé", "café", true),
+            ("ca*", "café", true),
+            ("café", "café", true),
         ] {
             assert_eq!(Pattern::new(pattern).fits(text), fits, "{pattern} {text}");
         }
