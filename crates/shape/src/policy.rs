@@ -13,6 +13,7 @@ mod class;
 mod compile;
 mod condition;
 mod error;
+mod form;
 mod rule;
 mod shown;
 mod spec;
@@ -22,6 +23,7 @@ pub use approval::{Approval, ApprovalKey, Approvals, ApprovalsError, Binding};
 pub use class::{Class, Classes};
 pub use condition::ConditionSpec;
 pub use error::PolicyError;
+pub use form::{Form, Verdict};
 pub use spec::{CallerSpec, PolicySpec, RuleSpec, Words};
 
 use class::ClassTable;
