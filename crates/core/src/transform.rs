@@ -224,7 +224,7 @@ impl std::fmt::Debug for Of {
 }
 
 fn listed(patterns: &[Pattern]) -> String {
-    patterns.iter().map(|pattern| pattern.as_str()).collect::<Vec<_>>().join(", ")
+    patterns.iter().map(Pattern::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Puts a text before every name.
