@@ -13,22 +13,59 @@ use std::fmt;
 /// assert!(!Pattern::new("read_?").matches("github", "read_file"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(String);
+pub struct Pattern {
+    text: String,
+    form: Form,
+}
+
+/// What kind of pattern it is. Most are simpler than the general one, and quicker to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// `*`
+    Any,
+    /// `name`
+    Exact,
+    /// `name*`
+    Prefix,
+    /// `*name`
+    Suffix,
+    General,
+}
 
 impl Pattern {
     /// Reads a pattern. Every text is one.
     pub fn new(pattern: impl Into<String>) -> Self {
-        Self(pattern.into())
+        let text = pattern.into();
+        let form = match text.bytes().filter(|byte| matches!(byte, b'*' | b'?')).count() {
+            0 => Form::Exact,
+            1 if text == "*" => Form::Any,
+            1 if text.ends_with('*') => Form::Prefix,
+            1 if text.starts_with('*') => Form::Suffix,
+            _ => Form::General,
+        };
+        Self { text, form }
     }
 
     /// Whether it fits a tool of a server.
     pub fn matches(&self, server: &str, tool: &str) -> bool {
-        if self.0.contains('.') {
-            fits(self.0.as_bytes(), format!("{server}.{tool}").as_bytes())
-                || fits(self.0.as_bytes(), tool.as_bytes())
-        } else {
-            fits(self.0.as_bytes(), tool.as_bytes())
+        self.fits(tool) || self.text.contains('.') && self.fits(&format!("{server}.{tool}"))
+    }
+
+    /// Whether it fits a text, whatever dots it has.
+    pub fn fits(&self, text: &str) -> bool {
+        let pattern = self.text.as_str();
+        match self.form {
+            Form::Any => true,
+            Form::Exact => pattern == text,
+            Form::Prefix => text.starts_with(&pattern[..pattern.len() - 1]),
+            Form::Suffix => text.ends_with(&pattern[1..]),
+            Form::General => fits(pattern.as_bytes(), text.as_bytes()),
         }
+    }
+
+    /// As written.
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
 }
 
@@ -42,13 +79,17 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
                 star = Some((p, t));
                 p += 1;
             }
-            Some(&byte) if byte == b'?' || byte == text[t] => {
+            Some(b'?') => {
+                p += 1;
+                t = behind(text, t);
+            }
+            Some(&byte) if byte == text[t] => {
                 p += 1;
                 t += 1;
             }
             _ => match &mut star {
                 Some((at, from)) => {
-                    *from += 1;
+                    *from = behind(text, *from);
                     (p, t) = (*at + 1, *from);
                 }
                 None => return false,
@@ -58,9 +99,14 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
+/// Where the character behind the one at `at` starts.
+fn behind(text: &[u8], at: usize) -> usize {
+    (at + 1..text.len()).find(|&next| text[next] & 0xc0 != 0x80).unwrap_or(text.len())
+}
+
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -85,5 +131,32 @@ mod tests {
             assert_eq!(Pattern::new(pattern).matches("files", "read_file"), fits, "{pattern}");
         }
         assert!(Pattern::new("a.b").matches("s", "a.b"));
+    }
+
+    #[test]
+    fn a_simple_pattern_says_what_the_general_one_would() {
+        for pattern in ["*", "", "a", "ab", "a*", "*a", "*ab", "?", "a?", "**", "a*a"] {
+            for text in ["", "a", "ab", "ba", "aba", "abab", "é"] {
+                let general = fits(pattern.as_bytes(), text.as_bytes());
+                assert_eq!(Pattern::new(pattern).fits(text), general, "{pattern} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_mark_is_one_character_however_many_bytes_it_takes() {
+        for (pattern, text, fits) in [
+            ("?", "é", true),
+            ("??", "é", false),
+            ("*??", "日", false),
+            ("*?", "日", true),
+            ("*本?", "日本語", true),
+            ("caf?", "café", true),
+            ("*fé", "café", true),
+            ("ca*", "café", true),
+            ("café", "café", true),
+        ] {
+            assert_eq!(Pattern::new(pattern).fits(text), fits, "{pattern} {text}");
+        }
     }
 }

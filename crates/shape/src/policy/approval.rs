@@ -1,0 +1,377 @@
+//! What a person agreed to, and how far that reaches.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use consort_core::{Caller, Json, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Question, arguments};
+
+/// The form of kept approvals.
+const VERSION: u64 = 1;
+
+/// The longest shape that is kept as it is; a longer one is kept as its digest.
+const LONGEST_SHAPE: usize = 512;
+
+/// The most approvals kept for one session, and the most sessions. Beyond, people are asked again.
+const MOST: usize = 1000;
+
+/// How long an approval lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Approval {
+    /// For the one call it was asked for.
+    Once,
+    /// Until the caller's session ends.
+    Session,
+    /// Until it is taken back.
+    Always,
+}
+
+/// Which arguments an approval covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Binding {
+    /// Those of the same shape: the same names and JSON types at every depth, whatever the values.
+    #[default]
+    Shape,
+    /// Those written exactly so, byte for byte.
+    Exact,
+}
+
+/// What an approval is for. If anything of it changes, the approval is void.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalKey {
+    caller: String,
+    server: String,
+    tool: String,
+    pin: String,
+    arguments: String,
+}
+
+impl ApprovalKey {
+    /// The key of a call. `pin` stands for the tool's definition as it is now. Fails for arguments
+    /// that readers may read differently: such a call cannot be approved.
+    pub fn new(question: &Question<'_>, pin: &str, binding: Binding) -> Result<Self, String> {
+        let none = Json::parse("{}").expect("it is JSON");
+        let json = question.arguments.unwrap_or(&none);
+        let value = arguments::read(json)?;
+        let arguments = match binding {
+            Binding::Exact => format!("exact {}", digest(json.as_bytes())),
+            Binding::Shape => shape(&value).into_owned(),
+        };
+        Ok(Self {
+            caller: written(question.caller),
+            server: question.server.to_owned(),
+            tool: question.tool.to_owned(),
+            pin: pin.to_owned(),
+            arguments,
+        })
+    }
+
+    /// Who may call, as `kind:name`.
+    pub fn caller(&self) -> &str {
+        &self.caller
+    }
+
+    /// The server.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The tool, as its server calls it.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The definition it holds for.
+    pub fn pin(&self) -> &str {
+        &self.pin
+    }
+
+    /// The arguments it holds for: their shape, or a digest.
+    pub fn arguments(&self) -> &str {
+        &self.arguments
+    }
+}
+
+/// All that was approved and still holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Approvals {
+    always: BTreeSet<ApprovalKey>,
+    sessions: BTreeMap<String, BTreeSet<ApprovalKey>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    version: u64,
+    approvals: BTreeSet<ApprovalKey>,
+}
+
+/// Kept approvals that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalsError {
+    /// They are not written as approvals are.
+    #[error("approvals cannot be read")]
+    Read(#[source] serde_json::Error),
+    /// They are written in a form of another time.
+    #[error("approvals of version {found}: use version {VERSION}")]
+    Version {
+        /// The one found.
+        found: u64,
+    },
+}
+
+impl Approvals {
+    /// Notes an approval and tells whether it will be found again. One that is for a single call is
+    /// not kept.
+    pub fn grant(&mut self, key: ApprovalKey, approval: Approval, session: &str) -> bool {
+        match approval {
+            Approval::Once => false,
+            Approval::Always => {
+                self.always.insert(key);
+                true
+            }
+            Approval::Session => {
+                if self.sessions.len() >= MOST && !self.sessions.contains_key(session) {
+                    return false;
+                }
+                let keys = self.sessions.entry(session.to_owned()).or_default();
+                if keys.len() >= MOST && !keys.contains(&key) {
+                    return false;
+                }
+                keys.insert(key);
+                true
+            }
+        }
+    }
+
+    /// The approval that covers a call, if there is one.
+    pub fn find(&self, key: &ApprovalKey, session: &str) -> Option<Approval> {
+        if self.always.contains(key) {
+            return Some(Approval::Always);
+        }
+        self.sessions.get(session)?.contains(key).then_some(Approval::Session)
+    }
+
+    /// Takes an approval back, in every session; tells whether there was one.
+    pub fn revoke(&mut self, key: &ApprovalKey) -> bool {
+        let mut found = self.always.remove(key);
+        for keys in self.sessions.values_mut() {
+            found |= keys.remove(key);
+        }
+        found
+    }
+
+    /// Forgets what was approved for a session.
+    pub fn end_session(&mut self, session: &str) {
+        self.sessions.remove(session);
+    }
+
+    /// What was approved for always, in order.
+    pub fn always(&self) -> impl Iterator<Item = &ApprovalKey> {
+        self.always.iter()
+    }
+
+    /// What is to be kept: what was approved for always.
+    pub fn to_json(&self) -> Json {
+        let kept = Kept { version: VERSION, approvals: self.always.clone() };
+        Json::from_value(&kept).expect("texts and a number always serialise")
+    }
+
+    /// What was kept.
+    pub fn from_json(json: &Json) -> Result<Self, ApprovalsError> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u64,
+        }
+        let Versioned { version: found } = json.read().map_err(ApprovalsError::Read)?;
+        if found != VERSION {
+            return Err(ApprovalsError::Version { found });
+        }
+        let kept: Kept = json.read().map_err(ApprovalsError::Read)?;
+        Ok(Self { always: kept.approvals, sessions: BTreeMap::new() })
+    }
+}
+
+/// A caller as `kind:name`.
+pub(super) fn written(caller: &Caller) -> String {
+    let kind = match caller.kind {
+        Kind::Person => "person",
+        Kind::Agent => "agent",
+        Kind::Client => "client",
+    };
+    format!("{kind}:{}", caller.name)
+}
+
+/// The names and types of a value: `{labels:[string],owner:string}`. Items of a list count once each
+/// shape, whatever their order. What would be long is a digest, at every depth, so that the work is as
+/// much as there are arguments.
+fn shape(value: &Value) -> Cow<'static, str> {
+    let text = match value {
+        Value::Null => return "null".into(),
+        Value::Bool(_) => return "boolean".into(),
+        Value::Number(_) => return "number".into(),
+        Value::String(_) => return "string".into(),
+        Value::Array(items) => {
+            let shapes: BTreeSet<_> = items.iter().map(shape).collect();
+            format!("[{}]", shapes.into_iter().collect::<Vec<_>>().join("|"))
+        }
+        Value::Object(members) => {
+            let member = |(name, value): (&String, _)| format!("{}:{}", quoted(name), shape(value));
+            format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(","))
+        }
+    };
+    if text.len() > LONGEST_SHAPE { digest(text.as_bytes()).into() } else { text.into() }
+}
+
+/// A name as it is, or in quotes where it could be taken for something else.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        super::shown::json(Json::string(name).as_str())
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let mut text = "sha256:".to_owned();
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use consort_core::Annotations;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn key(arguments: &Value, pin: &str, binding: Binding) -> ApprovalKey {
+        let (caller, arguments) = (Caller::agent("coder"), Json::from(arguments.clone()));
+        let question = Question {
+            caller: &caller,
+            profile: None,
+            server: "github",
+            tool: "create_issue",
+            annotations: Annotations::default(),
+            arguments: Some(&arguments),
+        };
+        ApprovalKey::new(&question, pin, binding).unwrap()
+    }
+
+    #[test]
+    fn an_approval_holds_for_other_values_of_the_same_shape() {
+        let mut approvals = Approvals::default();
+        let first = json!({ "title": "a", "labels": ["x"], "meta": { "n": 1 } });
+        let second = json!({ "title": "b", "labels": ["y", "z"], "meta": { "n": 2.5 } });
+        assert!(approvals.grant(key(&first, "p1", Binding::Shape), Approval::Always, "s"));
+        let found = |arguments: &Value, pin: &str| {
+            approvals.find(&key(arguments, pin, Binding::Shape), "other")
+        };
+        assert_eq!(found(&second, "p1"), Some(Approval::Always));
+        assert_eq!(
+            key(&second, "p1", Binding::Shape).arguments(),
+            "{labels:[string],meta:{n:number},title:string}"
+        );
+    }
+
+    #[test]
+    fn a_changed_pin_or_a_new_argument_or_another_type_makes_it_void() {
+        let mut approvals = Approvals::default();
+        let approved = json!({ "title": "a" });
+        approvals.grant(key(&approved, "p1", Binding::Shape), Approval::Always, "s");
+        for (arguments, pin) in [
+            (approved, "p2"),
+            (json!({ "title": "a", "force": true }), "p1"),
+            (json!({ "title": ["a"] }), "p1"),
+            (json!({ "title": null }), "p1"),
+            (json!({}), "p1"),
+        ] {
+            assert_eq!(approvals.find(&key(&arguments, pin, Binding::Shape), "s"), None);
+        }
+    }
+
+    #[test]
+    fn an_exact_approval_holds_for_these_values_alone() {
+        let mut approvals = Approvals::default();
+        approvals.grant(key(&json!({ "to": "a" }), "p", Binding::Exact), Approval::Always, "s");
+        let found = |to: &str| {
+            approvals.find(&key(&json!({ "to": to }), "p", Binding::Exact), "s").is_some()
+        };
+        assert_eq!((found("a"), found("b")), (true, false));
+        let shape = key(&json!({ "to": "a" }), "p", Binding::Shape);
+        assert_eq!(approvals.find(&shape, "s"), None);
+    }
+
+    #[test]
+    fn a_session_ends_and_its_approvals_with_it() {
+        let mut approvals = Approvals::default();
+        let one = key(&json!({}), "p", Binding::Shape);
+        assert!(!approvals.grant(one.clone(), Approval::Once, "s"));
+        assert_eq!(approvals.find(&one, "s"), None);
+        assert!(approvals.grant(one.clone(), Approval::Session, "s"));
+        assert_eq!(approvals.find(&one, "s"), Some(Approval::Session));
+        assert_eq!(approvals.find(&one, "t"), None);
+        approvals.end_session("s");
+        assert_eq!(approvals, Approvals::default());
+    }
+
+    #[test]
+    fn what_lasts_is_kept_and_read_back_and_can_be_taken_back() {
+        let mut approvals = Approvals::default();
+        let (a, b) = (json!({ "a": 1 }), json!({ "b": 1 }));
+        approvals.grant(key(&b, "p", Binding::Shape), Approval::Always, "s");
+        approvals.grant(key(&a, "p", Binding::Shape), Approval::Session, "s");
+        let kept = approvals.to_json();
+        insta::assert_snapshot!(kept, @r#"{"version":1,"approvals":[{"caller":"agent:coder","server":"github","tool":"create_issue","pin":"p","arguments":"{b:number}"}]}"#);
+        let mut read = Approvals::from_json(&kept).unwrap();
+        assert_eq!(read.always().collect::<Vec<_>>(), approvals.always().collect::<Vec<_>>());
+        assert!(read.revoke(&key(&b, "p", Binding::Shape)));
+        assert_eq!(read, Approvals::default());
+        let later = Json::parse(r#"{"version":2,"approvals":{}}"#).unwrap();
+        let error = Approvals::from_json(&later).unwrap_err();
+        assert_eq!(error.to_string(), "approvals of version 2: use version 1");
+        for broken in ["[]", "{}", r#"{"version":1,"approvals":[{"tool":"x"}]}"#] {
+            assert!(Approvals::from_json(&Json::parse(broken).unwrap()).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn arguments_that_can_be_read_in_two_ways_cannot_be_approved() {
+        let arguments = Json::parse(r#"{"a":1,"a":2}"#).unwrap();
+        let caller = Caller::agent("x");
+        let question = Question {
+            caller: &caller,
+            profile: None,
+            server: "s",
+            tool: "t",
+            annotations: Annotations::default(),
+            arguments: Some(&arguments),
+        };
+        assert!(ApprovalKey::new(&question, "p", Binding::Exact).is_err());
+    }
+
+    #[test]
+    fn a_long_shape_is_kept_as_its_digest() {
+        let members = (0..200).map(|n| (format!("member_{n}"), json!(n))).collect();
+        let key = key(&Value::Object(members), "p", Binding::Shape);
+        assert!(key.arguments().starts_with("sha256:") && key.arguments().len() == 71);
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_is_never_taken_for_structure(a in ".{0,8}", b in ".{0,8}") {
+            let flat = |name: &str| shape(&json!({ name: 1 }));
+            prop_assert_eq!(flat(&a) == flat(&b), a == b);
+            prop_assert_ne!(flat(&a), shape(&json!({ "x": { b: 1 } })));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What a tool can do to the world: read, write, destroy, reach out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use consort_core::{Annotations, Pattern};
+
+use super::error::{PolicyError, unknown_word};
+use super::spec::Words;
+use super::target::ToolPattern;
+
+/// One thing a tool can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// It changes nothing.
+    Read,
+    /// It adds or changes, and destroys nothing.
+    Write,
+    /// It may destroy something.
+    Destructive,
+    /// It reaches beyond the server's own world: the web, mail, other people.
+    OpenWorld,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Destructive, Self::OpenWorld];
+
+    /// As written in a config.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Destructive => "destructive",
+            Self::OpenWorld => "open-world",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A set of classes. A tool's has exactly one of `read`, `write` and `destructive`, and `open-world`
+/// or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Classes(u8);
+
+impl Classes {
+    /// Those given.
+    pub fn of(classes: impl IntoIterator<Item = Class>) -> Self {
+        Self(classes.into_iter().fold(0, |set, class| set | 1 << class as u8))
+    }
+
+    /// What the hints of a server say. What they leave open is what MCP says: not read-only,
+    /// destructive, open world. A tool that calls itself both read-only and destructive is destructive.
+    pub fn hinted(hints: Annotations) -> Self {
+        let effect = match (hints.read_only.unwrap_or(false), hints.destructive) {
+            (_, Some(true)) | (false, None) => Class::Destructive,
+            (true, _) => Class::Read,
+            (false, Some(false)) => Class::Write,
+        };
+        let open = hints.open_world.unwrap_or(true).then_some(Class::OpenWorld);
+        Self::of([effect].into_iter().chain(open))
+    }
+
+    /// Whether this one is among them.
+    pub fn has(self, class: Class) -> bool {
+        self.0 & 1 << class as u8 != 0
+    }
+
+    /// Whether the two have one in common.
+    pub fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = Class> {
+        Class::ALL.into_iter().filter(move |class| self.has(*class))
+    }
+
+    /// The set written so: one word, or several.
+    fn parse(place: &str, words: &Words) -> Result<Self, PolicyError> {
+        let classes = parse_all(place, words.iter())?;
+        let effects = [Class::Read, Class::Write, Class::Destructive];
+        match effects.into_iter().filter(|class| classes.has(*class)).count() {
+            1 => Ok(classes),
+            _ => Err(PolicyError::new(
+                place,
+                format!(
+                    "`{classes}` is no class: use one of `read`, `write`, `destructive`, with \
+                     `open-world` or without"
+                ),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Classes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = self.iter().map(Class::as_str).collect();
+        f.pad(&words.join(", "))
+    }
+}
+
+/// The set that these words name.
+pub(super) fn parse_all<'a>(
+    place: &str,
+    words: impl IntoIterator<Item = &'a str>,
+) -> Result<Classes, PolicyError> {
+    let known = || Class::ALL.into_iter().map(Class::as_str);
+    let mut classes = Vec::new();
+    for word in words {
+        let class = Class::ALL.into_iter().find(|class| class.as_str() == word);
+        classes.push(class.ok_or_else(|| unknown_word(place, "class", word, known()))?);
+    }
+    Ok(Classes::of(classes))
+}
+
+/// The operator's own word on what tools can do, before any hint.
+#[derive(Clone, Debug)]
+pub(super) struct ClassTable {
+    /// Those that say most come first.
+    entries: Vec<(ToolPattern, Classes)>,
+    /// The servers whose hints are believed.
+    hints: Vec<Pattern>,
+}
+
+impl Default for ClassTable {
+    fn default() -> Self {
+        Self { entries: Vec::new(), hints: vec![Pattern::new("*")] }
+    }
+}
+
+impl ClassTable {
+    pub(super) fn compile(
+        specs: &BTreeMap<String, Words>,
+        hints: Option<&[String]>,
+        errors: &mut Vec<PolicyError>,
+    ) -> Self {
+        let mut entries = Vec::new();
+        for (pattern, words) in specs {
+            let place = format!("classes.\"{pattern}\"");
+            let target = ToolPattern::parse(&place, pattern);
+            match (target, Classes::parse(&place, words)) {
+                (Ok(target), Ok(classes)) => entries.push((target, classes)),
+                (target, classes) => errors.extend(target.err().into_iter().chain(classes.err())),
+            }
+        }
+        // Of two that say as much, the more careful one.
+        entries.sort_by_key(|(target, classes)| std::cmp::Reverse((target.weight(), classes.0)));
+        let hints = match hints {
+            Some(servers) => servers.iter().map(Pattern::new).collect(),
+            None => Self::default().hints,
+        };
+        Self { entries, hints }
+    }
+
+    /// What a tool can do.
+    pub(super) fn classes(&self, server: &str, tool: &str, hints: Annotations) -> Classes {
+        let stated = self.entries.iter().find(|(target, _)| target.fits(server, tool));
+        let believed = || self.hints.iter().any(|pattern| pattern.fits(server));
+        match stated {
+            Some((_, classes)) => *classes,
+            None if believed() => Classes::hinted(hints),
+            None => Classes::hinted(Annotations::default()),
+        }
+    }
+
+    pub(super) fn targets(&self) -> impl Iterator<Item = &ToolPattern> {
+        self.entries.iter().map(|(target, _)| target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints(read_only: Option<bool>, destructive: Option<bool>) -> Annotations {
+        Annotations { read_only, destructive, open_world: Some(false), ..Annotations::default() }
+    }
+
+    #[test]
+    fn a_tool_without_hints_is_destructive_and_open_world() {
+        assert_eq!(Classes::hinted(Annotations::default()).to_string(), "destructive, open-world");
+    }
+
+    #[test]
+    fn hints_fill_in_the_class_and_contradictions_the_worse() {
+        for (read_only, destructive, class) in [
+            (Some(true), None, Class::Read),
+            (Some(true), Some(false), Class::Read),
+            (Some(true), Some(true), Class::Destructive),
+            (Some(false), None, Class::Destructive),
+            (None, Some(false), Class::Write),
+            (None, Some(true), Class::Destructive),
+        ] {
+            let classes = Classes::hinted(hints(read_only, destructive));
+            assert_eq!(classes, Classes::of([class]), "{read_only:?} {destructive:?}");
+        }
+    }
+
+    fn table(entries: &[(&str, &[&str])], believed: Option<&[&str]>) -> ClassTable {
+        let words = |words: &[&str]| Words::Many(words.iter().map(|&w| w.to_owned()).collect());
+        let specs = entries.iter().map(|(name, list)| ((*name).to_owned(), words(list))).collect();
+        let believed: Option<Vec<String>> =
+            believed.map(|list| list.iter().map(|&s| s.to_owned()).collect());
+        let mut errors = Vec::new();
+        let table = ClassTable::compile(&specs, believed.as_deref(), &mut errors);
+        assert_eq!(errors, []);
+        table
+    }
+
+    #[test]
+    fn the_operator_decides_and_the_pattern_that_says_most_wins() {
+        let table = table(
+            &[
+                ("*", &["write"]),
+                ("github.*", &["read"]),
+                ("github.delete_*", &["destructive", "open-world"]),
+                ("delete_*", &["read"]),
+            ],
+            None,
+        );
+        let class = |server, tool| table.classes(server, tool, hints(Some(true), None)).to_string();
+        assert_eq!(class("github", "get_issue"), "read");
+        assert_eq!(class("github", "delete_repo"), "destructive, open-world");
+        assert_eq!(class("notes", "delete_note"), "read");
+        assert_eq!(class("notes", "add"), "write");
+    }
+
+    #[test]
+    fn hints_of_a_server_that_is_not_believed_count_for_nothing() {
+        let table = table(&[], Some(&["git*"]));
+        let class = |server| table.classes(server, "get", hints(Some(true), None)).to_string();
+        assert_eq!(class("github"), "read");
+        assert_eq!(class("evil"), "destructive, open-world");
+    }
+
+    #[test]
+    fn a_class_that_is_none_is_refused_with_what_would_be_right() {
+        let specs = BTreeMap::from([
+            ("a.*".to_owned(), Words::One("destructve".to_owned())),
+            ("b.*".to_owned(), Words::Many(vec!["read".to_owned(), "write".to_owned()])),
+            ("c.*".to_owned(), Words::One("open-world".to_owned())),
+        ]);
+        let mut errors = Vec::new();
+        ClassTable::compile(&specs, None, &mut errors);
+        let told: Vec<_> = errors
+            .iter()
+            .map(|error| (error.to_string(), error.hint().map(str::to_owned)))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (
+                    "classes.\"a.*\": unknown class `destructve`: use one of `read`, `write`, \
+                     `destructive`, `open-world`"
+                        .to_owned(),
+                    Some("did you mean `destructive`?".to_owned()),
+                ),
+                (
+                    "classes.\"b.*\": `read, write` is no class: use one of `read`, `write`, \
+                     `destructive`, with `open-world` or without"
+                        .to_owned(),
+                    None,
+                ),
+                (
+                    "classes.\"c.*\": `open-world` is no class: use one of `read`, `write`, \
+                     `destructive`, with `open-world` or without"
+                        .to_owned(),
+                    None,
+                ),
+            ]
+        );
+    }
+}

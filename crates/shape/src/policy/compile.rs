@@ -1,0 +1,226 @@
+//! From a policy as it was written to one that decides.
+
+use std::sync::Arc;
+
+use consort_core::Pattern;
+
+use super::approval::Binding;
+use super::class::{ClassTable, Classes, parse_all};
+use super::condition::Condition;
+use super::error::{PolicyError, unknown_word};
+use super::rule::Rule;
+use super::spec::{PolicySpec, RuleSpec};
+use super::target::{Roles, ToolPattern};
+use super::{Effect, Otherwise, Policy};
+
+/// Compiles the whole, and tells all that is wrong at once.
+pub(super) fn policy(spec: &PolicySpec) -> Result<Policy, Vec<PolicyError>> {
+    let mut errors = Vec::new();
+    let callers =
+        spec.callers.iter().map(|(name, caller)| (name.as_str(), caller.roles.as_slice()));
+    let roles = Roles::compile(callers, &mut errors);
+    let classes = ClassTable::compile(&spec.classes, spec.hints.as_deref(), &mut errors);
+    let default = default(spec.default.as_deref()).unwrap_or_else(|error| {
+        errors.push(error);
+        Otherwise::Deny
+    });
+    let mut rules = Vec::new();
+    for (at, spec) in spec.rules.iter().enumerate() {
+        match rule(at + 1, spec, &roles) {
+            Ok(rule) => rules.push(rule),
+            Err(wrong) => errors.extend(wrong),
+        }
+    }
+    if errors.is_empty() { Ok(Policy { rules, classes, default }) } else { Err(errors) }
+}
+
+fn default(written: Option<&str>) -> Result<Otherwise, PolicyError> {
+    const KNOWN: [(&str, Otherwise); 4] = [
+        ("allow", Otherwise::Allow),
+        ("ask", Otherwise::Ask),
+        ("ask-writes", Otherwise::AskWrites),
+        ("deny", Otherwise::Deny),
+    ];
+    choice("default", "default", written.unwrap_or("allow"), KNOWN)
+}
+
+/// What a word means, of those that may stand there.
+fn choice<T, const N: usize>(
+    place: &str,
+    what: &str,
+    written: &str,
+    known: [(&str, T); N],
+) -> Result<T, PolicyError> {
+    let words = known.each_ref().map(|(word, _)| *word);
+    let found = known.into_iter().find(|(word, _)| *word == written);
+    found.map(|(_, meaning)| meaning).ok_or_else(|| unknown_word(place, what, written, words))
+}
+
+fn rule(number: usize, spec: &RuleSpec, roles: &Roles) -> Result<Rule, Vec<PolicyError>> {
+    let label: Arc<str> = match &spec.name {
+        Some(name) => format!("rule {number} `{}`", super::shown::line(name)).into(),
+        None => format!("rule {number}").into(),
+    };
+    let mut errors = Vec::new();
+    let mut note = |error: PolicyError| errors.push(error);
+    let callers = list(&label, "callers", spec.callers.as_deref(), &mut note, |written| {
+        roles.callers(&label, written)
+    });
+    let profiles = list(&label, "profiles", spec.profiles.as_deref(), &mut note, |profile| {
+        Ok(Pattern::new(profile))
+    });
+    let servers = list(&label, "servers", spec.servers.as_deref(), &mut note, |server| {
+        if server.contains('.') {
+            let error = PolicyError::new(&label, format!("`{server}` is no server's name"));
+            return Err(error.with_hint(format!("write `tools = [\"{server}\"]`")));
+        }
+        Ok(Pattern::new(server))
+    });
+    let tools = list(&label, "tools", spec.tools.as_deref(), &mut note, |tool| {
+        ToolPattern::parse(&label, tool)
+    });
+    let classes = list(&label, "classes", spec.classes.as_deref(), &mut note, |class| {
+        parse_all(&label, [class])
+    });
+    let classes = classes.map(|sets| Classes::of(sets.into_iter().flat_map(Classes::iter)));
+    let when = spec.when.as_ref().map(|when| Condition::compile(&label, when)).transpose();
+    let when = when.unwrap_or_else(|error| {
+        note(error);
+        None
+    });
+    let then = effect(&label, spec).map_err(note);
+    match then {
+        Ok(then) if errors.is_empty() => {
+            let callers = callers.map(|groups| groups.into_iter().flatten().collect());
+            Ok(Rule { label, callers, profiles, servers, tools, classes, when, then })
+        }
+        _ => Err(errors),
+    }
+}
+
+/// What each word of a list means; what is wrong with it is noted.
+fn list<T>(
+    place: &str,
+    key: &str,
+    written: Option<&[String]>,
+    note: &mut impl FnMut(PolicyError),
+    mut meaning: impl FnMut(&str) -> Result<T, PolicyError>,
+) -> Option<Vec<T>> {
+    let written = written?;
+    if written.is_empty() {
+        let error = PolicyError::new(place, format!("`{key}` is empty, so the rule fits nothing"));
+        note(error.with_hint(format!("leave `{key}` out to fit everything")));
+    }
+    Some(written.iter().filter_map(|word| meaning(word).map_err(&mut *note).ok()).collect())
+}
+
+fn effect(label: &str, spec: &RuleSpec) -> Result<Effect, PolicyError> {
+    enum Then {
+        Allow,
+        Deny,
+        Ask,
+    }
+    if spec.then.is_empty() {
+        let message = "nothing follows from it: add `then = \"allow\"`, `\"deny\"` or `\"ask\"`";
+        return Err(PolicyError::new(label, message));
+    }
+    let known = [("allow", Then::Allow), ("deny", Then::Deny), ("ask", Then::Ask)];
+    let then = choice(label, "effect", &spec.then, known)?;
+    let stray = |key: &str| {
+        let message = format!("`{key}` means nothing with `then = \"{}\"`", spec.then);
+        Err(PolicyError::new(label, message).with_hint(format!("leave `{key}` out")))
+    };
+    if spec.binding.is_some() && !matches!(then, Then::Ask) {
+        return stray("binding");
+    }
+    let reason = spec.reason.clone();
+    Ok(match then {
+        Then::Allow if reason.is_some() => return stray("reason"),
+        Then::Allow => Effect::Allow,
+        Then::Deny => {
+            Effect::Deny { reason: reason.unwrap_or_else(|| format!("{label} denies it")).into() }
+        }
+        Then::Ask => {
+            let known = [("shape", Binding::Shape), ("exact", Binding::Exact)];
+            let binding = spec.binding.as_deref().unwrap_or("shape");
+            let binding = choice(label, "binding", binding, known)?;
+            let reason = reason.unwrap_or_else(|| format!("{label} asks for it"));
+            Effect::Ask { reason: reason.into(), binding }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn told(spec: Value) -> String {
+        let spec: PolicySpec = serde_json::from_value(spec).unwrap();
+        let line = |error: &PolicyError| match error.hint() {
+            Some(hint) => format!("{error}\n  hint: {hint}"),
+            None => error.to_string(),
+        };
+        policy(&spec).unwrap_err().iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once_with_its_rule() {
+        let spec = json!({
+            "default": "ask-write",
+            "callers": { "alice": { "roles": ["reader"] }, "agent": { "roles": ["x"] } },
+            "rules": [
+                { "name": "first", "then": "alow" },
+                { "callers": ["role:reeder", "clinet:x"], "then": "deny" },
+                { "servers": ["github.get_*"], "tools": [], "classes": ["reads"], "then": "deny" },
+                { "name": "no effect" },
+                { "then": "allow", "reason": "x" },
+                { "then": "deny", "binding": "exact" },
+                { "then": "ask", "binding": "values", "tools": ["github."] },
+                { "then": "deny", "when": { "path": "a" } },
+            ],
+        });
+        insta::assert_snapshot!(told(spec), @r#"
+        callers.agent: `agent` is a kind of caller: write `agent:*` for all of them
+          hint: write `*:agent` for a caller of that name
+        default: unknown default `ask-write`: use one of `allow`, `ask`, `ask-writes`, `deny`
+          hint: did you mean `ask` or `ask-writes`?
+        rule 1 `first`: unknown effect `alow`: use one of `allow`, `deny`, `ask`
+          hint: did you mean `allow`?
+        rule 2: unknown role `reeder`: use one of `reader`
+          hint: did you mean `reader`?
+        rule 2: unknown kind of caller `clinet`: use one of `person`, `agent`, `client`, `role`, `*`
+          hint: did you mean `client`?
+        rule 3: `github.get_*` is no server's name
+          hint: write `tools = ["github.get_*"]`
+        rule 3: `tools` is empty, so the rule fits nothing
+          hint: leave `tools` out to fit everything
+        rule 3: unknown class `reads`: use one of `read`, `write`, `destructive`, `open-world`
+          hint: did you mean `read`?
+        rule 4 `no effect`: nothing follows from it: add `then = "allow"`, `"deny"` or `"ask"`
+        rule 5: `reason` means nothing with `then = "allow"`
+          hint: leave `reason` out
+        rule 6: `binding` means nothing with `then = "deny"`
+          hint: leave `binding` out
+        rule 7: `github.` names no tool: write `tool`, `server.tool` or `server.*`
+        rule 7: unknown binding `values`: use one of `shape`, `exact`
+        rule 8, `a`: nothing is checked
+          hint: add `equals`, `one_of`, `glob`, `present` or another check
+        "#);
+    }
+
+    #[test]
+    fn a_role_without_anybody_says_how_to_give_it() {
+        let spec = json!({ "rules": [{ "callers": ["role:reader"], "then": "allow" }] });
+        insta::assert_snapshot!(told(spec), @r#"
+        rule 1: nobody has the role `reader`
+          hint: give it to somebody: `[callers.NAME] roles = ["reader"]`
+        "#);
+    }
+
+    #[test]
+    fn a_key_that_is_not_known_is_refused() {
+        let unknown = serde_json::from_value::<PolicySpec>(json!({ "rules": [{ "tool": ["x"] }] }));
+        assert!(unknown.unwrap_err().to_string().starts_with("unknown field `tool`"));
+    }
+}

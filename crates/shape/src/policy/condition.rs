@@ -1,0 +1,426 @@
+//! Conditions on a call's arguments: checked when they are loaded, bounded when they are evaluated.
+
+use serde::Deserialize;
+use serde_json::{Number, Value};
+
+use super::error::{PolicyError, unknown_word};
+
+mod check;
+mod path;
+
+use check::Check;
+use path::Path;
+
+/// How deep conditions may nest.
+const DEEPEST: usize = 16;
+
+/// A condition as people write it: `all`, `any` or `not` of others, or a test of what a path leads
+/// to. Several checks in one test must all hold.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConditionSpec {
+    /// All of these hold.
+    pub all: Option<Vec<ConditionSpec>>,
+    /// One of these holds.
+    pub any: Option<Vec<ConditionSpec>>,
+    /// This does not hold.
+    pub not: Option<Box<ConditionSpec>>,
+    /// Where to look: `owner`, `filter.owner`, `to.*`, or a JSON pointer.
+    pub path: Option<String>,
+    /// Of what `*` leads to: `every` or `any` of it.
+    pub items: Option<String>,
+    /// What the test says where the path leads to nothing. Without it, nobody can tell.
+    pub missing: Option<bool>,
+    /// Whether there is anything.
+    pub present: Option<bool>,
+    /// It is this text, number or truth value.
+    pub equals: Option<Value>,
+    /// It is one of these.
+    pub one_of: Option<Vec<Value>>,
+    /// It is a text that fits this pattern.
+    pub glob: Option<String>,
+    /// It is a text that starts so.
+    pub prefix: Option<String>,
+    /// It is the absolute path of this folder or of something in it.
+    pub under: Option<String>,
+    /// It is a text with this in it, or a list with this among it.
+    pub contains: Option<Value>,
+    /// It is a number below this.
+    pub less: Option<Number>,
+    /// It is a number not above this.
+    pub at_most: Option<Number>,
+    /// It is a number above this.
+    pub greater: Option<Number>,
+    /// It is a number not below this.
+    pub at_least: Option<Number>,
+}
+
+/// Whether something holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Truth {
+    Yes,
+    No,
+    /// Nobody can tell, and why.
+    Unsure(String),
+}
+
+impl Truth {
+    fn of(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+
+    fn not(self) -> Self {
+        match self {
+            Self::Yes => Self::No,
+            Self::No => Self::Yes,
+            unsure @ Self::Unsure(_) => unsure,
+        }
+    }
+
+    /// `No` if one is, else the first that is unsure, else `Yes`.
+    fn all(truths: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = Self::Yes;
+        for truth in truths {
+            match truth {
+                Self::No => return Self::No,
+                Self::Unsure(_) if all == Self::Yes => all = truth,
+                _ => {}
+            }
+        }
+        all
+    }
+
+    fn any(truths: impl IntoIterator<Item = Self>) -> Self {
+        Self::all(truths.into_iter().map(Self::not)).not()
+    }
+}
+
+/// A condition, ready to be evaluated.
+#[derive(Clone, Debug)]
+pub(super) enum Condition {
+    All(Vec<Self>),
+    Any(Vec<Self>),
+    Not(Box<Self>),
+    Present { path: Path, present: bool },
+    Test(Test),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Test {
+    path: Path,
+    items: Items,
+    missing: Option<bool>,
+    checks: Vec<Check>,
+}
+
+/// Of several values, how many must pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Items {
+    Every,
+    Any,
+}
+
+impl Condition {
+    pub(super) fn compile(place: &str, spec: &ConditionSpec) -> Result<Self, PolicyError> {
+        Self::nested(place, spec, DEEPEST)
+    }
+
+    fn nested(place: &str, spec: &ConditionSpec, depth: usize) -> Result<Self, PolicyError> {
+        let deeper = depth.checked_sub(1).ok_or_else(|| {
+            PolicyError::new(place, format!("conditions nest deeper than {DEEPEST} levels"))
+        })?;
+        let several = |specs: &[ConditionSpec], word: &str| {
+            if specs.is_empty() {
+                let message = format!("`{word}` of nothing: list at least one condition");
+                return Err(PolicyError::new(place, message));
+            }
+            specs.iter().map(|spec| Self::nested(place, spec, deeper)).collect()
+        };
+        let alone = |rest: ConditionSpec| {
+            let message =
+                "a condition is `all`, `any`, `not` or a test with `path`, not two of them";
+            if rest == ConditionSpec::default() {
+                Ok(())
+            } else {
+                Err(PolicyError::new(place, message))
+            }
+        };
+        match spec {
+            ConditionSpec { all: Some(specs), .. } => {
+                alone(ConditionSpec { all: None, ..spec.clone() })?;
+                several(specs, "all").map(Self::All)
+            }
+            ConditionSpec { any: Some(specs), .. } => {
+                alone(ConditionSpec { any: None, ..spec.clone() })?;
+                several(specs, "any").map(Self::Any)
+            }
+            ConditionSpec { not: Some(inner), .. } => {
+                alone(ConditionSpec { not: None, ..spec.clone() })?;
+                Ok(Self::Not(Box::new(Self::nested(place, inner, deeper)?)))
+            }
+            _ => Self::test(place, spec),
+        }
+    }
+
+    fn test(place: &str, spec: &ConditionSpec) -> Result<Self, PolicyError> {
+        let Some(path) = &spec.path else {
+            return Err(PolicyError::new(place, "a test needs a `path` into the arguments"));
+        };
+        let place = format!("{place}, `{path}`");
+        let path = Path::parse(&place, path)?;
+        let checks = Check::compile(&place, spec)?;
+        if let Some(present) = spec.present {
+            if !checks.is_empty()
+                || spec.missing.is_some()
+                || spec.items.is_some()
+                || path.spreads()
+            {
+                let message = "`present` stands alone, with a path without `*`";
+                return Err(PolicyError::new(&place, message));
+            }
+            return Ok(Self::Present { path, present });
+        }
+        if checks.is_empty() {
+            let error = PolicyError::new(&place, "nothing is checked");
+            return Err(
+                error.with_hint("add `equals`, `one_of`, `glob`, `present` or another check")
+            );
+        }
+        let items = match (spec.items.as_deref(), path.spreads()) {
+            (None, false) | (Some("every"), true) => Items::Every,
+            (Some("any"), true) => Items::Any,
+            (Some(word), true) => return Err(unknown_word(&place, "word", word, ["every", "any"])),
+            (None, true) => {
+                let message = "`*` leads to several values: say `items = \"every\"` or `\"any\"`";
+                return Err(PolicyError::new(&place, message));
+            }
+            (Some(_), false) => {
+                return Err(PolicyError::new(&place, "`items` needs a path with `*`"));
+            }
+        };
+        Ok(Self::Test(Test { path, items, missing: spec.missing, checks }))
+    }
+
+    pub(super) fn holds(&self, arguments: &Value) -> Truth {
+        match self {
+            Self::All(all) => Truth::all(all.iter().map(|one| one.holds(arguments))),
+            Self::Any(any) => Truth::any(any.iter().map(|one| one.holds(arguments))),
+            Self::Not(inner) => inner.holds(arguments).not(),
+            Self::Present { path, present } => match path.find(arguments) {
+                Ok(found) => Truth::of(found.is_empty() != *present),
+                Err(why) => Truth::Unsure(why),
+            },
+            Self::Test(test) => test.holds(arguments),
+        }
+    }
+}
+
+impl Test {
+    fn holds(&self, arguments: &Value) -> Truth {
+        let found = match self.path.find(arguments) {
+            Ok(found) => found,
+            Err(why) => return Truth::Unsure(why),
+        };
+        if found.is_empty() {
+            return self.missing();
+        }
+        let truths = found.into_iter().map(|value| match value {
+            None => self.missing(),
+            Some(value) => {
+                Truth::all(self.checks.iter().map(|check| check.holds(&self.path, value)))
+            }
+        });
+        match self.items {
+            Items::Every => Truth::all(truths),
+            Items::Any => Truth::any(truths),
+        }
+    }
+
+    fn missing(&self) -> Truth {
+        match self.missing {
+            Some(holds) => Truth::of(holds),
+            None => Truth::Unsure(format!("`{}` is missing", self.path)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn condition(spec: Value) -> Condition {
+        let spec: ConditionSpec = serde_json::from_value(spec).unwrap();
+        Condition::compile("rule 1", &spec).unwrap()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "arguments are written in place")]
+    fn holds(spec: Value, arguments: Value) -> Truth {
+        condition(spec).holds(&arguments)
+    }
+
+    fn unsure(why: &str) -> Truth {
+        Truth::Unsure(why.to_owned())
+    }
+
+    #[test]
+    fn each_check_says_yes_or_no_of_values_of_its_kind() {
+        for (check, yes, no) in [
+            (json!({"equals": "a"}), json!("a"), json!("A")),
+            (json!({"equals": 1}), json!(1.0), json!(2)),
+            (json!({"equals": true}), json!(true), json!(false)),
+            (json!({"one_of": ["a", 1]}), json!(1), json!("b")),
+            (
+                json!({"glob": "*@acme.example"}),
+                json!("bob@acme.example"),
+                json!("bob@acme.example.com"),
+            ),
+            (json!({"prefix": "SELECT "}), json!("SELECT 1"), json!("DROP TABLE x")),
+            (json!({"under": "/work/"}), json!("/work//./a"), json!("/workshop/a")),
+            (json!({"under": "/"}), json!("/etc"), Value::Null),
+            (json!({"contains": "drop"}), json!("a drop"), json!("none")),
+            (json!({"contains": "x"}), json!(["y", "x"]), json!(["y"])),
+            (json!({"less": 10}), json!(9.5), json!(10)),
+            (json!({"at_most": 10}), json!(10), json!(10.1)),
+            (
+                json!({"greater": 9_007_199_254_740_992_u64}),
+                json!(9_007_199_254_740_993_u64),
+                json!(1),
+            ),
+            (json!({"at_least": -1, "at_most": 1}), json!(0), json!(2)),
+        ] {
+            let mut test = check.clone();
+            test["path"] = json!("x");
+            assert_eq!(holds(test.clone(), json!({ "x": yes })), Truth::Yes, "{check} {yes}");
+            if !no.is_null() {
+                assert_eq!(holds(test, json!({ "x": no })), Truth::No, "{check} {no}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_field_and_one_of_another_kind_leave_it_unsure() {
+        let equals = || json!({ "path": "force", "equals": true });
+        assert_eq!(holds(equals(), json!({})), unsure("`force` is missing"));
+        let other = unsure("`force` is a text, not a truth value");
+        assert_eq!(holds(equals(), json!({ "force": "true" })), other);
+        assert_eq!(holds(json!({ "not": equals() }), json!({ "force": "true" })), other);
+        assert_eq!(
+            holds(json!({ "path": "a.b", "less": 1 }), json!({ "a": "text" })),
+            unsure("`a.b` leads through a text, where an object with `b` should be")
+        );
+        assert_eq!(
+            holds(json!({ "path": "n", "less": 1 }), json!({ "n": null })),
+            unsure("`n` is null, not a number")
+        );
+    }
+
+    #[test]
+    fn what_a_missing_field_means_can_be_said() {
+        let test = |missing| json!({ "path": "force", "equals": true, "missing": missing });
+        assert_eq!(holds(test(false), json!({})), Truth::No);
+        assert_eq!(holds(test(true), json!({})), Truth::Yes);
+        assert_ne!(holds(test(false), json!({ "force": 1 })), Truth::No);
+        let present = |present| json!({ "path": "/a~1b/0", "present": present });
+        assert_eq!(holds(present(true), json!({ "a/b": [1] })), Truth::Yes);
+        assert_eq!(holds(present(true), json!({ "a/b": [] })), Truth::No);
+        assert_eq!(holds(present(false), json!({})), Truth::Yes);
+    }
+
+    #[test]
+    fn one_certain_answer_outweighs_the_unsure_ones() {
+        let (yes, no, unknown) = (
+            json!({ "path": "a", "equals": 1 }),
+            json!({ "path": "a", "equals": 2 }),
+            json!({ "path": "z", "equals": 1 }),
+        );
+        let arguments = || json!({ "a": 1 });
+        let all = |of: &[&Value]| holds(json!({ "all": of }), arguments());
+        let any = |of: &[&Value]| holds(json!({ "any": of }), arguments());
+        assert_eq!(all(&[&unknown, &no]), Truth::No);
+        assert_eq!(all(&[&yes, &unknown]), unsure("`z` is missing"));
+        assert_eq!(any(&[&unknown, &yes]), Truth::Yes);
+        assert_eq!(any(&[&no, &unknown]), unsure("`z` is missing"));
+    }
+
+    #[test]
+    fn a_star_asks_of_every_item_or_of_any() {
+        let test = |items| json!({ "path": "to.*.mail", "items": items, "glob": "*@acme.example" });
+        let to = |mails: &[&str]| {
+            let to: Vec<Value> = mails.iter().map(|mail| json!({ "mail": mail })).collect();
+            json!({ "to": to })
+        };
+        let (inside, mixed) = (to(&["a@acme.example"]), to(&["a@acme.example", "b@other.example"]));
+        assert_eq!(holds(test("every"), inside.clone()), Truth::Yes);
+        assert_eq!(holds(test("every"), mixed.clone()), Truth::No);
+        assert_eq!(holds(test("any"), mixed), Truth::Yes);
+        assert_eq!(holds(test("every"), to(&[])), unsure("`to.*.mail` is missing"));
+        let one_without = json!({ "to": [{ "mail": "a@acme.example" }, {}] });
+        assert_eq!(holds(test("every"), one_without), unsure("`to.*.mail` is missing"));
+        assert_eq!(
+            holds(test("every"), json!({ "to": "a@acme.example" })),
+            unsure("`to.*.mail` leads through a text, where a list should be")
+        );
+    }
+
+    #[test]
+    fn a_path_does_not_climb_out_of_its_folder() {
+        for path in ["/work/../etc/passwd", "work/a", "~/work", "/work\\..\\x", "file:///work/a"] {
+            let truth = holds(json!({ "path": "p", "under": "/work" }), json!({ "p": path }));
+            assert!(matches!(truth, Truth::Unsure(_)), "{path}: {truth:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_too_long_for_a_pattern_leaves_it_unsure() {
+        let arguments = json!({ "p": "a".repeat(65_537) });
+        let truth = holds(json!({ "path": "p", "glob": "*a*a*b" }), arguments);
+        assert_eq!(truth, unsure("`p` is longer than 65536 bytes"));
+    }
+
+    #[test]
+    fn a_condition_that_means_nothing_is_refused_when_it_is_loaded() {
+        let told = |spec: Value| {
+            let spec: ConditionSpec = serde_json::from_value(spec).unwrap();
+            Condition::compile("rule 1", &spec).unwrap_err().to_string()
+        };
+        insta::assert_snapshot!(
+            [
+                told(json!({})),
+                told(json!({ "path": "a" })),
+                told(json!({ "path": "a..b", "equals": 1 })),
+                told(json!({ "path": "a", "equals": [1] })),
+                told(json!({ "path": "a", "one_of": [] })),
+                told(json!({ "path": "a", "under": "work" })),
+                told(json!({ "path": "a.*", "equals": 1 })),
+                told(json!({ "path": "a.*", "equals": 1, "items": "all" })),
+                told(json!({ "path": "a", "equals": 1, "items": "any" })),
+                told(json!({ "path": "a", "equals": 1, "present": true })),
+                told(json!({ "all": [] })),
+                told(json!({ "all": [{ "path": "a", "equals": 1 }], "path": "b" })),
+            ]
+            .join("\n"),
+            @r#"
+            rule 1: a test needs a `path` into the arguments
+            rule 1, `a`: nothing is checked
+            rule 1, `a..b`: a path has an empty step: write `owner`, `filter.owner` or `/filter/owner`
+            rule 1, `a`: `equals` takes texts, numbers and truth values, not a list
+            rule 1, `a`: `one_of` nothing: list at least one value
+            rule 1, `a`: `under` needs an absolute path without `..`, not `work`
+            rule 1, `a.*`: `*` leads to several values: say `items = "every"` or `"any"`
+            rule 1, `a.*`: unknown word `all`: use one of `every`, `any`
+            rule 1, `a`: `items` needs a path with `*`
+            rule 1, `a`: `present` stands alone, with a path without `*`
+            rule 1: `all` of nothing: list at least one condition
+            rule 1: a condition is `all`, `any`, `not` or a test with `path`, not two of them
+            "#
+        );
+        let unknown = serde_json::from_value::<ConditionSpec>(json!({ "path": "a", "equal": 1 }));
+        assert!(unknown.unwrap_err().to_string().starts_with("unknown field `equal`"));
+        let mut deep = json!({ "path": "a", "equals": 1 });
+        for _ in 0..16 {
+            deep = json!({ "not": deep });
+        }
+        assert_eq!(told(deep), "rule 1: conditions nest deeper than 16 levels");
+    }
+}

@@ -1,0 +1,154 @@
+//! One check of one value.
+
+use std::cmp::Ordering;
+
+use consort_core::Pattern;
+use serde_json::{Number, Value};
+
+use super::{ConditionSpec, Path, Truth};
+use crate::policy::arguments::kind;
+use crate::policy::error::PolicyError;
+
+/// The longest text that is matched with a pattern, in bytes: a pattern may take quadratic time.
+const LONGEST: usize = 64 << 10;
+
+/// What is asked of a value. A value of another kind than the check is about leaves it unsure.
+#[derive(Clone, Debug)]
+pub(super) enum Check {
+    OneOf(Vec<Value>),
+    Glob(Pattern),
+    Prefix(String),
+    Under(String),
+    Contains(Value),
+    Compare(&'static [Ordering], Number),
+}
+
+impl Check {
+    pub(super) fn compile(place: &str, spec: &ConditionSpec) -> Result<Vec<Self>, PolicyError> {
+        let mut checks = Vec::new();
+        if let Some(value) = &spec.equals {
+            checks.push(Self::OneOf(vec![scalar(place, "equals", value)?]));
+        }
+        if let Some(values) = &spec.one_of {
+            if values.is_empty() {
+                return Err(PolicyError::new(place, "`one_of` nothing: list at least one value"));
+            }
+            let values = values.iter().map(|value| scalar(place, "one_of", value));
+            checks.push(Self::OneOf(values.collect::<Result<_, _>>()?));
+        }
+        if let Some(value) = &spec.contains {
+            checks.push(Self::Contains(scalar(place, "contains", value)?));
+        }
+        checks.extend(spec.glob.as_ref().map(|glob| Self::Glob(Pattern::new(glob))));
+        checks.extend(spec.prefix.clone().map(Self::Prefix));
+        if let Some(folder) = &spec.under {
+            let Ok(parts) = parts(folder) else {
+                let message =
+                    format!("`under` needs an absolute path without `..`, not `{folder}`");
+                return Err(PolicyError::new(place, message));
+            };
+            checks.push(Self::Under(parts.join("/")));
+        }
+        let comparisons: [(_, &'static [Ordering]); 4] = [
+            (&spec.less, &[Ordering::Less]),
+            (&spec.at_most, &[Ordering::Less, Ordering::Equal]),
+            (&spec.greater, &[Ordering::Greater]),
+            (&spec.at_least, &[Ordering::Greater, Ordering::Equal]),
+        ];
+        for (limit, orders) in comparisons {
+            checks.extend(limit.clone().map(|limit| Self::Compare(orders, limit)));
+        }
+        Ok(checks)
+    }
+
+    pub(super) fn holds(&self, path: &Path, value: &Value) -> Truth {
+        let unlike =
+            |wanted: &str| Truth::Unsure(format!("`{path}` is {}, not {wanted}", kind(value)));
+        match (self, value) {
+            (Self::OneOf(values), value) => {
+                among(values, value).unwrap_or_else(|| unlike(kind(&values[0])))
+            }
+            (Self::Contains(Value::String(part)), Value::String(text)) => {
+                Truth::of(text.contains(part.as_str()))
+            }
+            (Self::Contains(wanted), Value::Array(items)) => {
+                let like = |item| same(wanted, item).map_or_else(|| unlike_item(path), Truth::of);
+                Truth::any(items.iter().map(like))
+            }
+            (Self::Contains(_), _) => unlike("a text or a list"),
+            (Self::Glob(_), Value::String(text)) if text.len() > LONGEST => {
+                Truth::Unsure(format!("`{path}` is longer than {LONGEST} bytes"))
+            }
+            (Self::Glob(pattern), Value::String(text)) => Truth::of(pattern.fits(text)),
+            (Self::Prefix(prefix), Value::String(text)) => Truth::of(text.starts_with(prefix)),
+            (Self::Under(folder), Value::String(text)) => match parts(text) {
+                Ok(parts) => Truth::of(within(folder, &parts)),
+                Err(why) => Truth::Unsure(format!("`{path}` {why}")),
+            },
+            (Self::Compare(orders, limit), Value::Number(number)) => match compare(number, limit) {
+                Some(order) => Truth::of(orders.contains(&order)),
+                None => Truth::Unsure(format!("`{path}` cannot be compared")),
+            },
+            (Self::Compare(..), _) => unlike("a number"),
+            (Self::Glob(_) | Self::Prefix(_) | Self::Under(_), _) => unlike("a text"),
+        }
+    }
+}
+
+fn unlike_item(path: &Path) -> Truth {
+    Truth::Unsure(format!("`{path}` has items of another kind"))
+}
+
+fn scalar(place: &str, word: &str, value: &Value) -> Result<Value, PolicyError> {
+    match value {
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
+        other => {
+            let is = kind(other);
+            let message = format!("`{word}` takes texts, numbers and truth values, not {is}");
+            Err(PolicyError::new(place, message))
+        }
+    }
+}
+
+/// Whether it is one of these; `None` if it is of a kind that none of them is.
+fn among(values: &[Value], value: &Value) -> Option<Truth> {
+    let mut comparable = values.iter().filter_map(|one| same(one, value)).peekable();
+    comparable.peek()?;
+    Some(Truth::of(comparable.any(|same| same)))
+}
+
+/// Whether two values are the same; `None` if they are not of one kind.
+fn same(a: &Value, b: &Value) -> Option<bool> {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => Some(compare(a, b) == Some(Ordering::Equal)),
+        (Value::String(a), Value::String(b)) => Some(a == b),
+        (Value::Bool(a), Value::Bool(b)) => Some(a == b),
+        _ => None,
+    }
+}
+
+fn compare(a: &Number, b: &Number) -> Option<Ordering> {
+    let integer = |n: &Number| n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from));
+    match (integer(a), integer(b)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+/// The steps of an absolute path, as written: links are not followed.
+fn parts(path: &str) -> Result<Vec<&str>, &'static str> {
+    if !path.starts_with('/') {
+        return Err("is not an absolute path");
+    }
+    if path.contains(['\\', '\0']) {
+        return Err("is a path with a backslash or NUL");
+    }
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if parts.contains(&"..") { Err("is a path with `..`") } else { Ok(parts) }
+}
+
+/// Whether a path is a folder or in it.
+fn within(folder: &str, path: &[&str]) -> bool {
+    let folder: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    path.starts_with(&folder)
+}

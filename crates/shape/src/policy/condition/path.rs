@@ -1,0 +1,107 @@
+//! A path into the arguments.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::policy::arguments::kind;
+use crate::policy::error::PolicyError;
+
+/// Where in the arguments to look.
+#[derive(Clone, Debug)]
+pub(in crate::policy) struct Path {
+    written: String,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Member(String),
+    /// Every item of a list.
+    Items,
+}
+
+impl Path {
+    /// Dotted, as in `filter.owner`, `to.*`, `to.0`; or a JSON pointer, as in `/filter/a.b`.
+    pub(super) fn parse(place: &str, written: &str) -> Result<Self, PolicyError> {
+        let steps: Vec<Step> = match written.strip_prefix('/') {
+            Some(pointer) => pointer
+                .split('/')
+                .map(|step| Step::Member(step.replace("~1", "/").replace("~0", "~")))
+                .collect(),
+            None => written
+                .split('.')
+                .map(|step| if step == "*" { Step::Items } else { Step::Member(step.to_owned()) })
+                .collect(),
+        };
+        if steps.iter().any(|step| matches!(step, Step::Member(name) if name.is_empty())) {
+            let message =
+                "a path has an empty step: write `owner`, `filter.owner` or `/filter/owner`";
+            return Err(PolicyError::new(place, message));
+        }
+        Ok(Self { written: written.to_owned(), steps })
+    }
+
+    /// Whether it may lead to several values.
+    pub(super) fn spreads(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Items))
+    }
+
+    /// What it leads to: nothing at all, or of each item a value or nothing. An error where the
+    /// arguments are not of the kind that the path supposes.
+    pub(super) fn find<'a>(&self, arguments: &'a Value) -> Result<Vec<Option<&'a Value>>, String> {
+        let mut found = Vec::new();
+        self.collect(&self.steps, arguments, &mut found)?;
+        if !self.spreads() && found == [None] {
+            found.clear();
+        }
+        Ok(found)
+    }
+
+    fn collect<'a>(
+        &self,
+        steps: &[Step],
+        value: &'a Value,
+        found: &mut Vec<Option<&'a Value>>,
+    ) -> Result<(), String> {
+        let Some((step, rest)) = steps.split_first() else {
+            found.push(Some(value));
+            return Ok(());
+        };
+        let next = match (step, value) {
+            (Step::Items, Value::Array(items)) => {
+                return items.iter().try_for_each(|item| self.collect(rest, item, found));
+            }
+            (Step::Member(name), Value::Object(object)) => object.get(name),
+            (Step::Member(name), Value::Array(items)) if index(name).is_some() => {
+                index(name).and_then(|at| items.get(at))
+            }
+            (step, value) => {
+                let wanted = match step {
+                    Step::Items => "a list".to_owned(),
+                    Step::Member(name) => format!("an object with `{name}`"),
+                };
+                let is = kind(value);
+                return Err(format!("`{self}` leads through {is}, where {wanted} should be"));
+            }
+        };
+        match next {
+            Some(value) => self.collect(rest, value, found),
+            None => {
+                found.push(None);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A place in a list. Other spellings of a number are names.
+fn index(name: &str) -> Option<usize> {
+    name.parse().ok().filter(|at: &usize| at.to_string() == name)
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written)
+    }
+}

@@ -1,0 +1,344 @@
+//! The question to a person: may this call go ahead?
+
+use consort_core::{Json, Revision};
+use consort_wire::splice::Writer;
+use serde_json::{Value, json};
+
+use super::{Approval, Binding, Decision, Effect, Question, approval, arguments, shown};
+
+/// How much of the arguments the question shows, in bytes.
+const SHOWN: usize = 4000;
+
+/// The longest arguments that can be edited in the form, in bytes.
+const EDITABLE: usize = 16 << 10;
+
+/// The longest reason a person may give, in characters.
+const REASON: usize = 500;
+
+const ONCE: &str = "once";
+const SESSION: &str = "session";
+const ALWAYS: &str = "always";
+const DENY: &str = "deny";
+
+/// A question to a person, for MCP's `elicitation/create` in form mode.
+#[derive(Clone, Debug)]
+pub struct Form {
+    message: String,
+    schema: Json,
+    revision: Revision,
+    original: Json,
+    /// The arguments as they can be edited.
+    editable: Option<String>,
+}
+
+/// What a person said. Whatever is not a clear yes is a no.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The call may go ahead.
+    Approve {
+        /// How long that holds, for the arguments as they are now.
+        approval: Approval,
+        /// What the person made of the arguments, if anything. They are to be decided on again: rules
+        /// that deny hold for them too.
+        edited: Option<Json>,
+    },
+    /// It may not.
+    Deny {
+        /// What the caller is told.
+        reason: String,
+    },
+}
+
+impl Form {
+    /// The question about a call, in the words of the revision that the person's client speaks.
+    /// Fails for arguments that readers may read differently: nobody could say what was approved.
+    pub fn new(
+        question: &Question<'_>,
+        decision: &Decision,
+        revision: Revision,
+    ) -> Result<Self, String> {
+        let original = match question.arguments {
+            Some(arguments) => arguments.clone(),
+            None => Json::parse("{}").expect("it is JSON"),
+        };
+        arguments::read(&original)?;
+        let text = original.as_str();
+        let editable = (text.len() <= EDITABLE).then(|| shown::json(text));
+        let (reason, binding) = match &decision.effect {
+            Effect::Ask { reason, binding } => (Some(reason), *binding),
+            Effect::Allow | Effect::Deny { .. } => (None, Binding::Shape),
+        };
+        let mut message = format!(
+            "`{}` wants to call `{}.{}` ({})",
+            shown::line(&approval::written(question.caller)),
+            shown::line(question.server),
+            shown::line(question.tool),
+            decision.classes,
+        );
+        if let Some(reason) = reason {
+            message.push_str(": ");
+            message.push_str(&shown::line(reason));
+        }
+        message.push_str("\n\n");
+        message.push_str(&shown::json(&shown::indented(text, SHOWN)));
+        let schema = schema(editable.as_deref(), binding, revision);
+        Ok(Self { message, schema, revision, original, editable })
+    }
+
+    /// What the person reads.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What the person fills in: a flat object of texts.
+    pub fn schema(&self) -> &Json {
+        &self.schema
+    }
+
+    /// The parameters of `elicitation/create`.
+    pub fn params(&self) -> Json {
+        let mut params = Writer::new();
+        if self.revision >= Revision::V2025_11_25 {
+            params.text("mode", "form");
+        }
+        params.text("message", &self.message);
+        params.raw("requestedSchema", self.schema.as_bytes());
+        params.finish()
+    }
+
+    /// Reads the client's result: `action`, and what was filled in.
+    pub fn read_answer(&self, answer: &Json) -> Verdict {
+        self.approved(answer).unwrap_or_else(|reason| Verdict::Deny { reason })
+    }
+
+    fn approved(&self, answer: &Json) -> Result<Verdict, String> {
+        let answer = arguments::read(answer)
+            .map_err(|_| "the answer to the approval cannot be read".to_owned())?;
+        match answer["action"].as_str() {
+            Some("accept") => {}
+            Some("decline") => return Err("the person declined".to_owned()),
+            Some("cancel") => return Err("the person dismissed the question".to_owned()),
+            _ => return Err("the answer to the approval has no known `action`".to_owned()),
+        }
+        let content = &answer["content"];
+        let approval = match content["decision"].as_str() {
+            Some(ONCE) => Approval::Once,
+            Some(SESSION) => Approval::Session,
+            Some(ALWAYS) => Approval::Always,
+            Some(DENY) => return Err(denied(content["reason"].as_str().unwrap_or_default())),
+            _ => return Err("the answer to the approval has no known `decision`".to_owned()),
+        };
+        let edited = self.edited(content.get("arguments"))?;
+        Ok(Verdict::Approve { approval, edited })
+    }
+
+    /// What became of the arguments, if anything.
+    fn edited(&self, answer: Option<&Value>) -> Result<Option<Json>, String> {
+        let text = match answer {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String(text)) => text.trim(),
+            Some(_) => return Err("the edited arguments are not a text".to_owned()),
+        };
+        if text.is_empty()
+            || text == self.original.as_str()
+            || self.editable.as_deref() == Some(text)
+        {
+            return Ok(None);
+        }
+        if self.editable.is_none() {
+            return Err("the arguments are too long to be edited".to_owned());
+        }
+        let edited = Json::parse(text.to_owned())
+            .map_err(|error| format!("the edited arguments are not JSON: {error}"))?;
+        arguments::read(&edited)?;
+        if edited.to_object().is_none() {
+            return Err("the edited arguments are not a JSON object".to_owned());
+        }
+        Ok(Some(edited))
+    }
+}
+
+fn denied(reason: &str) -> String {
+    let reason: String = reason.trim().chars().take(REASON).collect();
+    if reason.is_empty() {
+        return "the person denied it".to_owned();
+    }
+    format!("the person denied it: {}", shown::line(&reason))
+}
+
+/// The form, in the order people fill it in.
+fn schema(editable: Option<&str>, binding: Binding, revision: Revision) -> Json {
+    let modern = revision >= Revision::V2025_11_25;
+    let covered = match binding {
+        Binding::Shape => "for arguments of this shape",
+        Binding::Exact => "for exactly these arguments",
+    };
+    let choices = [
+        (ONCE, "Approve once".to_owned()),
+        (SESSION, format!("Approve for this session, {covered}")),
+        (ALWAYS, format!("Always approve, {covered}")),
+        (DENY, "Deny".to_owned()),
+    ];
+    let mut decision = json!({ "type": "string", "title": "Decision" });
+    // Titles have had two spellings; clients know that of their revision.
+    if modern {
+        let titled = choices.map(|(value, title)| json!({ "const": value, "title": title }));
+        decision["oneOf"] = titled.as_slice().into();
+    } else {
+        decision["enum"] = choices.each_ref().map(|(value, _)| *value).as_slice().into();
+        decision["enumNames"] = choices.map(|(_, title)| title).as_slice().into();
+    }
+    let mut writer = Writer::new();
+    writer.text("type", "object");
+    writer.object("properties", |properties| {
+        properties.raw("decision", decision.to_string().as_bytes());
+        if let Some(text) = editable {
+            let mut arguments = json!({
+                "type": "string",
+                "title": "Arguments",
+                "description": "JSON. Change them here before they are sent; empty sends them as shown",
+            });
+            // A text could not have a default before.
+            if modern {
+                arguments["default"] = text.into();
+            }
+            properties.raw("arguments", arguments.to_string().as_bytes());
+        }
+        let reason = json!({
+            "type": "string",
+            "title": "Reason",
+            "description": "If you deny it: what the caller is told",
+            "maxLength": REASON,
+        });
+        properties.raw("reason", reason.to_string().as_bytes());
+    });
+    writer.raw("required", br#"["decision"]"#);
+    writer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Classes;
+    use consort_core::{Annotations, Caller};
+
+    fn form(arguments: &str, revision: Revision) -> Form {
+        let (caller, json) = (Caller::agent("coder"), Json::parse(arguments.to_owned()).unwrap());
+        let question = Question {
+            caller: &caller,
+            profile: None,
+            server: "github",
+            tool: "delete_repo",
+            annotations: Annotations::default(),
+            arguments: Some(&json),
+        };
+        let effect = Effect::Ask { reason: "it cannot be undone".into(), binding: Binding::Shape };
+        let classes = Classes::hinted(Annotations::default());
+        let decision = Decision { effect, rule: None, unsure: None, classes };
+        Form::new(&question, &decision, revision).unwrap()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "answers are written in place")]
+    fn read(form: &Form, content: Value) -> Verdict {
+        form.read_answer(&json!({ "action": "accept", "content": content }).into())
+    }
+
+    fn deny(reason: &str) -> Verdict {
+        Verdict::Deny { reason: reason.to_owned() }
+    }
+
+    #[test]
+    fn the_question_says_who_wants_what_with_which_arguments() {
+        let form = form("{\"repo\":\"a\u{202e}b\",\"force\":true}", Revision::V2026_07_28);
+        insta::assert_snapshot!(form.message(), @r#"
+        `agent:coder` wants to call `github.delete_repo` (destructive, open-world): it cannot be undone
+
+        {
+          "repo": "a\u202eb",
+          "force": true
+        }
+        "#);
+    }
+
+    #[test]
+    fn the_form_is_flat_and_asks_for_the_decision_first() {
+        insta::assert_snapshot!(form("{}", Revision::V2025_11_25).params(), @r#"{"mode":"form","message":"`agent:coder` wants to call `github.delete_repo` (destructive, open-world): it cannot be undone\n\n{}","requestedSchema":{"type":"object","properties":{"decision":{"oneOf":[{"const":"once","title":"Approve once"},{"const":"session","title":"Approve for this session, for arguments of this shape"},{"const":"always","title":"Always approve, for arguments of this shape"},{"const":"deny","title":"Deny"}],"title":"Decision","type":"string"},"arguments":{"default":"{}","description":"JSON. Change them here before they are sent; empty sends them as shown","title":"Arguments","type":"string"},"reason":{"description":"If you deny it: what the caller is told","maxLength":500,"title":"Reason","type":"string"}},"required":["decision"]}}"#);
+    }
+
+    #[test]
+    fn an_older_client_gets_titles_as_it_knows_them_and_no_default() {
+        let form = form("{}", Revision::V2025_06_18);
+        let params: Value = form.params().read().unwrap();
+        let properties = &params["requestedSchema"]["properties"];
+        assert_eq!(params.get("mode"), None);
+        assert_eq!(properties["decision"]["enum"], json!(["once", "session", "always", "deny"]));
+        assert_eq!(properties["decision"]["enumNames"].as_array().unwrap().len(), 4);
+        assert_eq!(properties["decision"].get("oneOf"), None);
+        assert_eq!(properties["arguments"].get("default"), None);
+    }
+
+    #[test]
+    fn an_approval_says_how_long_it_lasts_and_what_was_edited() {
+        let form = form(r#"{"n": 1.50}"#, Revision::V2026_07_28);
+        let approve = |approval, edited: Option<&'static str>| Verdict::Approve {
+            approval,
+            edited: edited.map(|text| Json::parse(text).unwrap()),
+        };
+        assert_eq!(read(&form, json!({ "decision": "once" })), approve(Approval::Once, None));
+        let same = json!({ "decision": "session", "arguments": "{\"n\": 1.50}" });
+        assert_eq!(read(&form, same), approve(Approval::Session, None));
+        let empty = json!({ "decision": "always", "arguments": " " });
+        assert_eq!(read(&form, empty), approve(Approval::Always, None));
+        let edited = json!({ "decision": "once", "arguments": "{\"n\": 2.0}" });
+        assert_eq!(read(&form, edited), approve(Approval::Once, Some(r#"{"n": 2.0}"#)));
+    }
+
+    #[test]
+    fn hidden_characters_left_alone_are_no_edit() {
+        let form = form("{\"a\":\"x\u{200b}\"}", Revision::V2026_07_28);
+        let schema: Value = form.schema().read().unwrap();
+        let default = schema["properties"]["arguments"]["default"].clone();
+        assert_eq!(default, "{\"a\":\"x\\u200b\"}");
+        let verdict = read(&form, json!({ "decision": "once", "arguments": default }));
+        assert_eq!(verdict, Verdict::Approve { approval: Approval::Once, edited: None });
+    }
+
+    #[test]
+    fn whatever_is_not_a_clear_yes_is_a_no() {
+        let form = form("{}", Revision::V2026_07_28);
+        let answer = |text: &'static str| form.read_answer(&Json::parse(text).unwrap());
+        let action = deny("the answer to the approval has no known `action`");
+        let decision = deny("the answer to the approval has no known `decision`");
+        assert_eq!(answer("[]"), action);
+        assert_eq!(answer("{}"), action);
+        assert_eq!(answer(r#"{"action":"accept"}"#), decision);
+        assert_eq!(answer(r#"{"action":"accept","content":{"decision":"yes"}}"#), decision);
+        assert_eq!(answer(r#"{"action":"accept","content":{"decision":true}}"#), decision);
+        assert_eq!(answer(r#"{"action":"decline"}"#), deny("the person declined"));
+        assert_eq!(answer(r#"{"action":"cancel"}"#), deny("the person dismissed the question"));
+        assert_eq!(
+            answer(r#"{"action":"accept","content":{"decision":"deny","decision":"always"}}"#),
+            deny("the answer to the approval cannot be read")
+        );
+        assert_eq!(
+            read(&form, json!({ "decision": "deny", "reason": " not on\n Fridays " })),
+            deny("the person denied it: not on\\u{a} Fridays")
+        );
+        assert_eq!(read(&form, json!({ "decision": "deny" })), deny("the person denied it"));
+        for edited in [json!("{"), json!("[1]"), json!("{\"a\":1,\"a\":2}"), json!({})] {
+            let verdict = read(&form, json!({ "decision": "once", "arguments": edited }));
+            assert!(matches!(verdict, Verdict::Deny { .. }), "{edited}: {verdict:?}");
+        }
+    }
+
+    #[test]
+    fn long_arguments_are_shown_in_part_and_cannot_be_edited() {
+        let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(100_000));
+        let form = form(&long, Revision::V2026_07_28);
+        assert!(form.params().as_bytes().len() < 6000);
+        let edited = json!({ "decision": "once", "arguments": "{}" });
+        assert_eq!(read(&form, edited), deny("the arguments are too long to be edited"));
+        let approved = Verdict::Approve { approval: Approval::Once, edited: None };
+        assert_eq!(read(&form, json!({ "decision": "once" })), approved);
+    }
+}

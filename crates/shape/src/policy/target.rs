@@ -1,0 +1,205 @@
+//! Whom and what a rule is about: patterns over callers and tools.
+
+use std::collections::BTreeMap;
+
+use consort_core::{Caller, Kind, Pattern};
+
+use super::error::{PolicyError, unknown_word};
+
+const KINDS: [(&str, Kind); 3] =
+    [("person", Kind::Person), ("agent", Kind::Agent), ("client", Kind::Client)];
+
+/// A tool, or the tools of a server. Unlike a bare [`Pattern`], what stands before the first dot is
+/// the server and nothing else: no server passes for another by how it names its tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ToolPattern {
+    written: String,
+    server: Option<Pattern>,
+    tool: Pattern,
+}
+
+impl ToolPattern {
+    pub(super) fn parse(place: &str, written: &str) -> Result<Self, PolicyError> {
+        let (server, tool) = match written.split_once('.') {
+            Some((server, tool)) => (Some(server), tool),
+            None => (None, written),
+        };
+        if server == Some("") || tool.is_empty() {
+            let message =
+                format!("`{written}` names no tool: write `tool`, `server.tool` or `server.*`");
+            return Err(PolicyError::new(place, message));
+        }
+        Ok(Self {
+            written: written.to_owned(),
+            server: server.map(Pattern::new),
+            tool: Pattern::new(tool),
+        })
+    }
+
+    pub(super) fn fits(&self, server: &str, tool: &str) -> bool {
+        self.tool.fits(tool) && self.server.as_ref().is_none_or(|pattern| pattern.fits(server))
+    }
+
+    /// How much it says: its characters, those that stand for any not counted.
+    pub(super) fn weight(&self) -> usize {
+        self.written.chars().filter(|c| !matches!(c, '*' | '?')).count()
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.written
+    }
+}
+
+/// Some callers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CallerPattern {
+    kind: Option<Kind>,
+    /// Absent where any name will do.
+    name: Option<Pattern>,
+}
+
+impl CallerPattern {
+    /// `client:alice`, `agent:*`, `alice` of any kind, `*`.
+    pub(super) fn parse(place: &str, written: &str) -> Result<Self, PolicyError> {
+        let kinds = || KINDS.into_iter().map(|(word, _)| word);
+        let (kind, name) = match written.split_once(':') {
+            Some(("*", name)) => (None, name),
+            Some((word, name)) => {
+                let kind = KINDS.into_iter().find(|(known, _)| *known == word);
+                let Some((_, kind)) = kind else {
+                    return Err(unknown_word(
+                        place,
+                        "kind of caller",
+                        word,
+                        kinds().chain(["role", "*"]),
+                    ));
+                };
+                (Some(kind), name)
+            }
+            None if kinds().any(|kind| kind == written) => {
+                let message =
+                    format!("`{written}` is a kind of caller: write `{written}:*` for all of them");
+                return Err(PolicyError::new(place, message)
+                    .with_hint(format!("write `*:{written}` for a caller of that name")));
+            }
+            None => (None, written),
+        };
+        if name.is_empty() {
+            let message = format!("`{written}` names nobody: write `kind:name`, `kind:*` or `*`");
+            return Err(PolicyError::new(place, message));
+        }
+        Ok(Self { kind, name: (name != "*").then(|| Pattern::new(name)) })
+    }
+
+    pub(super) fn fits(&self, caller: &Caller) -> bool {
+        self.kind.is_none_or(|kind| kind == caller.kind)
+            && self.name.as_ref().is_none_or(|name| name.fits(&caller.name))
+    }
+}
+
+/// Which callers have a role.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Roles(BTreeMap<String, Vec<CallerPattern>>);
+
+impl Roles {
+    pub(super) fn compile<'a>(
+        callers: impl IntoIterator<Item = (&'a str, &'a [String])>,
+        errors: &mut Vec<PolicyError>,
+    ) -> Self {
+        let mut roles: BTreeMap<String, Vec<CallerPattern>> = BTreeMap::new();
+        for (written, names) in callers {
+            match CallerPattern::parse(&format!("callers.{written}"), written) {
+                Ok(caller) => names
+                    .iter()
+                    .for_each(|role| roles.entry(role.clone()).or_default().push(caller.clone())),
+                Err(error) => errors.push(error),
+            }
+        }
+        Self(roles)
+    }
+
+    /// The callers that a rule names; a role is whoever has it.
+    pub(super) fn callers(
+        &self,
+        place: &str,
+        written: &str,
+    ) -> Result<Vec<CallerPattern>, PolicyError> {
+        let Some(role) = written.strip_prefix("role:") else {
+            return CallerPattern::parse(place, written).map(|caller| vec![caller]);
+        };
+        let unknown = || {
+            if self.0.is_empty() {
+                let error = PolicyError::new(place, format!("nobody has the role `{role}`"));
+                return error.with_hint(format!(
+                    "give it to somebody: `[callers.NAME] roles = [\"{role}\"]`"
+                ));
+            }
+            unknown_word(place, "role", role, self.0.keys().map(String::as_str))
+        };
+        self.0.get(role).cloned().ok_or_else(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_does_not_pass_for_another_by_the_names_of_its_tools() {
+        let pattern = ToolPattern::parse("x", "github.read_*").unwrap();
+        assert!(pattern.fits("github", "read_file"));
+        assert!(!pattern.fits("evil", "github.read_file"));
+        let pattern = ToolPattern::parse("x", "git*.read").unwrap();
+        assert!(!pattern.fits("gitea", "evil.read"));
+        let pattern = ToolPattern::parse("x", "*.files.read").unwrap();
+        assert!(pattern.fits("any", "files.read"));
+    }
+
+    #[test]
+    fn a_caller_is_named_by_kind_and_name() {
+        let fits = |pattern: &str, caller: &Caller| {
+            CallerPattern::parse("x", pattern).unwrap().fits(caller)
+        };
+        let alice = Caller::client("alice");
+        for (pattern, expected) in [
+            ("*", true),
+            ("client:alice", true),
+            ("client:*", true),
+            ("client:a*", true),
+            ("alice", true),
+            ("*:alice", true),
+            ("agent:alice", false),
+            ("client:bob", false),
+            ("client:Alice", false),
+        ] {
+            assert_eq!(fits(pattern, &alice), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_names_nobody_is_refused() {
+        let told = |written: &str| {
+            let error = CallerPattern::parse("rule 1", written).unwrap_err();
+            (error.to_string(), error.hint().unwrap_or_default().to_owned())
+        };
+        assert_eq!(
+            told("cleint:alice"),
+            (
+                "rule 1: unknown kind of caller `cleint`: use one of `person`, `agent`, `client`, \
+                 `role`, `*`"
+                    .to_owned(),
+                "did you mean `client`?".to_owned()
+            )
+        );
+        assert_eq!(
+            told("agent"),
+            (
+                "rule 1: `agent` is a kind of caller: write `agent:*` for all of them".to_owned(),
+                "write `*:agent` for a caller of that name".to_owned()
+            )
+        );
+        assert!(told("client:").0.contains("names nobody"));
+        assert!(ToolPattern::parse("x", "github.").is_err());
+        assert!(ToolPattern::parse("x", "").is_err());
+    }
+}
