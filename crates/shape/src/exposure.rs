@@ -257,3 +257,172 @@ impl Toolbox for Exposed {
         self.inner.changes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, both, ended as end, tool};
+    use consort_core::{Outcome, ToolResult};
+    use serde_json::{Value, json};
+
+    fn fake() -> Arc<Fake> {
+        let many: Vec<Value> = (0..45).map(|n| tool(&format!("job_{n}"), &["x"])).collect();
+        let mut papers = vec![tool("search_papers", &["query"]), tool("summarize", &["text"])];
+        papers[0]["description"] = json!("Searches scientific papers by topic.");
+        Fake::new(&[("my-jobs", &many), ("papers", &papers)])
+    }
+
+    fn exposed(fake: &Arc<Fake>, exposure: Exposure, direct: &[&str]) -> Exposed {
+        let direct = direct.iter().copied().map(Pattern::new).collect();
+        let exposing = Exposing { mode: Mode::Fixed(exposure), direct, ..Exposing::default() };
+        Exposed::new(Arc::clone(fake) as Arc<dyn Toolbox>, exposing)
+    }
+
+    fn ids(toolbox: &dyn Toolbox) -> Vec<String> {
+        let catalog = toolbox.catalog(&Caller::client("alice"));
+        catalog.tools.entries().iter().map(Entry::id).collect()
+    }
+
+    fn text(outcome: &Outcome) -> String {
+        ToolResult::from_object(outcome.object().clone()).flattened()
+    }
+
+    /// What a call of a shown tool tells.
+    fn asked(toolbox: &dyn Toolbox, server: &str, name: &str, arguments: &Value) -> Value {
+        let (call, pass) = both(server, name, arguments);
+        let told = end(toolbox.call(call)).unwrap();
+        assert_eq!(told, end(toolbox.pass(pass)).unwrap(), "both forms tell the same");
+        serde_json::from_str(&text(&told)).unwrap_or_else(|_| Value::String(text(&told)))
+    }
+
+    #[test]
+    fn the_same_call_reaches_the_server_the_same_through_every_exposure() {
+        let fake = fake();
+        let inputs = json!({ "query": "sentiment" });
+        for (exposure, server, name, arguments) in [
+            (Exposure::Individual, "papers", "search_papers", inputs.clone()),
+            (
+                Exposure::PerServer,
+                "papers",
+                "mcp_papers",
+                json!({ "action": "execute", "tool_name": "search_papers", "tool_inputs": inputs }),
+            ),
+            (
+                Exposure::PerServer,
+                "papers",
+                "mcp_papers",
+                json!({
+                    "action": "execute", "tool_name": "papers.search_papers",
+                    "tool_inputs": inputs.to_string(),
+                }),
+            ),
+            (
+                Exposure::Search,
+                "consort",
+                "call_tool",
+                json!({ "name": "papers.search_papers", "arguments": inputs }),
+            ),
+        ] {
+            let exposed = exposed(&fake, exposure, &[]);
+            let (call, pass) = both(server, name, &arguments);
+            assert_eq!(text(&end(exposed.call(call)).unwrap()), "done");
+            assert_eq!(text(&end(exposed.pass(pass)).unwrap()), "done");
+            let sent = r#"papers.search_papers {"query":"sentiment"}"#;
+            assert_eq!(fake.taken(), [sent, sent], "{exposure}");
+        }
+    }
+
+    #[test]
+    fn one_tool_a_server_lists_by_page_describes_and_searches() {
+        let fake = fake();
+        let exposed = exposed(&fake, Exposure::PerServer, &["papers.summarize"]);
+        assert_eq!(ids(&exposed), ["papers.summarize", "my-jobs.mcp_my_jobs", "papers.mcp_papers"]);
+        let first = asked(&exposed, "my-jobs", "mcp_my_jobs", &json!({}));
+        assert_eq!(first["total"], 45);
+        assert_eq!(first["tools"].as_array().unwrap().len(), 20);
+        assert_eq!(first["tools"][0]["inputs"], json!({ "x": { "type": "string" } }));
+        assert_eq!(first["tools"][0]["inputSchema"]["type"], "object");
+        let last = json!({ "action": "list", "cursor": "40" });
+        let last = asked(&exposed, "my-jobs", "mcp_my_jobs", &last);
+        assert_eq!(last["tools"].as_array().unwrap().len(), 5);
+        assert_eq!(last.get("next_cursor"), None);
+        let found = json!({ "query": "find papers" });
+        let found = asked(&exposed, "papers", "mcp_papers", &found);
+        assert_eq!(found["tools"][0]["name"], "search_papers");
+        let about = json!({ "action": "describe", "tool_name": "summarize" });
+        let about = asked(&exposed, "papers", "mcp_papers", &about);
+        assert_eq!(about["description"], "The tool summarize.");
+        assert!(fake.taken().is_empty(), "no server was asked");
+    }
+
+    #[test]
+    fn mistakes_are_told_so_that_a_model_can_mend_them() {
+        let fake = fake();
+        let per_server = exposed(&fake, Exposure::PerServer, &[]);
+        let mut told = Vec::new();
+        for arguments in [
+            json!({ "action": "run" }),
+            json!({ "action": "execute" }),
+            json!({ "action": "execute", "tool_name": "sumarize" }),
+            json!({ "action": "execute", "tool_name": "summarize", "tool_inputs": [1] }),
+        ] {
+            told.push(asked(&per_server, "papers", "mcp_papers", &arguments));
+        }
+        let search = exposed(&fake, Exposure::Search, &[]);
+        told.push(asked(&search, "consort", "find_tools", &json!({})));
+        told.push(asked(&search, "consort", "call_tool", &json!({ "name": "sumarize" })));
+        assert_eq!(
+            told,
+            [
+                "unknown action `run`: use `list`, `describe` or `execute`",
+                "`tool_name` is missing: `execute` needs one of `search_papers`, `summarize`",
+                "unknown tool `sumarize`; did you mean `summarize`? `papers` has `search_papers`, `summarize`",
+                "`tool_inputs` cannot be used: it is no JSON object",
+                "`query` is missing: say what is to be done",
+                "unknown tool `sumarize`; did you mean `summarize`?",
+            ]
+        );
+        assert!(fake.taken().is_empty());
+    }
+
+    #[test]
+    fn what_is_searched_is_found_with_what_it_takes() {
+        let exposed = exposed(&fake(), Exposure::Search, &["my-jobs.job_7"]);
+        assert_eq!(ids(&exposed), ["my-jobs.job_7", "consort.find_tools", "consort.call_tool"]);
+        let found = json!({ "query": "scientific papers", "limit": 1 });
+        let found = asked(&exposed, "consort", "find_tools", &found);
+        assert_eq!(found["tools"].as_array().unwrap().len(), 1);
+        assert_eq!(found["tools"][0]["name"], "papers.search_papers");
+        assert!(found["tools"][0]["inputSchema"]["properties"]["query"].is_object());
+        let elsewhere = json!({ "query": "papers", "server": "my-jobs" });
+        let elsewhere = asked(&exposed, "consort", "find_tools", &elsewhere);
+        assert!(elsewhere["hint"].as_str().unwrap().contains("47 tools of 2 servers"));
+    }
+
+    #[test]
+    fn by_a_budget_everything_is_shown_or_what_costs_least_once_for_all() {
+        let auto = |budget| {
+            let mode = Mode::Auto { budget, vocabulary: Vocabulary::O200k };
+            Exposed::new(fake(), Exposing { mode, ..Exposing::default() })
+        };
+        let alice = Caller::client("alice");
+        assert_eq!(auto(100_000).exposure(&alice), Exposure::Individual);
+        let small = auto(500);
+        assert_eq!(small.exposure(&alice), Exposure::Search);
+        assert_eq!(ids(&small), ["consort.find_tools", "consort.call_tool"]);
+        let nothing = Exposed::new(
+            Fake::new(&[]),
+            Exposing {
+                mode: Mode::Auto { budget: 0, vocabulary: Vocabulary::O200k },
+                ..Exposing::default()
+            },
+        );
+        assert_eq!(nothing.exposure(&alice), Exposure::Individual);
+    }
+
+    #[test]
+    fn a_name_has_no_dashes_as_it_has_none_elsewhere() {
+        let fake = Fake::new(&[("api-ai-mcp", &[tool("a", &[])])]);
+        assert_eq!(ids(&exposed(&fake, Exposure::PerServer, &[])), ["api-ai-mcp.mcp_api_ai_mcp"]);
+    }
+}

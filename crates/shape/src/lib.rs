@@ -10,6 +10,7 @@ pub mod tokens;
 mod aside;
 mod call;
 mod explain;
+pub mod exposure;
 #[cfg(test)]
 mod fake;
 mod memo;

@@ -249,7 +249,7 @@ mod tests {
                 (server.parse().unwrap(), Offer { shelves, ..Offer::default() })
             })
             .collect();
-        Catalog::build(&offers, &[])
+        Catalog::build(&offers)
     }
 
     fn office() -> Index {

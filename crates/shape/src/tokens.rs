@@ -264,7 +264,7 @@ mod tests {
             shelves: BTreeMap::from([(ShelfKind::Tools, vec![("say".to_owned(), definition)])]),
             ..Offer::default()
         };
-        let catalog = Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)]), &[]);
+        let catalog = Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)]));
         let cost = Cost {
             server: "web".parse().unwrap(),
             name: "say".to_owned(),

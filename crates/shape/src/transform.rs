@@ -17,8 +17,8 @@ pub use filter::{Drop, Hints, Keep, KeepHinted, Of, Only, Select, Where};
 pub use name::{Prefix, Rename, Template};
 pub use provider::{Annotate, Options};
 pub use result::{Cap, Fields};
-pub(crate) use spec::one_or_more;
 pub(crate) use result::{Outbound, pruned};
+pub(crate) use spec::one_or_more;
 pub use spec::{ArgumentSpec, AroundSpec, HintSpec, ResultSpec, TransformSpec, WordSpec};
 pub use words::{Describe, Entitle, Wording};
 

@@ -53,7 +53,8 @@ impl Exposed {
     pub(super) fn server(&self, made: &Made, server: &ServerId, call: Call) -> Events {
         let arguments = call.arguments().to_object();
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
-        let text = |name: &str| argument(name).and_then(|json| json.text().map(Into::<String>::into));
+        let text =
+            |name: &str| argument(name).and_then(|json| json.text().map(Into::<String>::into));
         let failed = |message: String| answered(ToolResult::error(message));
         let action = text("action").unwrap_or_else(|| "list".to_owned());
         match action.as_str() {
@@ -119,12 +120,8 @@ impl Exposed {
                 cursor.parse::<usize>().map_err(|_| wrong())?
             }
         };
-        let shown: Vec<Json> = entries
-            .iter()
-            .skip(from)
-            .take(PAGE)
-            .map(|entry| told(entry, &entry.name))
-            .collect();
+        let shown: Vec<Json> =
+            entries.iter().skip(from).take(PAGE).map(|entry| told(entry, &entry.name)).collect();
         let mut writer = Writer::new();
         writer.text("server", server.as_str());
         if from == 0
@@ -145,9 +142,9 @@ impl Exposed {
 /// A server's tool, by its name alone or with the server's.
 fn named<'a>(made: &'a Made, server: &ServerId, name: &str) -> Option<&'a Entry> {
     let tools = &made.whole.tools;
-    let bare = [".", ":"].iter().find_map(|dot| {
-        name.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix(dot))
-    });
+    let bare = [".", ":"]
+        .iter()
+        .find_map(|dot| name.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix(dot)));
     let at = tools.position(server, name).or_else(|| tools.position(server, bare?));
     at.map(|at| &tools.entries()[at])
 }

@@ -14,7 +14,10 @@ const BUDGET: usize = 20_000;
 
 /// `exposure`: a word, or a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "`individual`, `per-server`, `search`, `auto` or a table with `mode`")]
+#[serde(
+    untagged,
+    expecting = "`individual`, `per-server`, `search`, `auto` or a table with `mode`"
+)]
 pub enum ExposureSpec {
     /// The word alone.
     Word(ModeSpec),

@@ -6,7 +6,7 @@ use consort_core::{Json, Object};
 use consort_wire::splice;
 
 use super::{Draft, Transform};
-use crate::dialect::PROVIDER_OPTIONS;
+use crate::dialect::PROVIDER;
 
 /// Overrides what a server hints at, member by member: `readOnlyHint`, `title`, ….
 #[derive(Clone, Debug)]
@@ -39,10 +39,10 @@ pub struct Options {
 impl Transform for Options {
     fn apply(&self, draft: Draft) -> Option<Draft> {
         let meta = draft.object("_meta");
-        let known = meta.get(PROVIDER_OPTIONS).and_then(|json| json.to_object());
+        let known = meta.get(PROVIDER).and_then(|json| json.to_object());
         let known = known.unwrap_or_else(Object::empty);
         let options = splice::replaced(&known, &self.provider, self.options.json());
-        let meta = splice::replaced(&meta, PROVIDER_OPTIONS, options.json());
+        let meta = splice::replaced(&meta, PROVIDER, options.json());
         Some(draft.with("_meta", meta.json()))
     }
 
@@ -76,7 +76,7 @@ mod tests {
         };
         let once = options("openai", r#"{"strict":true}"#).apply(read_file()).unwrap();
         let twice = options("google", r#"{"grounding":{}}"#).apply(once).unwrap();
-        let meta = twice.object("_meta").get(PROVIDER_OPTIONS).unwrap();
+        let meta = twice.object("_meta").get(PROVIDER).unwrap();
         assert_eq!(meta.as_str(), r#"{"openai":{"strict":true},"google":{"grounding":{}}}"#);
     }
 }

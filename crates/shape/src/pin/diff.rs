@@ -1,0 +1,422 @@
+//! Two definitions side by side, for people who must agree to the second.
+
+use std::collections::BTreeMap;
+
+use consort_core::Json;
+use serde::Serialize;
+
+use super::canonical::{canonical, units};
+use crate::scan::{excerpt, skeleton, spelled};
+
+/// How many lines are shown of one definition.
+const MOST_LINES: usize = 200;
+
+/// How many characters are shown of one line.
+const MOST_CHARACTERS: usize = 600;
+
+/// How many characters are shown around a change within a line.
+const AROUND: usize = 40;
+
+/// How many lines of a text are compared one by one; it takes the square of it.
+const MOST_COMPARED: usize = 600;
+
+/// One place where two definitions differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Where, as a JSON pointer.
+    pub pointer: String,
+    /// What was there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Json>,
+    /// What is there now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Json>,
+}
+
+/// What a line of a diff says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Where the lines below are from.
+    Place,
+    /// It was there.
+    Removed,
+    /// It is there now.
+    Added,
+    /// About what is not shown.
+    Note,
+}
+
+/// A line of a diff, safe to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What it says.
+    pub mark: Mark,
+    /// The line.
+    pub text: String,
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.mark {
+            Mark::Place => write!(f, "{}", self.text),
+            Mark::Removed => write!(f, "  - {}", self.text),
+            Mark::Added => write!(f, "  + {}", self.text),
+            Mark::Note => write!(f, "    {}", self.text),
+        }
+    }
+}
+
+/// Every place where two definitions differ, in the order of their canonical form. It is empty if,
+/// and only if, they have the same pin.
+pub fn diff(from: &Json, to: &Json) -> Vec<Change> {
+    let mut changes = Vec::new();
+    compare("", from, to, &mut changes);
+    changes
+}
+
+fn compare(pointer: &str, from: &Json, to: &Json, changes: &mut Vec<Change>) {
+    if canonical(from) == canonical(to) {
+        return;
+    }
+    if let (Some(old), Some(new)) = (members(from), members(to)) {
+        let mut all: Vec<&Vec<u16>> = old.keys().chain(new.keys()).collect();
+        all.sort_unstable();
+        all.dedup();
+        for key in all {
+            let pointer = format!("{pointer}/{}", escaped(key));
+            one(pointer, old.get(key), new.get(key), changes);
+        }
+    } else if let (Some(old), Some(new)) = (from.to_items(), to.to_items()) {
+        items(pointer, &old, &new, changes);
+    } else {
+        one_leaf(pointer.to_owned(), Some(from), Some(to), changes);
+    }
+}
+
+fn one(pointer: String, from: Option<&Json>, to: Option<&Json>, changes: &mut Vec<Change>) {
+    match (from, to) {
+        (Some(from), Some(to)) => compare(&pointer, from, to, changes),
+        _ => one_leaf(pointer, from, to, changes),
+    }
+}
+
+fn one_leaf(pointer: String, from: Option<&Json>, to: Option<&Json>, changes: &mut Vec<Change>) {
+    changes.push(Change { pointer, from: from.cloned(), to: to.cloned() });
+}
+
+/// The members by name, `None` if two share one: then only the whole can be compared.
+fn members(json: &Json) -> Option<BTreeMap<Vec<u16>, Json>> {
+    let object = json.to_object()?;
+    let members: BTreeMap<_, _> =
+        object.members().map(|(key, value)| (units(key), value)).collect();
+    (members.len() == object.len()).then_some(members)
+}
+
+/// What stands in a pointer for a name: RFC 6901.
+fn escaped(key: &[u16]) -> String {
+    String::from_utf16_lossy(key).replace('~', "~0").replace('/', "~1")
+}
+
+/// Items that are the same at both ends are left out; as many on both sides are compared one by one.
+fn items(pointer: &str, old: &[Json], new: &[Json], changes: &mut Vec<Change>) {
+    let form = |items: &[Json]| items.iter().map(canonical).collect::<Vec<_>>();
+    let (head, tail) = common(&form(old), &form(new));
+    let (old, new) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
+    let at = |n: usize| format!("{pointer}/{}", head + n);
+    if old.len() == new.len() {
+        for (n, (old, new)) in old.iter().zip(new).enumerate() {
+            compare(&at(n), old, new, changes);
+        }
+    } else {
+        old.iter().enumerate().for_each(|(n, old)| one_leaf(at(n), Some(old), None, changes));
+        new.iter().enumerate().for_each(|(n, new)| one_leaf(at(n), None, Some(new), changes));
+    }
+}
+
+/// How many are the same at the start, and how many of the rest at the end.
+fn common<T: PartialEq>(old: &[T], new: &[T]) -> (usize, usize) {
+    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let rest = old[head..].iter().rev().zip(new[head..].iter().rev());
+    (head, rest.take_while(|(a, b)| a == b).count())
+}
+
+/// The diff in lines: texts line by line, everything that does not show as an escape, no more than a
+/// person reads, and never cut without a word.
+pub fn told(changes: &[Change]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for change in changes {
+        lines.push(Line { mark: Mark::Place, text: excerpt(&place(&change.pointer), 200) });
+        match (&change.from, &change.to) {
+            (Some(from), Some(to)) => match (from.text(), to.text()) {
+                (Some(from), Some(to)) => texts(&from, &to, &mut lines),
+                _ => {
+                    whole(Mark::Removed, from, &mut lines);
+                    whole(Mark::Added, to, &mut lines);
+                }
+            },
+            (Some(from), None) => whole(Mark::Removed, from, &mut lines),
+            (None, Some(to)) => whole(Mark::Added, to, &mut lines),
+            (None, None) => {}
+        }
+    }
+    bounded(lines)
+}
+
+/// A definition that nothing stands beside, in lines.
+pub fn told_new(definition: &Json) -> Vec<Line> {
+    let mut lines = Vec::new();
+    match definition.to_object() {
+        Some(object) => {
+            for (key, value) in object.members() {
+                let pointer = format!("/{}", escaped(&units(key)));
+                lines.push(Line { mark: Mark::Place, text: excerpt(&pointer, 200) });
+                whole(Mark::Added, &value, &mut lines);
+            }
+        }
+        None => whole(Mark::Added, definition, &mut lines),
+    }
+    bounded(lines)
+}
+
+fn place(pointer: &str) -> String {
+    if pointer.is_empty() { "all of it".to_owned() } else { pointer.to_owned() }
+}
+
+fn bounded(mut lines: Vec<Line>) -> Vec<Line> {
+    if lines.len() > MOST_LINES {
+        let text = format!("… {} more lines are not shown …", lines.len() - MOST_LINES);
+        lines.truncate(MOST_LINES);
+        lines.push(Line { mark: Mark::Note, text });
+    }
+    lines
+}
+
+/// A value that is there on one side only.
+fn whole(mark: Mark, value: &Json, lines: &mut Vec<Line>) {
+    match value.text() {
+        Some(text) if !text.is_empty() => {
+            lines.extend(text.split('\n').map(|text| line(mark, text)));
+        }
+        _ => lines.push(line(mark, &canonical(value))),
+    }
+}
+
+fn line(mark: Mark, text: &str) -> Line {
+    Line { mark, text: excerpt(text, MOST_CHARACTERS) }
+}
+
+/// Two texts line by line.
+fn texts(from: &str, to: &str, lines: &mut Vec<Line>) {
+    let (old, new): (Vec<&str>, Vec<&str>) = (from.split('\n').collect(), to.split('\n').collect());
+    let (head, tail) = common(&old, &new);
+    let same = |count: usize, lines: &mut Vec<Line>| {
+        if count > 0 {
+            let s = if count == 1 { "" } else { "s" };
+            lines.push(Line {
+                mark: Mark::Note, text: format!("… {count} line{s} as before …")
+            });
+        }
+    };
+    same(head, lines);
+    let (old, new) = (&old[head..old.len() - tail], &new[head..new.len() - tail]);
+    let (mut o, mut n) = (0, 0);
+    for (to_o, to_n, length) in matches(old, new) {
+        hunk(&old[o..to_o], &new[n..to_n], lines);
+        same(length, lines);
+        (o, n) = (to_o + length, to_n + length);
+    }
+    hunk(&old[o..], &new[n..], lines);
+    same(tail, lines);
+}
+
+/// The runs of lines that are in both, as places and lengths: a longest common subsequence.
+fn matches(old: &[&str], new: &[&str]) -> Vec<(usize, usize, usize)> {
+    if old.len() > MOST_COMPARED || new.len() > MOST_COMPARED {
+        return Vec::new();
+    }
+    let width = new.len() + 1;
+    // How long the best is from each pair of places on.
+    let mut best = vec![0_u16; (old.len() + 1) * width];
+    for o in (0..old.len()).rev() {
+        for n in (0..new.len()).rev() {
+            best[o * width + n] = if old[o] == new[n] {
+                best[(o + 1) * width + n + 1] + 1
+            } else {
+                best[(o + 1) * width + n].max(best[o * width + n + 1])
+            };
+        }
+    }
+    let (mut o, mut n) = (0, 0);
+    let mut runs: Vec<(usize, usize, usize)> = Vec::new();
+    while o < old.len() && n < new.len() {
+        if old[o] == new[n] {
+            match runs.last_mut() {
+                Some((ro, rn, length)) if *ro + *length == o && *rn + *length == n => *length += 1,
+                _ => runs.push((o, n, 1)),
+            }
+            (o, n) = (o + 1, n + 1);
+        } else if best[(o + 1) * width + n] >= best[o * width + n + 1] {
+            o += 1;
+        } else {
+            n += 1;
+        }
+    }
+    runs
+}
+
+/// Lines in place of others. As many on both sides are shown by what differs in each.
+fn hunk(old: &[&str], new: &[&str], lines: &mut Vec<Line>) {
+    if old.len() == new.len() {
+        for (old, new) in old.iter().zip(new) {
+            let (old, new) = narrowed(old, new);
+            lines.push(Line { mark: Mark::Removed, text: old });
+            lines.push(Line { mark: Mark::Added, text: new });
+        }
+    } else {
+        lines.extend(old.iter().map(|text| line(Mark::Removed, text)));
+        lines.extend(new.iter().map(|text| line(Mark::Added, text)));
+    }
+}
+
+/// Two lines cut down to where they differ, and spelled out where they look alike.
+fn narrowed(old: &str, new: &str) -> (String, String) {
+    let (old_chars, new_chars): (Vec<char>, Vec<char>) =
+        (old.chars().collect(), new.chars().collect());
+    let (head, tail) = common(&old_chars, &new_chars);
+    let (before, after) = (head.saturating_sub(AROUND), tail.saturating_sub(AROUND));
+    let alike = skeleton(old) == skeleton(new);
+    let cut = |chars: &[char]| {
+        let text: String = chars[before..chars.len() - after].iter().collect();
+        let text = if alike && text.chars().count() <= MOST_CHARACTERS {
+            spelled(&text)
+        } else {
+            excerpt(&text, MOST_CHARACTERS)
+        };
+        let (start, end) = (if before > 0 { "…" } else { "" }, if after > 0 { "…" } else { "" });
+        format!("{start}{text}{end}")
+    };
+    (cut(&old_chars), cut(&new_chars))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn lines(from: &Value, to: &Value) -> String {
+        let changes = diff(&Json::from(from.clone()), &Json::from(to.clone()));
+        told(&changes).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn every_place_that_differs_is_told_by_its_pointer() {
+        let from = json!({
+            "name": "add",
+            "description": "Adds.",
+            "inputSchema": { "properties": { "a": { "type": "number" }, "b/c": {} }, "required": ["a", "b", "z"] },
+        });
+        let to = json!({
+            "name": "add",
+            "description": "Adds numbers.",
+            "inputSchema": { "properties": { "a": { "type": "string" }, "note": { "type": "string" } }, "required": ["a", "z"] },
+            "annotations": null,
+        });
+        assert_snapshot!(lines(&from, &to), @r#"
+        /annotations
+          + null
+        /description
+          - Adds.
+          + Adds numbers.
+        /inputSchema/properties/a/type
+          - number
+          + string
+        /inputSchema/properties/b~1c
+          - {}
+        /inputSchema/properties/note
+          + {"type":"string"}
+        /inputSchema/required/1
+          - b
+        "#);
+    }
+
+    #[test]
+    fn a_text_is_compared_line_by_line() {
+        let from = json!("one\ntwo\nthree\nfour\nfive\nsix");
+        let to = json!("one\ntwo\nthree\nand\nfour\nfive!\nsix");
+        assert_snapshot!(lines(&from, &to), @r"
+        all of it
+            … 3 lines as before …
+          + and
+            … 1 line as before …
+          - five
+          + five!
+            … 1 line as before …
+        ");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_to_where_it_differs_and_what_is_hidden_shows() {
+        let long = "All work and no play makes a dull tool. ".repeat(20);
+        let from = json!({ "description": format!("{long}Adds.{long}") });
+        let to = json!({ "description": format!("{long}Adds.\u{202e}\u{e0041}\u{1b}[8m{long}") });
+        assert_snapshot!(lines(&from, &to), @r"
+        /description
+          - …ork and no play makes a dull tool. Adds.All work and no play makes a dull tool. …
+          + …ork and no play makes a dull tool. Adds.\u{202e}\u{e0041}\u{1b}[8mAll work and no play makes a dull tool. …
+        ");
+    }
+
+    #[test]
+    fn texts_that_look_the_same_are_spelled_out() {
+        let (from, to) = (json!({ "description": "pay it" }), json!({ "description": "рay it" }));
+        assert_snapshot!(lines(&from, &to), @r"
+        /description
+          - pay it
+          + \u{440}ay it
+        ");
+    }
+
+    #[test]
+    fn nothing_is_cut_without_a_word() {
+        let many: Vec<String> = (0..500).map(|n| format!("line {n}")).collect();
+        let told = lines(&json!("x"), &json!(many.join("\n")));
+        assert_eq!(told.lines().count(), MOST_LINES + 1);
+        assert_eq!(told.lines().last(), Some("    … 302 more lines are not shown …"));
+        let told = lines(&json!({}), &json!({ "a": "x".repeat(10_000) }));
+        assert!(told.contains(" … 9400 characters … "), "{told}");
+    }
+
+    #[test]
+    fn something_new_is_told_whole() {
+        let tool = Json::parse("{\"name\":\"x\",\"description\":\"a\\nb\u{200b}\"}").unwrap();
+        let told: Vec<String> = told_new(&tool).iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["/name", "  + x", "/description", "  + a", "  + b\\u{200b}"]);
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            (0..3).prop_map(Value::from),
+            "[ab\n]{0,4}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 20, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[ab]", inner, 0..3)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_a_diff_exactly_where_pins_differ(a in values(), b in values()) {
+            let (a, b) = (Json::from(a), Json::from(b));
+            let changes = diff(&a, &b);
+            prop_assert_eq!(changes.is_empty(), crate::pin::Pin::of(&a) == crate::pin::Pin::of(&b));
+            prop_assert_eq!(told(&changes).is_empty(), changes.is_empty());
+        }
+    }
+}

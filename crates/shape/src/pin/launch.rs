@@ -1,0 +1,125 @@
+//! What a server is, before it says anything: how it is started or where it is.
+
+use std::collections::BTreeSet;
+
+use consort_core::Json;
+use serde::Serialize;
+use serde_json::json;
+
+use super::Pin;
+
+/// How a server is started or where it is, as the config says it: names of variables and headers,
+/// never what they hold.
+///
+/// Whoever changes it changes the server itself, whatever its definitions say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Launch {
+    /// A program.
+    Program {
+        /// Which one.
+        command: String,
+        /// Its arguments, with references as they are written.
+        arguments: Vec<String>,
+        /// The variables set for it.
+        variables: BTreeSet<String>,
+        /// The variables of ours it gets.
+        inherits: BTreeSet<String>,
+        /// Where it starts.
+        directory: Option<String>,
+    },
+    /// An address.
+    Address {
+        /// Its URL.
+        url: String,
+        /// The headers sent to it.
+        headers: BTreeSet<String>,
+        /// Whether it is spoken to by HTTP+SSE only.
+        sse: bool,
+    },
+}
+
+impl Launch {
+    /// The pin of it.
+    pub fn pin(&self) -> Pin {
+        Pin::of(&self.json())
+    }
+
+    /// All of it, for a pin and for a diff.
+    pub fn json(&self) -> Json {
+        Json::from(match self {
+            Self::Program { command, arguments, variables, inherits, directory } => json!({
+                "command": command,
+                "arguments": arguments,
+                "variables": variables,
+                "inherits": inherits,
+                "directory": directory,
+            }),
+            Self::Address { url, headers, sse } => {
+                json!({ "url": url, "headers": headers, "sse": sse })
+            }
+        })
+    }
+
+    /// What makes the pin weaker than it looks: a launcher that fetches whatever is newest.
+    pub fn unpinned(&self) -> Option<String> {
+        let Self::Program { command, arguments, .. } = self else { return None };
+        let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
+        let fixed: fn(&str) -> bool = match program.split('.').next().unwrap_or(program) {
+            "npx" | "bunx" | "pnpx" => versioned,
+            "uvx" | "pipx" => |package| package.contains("==") || versioned(package),
+            "docker" | "podman" => |image| image.contains("@sha256:"),
+            _ => return None,
+        };
+        // Options take values we cannot know of; one argument that is fixed will do.
+        let mut words = arguments.iter().filter(|argument| !argument.starts_with('-'));
+        let any_fixed = words.any(|argument| fixed(argument));
+        (!any_fixed).then(|| format!("`{program}` runs whatever version it finds"))
+    }
+}
+
+/// `name@1.2.3` or `@scope/name@1.2.3`, not `name@latest`.
+fn versioned(package: &str) -> bool {
+    let version = package.get(1..).and_then(|rest| rest.rsplit_once('@')).map(|(_, end)| end);
+    version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(command: &str, arguments: &[&str]) -> Launch {
+        Launch::Program {
+            command: command.to_owned(),
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+            variables: BTreeSet::new(),
+            inherits: BTreeSet::new(),
+            directory: None,
+        }
+    }
+
+    #[test]
+    fn another_order_of_arguments_is_another_launch() {
+        assert_ne!(program("a", &["b", "c"]).pin(), program("a", &["c", "b"]).pin());
+        assert_ne!(program("a", &["b c"]).pin(), program("a", &["b", "c"]).pin());
+        assert_eq!(program("a", &["b"]).pin(), program("a", &["b"]).pin());
+    }
+
+    #[test]
+    fn a_launcher_that_takes_what_is_newest_is_noticed() {
+        for (command, arguments, newest) in [
+            ("npx", &["-y", "server"][..], true),
+            ("/usr/bin/npx", &["-y", "@scope/server"], true),
+            ("npx.cmd", &["server@latest"], true),
+            ("npx", &["-y", "@scope/server@1.2.3", "."], false),
+            ("uvx", &["server==1.0"], false),
+            ("uvx", &["server@2.1"], false),
+            ("uvx", &["server"], true),
+            ("docker", &["run", "-i", "image:latest"], true),
+            ("docker", &["run", "-i", "image@sha256:00"], false),
+            ("node", &["server.js"], false),
+        ] {
+            assert_eq!(program(command, arguments).unpinned().is_some(), newest, "{arguments:?}");
+        }
+    }
+}

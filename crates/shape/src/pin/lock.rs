@@ -1,0 +1,537 @@
+//! Everything that was agreed to, and how what is on offer now differs from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use consort_core::{About, Catalog, Json, Object, Offer, Problem, ServerId, ShelfKind};
+use serde::Serialize;
+
+use super::{Launch, Pin};
+
+/// What is pinned of a server. Resources are not: they are data, and come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// How to use the server, for a model: a text.
+    Instructions,
+    /// A prompt's definition.
+    Prompt,
+    /// A tool's definition.
+    Tool,
+}
+
+impl Kind {
+    /// The kind of what lies on a shelf, `None` if it is not pinned.
+    pub fn of(shelf: ShelfKind) -> Option<Self> {
+        match shelf {
+            ShelfKind::Tools => Some(Self::Tool),
+            ShelfKind::Prompts => Some(Self::Prompt),
+            ShelfKind::Resources | ShelfKind::Templates => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Instructions => "instructions",
+            Self::Prompt => "prompt",
+            Self::Tool => "tool",
+        })
+    }
+}
+
+/// A definition with its pin.
+#[derive(Clone, Serialize)]
+pub struct Item {
+    pin: Pin,
+    definition: Json,
+}
+
+impl Item {
+    /// The definition as its server wrote it.
+    pub fn new(definition: Json) -> Self {
+        Self { pin: Pin::of(&definition), definition }
+    }
+
+    /// The pin of the definition.
+    pub fn pin(&self) -> Pin {
+        self.pin
+    }
+
+    /// The definition.
+    pub fn definition(&self) -> &Json {
+        &self.definition
+    }
+}
+
+/// Two definitions are the same if their pins are.
+impl PartialEq for Item {
+    fn eq(&self, other: &Self) -> bool {
+        self.pin == other.pin
+    }
+}
+
+impl Eq for Item {}
+
+impl fmt::Debug for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.pin.short(), self.definition)
+    }
+}
+
+/// What was agreed to of one server: how it starts, and what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Locked {
+    /// How it is started or where it is.
+    pub launch: Launch,
+    /// What it says, by kind and by its own name for it; the instructions have none.
+    pub items: BTreeMap<(Kind, String), Item>,
+}
+
+impl Locked {
+    /// All that an offer says, as its server wrote it.
+    pub fn of_offer(launch: Launch, offer: &Offer) -> Self {
+        let shelves =
+            offer.shelves.iter().filter_map(|(kind, items)| Some((Kind::of(*kind)?, items)));
+        let items = shelves.flat_map(|(kind, items)| {
+            items.iter().map(move |(name, definition)| (kind, name.as_str(), definition))
+        });
+        Self::gathered(launch, items, offer.about.as_ref())
+    }
+
+    /// The same from a catalog, which must have been built without transforms: what they make of a
+    /// definition is not what its server said.
+    pub fn of_catalog(launch: Launch, server: &ServerId, catalog: &Catalog) -> Self {
+        let shelves = [ShelfKind::Tools, ShelfKind::Prompts];
+        let items = shelves.into_iter().filter_map(|shelf| Some((Kind::of(shelf)?, shelf)));
+        let items = items.flat_map(|(kind, shelf)| {
+            let entries = catalog.shelf(shelf).of(server);
+            entries.map(move |entry| (kind, entry.route.name.as_str(), &entry.definition))
+        });
+        Self::gathered(launch, items, catalog.abouts().get(server))
+    }
+
+    fn gathered<'a>(
+        launch: Launch,
+        items: impl Iterator<Item = (Kind, &'a str, &'a Object)>,
+        about: Option<&About>,
+    ) -> Self {
+        let mut items: BTreeMap<_, _> = items
+            .map(|(kind, name, definition)| {
+                ((kind, name.to_owned()), Item::new(definition.json().detached()))
+            })
+            .collect();
+        if let Some(text) = about.and_then(|about| about.instructions.as_deref()) {
+            items.insert((Kind::Instructions, String::new()), Item::new(Json::string(text)));
+        }
+        Self { launch, items }
+    }
+}
+
+/// What was agreed to of all servers: the content of `consort.lock`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lock {
+    /// By server.
+    pub servers: BTreeMap<ServerId, Locked>,
+}
+
+/// One way in which what is on offer is not what was agreed to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "difference", rename_all = "snake_case")]
+pub enum Difference {
+    /// A server nobody agreed to.
+    ServerNew {
+        /// Which.
+        server: ServerId,
+    },
+    /// A server that is started otherwise, or is somewhere else.
+    ServerChanged {
+        /// Which.
+        server: ServerId,
+        /// What was agreed to.
+        from: Launch,
+        /// What it is now.
+        to: Launch,
+    },
+    /// A server that is no longer configured.
+    ServerGone {
+        /// Which.
+        server: ServerId,
+    },
+    /// A definition that is not what it was.
+    Changed {
+        /// Whose.
+        server: ServerId,
+        /// What it is.
+        kind: Kind,
+        /// What the server calls it.
+        name: String,
+        /// What was agreed to.
+        from: Item,
+        /// What it is now.
+        to: Item,
+    },
+    /// Something nobody agreed to, of a server somebody did.
+    New {
+        /// Whose.
+        server: ServerId,
+        /// What it is.
+        kind: Kind,
+        /// What the server calls it.
+        name: String,
+        /// What it is now.
+        to: Item,
+    },
+    /// Something that is no longer on offer.
+    Gone {
+        /// Whose.
+        server: ServerId,
+        /// What it is.
+        kind: Kind,
+        /// What the server called it.
+        name: String,
+    },
+}
+
+impl Difference {
+    /// The server it concerns.
+    pub fn server(&self) -> &ServerId {
+        match self {
+            Self::ServerNew { server }
+            | Self::ServerChanged { server, .. }
+            | Self::ServerGone { server }
+            | Self::Changed { server, .. }
+            | Self::New { server, .. }
+            | Self::Gone { server, .. } => server,
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ServerNew { server } => write!(f, "{server}: the server is not in the lock"),
+            Self::ServerChanged { server, .. } => {
+                write!(f, "{server}: it is started otherwise, or is somewhere else")
+            }
+            Self::ServerGone { server } => {
+                write!(f, "{server}: the server is no longer configured")
+            }
+            Self::Changed { server, kind, name, .. } => {
+                write!(f, "{server}: {} changed", named(*kind, name))
+            }
+            Self::New { server, kind, name, .. } => {
+                write!(f, "{server}: {} is new", named(*kind, name))
+            }
+            Self::Gone { server, kind, name } => {
+                write!(f, "{server}: {} is gone", named(*kind, name))
+            }
+        }
+    }
+}
+
+/// Why something on offer is kept back until somebody agrees to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "withheld", rename_all = "snake_case")]
+pub enum Withheld {
+    /// Nobody agreed to the server.
+    #[error("the server is not in the lock")]
+    ServerNew,
+    /// The server is started otherwise than agreed.
+    #[error("the server is started otherwise than the lock says, or is somewhere else")]
+    ServerChanged,
+    /// Nobody agreed to it.
+    #[error("it is not in the lock")]
+    New,
+    /// It is not what was agreed to.
+    #[error("its definition is not the one in the lock ({}, now {})", .from.short(), .to.short())]
+    Changed {
+        /// The pin that was agreed to.
+        from: Pin,
+        /// What it is now.
+        to: Pin,
+    },
+}
+
+impl Lock {
+    /// How `now`, which holds what the servers say now, differs from what was agreed to: by server,
+    /// then by kind and name. Of `silent` servers nothing is known now, so nothing is said.
+    pub fn compare(&self, now: &Self, silent: &BTreeSet<ServerId>) -> Vec<Difference> {
+        let all: BTreeSet<&ServerId> = self.servers.keys().chain(now.servers.keys()).collect();
+        let mut differences = Vec::new();
+        for server in all.into_iter().filter(|server| !silent.contains(*server)) {
+            match (self.servers.get(server), now.servers.get(server)) {
+                (Some(old), Some(new)) => compare(server, old, new, &mut differences),
+                (None, Some(_)) => {
+                    differences.push(Difference::ServerNew { server: server.clone() });
+                }
+                _ => differences.push(Difference::ServerGone { server: server.clone() }),
+            }
+        }
+        differences
+    }
+
+    /// Agrees to what some servers say now; one that `now` does not have is forgotten.
+    pub fn update<'a>(&mut self, now: &Self, servers: impl IntoIterator<Item = &'a ServerId>) {
+        for server in servers {
+            match now.servers.get(server) {
+                Some(locked) => self.servers.insert(server.clone(), locked.clone()),
+                None => self.servers.remove(server),
+            };
+        }
+    }
+
+    /// Why a server is not to be started or used at all, `None` if it may be.
+    pub fn withheld_server(&self, server: &ServerId, launch: &Launch) -> Option<Withheld> {
+        match self.servers.get(server) {
+            None => Some(Withheld::ServerNew),
+            Some(locked) if locked.launch != *launch => Some(Withheld::ServerChanged),
+            Some(_) => None,
+        }
+    }
+
+    /// Why a definition is kept back, `None` if it is the one that was agreed to. `name` and
+    /// `definition` are the server's own, before any transform.
+    pub fn withheld(
+        &self,
+        server: &ServerId,
+        kind: Kind,
+        name: &str,
+        definition: &Json,
+    ) -> Option<Withheld> {
+        let Some(locked) = self.servers.get(server) else { return Some(Withheld::ServerNew) };
+        let Some(item) = locked.items.get(&(kind, name.to_owned())) else {
+            return Some(Withheld::New);
+        };
+        let (from, to) = (item.pin, Pin::of(definition));
+        (from != to).then_some(Withheld::Changed { from, to })
+    }
+
+    /// What is left of an offer without what is kept back, and a problem for each thing that is.
+    /// Local tools are ours, and resources are data: both stay, the latter if the server does.
+    pub fn admitted(&self, server: &ServerId, offer: &Offer) -> (Offer, Vec<Problem>) {
+        if offer.local {
+            return (offer.clone(), Vec::new());
+        }
+        if !self.servers.contains_key(server) {
+            let problem = withholding(server, "everything it offers", &Withheld::ServerNew);
+            let about = offer.about.clone().map(|about| About { instructions: None, ..about });
+            return (Offer { about, ..Offer::default() }, vec![problem]);
+        }
+        let (mut offer, mut problems) = (offer.clone(), Vec::new());
+        let mut kept_back = |kind: Kind, name: &str, definition: &Json| {
+            let reason = self.withheld(server, kind, name, definition);
+            problems.extend(reason.iter().map(|why| withholding(server, &named(kind, name), why)));
+            reason.is_some()
+        };
+        for (shelf, items) in &mut offer.shelves {
+            if let Some(kind) = Kind::of(*shelf) {
+                items.retain(|(name, definition)| !kept_back(kind, name, definition.json()));
+            }
+        }
+        if let Some(about) = &mut offer.about
+            && let Some(text) = &about.instructions
+            && kept_back(Kind::Instructions, "", &Json::string(text))
+        {
+            about.instructions = None;
+        }
+        (offer, problems)
+    }
+}
+
+fn withholding(server: &ServerId, what: &str, why: &Withheld) -> Problem {
+    let hint = format!(
+        "see what it is with `consort lock --check`, agree with `consort lock --update {server}`"
+    );
+    Problem::warning(format!("{what} is withheld: {why}")).of(server).hint(hint)
+}
+
+/// What something is called, for people.
+fn named(kind: Kind, name: &str) -> String {
+    match kind {
+        Kind::Instructions => "what it tells models (`instructions`)".to_owned(),
+        _ => format!("{kind} `{}`", crate::scan::excerpt(name, 128)),
+    }
+}
+
+fn compare(server: &ServerId, old: &Locked, new: &Locked, differences: &mut Vec<Difference>) {
+    if old.launch != new.launch {
+        differences.push(Difference::ServerChanged {
+            server: server.clone(),
+            from: old.launch.clone(),
+            to: new.launch.clone(),
+        });
+    }
+    let all: BTreeSet<&(Kind, String)> = old.items.keys().chain(new.items.keys()).collect();
+    for key in all {
+        let (server, kind, name) = (server.clone(), key.0, key.1.clone());
+        differences.extend(match (old.items.get(key), new.items.get(key)) {
+            (Some(from), Some(to)) if from != to => {
+                let (from, to) = (from.clone(), to.clone());
+                Some(Difference::Changed { server, kind, name, from, to })
+            }
+            (Some(_), None) => Some(Difference::Gone { server, kind, name }),
+            (None, Some(to)) => Some(Difference::New { server, kind, name, to: to.clone() }),
+            _ => None,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use consort_core::Revision;
+    use serde_json::{Value, json};
+
+    fn id(name: &str) -> ServerId {
+        name.parse().unwrap()
+    }
+
+    fn launch(url: &str) -> Launch {
+        Launch::Address { url: url.to_owned(), headers: BTreeSet::new(), sse: false }
+    }
+
+    fn offer(tools: &[Value], instructions: Option<&str>) -> Offer {
+        let tools = tools.iter().map(|tool| {
+            let name = tool["name"].as_str().unwrap().to_owned();
+            (name, Json::from(tool.clone()).to_object().unwrap())
+        });
+        let about = About {
+            revision: Revision::ALL[0],
+            capabilities: Object::empty(),
+            instructions: instructions.map(str::to_owned),
+        };
+        let resource = Json::from(json!({ "uri": "x:y" })).to_object().unwrap();
+        let shelves = [
+            (ShelfKind::Tools, tools.collect()),
+            (ShelfKind::Resources, vec![("x:y".to_owned(), resource)]),
+        ];
+        Offer { shelves: shelves.into(), local: false, about: Some(about) }
+    }
+
+    fn lock(servers: &[(&str, &str, Offer)]) -> Lock {
+        let servers = servers
+            .iter()
+            .map(|(name, url, offer)| (id(name), Locked::of_offer(launch(url), offer)));
+        Lock { servers: servers.collect() }
+    }
+
+    fn tool(name: &str, description: &str) -> Value {
+        json!({ "name": name, "description": description })
+    }
+
+    #[test]
+    fn every_way_to_differ_has_its_name() {
+        let old = lock(&[
+            (
+                "a",
+                "https://a/",
+                offer(&[tool("same", "1"), tool("other", "1"), tool("old", "1")], Some("x")),
+            ),
+            ("b", "https://b/", offer(&[], None)),
+            ("gone", "https://c/", offer(&[], None)),
+            ("down", "https://d/", offer(&[tool("t", "1")], None)),
+        ]);
+        let now = lock(&[
+            (
+                "a",
+                "https://a/",
+                offer(&[tool("new", "1"), tool("other", "2"), tool("same", "1")], Some("y")),
+            ),
+            ("b", "https://elsewhere/", offer(&[], None)),
+            ("new", "https://n/", offer(&[tool("t", "1")], None)),
+        ]);
+        let told: Vec<String> =
+            old.compare(&now, &[id("down")].into()).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "a: what it tells models (`instructions`) changed",
+                "a: tool `new` is new",
+                "a: tool `old` is gone",
+                "a: tool `other` changed",
+                "b: it is started otherwise, or is somewhere else",
+                "gone: the server is no longer configured",
+                "new: the server is not in the lock",
+            ]
+        );
+        assert_eq!(old.compare(&old, &BTreeSet::new()), []);
+    }
+
+    #[test]
+    fn only_what_is_named_is_agreed_to() {
+        let old = lock(&[("a", "u", offer(&[tool("t", "1")], None)), ("b", "u", offer(&[], None))]);
+        let now = lock(&[("a", "u", offer(&[tool("t", "2")], None)), ("c", "u", offer(&[], None))]);
+        let mut updated = old.clone();
+        updated.update(&now, [&id("a")]);
+        assert_eq!(updated.servers[&id("a")], now.servers[&id("a")]);
+        assert_eq!(updated.servers.keys().collect::<Vec<_>>(), [&id("a"), &id("b")]);
+        updated.update(&now, [&id("b"), &id("c")]);
+        assert_eq!(updated, now);
+    }
+
+    #[test]
+    fn what_nobody_agreed_to_is_withheld_and_the_rest_works_on() {
+        let agreed =
+            lock(&[("a", "u", offer(&[tool("same", "1"), tool("other", "1")], Some("x")))]);
+        let now = offer(&[tool("same", "1"), tool("other", "2"), tool("new", "1")], Some("y"));
+        let (admitted, problems) = agreed.admitted(&id("a"), &now);
+        let names: Vec<&str> =
+            admitted.shelves[&ShelfKind::Tools].iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["same"]);
+        assert_eq!(admitted.shelves[&ShelfKind::Resources].len(), 1);
+        assert_eq!(admitted.about.unwrap().instructions, None);
+        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let pin = |tool: Value| Pin::of(&Json::from(tool)).short();
+        assert_eq!(
+            told,
+            [
+                format!(
+                    "a: tool `other` is withheld: its definition is not the one in the lock ({}, now {})",
+                    pin(tool("other", "1")),
+                    pin(tool("other", "2")),
+                ),
+                "a: tool `new` is withheld: it is not in the lock".to_owned(),
+                format!(
+                    "a: what it tells models (`instructions`) is withheld: its definition is not \
+                     the one in the lock ({}, now {})",
+                    pin(json!("x")),
+                    pin(json!("y")),
+                ),
+            ]
+        );
+        let (same, problems) = agreed.admitted(&id("a"), &offer(&[tool("same", "1")], Some("x")));
+        assert_eq!((same.about.unwrap().instructions.as_deref(), problems.len()), (Some("x"), 0));
+    }
+
+    #[test]
+    fn a_server_nobody_agreed_to_offers_nothing_and_local_tools_are_ours() {
+        let now = offer(&[tool("t", "1")], Some("x"));
+        let (admitted, problems) = Lock::default().admitted(&id("a"), &now);
+        assert!(admitted.shelves.is_empty() && admitted.about.unwrap().instructions.is_none());
+        assert_eq!(problems.len(), 1);
+        let local = Offer { local: true, ..now };
+        assert_eq!(Lock::default().admitted(&id("builtin"), &local).0.shelves, local.shelves);
+    }
+
+    #[test]
+    fn a_server_that_is_started_otherwise_is_withheld_as_a_whole() {
+        let agreed = lock(&[("a", "https://a/", offer(&[], None))]);
+        let why = |server, url| agreed.withheld_server(&id(server), &launch(url));
+        assert_eq!(why("a", "https://a/"), None);
+        assert_eq!(why("a", "https://b/"), Some(Withheld::ServerChanged));
+        assert_eq!(why("b", "https://b/"), Some(Withheld::ServerNew));
+    }
+
+    #[test]
+    fn what_the_config_makes_of_a_name_does_not_matter() {
+        let tools = offer(&[tool("t", "1")], Some("x"));
+        let offers = [(id("a"), tools.clone())].into();
+        let catalog = Catalog::build(&offers);
+        assert_eq!(
+            Locked::of_catalog(launch("u"), &id("a"), &catalog),
+            Locked::of_offer(launch("u"), &tools)
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Characters that do not show, or that change how others show.
+
+use std::fmt::Write;
+
+/// Why a character does not show as what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hidden {
+    /// A control character: escape sequences begin with one.
+    Control,
+    /// It takes no room.
+    Invisible,
+    /// It turns the direction of the text.
+    Direction,
+    /// A tag: invisible, and each stands for an ASCII character.
+    Tag,
+    /// It chooses a variant of the character before, and can carry a byte.
+    Selector,
+    /// What it means is agreed on in private.
+    Private,
+}
+
+/// Whether, and why, a character does not show as what it is. Line breaks and tabs are no secret.
+pub fn hidden(c: char) -> Option<Hidden> {
+    Some(match c {
+        '\n' | '\r' | '\t' => return None,
+        '\u{2028}' | '\u{2029}' => Hidden::Control,
+        _ if c.is_control() => Hidden::Control,
+        '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            Hidden::Direction
+        }
+        '\u{e0000}'..='\u{e007f}' => Hidden::Tag,
+        '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' | '\u{180b}'..='\u{180d}' => {
+            Hidden::Selector
+        }
+        // Soft hyphen, joiners, fillers, blanks that are letters by name.
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180e}'
+        | '\u{180f}'
+        | '\u{200b}'..='\u{200d}'
+        | '\u{2060}'..='\u{2065}'
+        | '\u{206a}'..='\u{206f}'
+        | '\u{2800}'
+        | '\u{3164}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0080}'..='\u{e00ff}'
+        | '\u{e01f0}'..='\u{e0fff}' => Hidden::Invisible,
+        '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' => Hidden::Private,
+        _ => return None,
+    })
+}
+
+/// A text in which everything that does not show is an escape, as in `\u{202e}`: nothing in it is
+/// obeyed by a terminal or lost on a reader. Two different texts never look the same by it.
+///
+/// ```
+/// use consort_shape::scan::shown;
+///
+/// assert_eq!(shown("a\u{202e}b\u{200b}\n\u{1b}[31m"), "a\\u{202e}b\\u{200b}\\n\\u{1b}[31m");
+/// ```
+pub fn shown(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        match c {
+            '\n' => safe.push_str("\\n"),
+            '\r' => safe.push_str("\\r"),
+            '\t' => safe.push_str("\\t"),
+            // A backslash that would be taken for one of ours.
+            '\\' if text[at + 1..].starts_with(after_backslash) => safe.push_str("\\\\"),
+            _ if hidden(c).is_some() => escape(c, &mut safe),
+            _ => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// Whether a backslash before it would read as the start of an escape.
+fn after_backslash(c: char) -> bool {
+    matches!(c, 'n' | 'r' | 't' | 'u' | '\\' | '\n' | '\r' | '\t') || hidden(c).is_some()
+}
+
+/// The same, with everything beyond ASCII as an escape: for texts that look alike.
+pub fn spelled(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in shown(text).chars() {
+        if c.is_ascii() { safe.push(c) } else { escape(c, &mut safe) }
+    }
+    safe
+}
+
+/// A text of one line, at most so many characters long, with what does not show as escapes; the
+/// middle goes first, and what is left out is counted.
+pub fn excerpt(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return shown(text);
+    }
+    let tail = most / 4;
+    let head: String = text.chars().take(most - tail).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    format!("{} … {} characters … {}", shown(&head), count - most, shown(&end))
+}
+
+fn escape(c: char, into: &mut String) {
+    write!(into, "\\u{{{:x}}}", u32::from(c)).expect("a string takes everything");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_does_not_show_is_told_by_what_it_does() {
+        for (c, expected) in [
+            ('a', None),
+            ('é', None),
+            ('日', None),
+            ('\n', None),
+            ('\u{1b}', Some(Hidden::Control)),
+            ('\u{9b}', Some(Hidden::Control)),
+            ('\u{7f}', Some(Hidden::Control)),
+            ('\u{200b}', Some(Hidden::Invisible)),
+            ('\u{feff}', Some(Hidden::Invisible)),
+            ('\u{202e}', Some(Hidden::Direction)),
+            ('\u{2066}', Some(Hidden::Direction)),
+            ('\u{e0041}', Some(Hidden::Tag)),
+            ('\u{fe0f}', Some(Hidden::Selector)),
+            ('\u{e0100}', Some(Hidden::Selector)),
+            ('\u{e000}', Some(Hidden::Private)),
+            ('\u{10fffd}', Some(Hidden::Private)),
+        ] {
+            assert_eq!(hidden(c), expected, "{c:?}");
+        }
+    }
+
+    #[test]
+    fn an_excerpt_keeps_both_ends_and_counts_the_rest() {
+        assert_eq!(excerpt("short", 10), "short");
+        assert_eq!(excerpt("0123456789abcdefghij", 8), "012345 … 12 characters … ij");
+    }
+
+    #[test]
+    fn what_looks_alike_can_be_told_apart_when_spelled() {
+        assert_eq!(spelled("р\u{200b}a"), "\\u{440}\\u{200b}a");
+    }
+
+    /// Texts of which many would look the same if one escape were forgotten.
+    fn pieces() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec!["\\", "n", "\n", "u{200b}", "\u{200b}"]);
+        prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_hidden_is_left(text in "\\PC*|.*") {
+            prop_assert!(shown(&text).chars().all(|c| hidden(c).is_none() && c != '\n'));
+        }
+
+        #[test]
+        fn two_texts_are_never_shown_alike(
+            a in pieces(),
+            b in pieces(),
+        ) {
+            prop_assert_eq!(a == b, shown(&a) == shown(&b));
+        }
+    }
+}
