@@ -584,6 +584,27 @@ mod tests {
         }
 
         #[test]
+        fn what_nobody_can_tell_is_the_stricter_for_a_call_and_the_milder_for_a_listing(
+            above in rules(), mut unsure in rule(), below in rules(), caller in caller(),
+            arguments in arguments(), id in 0..4_usize,
+        ) {
+            unsure["when"] = json!({ "path": "nowhere", "equals": 1 });
+            let mut met = unsure.clone();
+            met.as_object_mut().unwrap().remove("when");
+            let decided = |rules: &[&[Value]], arguments: Option<&Value>| {
+                let policy = policy(json!({ "rules": rules.concat() }));
+                rank(&ask(&policy, &caller, IDS[id], arguments).effect)
+            };
+            for arguments in [Some(&arguments), None] {
+                let yes = decided(&[&above, &[met.clone()], &below], arguments);
+                let no = decided(&[&above, &below], arguments);
+                let maybe = decided(&[&above, &[unsure.clone()], &below], arguments);
+                let expected = if arguments.is_some() { yes.max(no) } else { yes.min(no) };
+                prop_assert_eq!(maybe, expected);
+            }
+        }
+
+        #[test]
         fn a_denial_without_a_condition_on_top_hides(
             rules in rules(), caller in caller(), id in 0..4_usize,
         ) {

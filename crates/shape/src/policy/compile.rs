@@ -223,4 +223,23 @@ mod tests {
         let unknown = serde_json::from_value::<PolicySpec>(json!({ "rules": [{ "tool": ["x"] }] }));
         assert!(unknown.unwrap_err().to_string().starts_with("unknown field `tool`"));
     }
+
+    #[test]
+    fn the_examples_of_the_documentation_are_policies() {
+        let document = include_str!("../../../../docs/policy.md");
+        let examples =
+            document.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let mut count = 0;
+        for example in examples {
+            let config: toml::Table = example.parse().unwrap();
+            let consort = config["consort"].as_table().unwrap();
+            let mut spec: PolicySpec = consort["policy"].clone().try_into().unwrap();
+            if let Some(callers) = consort.get("callers") {
+                spec.callers = callers.clone().try_into().unwrap();
+            }
+            assert_eq!(policy(&spec).err(), None, "{example}");
+            count += 1;
+        }
+        assert_eq!(count, 3);
+    }
 }
