@@ -248,6 +248,13 @@ impl Catalog {
         self.problems.retain(|problem| problem.server.as_ref().is_none_or(&wanted));
     }
 
+    /// Forgets how a server says it is to be used.
+    pub fn silence(&mut self, server: &ServerId) {
+        if let Some(about) = self.about.get_mut(server) {
+            about.instructions = None;
+        }
+    }
+
     /// One of its shelves.
     pub fn shelf(&self, kind: ShelfKind) -> &Shelf {
         match kind {

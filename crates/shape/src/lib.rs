@@ -13,9 +13,14 @@ mod explain;
 pub mod exposure;
 #[cfg(test)]
 mod fake;
+mod guarded;
 mod memo;
+mod pinned;
 mod shaped;
 pub mod transform;
 
 pub use explain::{Changed, Explanation, Step, explain};
+pub use exposure::{Exposed, Exposing, Exposure, Mode};
+pub use guarded::{ANSWER, Approved, Guard, Guarded};
+pub use pinned::Pinned;
 pub use shaped::{Shape, Shaped};

@@ -1,0 +1,491 @@
+//! A toolbox of which every caller sees and calls what it may.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use consort_core::{
+    Annotations, Asked, CallError, Caller, Catalog, Changes, Emitter, Emitting, Entry, Event,
+    Events, Invocation, Json, Passage, Refusal, Reply, Revision, ServerId, ShelfKind, Toolbox,
+};
+use tokio::sync::oneshot;
+
+use crate::call::{Call, ended, unresolved};
+use crate::pin::Pin;
+use crate::policy::{
+    ApprovalKey, Approvals, Binding, Decision, Effect, Form, Policy, Question, Verdict,
+};
+
+/// How long a person may take to answer.
+pub const ANSWER: Duration = Duration::from_mins(5);
+
+/// A toolbox of which every caller sees and calls what a policy says. Every way to a server is through
+/// [`Policy::decide`]; what a caller may not see is unknown to it.
+pub struct Guarded {
+    inner: Arc<dyn Toolbox>,
+    guard: Arc<Guard>,
+    /// What each caller sees of which catalog.
+    seen: Mutex<HashMap<Caller, (Arc<Catalog>, Arc<Catalog>)>>,
+}
+
+/// What decides.
+pub struct Guard {
+    /// The rules.
+    pub policy: Policy,
+    /// The profile that is called through, if any.
+    pub profile: Option<String>,
+    /// What people agreed to.
+    pub approved: Arc<Approved>,
+    /// How long a person may take to answer.
+    pub answer: Duration,
+}
+
+/// What people agreed to, shared by all who ask.
+pub struct Approved {
+    approvals: Mutex<Approvals>,
+    keep: Keep,
+}
+
+/// Keeps approvals for the next time.
+type Keep = Box<dyn Fn(&Approvals) + Send + Sync>;
+
+impl Approved {
+    /// What was approved before, and how it is kept when there is more.
+    pub fn new(approvals: Approvals, keep: impl Fn(&Approvals) + Send + Sync + 'static) -> Self {
+        Self { approvals: Mutex::new(approvals), keep: Box::new(keep) }
+    }
+}
+
+impl Default for Approved {
+    fn default() -> Self {
+        Self::new(Approvals::default(), |_| ())
+    }
+}
+
+impl fmt::Debug for Approved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Approved")
+    }
+}
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded").field("profile", &self.guard.profile).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("profile", &self.profile).finish_non_exhaustive()
+    }
+}
+
+impl Guarded {
+    /// A toolbox that is guarded.
+    pub fn new(inner: Arc<dyn Toolbox>, guard: Guard) -> Self {
+        Self { inner, guard: Arc::new(guard), seen: Mutex::default() }
+    }
+
+    fn go(&self, call: Call) -> Events {
+        let catalog = self.inner.catalog(call.caller());
+        let at = match call.position(&catalog) {
+            Ok(at) => at,
+            Err(error) => return ended(Err(error)),
+        };
+        let entry = &catalog.tools.entries()[at];
+        if !self.guard.shows(call.caller(), entry) {
+            // "Unknown", not "denied": a caller must not learn of what it cannot see.
+            let seen = self.catalog(call.caller());
+            return ended(Err(unresolved(seen.unknown(ShelfKind::Tools, &entry.name))));
+        }
+        let decision = self.guard.decide(call.caller(), entry, &call.arguments());
+        match &decision.effect {
+            Effect::Allow => call.make(&*self.inner),
+            Effect::Deny { reason } => denied(reason),
+            Effect::Ask { binding, .. } => {
+                if let Err(reason) = answerable(&call) {
+                    return denied(reason);
+                }
+                let key = match self.guard.key(call.caller(), entry, &call.arguments(), *binding) {
+                    Ok(key) => key,
+                    Err(reason) => return denied(&reason),
+                };
+                if self.guard.approved(&key) {
+                    return call.make(&*self.inner);
+                }
+                let (guard, inner) = (Arc::clone(&self.guard), Arc::clone(&self.inner));
+                let entry = entry.clone();
+                Emitting::new(|emitter| async move {
+                    match guard.ask(&entry, &decision, call, &emitter).await {
+                        Ok(call) => follow(call.make(&*inner), &emitter).await,
+                        Err(reason) => Event::End(Err(CallError::Denied { reason })),
+                    }
+                })
+            }
+        }
+    }
+}
+
+fn denied(reason: &str) -> Events {
+    ended(Err(CallError::Denied { reason: reason.to_owned() }))
+}
+
+/// Whether whoever calls can be asked.
+fn answerable(call: &Call) -> Result<(), &'static str> {
+    match call {
+        Call::Passed(passage) if !passage.offers.form => {
+            Err("a person would have to agree, and this client cannot ask one")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Passes on what happens to a call that was agreed to.
+async fn follow(mut events: Events, emitter: &Emitter<Event>) -> Event {
+    loop {
+        match events.next().await {
+            Some(end @ Event::End(_)) => return end,
+            Some(event) => emitter.emit(event).await,
+            None => unreachable!("an end comes before nothing"),
+        }
+    }
+}
+
+impl Guard {
+    fn question<'a>(
+        &'a self,
+        caller: &'a Caller,
+        entry: &'a Entry,
+        arguments: Option<&'a Json>,
+    ) -> Question<'a> {
+        Question {
+            caller,
+            profile: self.profile.as_deref(),
+            server: entry.route.server.as_str(),
+            tool: &entry.route.name,
+            annotations: entry.tool().annotations(),
+            arguments,
+        }
+    }
+
+    /// The one decision every call goes through.
+    fn decide(&self, caller: &Caller, entry: &Entry, arguments: &Json) -> Decision {
+        self.policy.decide(&self.question(caller, entry, Some(arguments)))
+    }
+
+    fn shows(&self, caller: &Caller, entry: &Entry) -> bool {
+        self.policy.decide(&self.question(caller, entry, None)).shows()
+    }
+
+    /// Whether a caller may have anything of a server beside tools: to read is all one can do with it.
+    fn opens(&self, caller: &Caller, server: &ServerId) -> bool {
+        let annotations = Annotations { read_only: Some(true), ..Annotations::default() };
+        let question = Question {
+            caller,
+            profile: self.profile.as_deref(),
+            server: server.as_str(),
+            tool: "",
+            annotations,
+            arguments: None,
+        };
+        self.policy.decide(&question).shows()
+    }
+
+    fn key(
+        &self,
+        caller: &Caller,
+        entry: &Entry,
+        arguments: &Json,
+        binding: Binding,
+    ) -> Result<ApprovalKey, String> {
+        let pin = Pin::of(entry.definition.json()).to_string();
+        ApprovalKey::new(&self.question(caller, entry, Some(arguments)), &pin, binding)
+    }
+
+    fn approved(&self, key: &ApprovalKey) -> bool {
+        let approvals = self.approved.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+        // A session lasts as long as we run: modern clients have no other.
+        approvals.find(key, key.caller()).is_some()
+    }
+
+    fn grant(&self, key: ApprovalKey, approval: crate::policy::Approval) {
+        let mut approvals = self.approved.approvals.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = key.caller().to_owned();
+        if approvals.grant(key, approval, &session) && approval == crate::policy::Approval::Always {
+            (self.approved.keep)(&approvals);
+        }
+    }
+
+    /// Asks whoever calls; gives the call back as the person wants it, or the reason why not.
+    async fn ask(
+        &self,
+        entry: &Entry,
+        decision: &Decision,
+        mut call: Call,
+        emitter: &Emitter<Event>,
+    ) -> Result<Call, String> {
+        let caller = call.caller().clone();
+        let arguments = call.arguments();
+        // In the words of the first revision that had forms: every later client knows them.
+        let question = self.question(&caller, entry, Some(&arguments));
+        let form = Form::new(&question, decision, Revision::V2025_06_18)?;
+        let (sender, answer) = oneshot::channel();
+        let reply = Reply::new(move |answer| {
+            let _ = sender.send(answer);
+        });
+        let params = form.params().to_object().expect("they are an object");
+        let method = "elicitation/create".to_owned();
+        let asked = Event::Question(Asked { method, params, reply: Some(reply) });
+        let answered = async {
+            emitter.emit(asked).await;
+            answer.await
+        };
+        let answer = match tokio::time::timeout(self.answer, answered).await {
+            Ok(Ok(Ok(answer))) => answer,
+            Ok(Ok(Err(Refusal { message, .. }))) => {
+                return Err(format!("nobody agreed: {message}"));
+            }
+            Ok(Err(_)) => return Err("nobody agreed".to_owned()),
+            Err(_) => return Err(format!("nobody answered within {:?}", self.answer)),
+        };
+        let (approval, edited) = match form.read_answer(&answer) {
+            Verdict::Approve { approval, edited } => (approval, edited),
+            Verdict::Deny { reason } => return Err(reason),
+        };
+        if let Some(edited) = edited {
+            // What a person made of it is held to the rules like anything else.
+            if let Effect::Deny { reason } = self.decide(&caller, entry, &edited).effect {
+                return Err(reason.to_string());
+            }
+            call.set_arguments(edited);
+        }
+        let binding = match decision.effect {
+            Effect::Ask { binding, .. } => binding,
+            _ => Binding::default(),
+        };
+        self.grant(self.key(&caller, entry, &call.arguments(), binding)?, approval);
+        Ok(call)
+    }
+
+    /// What a caller sees of a catalog; the same one if that is all.
+    fn seen(&self, caller: &Caller, from: &Arc<Catalog>) -> Arc<Catalog> {
+        let mut servers: HashMap<ServerId, bool> = HashMap::new();
+        let mut catalog = Catalog::clone(from);
+        let mut hidden = false;
+        for kind in ShelfKind::ALL {
+            let entries = from.shelf(kind).entries();
+            let shown = |entry: &&Entry| match kind {
+                ShelfKind::Tools => self.shows(caller, entry),
+                _ => {
+                    let server = entry.route.server.clone();
+                    let opens = || self.opens(caller, &entry.route.server);
+                    *servers.entry(server).or_insert_with(opens)
+                }
+            };
+            let shown: Vec<Entry> = entries.iter().filter(shown).cloned().collect();
+            if shown.len() < entries.len() {
+                hidden = true;
+                catalog.set(kind, shown);
+            }
+        }
+        if hidden { Arc::new(catalog) } else { Arc::clone(from) }
+    }
+}
+
+impl Toolbox for Guarded {
+    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        let whole = self.inner.catalog(caller);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.get(caller) {
+            Some((of, known)) if Arc::ptr_eq(of, &whole) => Arc::clone(known),
+            _ => {
+                let known = self.guard.seen(caller, &whole);
+                seen.insert(caller.clone(), (whole, Arc::clone(&known)));
+                known
+            }
+        }
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        self.go(Call::Invoked(invocation))
+    }
+
+    fn pass(&self, passage: Passage) -> Events {
+        if Call::is(&passage) {
+            return self.go(Call::Passed(passage));
+        }
+        if !self.guard.opens(&passage.caller, &passage.server) {
+            let name = passage.server.to_string();
+            return ended(Err(CallError::Unknown { name, nearest: Vec::new() }));
+        }
+        self.inner.pass(passage)
+    }
+
+    fn changes(&self) -> Changes {
+        self.inner.changes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, both, ended as end, tool};
+    use crate::policy::PolicySpec;
+    use consort_core::Outcome;
+    use serde_json::{Value, json};
+
+    fn guard(policy: Value) -> Guard {
+        let spec: PolicySpec = serde_json::from_value(policy).unwrap();
+        let (policy, approved) = (Policy::compile(&spec).unwrap(), Arc::default());
+        Guard { policy, profile: None, approved, answer: ANSWER }
+    }
+
+    fn files() -> Arc<Fake> {
+        Fake::new(&[("files", &[tool("read", &["path"]), tool("delete", &["path"])])])
+    }
+
+    fn ids(toolbox: &dyn Toolbox, caller: &Caller) -> Vec<String> {
+        toolbox.catalog(caller).tools.entries().iter().map(Entry::id).collect()
+    }
+
+    /// Runs a call, and answers what is asked.
+    async fn answering(
+        toolbox: &dyn Toolbox,
+        mut passage: Passage,
+        answer: Value,
+    ) -> (Vec<Json>, Result<Outcome, CallError>) {
+        passage.offers = Arc::new(consort_core::Offers { form: true, ..Default::default() });
+        let (mut events, mut asked) = (toolbox.pass(passage), Vec::new());
+        loop {
+            match events.next().await.unwrap() {
+                Event::Question(question) => {
+                    asked.push(question.params.json().clone());
+                    question.reply.unwrap().send(Ok(answer.clone().into()));
+                }
+                Event::End(end) => return (asked, end),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_denied_is_unknown_in_every_form() {
+        let fake = files();
+        let rules = json!({ "rules": [{ "tools": ["files.delete"], "then": "deny" }] });
+        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let alice = Caller::client("alice");
+        assert_eq!(ids(&guarded, &alice), ["files.read"]);
+        let (call, pass) = both("files", "delete", &json!({ "path": "/" }));
+        for end in [end(guarded.call(call)), end(guarded.pass(pass))] {
+            assert!(matches!(end, Err(CallError::Unknown { .. })), "{end:?}");
+        }
+        assert!(fake.taken().is_empty());
+        let (call, pass) = both("files", "read", &json!({ "path": "/" }));
+        end(guarded.call(call)).unwrap();
+        end(guarded.pass(pass)).unwrap();
+        assert_eq!(fake.taken().len(), 2);
+    }
+
+    #[test]
+    fn a_server_that_is_denied_is_closed_for_whatever_else_it_has() {
+        let fake = files();
+        let rules = json!({ "rules": [
+            { "callers": ["client:bob"], "servers": ["files"], "then": "deny" },
+        ] });
+        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let params = || Json::from(json!({ "uri": "file:///a" })).to_object().unwrap();
+        for method in ["resources/read", "prompts/get", "completion/complete", "x/unknown"] {
+            let server: ServerId = "files".parse().unwrap();
+            let bob = Passage::new(Caller::client("bob"), server.clone(), method, params());
+            assert!(matches!(end(guarded.pass(bob)), Err(CallError::Unknown { .. })));
+            let alice = Passage::new(Caller::client("alice"), server, method, params());
+            end(guarded.pass(alice)).unwrap();
+        }
+        assert_eq!(fake.taken().len(), 4);
+        assert!(ids(&guarded, &Caller::client("bob")).is_empty());
+    }
+
+    #[test]
+    fn who_may_see_all_shares_one_catalog() {
+        let fake = files();
+        let guarded = Guarded::new(
+            Arc::clone(&fake) as Arc<dyn Toolbox>,
+            guard(json!({ "rules": [{ "callers": ["client:bob"], "then": "deny" }] })),
+        );
+        let alice = guarded.catalog(&Caller::client("alice"));
+        assert!(Arc::ptr_eq(&alice, &fake.catalog(&Caller::client("x"))));
+    }
+
+    #[tokio::test]
+    async fn an_approval_for_the_session_is_asked_once() {
+        let fake = files();
+        let guarded = Guarded::new(
+            Arc::clone(&fake) as Arc<dyn Toolbox>,
+            guard(json!({ "rules": [{ "tools": ["files.delete"], "then": "ask" }] })),
+        );
+        let yes = json!({ "action": "accept", "content": { "decision": "session" } });
+        for path in ["/a", "/b"] {
+            let (_, pass) = both("files", "delete", &json!({ "path": path }));
+            let (asked, end) = answering(&guarded, pass, yes.clone()).await;
+            assert_eq!(asked.len(), usize::from(path == "/a"));
+            end.unwrap();
+        }
+        // With other arguments, it is another question.
+        let (_, pass) = both("files", "delete", &json!({ "path": "/", "all": true }));
+        assert_eq!(answering(&guarded, pass, yes).await.0.len(), 1);
+        assert_eq!(fake.taken().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_person_may_deny_or_change_the_arguments_within_the_rules() {
+        let fake = files();
+        let guarded = Guarded::new(
+            Arc::clone(&fake) as Arc<dyn Toolbox>,
+            guard(json!({ "rules": [
+                { "when": { "path": "path", "equals": "/etc" }, "then": "deny", "reason": "no" },
+                { "then": "ask" },
+            ] })),
+        );
+        let answer = |decision: &str, path: &str| {
+            let arguments = json!({ "path": path }).to_string();
+            let content = json!({ "decision": decision, "arguments": arguments });
+            json!({ "action": "accept", "content": content })
+        };
+        let call = || both("files", "delete", &json!({ "path": "/tmp" })).1;
+        let (_, end) = answering(&guarded, call(), answer("once", "/tmp/a")).await;
+        end.unwrap();
+        assert_eq!(fake.taken(), [r#"files.delete {"path":"/tmp/a"}"#]);
+        let (_, end) = answering(&guarded, call(), answer("once", "/etc")).await;
+        assert_eq!(end.unwrap_err().to_string(), "denied: no");
+        let (_, end) = answering(&guarded, call(), answer("deny", "/tmp")).await;
+        assert!(matches!(end, Err(CallError::Denied { .. })));
+        let (_, end) = answering(&guarded, call(), json!({ "action": "decline" })).await;
+        assert!(matches!(end, Err(CallError::Denied { .. })));
+        assert!(fake.taken().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_there_means_no() {
+        let fake = files();
+        let rules = json!({ "default": "ask" });
+        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let (call, pass) = both("files", "read", &json!({}));
+        let error = consort_core::end(guarded.pass(pass)).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "denied: a person would have to agree, and this client cannot ask one"
+        );
+        // Whoever does not answer has let the question drop.
+        let error = consort_core::end(guarded.call(call)).await.unwrap_err();
+        assert_eq!(error.to_string(), "denied: nobody agreed: nobody is there to answer");
+        // Whoever keeps it for too long has not agreed either.
+        let (call, _) = both("files", "read", &json!({}));
+        let mut events = guarded.call(call);
+        let kept = events.next().await;
+        assert!(matches!(kept, Some(Event::Question(_))));
+        let Some(Event::End(Err(error))) = events.next().await else { panic!("no end") };
+        assert_eq!(error.to_string(), "denied: nobody answered within 300s");
+        assert!(fake.taken().is_empty());
+    }
+}
