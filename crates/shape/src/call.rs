@@ -1,8 +1,8 @@
 //! A call of a tool on its way through a toolbox, in whichever form it came.
 
 use consort_core::{
-    CallError, Caller, Catalog, Emitting, Entry, Event, Events, Invocation, Json, Object, Outcome,
-    Passage, ServerId, ShelfKind, ToolResult, Toolbox, Unresolved,
+    CallError, Caller, Catalog, Emitter, Emitting, Entry, Event, Events, Invocation, Json, Object,
+    Outcome, Passage, ServerId, ShelfKind, ToolResult, Toolbox, Unresolved,
 };
 
 /// A call of a tool.
@@ -106,19 +106,26 @@ pub(crate) fn answered(result: ToolResult) -> Events {
 
 /// Passes events on, and the result of a call that completed through a function.
 pub(crate) fn mapped(
-    mut events: Events,
+    events: Events,
     map: impl FnOnce(ToolResult) -> ToolResult + Send + 'static,
 ) -> Events {
     Emitting::new(|emitter| async move {
-        loop {
-            match events.next().await {
-                Some(Event::End(Ok(Outcome::Complete(result)))) => {
-                    return Event::End(Ok(Outcome::Complete(map(result))));
-                }
-                Some(end @ Event::End(_)) => return end,
-                Some(event) => emitter.emit(event).await,
-                None => unreachable!("an end comes before nothing"),
+        match follow(events, &emitter).await {
+            Event::End(Ok(Outcome::Complete(result))) => {
+                Event::End(Ok(Outcome::Complete(map(result))))
             }
+            end => end,
         }
     })
+}
+
+/// Passes events on up to the end, and gives that back.
+pub(crate) async fn follow(mut events: Events, emitter: &Emitter<Event>) -> Event {
+    loop {
+        match events.next().await {
+            Some(end @ Event::End(_)) => return end,
+            Some(event) => emitter.emit(event).await,
+            None => unreachable!("an end comes before nothing"),
+        }
+    }
 }

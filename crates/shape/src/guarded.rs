@@ -11,7 +11,7 @@ use consort_core::{
 };
 use tokio::sync::oneshot;
 
-use crate::call::{Call, ended, unresolved};
+use crate::call::{Call, ended, follow, unresolved};
 use crate::pin::Pin;
 use crate::policy::{
     ApprovalKey, Approvals, Binding, Decision, Effect, Form, Policy, Question, Verdict,
@@ -138,17 +138,6 @@ fn answerable(call: &Call) -> Result<(), &'static str> {
             Err("a person would have to agree, and this client cannot ask one")
         }
         _ => Ok(()),
-    }
-}
-
-/// Passes on what happens to a call that was agreed to.
-async fn follow(mut events: Events, emitter: &Emitter<Event>) -> Event {
-    loop {
-        match events.next().await {
-            Some(end @ Event::End(_)) => return end,
-            Some(event) => emitter.emit(event).await,
-            None => unreachable!("an end comes before nothing"),
-        }
     }
 }
 

@@ -8,6 +8,7 @@ pub mod search;
 pub mod tokens;
 
 mod aside;
+mod cached;
 mod call;
 mod explain;
 pub mod exposure;
@@ -19,6 +20,7 @@ mod pinned;
 mod shaped;
 pub mod transform;
 
+pub use cached::{CacheSpec, Cached, Remember};
 pub use explain::{Changed, Explanation, Step, explain};
 pub use exposure::{Exposed, Exposing, Exposure, Mode};
 pub use guarded::{ANSWER, Approved, Guard, Guarded};
