@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod demo;
+pub mod lock;
 
 pub use consort_core::{
     CallError, Caller, Catalog, Content, Event, Events, Invocation, Json, Object, Outcome, Problem,
