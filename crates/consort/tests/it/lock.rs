@@ -25,8 +25,8 @@ fn say(home: &Home, description: &str) {
 fn configure(home: &Home, before: &str) {
     let config = format!(
         "[mcp.sums]\ncommand = \"sh\"\nargs = [\"-c\", '{before}exec \"$ROGUE\" \"$(cat manner.json)\"']\n\
-         env.ROGUE = {:?}\n",
-        testkit::bin("rogue")
+         env.ROGUE = '{}'\n",
+        testkit::bin("rogue").display()
     );
     std::fs::write(home.path("consort.toml"), config).unwrap();
 }
@@ -168,6 +168,9 @@ fn a_server_that_cannot_be_asked_keeps_what_was_agreed_to() {
     assert_eq!(home.run(&["lock", "--yes"]).code, 0);
     let before = std::fs::read_to_string(home.path("consort.lock")).unwrap();
     std::fs::write(home.path("manner.json"), "nonsense").unwrap();
+    let config = std::fs::read_to_string(home.path("consort.toml")).unwrap();
+    let impatient = format!("{config}timeout.connect = \"1s\"\n");
+    std::fs::write(home.path("consort.toml"), impatient).unwrap();
     let ran = home.run(&["lock", "--check"]);
     assert_eq!(ran.code, 3);
     assert_eq!(ran.out, "consort.lock: 1 server could not be compared\n");
