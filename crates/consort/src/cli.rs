@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[command(name = "consort", version, long_version = long_version(), max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 ok, 1 the tool or server reported an error, 2 wrong usage or config, \
-    3 server unreachable, 4 timeout, 5 denied, 6 outcome unknown, 130 interrupted."
+    3 server unreachable, 4 timeout, 5 denied, 6 outcome unknown, 7 not what the lock says, 130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -88,6 +88,8 @@ pub(crate) enum Command {
     Check,
     /// Reach every server and look for problems: reachability, names, schemas, size
     Doctor,
+    /// Agree to what servers say, and notice when they say something else
+    Lock(Lock),
     /// Show, convert or import config
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -133,6 +135,26 @@ pub(crate) struct Call {
     /// Save images and audio in this folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) save: PathBuf,
+}
+
+/// The lock.
+#[derive(Args, Debug)]
+pub(crate) struct Lock {
+    /// With --update: only these servers
+    #[arg(value_name = "SERVER", requires = "update")]
+    pub(crate) servers: Vec<String>,
+    /// Show what changed since, and agree to it
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) update: bool,
+    /// Show what changed since, and change nothing (exit code 7 if something did)
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Agree without being asked
+    #[arg(long, short, conflicts_with = "check")]
+    pub(crate) yes: bool,
+    /// The lock's file (default: consort.lock beside the config)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// The ledger.

@@ -8,6 +8,7 @@ mod doctor;
 mod export;
 pub(crate) mod ledger;
 mod lists;
+mod lock;
 mod prompts;
 mod resources;
 mod serve;
@@ -73,6 +74,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Check => check::run(&common),
         Command::Doctor => with(&common, async |running| doctor::run(running, &common).await).await,
         Command::Config(command) => config::run(&common, command),
+        Command::Lock(lock) => lock::run(&common, lock).await,
         Command::Ledger(ledger) => ledger::run(&common, ledger).await,
     }
 }

@@ -54,6 +54,7 @@ pub use export::{ExportError, Reach, Recipient, export, snippet};
 pub use find::{Folders, Found, Lookup, Reason, Searched, VARIABLE, find};
 pub use import::{Client, ImportSource, Layout, import_sources};
 pub use input::{Input, InputKind};
+pub(crate) use options::merged;
 pub use options::{Options, ProfileConfig};
 pub use period::{InvalidPeriod, Period};
 pub use place::{Place, Spot};

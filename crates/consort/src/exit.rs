@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Denied = 5,
     /// The call left and no answer came.
     Unknown = 6,
+    /// What servers say is not what the lock says.
+    Differs = 7,
     /// Ctrl-C.
     Interrupted = 130,
 }

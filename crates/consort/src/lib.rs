@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod demo;
+pub mod lock;
 pub mod shaping;
 
 pub use consort_core::{

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort::config::{self, Config, Folders, Found, Input, InputKind, System};
-use consort::shaping::{self, Shaping};
+use consort::shaping::{self, Layers, Shaping};
 use consort_core::{Caller, Catalog, Problem, ServerId, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, builtin};
 use consort_wire::Host;
@@ -54,8 +54,14 @@ impl Running {
     /// Starts a hub as it is described.
     pub(crate) fn of(settings: Settings, shaping: Shaping, problems: Vec<Problem>) -> Self {
         let hub = Hub::start(settings);
-        let toolbox = shaping.whole(Arc::new(hub.clone()), &shaping::unwrapped);
+        let layers = shaping.over(Arc::new(hub.clone()), &shaping::unwrapped);
+        let toolbox = layers.tools(None).unwrap_or_else(|| layers.servers());
         Self { hub, toolbox, shaping, problems }
+    }
+
+    /// The layers over the hub.
+    pub(crate) fn layers(&self) -> Layers<'_> {
+        self.shaping.over(Arc::new(self.hub.clone()), &shaping::unwrapped)
     }
 
     /// What is on offer.

@@ -1,32 +1,48 @@
 //! From config to toolboxes: what is on offer, where, and for whom.
 //!
-//! A call goes through the layers from the outside in: shaped as the config says, recorded if
-//! somebody records, and then to the hub. Every address has layers of its own; the hub is one.
+//! A call goes through layers, from the outside in: [`Exposed`] (how much a model sees), [`Shaped`]
+//! (names, words, arguments, results), a record if somebody keeps one, [`Guarded`] (who may), [`Pinned`]
+//! (what was agreed to), [`Cached`] (what is known already), and then the hub. The inner ones know
+//! servers and tools by their own names, so nothing that is renamed escapes them. Each address has
+//! layers of its own; the hub is one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Pattern, ServerId, Toolbox};
+use consort_core::{Pattern, Problem, ServerId, Toolbox};
+use consort_shape::pin::Lock;
+use consort_shape::policy::{Policy, PolicySpec};
 use consort_shape::transform::{Select, Transform, TransformSpec};
-use consort_shape::{Shape, Shaped};
+use consort_shape::{
+    ANSWER, Approved, Cached, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Pinned, Remember,
+    Shape, Shaped,
+};
 
-use crate::config::{Config, Options, ProfileConfig};
+use crate::config::{Config, Options, ProfileConfig, ServerConfig, Transport, merged};
 
 /// What the config says about what is on offer.
 #[derive(Clone, Default)]
 pub struct Shaping {
     /// What of each server is on offer at all.
     servers: Vec<Arc<dyn Transform>>,
-    transforms: Vec<Arc<dyn Transform>>,
-    profiles: BTreeMap<String, Profile>,
+    /// What is on offer without a profile.
+    whole: View,
+    profiles: BTreeMap<String, View>,
+    cache: Vec<Remember>,
+    lock: Option<Arc<Lock>>,
+    approved: Arc<Approved>,
 }
 
-#[derive(Clone)]
-struct Profile {
+/// What is on offer at one address.
+#[derive(Clone, Default)]
+struct View {
     shape: Shape,
+    exposing: Exposing,
+    policy: Policy,
 }
 
-/// What is done to a toolbox between its shape and its servers, given the name of the front: records.
+/// What is done to a toolbox between its shape and its guard, given the name of the front: it is
+/// recorded.
 pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Toolbox>, &str) -> Arc<dyn Toolbox>;
 
 /// Nothing is done.
@@ -37,37 +53,71 @@ pub fn unwrapped(toolbox: Arc<dyn Toolbox>, _front: &str) -> Arc<dyn Toolbox> {
 impl Shaping {
     /// What a config says. What is wrong in it was found when it was read.
     pub fn of(config: &Config) -> Self {
-        let servers = config.servers.iter();
-        let servers: Vec<_> =
-            servers.flat_map(crate::config::ServerConfig::to_transforms).collect();
-        let transforms = with(&servers, &config.options);
-        let profiles = config.options.profiles.iter();
-        let profiles = profiles
-            .map(|(name, profile)| (name.clone(), Profile { shape: shape(&transforms, profile) }));
-        Self { profiles: profiles.collect(), servers, transforms }
+        let options = &config.options;
+        let servers: Vec<_> = config.servers.iter().flat_map(ServerConfig::to_transforms).collect();
+        let about: BTreeMap<ServerId, String> =
+            config.servers.iter().map(|server| (server.name.clone(), about(server))).collect();
+        let transforms: Vec<_> =
+            servers.iter().cloned().chain(compiled(&options.transforms)).collect();
+        let exposing = options.exposure.as_ref().and_then(|spec| spec.compile(&about).ok());
+        let whole = View {
+            shape: Shape { servers: None, transforms },
+            exposing: exposing.unwrap_or_default(),
+            policy: policy(options, None),
+        };
+        let profile = |(name, profile): (&String, &ProfileConfig)| {
+            let exposing = profile.exposure.as_ref().and_then(|spec| spec.compile(&about).ok());
+            let view = View {
+                shape: shape(&whole.shape.transforms, profile),
+                exposing: exposing.unwrap_or_else(|| whole.exposing.clone()),
+                policy: policy(options, profile.policy.as_ref()),
+            };
+            (name.clone(), view)
+        };
+        let profiles = options.profiles.iter().map(profile).collect();
+        let cache = options.cache.iter().filter_map(|spec| spec.compile().ok()).collect();
+        Self { servers, whole, profiles, cache, ..Self::default() }
     }
 
-    /// Everything.
-    pub fn whole(&self, hub: Arc<dyn Toolbox>, wrap: Wrap<'_>) -> Arc<dyn Toolbox> {
-        let shape = Shape { servers: None, transforms: self.transforms.clone() };
-        shaped(wrap(hub, "mcp"), shape)
+    /// The same, with everything that does more than read denied.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        for view in std::iter::once(&mut self.whole).chain(self.profiles.values_mut()) {
+            view.policy = std::mem::take(&mut view.policy).read_only();
+        }
+        self
     }
 
-    /// Each server under its own names.
-    pub fn servers(&self, hub: Arc<dyn Toolbox>, wrap: Wrap<'_>) -> Arc<dyn Toolbox> {
-        let shape = Shape { servers: None, transforms: self.servers.clone() };
-        shaped(wrap(hub, "server"), shape)
+    /// The same, held to a lock.
+    #[must_use]
+    pub fn locked(mut self, lock: Option<Arc<Lock>>) -> Self {
+        self.lock = lock;
+        self
     }
 
-    /// What a profile offers, if there is one of that name.
-    pub fn profile(
-        &self,
-        name: &str,
-        hub: Arc<dyn Toolbox>,
-        wrap: Wrap<'_>,
-    ) -> Option<Arc<dyn Toolbox>> {
-        let profile = self.profiles.get(name)?;
-        Some(shaped(wrap(hub, name), profile.shape.clone()))
+    /// The same, with what people approved before.
+    #[must_use]
+    pub fn approved(mut self, approved: Arc<Approved>) -> Self {
+        self.approved = approved;
+        self
+    }
+
+    /// The same, with one profile in the place of everything; nothing if there is none of that name.
+    pub fn narrowed(mut self, profile: &str) -> Option<Self> {
+        self.whole = self.profiles.get(profile)?.clone();
+        Some(self)
+    }
+
+    /// The layers over a hub.
+    pub fn over<'a>(&'a self, hub: Arc<dyn Toolbox>, wrap: Wrap<'a>) -> Layers<'a> {
+        let mut base = hub;
+        if !self.cache.is_empty() {
+            base = Arc::new(Cached::new(base, self.cache.clone()));
+        }
+        if let Some(lock) = &self.lock {
+            base = Arc::new(Pinned::new(base, Arc::clone(lock)));
+        }
+        Layers { shaping: self, base, wrap }
     }
 
     /// The names of all profiles.
@@ -77,8 +127,21 @@ impl Shaping {
 
     /// What tools go through, everywhere or in a profile.
     pub fn transforms(&self, profile: Option<&str>) -> &[Arc<dyn Transform>] {
-        let profile = profile.and_then(|name| self.profiles.get(name));
-        profile.map_or(&self.transforms, |profile| &profile.shape.transforms)
+        self.view(profile).map_or(&[], |view| &view.shape.transforms)
+    }
+
+    /// Rules of the policy that fit none of these tools, each given as server and name.
+    pub fn idle_rules(&self, tools: &[(&str, &str)]) -> Vec<Problem> {
+        let idle = self.whole.policy.idle_patterns(tools).into_iter();
+        let told = |pattern: String| Problem::warning(format!("policy: {pattern} fits no tool"));
+        idle.map(told).collect()
+    }
+
+    fn view(&self, profile: Option<&str>) -> Option<&View> {
+        match profile {
+            None => Some(&self.whole),
+            Some(name) => self.profiles.get(name),
+        }
     }
 }
 
@@ -88,16 +151,73 @@ impl std::fmt::Debug for Shaping {
     }
 }
 
+/// The layers over a hub.
+pub struct Layers<'a> {
+    shaping: &'a Shaping,
+    base: Arc<dyn Toolbox>,
+    wrap: Wrap<'a>,
+}
+
+impl std::fmt::Debug for Layers<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.shaping.fmt(f)
+    }
+}
+
+impl Layers<'_> {
+    /// Every tool, everywhere or in a profile; nothing if there is no such profile.
+    pub fn tools(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
+        let view = self.shaping.view(profile)?;
+        let guarded = self.guarded(view, profile);
+        Some(shaped((self.wrap)(guarded, profile.unwrap_or("mcp")), view.shape.clone()))
+    }
+
+    /// What a model sees of them.
+    pub fn shown(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
+        let view = self.shaping.view(profile)?;
+        let tools = self.tools(profile)?;
+        Some(match view.exposing.mode {
+            Mode::Fixed(Exposure::Individual) => tools,
+            _ => Arc::new(Exposed::new(tools, view.exposing.clone())),
+        })
+    }
+
+    /// What a model would see of them by another exposure.
+    pub fn shown_as(&self, profile: Option<&str>, exposure: Exposure) -> Option<Arc<dyn Toolbox>> {
+        let view = self.shaping.view(profile)?;
+        let exposing = Exposing { mode: Mode::Fixed(exposure), ..view.exposing.clone() };
+        Some(Arc::new(Exposed::new(self.tools(profile)?, exposing)))
+    }
+
+    /// Each server under its own names.
+    pub fn servers(&self) -> Arc<dyn Toolbox> {
+        let guarded = self.guarded(&self.shaping.whole, None);
+        let shape = Shape { servers: None, transforms: self.shaping.servers.clone() };
+        shaped((self.wrap)(guarded, "server"), shape)
+    }
+
+    fn guarded(&self, view: &View, profile: Option<&str>) -> Arc<dyn Toolbox> {
+        let base = Arc::clone(&self.base);
+        if view.policy.is_open() {
+            return base;
+        }
+        Arc::new(Guarded::new(
+            base,
+            Guard {
+                policy: view.policy.clone(),
+                profile: profile.map(str::to_owned),
+                approved: Arc::clone(&self.shaping.approved),
+                answer: ANSWER,
+            },
+        ))
+    }
+}
+
 fn shaped(toolbox: Arc<dyn Toolbox>, shape: Shape) -> Arc<dyn Toolbox> {
     if shape.servers.is_none() && shape.transforms.is_empty() {
         return toolbox;
     }
     Arc::new(Shaped::new(toolbox, shape))
-}
-
-/// What every tool goes through: its server's own, then everybody's.
-fn with(servers: &[Arc<dyn Transform>], options: &Options) -> Vec<Arc<dyn Transform>> {
-    servers.iter().cloned().chain(compiled(&options.transforms)).collect()
 }
 
 fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> Shape {
@@ -112,4 +232,27 @@ fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> Shape {
 
 fn compiled(specs: &[TransformSpec]) -> Vec<Arc<dyn Transform>> {
     specs.iter().flat_map(|spec| spec.compile().unwrap_or_default()).collect()
+}
+
+/// Everybody's policy, behind the rules of a profile. One that cannot be understood denies everything.
+fn policy(options: &Options, profile: Option<&PolicySpec>) -> Policy {
+    let closed = || {
+        let spec = PolicySpec { default: Some("deny".to_owned()), ..PolicySpec::default() };
+        Policy::compile(&spec).expect("it has no rules")
+    };
+    Policy::compile(&merged(options.policy.as_ref(), profile)).unwrap_or_else(|_| closed())
+}
+
+/// What the one tool that stands for a server says of it.
+fn about(server: &ServerConfig) -> String {
+    let transport = match server.transport {
+        Transport::Stdio(_) => "stdio",
+        Transport::Http(_) => "http",
+        Transport::Sse(_) => "sse",
+    };
+    let usual = || {
+        let name = &server.name;
+        format!("MCP server '{name}' ({transport}) - provides access to multiple tools")
+    };
+    server.description.clone().unwrap_or_else(usual)
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use consort_shape::CacheSpec;
+use consort_shape::exposure::ExposureSpec;
+use consort_shape::policy::PolicySpec;
 use consort_shape::transform::TransformSpec;
 use serde::Serialize;
 
@@ -17,6 +20,15 @@ pub struct Options {
     /// What every tool goes through, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<TransformSpec>,
+    /// How much of it a model sees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<ExposureSpec>,
+    /// Who may see and call what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicySpec>,
+    /// Whose results are remembered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cache: Vec<CacheSpec>,
     /// Selections that a gateway serves at an address of their own.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, ProfileConfig>,
@@ -40,4 +52,23 @@ pub struct ProfileConfig {
     /// What its tools go through, behind what every tool does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<TransformSpec>,
+    /// How much of it a model sees, if not as elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exposure: Option<ExposureSpec>,
+    /// Rules that come before everybody's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicySpec>,
+}
+
+/// Everybody's policy, behind the rules of a profile.
+pub(crate) fn merged(everybody: Option<&PolicySpec>, profile: Option<&PolicySpec>) -> PolicySpec {
+    let mut spec = everybody.cloned().unwrap_or_default();
+    if let Some(first) = profile.cloned() {
+        spec.rules.splice(0..0, first.rules);
+        spec.classes.extend(first.classes);
+        spec.callers.extend(first.callers);
+        spec.default = first.default.or(spec.default);
+        spec.hints = first.hints.or(spec.hints);
+    }
+    spec
 }

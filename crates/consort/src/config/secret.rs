@@ -104,11 +104,27 @@ pub(super) fn is_secret_value(value: &str) -> bool {
         return before.contains(':') && !before.contains('/');
     }
     is_uuid(value)
-        || value.split(|c: char| !c.is_ascii_alphanumeric()).any(|run| {
+        || without_digest(value).split(|c: char| !c.is_ascii_alphanumeric()).any(|run| {
             run.len() >= LONG_RUN
                 && run.bytes().any(|byte| byte.is_ascii_digit())
                 && run.bytes().any(|byte| byte.is_ascii_alphabetic())
         })
+}
+
+/// `image@sha256:…` and `package@COMMIT` without what follows the `@`: it says which version is meant,
+/// and whoever looks wants to see it.
+fn without_digest(value: &str) -> &str {
+    let hex =
+        |text: &str, length| text.len() == length && text.bytes().all(|b| b.is_ascii_hexdigit());
+    match value.rsplit_once('@') {
+        Some((name, digest))
+            if hex(digest, 40)
+                || digest.strip_prefix("sha256:").is_some_and(|rest| hex(rest, 64)) =>
+        {
+            name
+        }
+        _ => value,
+    }
 }
 
 fn is_uuid(value: &str) -> bool {
@@ -228,6 +244,8 @@ mod tests {
             "https://mcp.example.com/mcp",
             "Bearer ",
             "sk-",
+            "files@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "server@0123456789abcdef0123456789abcdef01234567",
         ] {
             assert!(!is_secret_value(value), "{value}");
         }

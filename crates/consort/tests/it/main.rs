@@ -9,6 +9,7 @@ mod examples;
 mod export;
 mod ledger;
 mod lists;
+mod lock;
 mod serve;
 mod terminal;
 

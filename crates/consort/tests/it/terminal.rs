@@ -104,3 +104,20 @@ fn colours_are_for_terminals() {
     let out = home.command(&["servers"]).env("NO_COLOR", "1").output().unwrap();
     assert!(!out.stdout.contains(&0x1b));
 }
+
+#[test]
+fn a_lock_is_written_when_the_person_at_the_terminal_agrees() {
+    let home = Home::new();
+    let config = format!(
+        "[mcp.demo]\ncommand = {:?}\nargs = [\"demo-server\"]\n",
+        env!("CARGO_BIN_EXE_consort")
+    );
+    std::fs::write(home.path("consort.toml"), config).unwrap();
+    for (answer, written, code) in [("n\r", false, 5), ("y\r", true, 0)] {
+        let mut terminal = Terminal::start(&home, "lock");
+        terminal.until("Agree, and write consort.lock? [y/N]");
+        terminal.type_in(answer.as_bytes());
+        assert_eq!(terminal.end().1, code, "{answer}");
+        assert_eq!(home.path("consort.lock").exists(), written, "{answer}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Conditions on a call's arguments: checked when they are loaded, bounded when they are evaluated.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
 use super::error::{PolicyError, unknown_word};
@@ -16,42 +16,59 @@ const DEEPEST: usize = 16;
 
 /// A condition as people write it: `all`, `any` or `not` of others, or a test of what a path leads
 /// to. Several checks in one test must all hold.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConditionSpec {
     /// All of these hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<Vec<ConditionSpec>>,
     /// One of these holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub any: Option<Vec<ConditionSpec>>,
     /// This does not hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub not: Option<Box<ConditionSpec>>,
     /// Where to look: `owner`, `filter.owner`, `to.*`, or a JSON pointer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Of what `*` leads to: `every` or `any` of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<String>,
     /// What the test says where the path leads to nothing. Without it, nobody can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<bool>,
     /// Whether there is anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub present: Option<bool>,
     /// It is this text, number or truth value.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub equals: Option<Value>,
     /// It is one of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub one_of: Option<Vec<Value>>,
     /// It is a text that fits this pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub glob: Option<String>,
     /// It is a text that starts so.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
     /// It is the absolute path of this folder or of something in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub under: Option<String>,
     /// It is a text with this in it, or a list with this among it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<Value>,
     /// It is a number below this.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub less: Option<Number>,
     /// It is a number not above this.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Number>,
     /// It is a number above this.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub greater: Option<Number>,
     /// It is a number not below this.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Number>,
 }
 

@@ -48,18 +48,18 @@ pub(super) fn toolboxes(
     shaping: &Shaping,
     options: &Options,
 ) -> Result<Toolboxes, Failure> {
-    let hub = || -> Arc<dyn Toolbox> { Arc::new(hub.clone()) };
     let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
         Arc::new(Recorded::new(toolbox, records.clone(), front))
     };
+    let layers = shaping.over(Arc::new(hub.clone()), &wrap);
     let mut profiles = BTreeMap::new();
     for (name, profile) in &options.profiles {
-        let Some(toolbox) = shaping.profile(name, hub(), &wrap) else { continue };
+        let Some(toolbox) = layers.shown(Some(name)) else { continue };
         let naming = naming(profile.naming.as_deref())?;
         profiles.insert(name.clone(), Profile { toolbox, naming });
     }
-    let (whole, servers) = (shaping.whole(hub(), &wrap), shaping.servers(hub(), &wrap));
-    Ok(Toolboxes { whole, servers, profiles })
+    let whole = layers.shown(None).unwrap_or_else(|| layers.servers());
+    Ok(Toolboxes { whole, servers: layers.servers(), profiles })
 }
 
 fn naming(written: Option<&str>) -> Result<Option<Naming>, Failure> {

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use consort_shape::CacheSpec;
+use consort_shape::exposure::ExposureSpec;
+use consort_shape::policy::{CallerSpec, Policy, PolicyError, PolicySpec};
 use consort_shape::transform::TransformSpec;
 
 use super::super::error::Mistake;
 use super::super::fields::{Fields, shortened};
 use super::super::findings::Findings;
-use super::super::options::{Options, ProfileConfig};
+use super::super::options::{Options, ProfileConfig, merged};
 use super::super::tree::{Table, Value};
 
 /// The key it is under.
@@ -22,11 +25,15 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
         return Options::default();
     };
     let fields = Fields::new(findings, None, node.at, table);
+    let policy = with_callers(policy(&fields, None), &fields);
     let options = Options {
         builtin: fields.bool("builtin"),
         naming: fields.string("naming").map(str::to_owned),
         transforms: transforms(&fields),
-        profiles: profiles(&fields),
+        exposure: exposure(&fields),
+        cache: fields.specs("cache", |spec: &CacheSpec| spec.compile().map(drop)),
+        profiles: profiles(&fields, policy.as_ref()),
+        policy,
         tokens: tokens(&fields),
     };
     fields.finish();
@@ -38,8 +45,41 @@ fn transforms(fields: &Fields<'_>) -> Vec<TransformSpec> {
     fields.specs("transforms", |spec: &TransformSpec| spec.compile().map(drop))
 }
 
+/// `exposure = "WORD"` or `[consort.exposure]`.
+fn exposure(fields: &Fields<'_>) -> Option<ExposureSpec> {
+    fields.spec("exposure", |spec: &ExposureSpec| spec.compile(&BTreeMap::new()).map(drop))
+}
+
+/// `[consort.policy]`.
+fn policy(fields: &Fields<'_>, everybody: Option<&PolicySpec>) -> Option<PolicySpec> {
+    fields.spec("policy", |spec: &PolicySpec| {
+        let failed = |error: &PolicyError| match error.hint() {
+            Some(hint) => format!("{error} ({hint})"),
+            None => error.to_string(),
+        };
+        let failed = |errors: Vec<PolicyError>| errors.iter().map(failed).collect::<Vec<_>>();
+        let whole = merged(everybody, Some(spec));
+        Policy::compile(&whole).map(drop).map_err(|errors| failed(errors).join("; "))
+    })
+}
+
+/// `[consort.callers.NAME]`: what rules may want to know of callers.
+fn with_callers(policy: Option<PolicySpec>, fields: &Fields<'_>) -> Option<PolicySpec> {
+    let Some(callers) = callers(fields) else { return policy };
+    let mut policy = policy.unwrap_or_default();
+    policy.callers.extend(callers);
+    Some(policy)
+}
+
+fn callers(fields: &Fields<'_>) -> Option<BTreeMap<String, CallerSpec>> {
+    fields.spec("callers", |_| Ok(()))
+}
+
 /// `[consort.profiles.NAME]`.
-fn profiles(fields: &Fields<'_>) -> BTreeMap<String, ProfileConfig> {
+fn profiles(
+    fields: &Fields<'_>,
+    everybody: Option<&PolicySpec>,
+) -> BTreeMap<String, ProfileConfig> {
     let Some(node) = fields.get("profiles") else { return BTreeMap::new() };
     let Value::Table(table) = &node.value else {
         return fields.wrong("profiles", node, "a table of profiles").unwrap_or_default();
@@ -57,6 +97,8 @@ fn profiles(fields: &Fields<'_>) -> BTreeMap<String, ProfileConfig> {
             tools: profile.strings("tools"),
             naming: profile.string("naming").map(str::to_owned),
             transforms: transforms(&profile),
+            exposure: exposure(&profile),
+            policy: policy(&profile, everybody),
         };
         profile.finish();
         profiles.insert(entry.key.clone(), made);

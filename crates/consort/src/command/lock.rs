@@ -1,0 +1,209 @@
+//! `consort lock`: agreeing to what servers say, and noticing when they say something else.
+
+mod show;
+mod survey;
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use consort::config::Config;
+use consort::lock::LockFileError;
+use consort_core::ServerId;
+use consort_shape::pin::{Difference, Lock};
+use serde_json::{Value, json};
+
+use crate::cli::{self, Common};
+use crate::exit::{Exit, Failure};
+use crate::output::{Styled, escaped_line, json, line, note, styled};
+use crate::running;
+use survey::{Start, Survey};
+
+pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Failure> {
+    let Some(config) = running::read(common)? else {
+        let failure = Failure::usage("there is no config, and so nothing to lock");
+        return Err(failure.hint("see where it is looked for with `consort config path`"));
+    };
+    let path = options.file.unwrap_or_else(|| consort::lock::path(&config.file));
+    let agreed = consort::lock::read(&path)?;
+    let job = Job { common, path: &path, yes: options.yes };
+    match agreed {
+        Some(agreed) if options.check => job.check(config, &agreed).await,
+        Some(agreed) if options.update => job.update(config, agreed, &options.servers).await,
+        Some(_) => Err(Failure::usage(format!("`{}` is there already", shown(&path)))
+            .hint("see what changed since with --check, agree to it with --update")),
+        None if options.check || options.update => {
+            let failure = Failure::usage(format!("there is no lock at `{}`", shown(&path)));
+            Err(failure.hint("make one with `consort lock`"))
+        }
+        None => job.create(config).await,
+    }
+}
+
+/// What is to be done with which lock.
+struct Job<'a> {
+    common: &'a Common,
+    path: &'a Path,
+    yes: bool,
+}
+
+impl Job<'_> {
+    /// Shows what all servers say, and writes it down.
+    async fn create(&self, config: Config) -> Result<Exit, Failure> {
+        let Some(survey) = Survey::make(config, &Lock::default(), &Start::All).await else {
+            return Ok(Exit::Interrupted);
+        };
+        if self.common.json {
+            json(&json!({
+                "file": self.path,
+                "servers": show::servers(&survey.now),
+                "shadows": survey.shadows,
+                "unreachable": survey.down,
+            }));
+        } else {
+            survey.now.servers.iter().for_each(|(server, locked)| show::server(server, locked));
+            show::shadows(&survey.shadows);
+            line(show::summary(&survey.now));
+        }
+        if survey.now.servers.is_empty() {
+            let failure = Failure::usage("no server could be asked: nothing was written");
+            return Err(Failure { exit: survey.exit(Exit::Usage), ..failure });
+        }
+        self.agree(&survey.now, survey.exit(Exit::Ok)).await
+    }
+
+    /// Shows what changed, of some servers or of all, and writes that down.
+    async fn update(
+        &self,
+        config: Config,
+        mut agreed: Lock,
+        names: &[String],
+    ) -> Result<Exit, Failure> {
+        let named = named(&config, &agreed, names)?;
+        let start = if names.is_empty() { Start::All } else { Start::Named(&named) };
+        let Some(survey) = Survey::make(config, &agreed, &start).await else {
+            return Ok(Exit::Interrupted);
+        };
+        let mut differences = agreed.compare(&survey.now, &survey.silent());
+        differences.retain(|difference| named.contains(difference.server()));
+        self.tell(&survey, &differences);
+        if differences.is_empty() {
+            return Ok(survey.exit(Exit::Ok));
+        }
+        agreed.update(&survey.now, differences.iter().map(Difference::server));
+        self.agree(&agreed, survey.exit(Exit::Ok)).await
+    }
+
+    /// Says what changed. Nothing is started that nobody agreed to.
+    async fn check(&self, config: Config, agreed: &Lock) -> Result<Exit, Failure> {
+        let Some(survey) = Survey::make(config, agreed, &Start::Agreed).await else {
+            return Ok(Exit::Interrupted);
+        };
+        let differences = agreed.compare(&survey.now, &survey.silent());
+        self.tell(&survey, &differences);
+        Ok(if differences.is_empty() { survey.exit(Exit::Ok) } else { Exit::Differs })
+    }
+
+    fn tell(&self, survey: &Survey, differences: &[Difference]) {
+        if self.common.json {
+            let told: Vec<Value> = differences.iter().map(show::difference_json).collect();
+            json(&json!({
+                "file": self.path,
+                "matches": differences.is_empty() && survey.down.is_empty(),
+                "differences": told,
+                "unreachable": survey.down,
+            }));
+            return;
+        }
+        for difference in differences {
+            show::difference(difference, &survey.now);
+        }
+        let verdict = match (differences.len(), survey.down.len()) {
+            (0, 0) => styled(Styled::Good, format!("as agreed: {}", show::summary(&survey.now))),
+            (0, 1) => styled(Styled::Warning, "1 server could not be compared"),
+            (0, down) => styled(Styled::Warning, format!("{down} servers could not be compared")),
+            (1, _) => styled(Styled::Warning, "1 difference"),
+            (count, _) => styled(Styled::Warning, format!("{count} differences")),
+        };
+        line(format!("{}: {verdict}", shown(self.path)));
+    }
+
+    /// Writes a lock, if somebody agrees to it.
+    async fn agree(&self, lock: &Lock, exit: Exit) -> Result<Exit, Failure> {
+        if !self.yes {
+            let there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+            if !there {
+                return Err(Failure {
+                    message: "nobody is there to agree: nothing was written".to_owned(),
+                    hint: Some("run it in a terminal, or agree beforehand with --yes".to_owned()),
+                    exit: Exit::Denied,
+                });
+            }
+            match asked(format!("Agree, and write {}? [y/N] ", shown(self.path))).await {
+                Some(true) => {}
+                Some(false) => {
+                    note("nothing was written");
+                    return Ok(Exit::Denied);
+                }
+                None => return Ok(Exit::Interrupted),
+            }
+        }
+        consort::lock::write(self.path, lock)?;
+        if !self.common.json {
+            line(styled(Styled::Good, format!("{} is written", shown(self.path))));
+        }
+        Ok(exit)
+    }
+}
+
+/// The servers that are meant: those named, or all there are.
+fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<ServerId>, Failure> {
+    let configured = config.servers.iter().map(|server| &server.name);
+    let known: BTreeSet<&ServerId> = configured.chain(agreed.servers.keys()).collect();
+    if names.is_empty() {
+        return Ok(known.into_iter().cloned().collect());
+    }
+    let find = |name: &String| match known.iter().find(|server| server.as_str() == name) {
+        Some(server) => Ok((*server).clone()),
+        None => {
+            let failure = Failure::usage(format!("unknown server `{}`", escaped_line(name)));
+            let near = consort_core::nearest(name, known.iter().map(|server| server.as_str()));
+            Err(match near.first() {
+                Some(near) => failure.hint(format!("did you mean `{near}`?")),
+                None => failure,
+            })
+        }
+    };
+    names.iter().map(find).collect()
+}
+
+/// What the person at the terminal says; `None` if interrupted.
+async fn asked(question: String) -> Option<bool> {
+    let asking = tokio::task::spawn_blocking(move || {
+        let mut err = std::io::stderr();
+        let _ = write!(err, "{question}");
+        let _ = err.flush();
+        let answer = crate::person::read_line().unwrap_or_default();
+        matches!(answer.to_lowercase().as_str(), "y" | "yes")
+    });
+    tokio::select! {
+        answer = asking => Some(answer.unwrap_or(false)),
+        _ = tokio::signal::ctrl_c() => None,
+    }
+}
+
+fn shown(path: &Path) -> String {
+    escaped_line(&path.display().to_string())
+}
+
+impl From<LockFileError> for Failure {
+    fn from(error: LockFileError) -> Self {
+        let mut message = error.to_string();
+        // What is wrong within the file is in the text already.
+        if let LockFileError::Read { source, .. } | LockFileError::Write { source, .. } = &error {
+            message = format!("{message}: {source}");
+        }
+        let failure = Self::usage(escaped_line(&message));
+        error.hint().into_iter().fold(failure, Failure::hint)
+    }
+}

@@ -1,0 +1,205 @@
+//! What is locked and what differs, for people and for programs.
+
+use consort_core::{Json, ServerId};
+use consort_shape::pin::{
+    Difference, Item, Kind, Launch, Line, Lock, Locked, Mark, diff, told, told_new,
+};
+use consort_shape::scan::{Finding, Shadow, excerpt, scan};
+use serde_json::{Value, json};
+
+use crate::output::{Cell, Styled, Table, escaped_line, line, styled, width};
+
+/// A server and everything that is locked of it.
+pub(super) fn server(server: &ServerId, locked: &Locked) {
+    line(styled(Styled::Heading, server));
+    line(format!("  {}", launch(&locked.launch)));
+    if let Some(newest) = locked.launch.unpinned() {
+        look(&escaped_line(&newest));
+    }
+    let mut table = Table::new(&["  KIND", "NAME", "PIN", "DESCRIPTION"]);
+    for ((kind, name), item) in &locked.items {
+        table.row([
+            Cell::from(format!("  {kind}")),
+            Cell::from(name),
+            Cell::from(item.pin().short()),
+            Cell::from(about(item.definition())),
+        ]);
+    }
+    if !table.is_empty() {
+        line(table.render(width()));
+    }
+    for ((kind, name), item) in &locked.items {
+        for finding in scan(item.definition()) {
+            look(&format!("{} {finding}", named(*kind, name)));
+        }
+    }
+    line("");
+}
+
+/// Something for people to look at. It may be harmless.
+fn look(text: &str) {
+    line(format!("  {}: {text}", styled(Styled::Warning, "deserves a look")));
+}
+
+fn named(kind: Kind, name: &str) -> String {
+    if name.is_empty() { kind.to_string() } else { format!("{kind} `{}`", excerpt(name, 128)) }
+}
+
+fn about(definition: &Json) -> String {
+    let description = definition.to_object().and_then(|object| object.text("description"));
+    description.or_else(|| definition.text().map(Into::into)).unwrap_or_default()
+}
+
+fn launch(launch: &Launch) -> String {
+    let list = |what: &str, names: &std::collections::BTreeSet<String>| {
+        let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        if names.is_empty() { String::new() } else { format!(" ({what}: {names})") }
+    };
+    escaped_line(&match launch {
+        Launch::Program { command, arguments, variables, inherits, directory } => {
+            let words = std::iter::once(command).chain(arguments);
+            let words: Vec<String> = words.map(|word| quoted(word)).collect();
+            let directory = directory.iter().map(|folder| format!(" (in {folder})"));
+            format!(
+                "{}{}{}{}",
+                words.join(" "),
+                list("variables", variables),
+                list("inherits", inherits),
+                directory.collect::<String>()
+            )
+        }
+        Launch::Address { url, headers, sse } => {
+            let sse = if *sse { " (HTTP+SSE)" } else { "" };
+            format!("{url}{sse}{}", list("headers", headers))
+        }
+    })
+}
+
+/// A word that shows where it begins and ends.
+fn quoted(word: &str) -> String {
+    if word.is_empty() || word.contains(char::is_whitespace) {
+        format!("'{word}'")
+    } else {
+        word.to_owned()
+    }
+}
+
+/// Tools that point at others', among servers.
+pub(super) fn shadows(shadows: &[Shadow]) {
+    for shadow in shadows {
+        let text = match shadow {
+            Shadow::Mention { from, to, pointer, excerpt } => {
+                format!("{from:?} {pointer} speaks of {to:?}: {excerpt}")
+            }
+            Shadow::LookAlike { from, to } => {
+                let from_name = consort_shape::scan::spelled(&from.name);
+                format!("{}.{from_name} looks like {to:?}", from.server)
+            }
+        };
+        look(&escaped_line(&text));
+    }
+}
+
+/// How much is locked.
+pub(super) fn summary(lock: &Lock) -> String {
+    let items = || lock.servers.values().flat_map(|locked| &locked.items);
+    let count = |kind: Kind| items().filter(|((of, _), _)| *of == kind).count();
+    let findings: usize = items().map(|(_, item)| scan(item.definition()).len()).sum();
+    let look = match findings {
+        0 => String::new(),
+        1 => ", 1 finding that deserves a look".to_owned(),
+        _ => format!(", {findings} findings that deserve a look"),
+    };
+    let (servers, tools, prompts) = (lock.servers.len(), count(Kind::Tool), count(Kind::Prompt));
+    let plural =
+        |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let parts = [plural(servers, "server"), plural(tools, "tool"), plural(prompts, "prompt")];
+    format!("{}{look}", parts.join(", "))
+}
+
+/// One difference, with all that changed.
+pub(super) fn difference(difference: &Difference, now: &Lock) {
+    line(styled(Styled::Heading, escaped_line(&difference.to_string())));
+    match difference {
+        Difference::ServerNew { server: id } => {
+            if let Some(locked) = now.servers.get(id) {
+                server(id, locked);
+            }
+            return;
+        }
+        Difference::ServerChanged { from, to, .. } => {
+            lines(&told(&diff(&from.json(), &to.json())));
+            if let Some(newest) = to.unpinned() {
+                look(&escaped_line(&newest));
+            }
+        }
+        Difference::Changed { from, to, .. } => {
+            lines(&told(&diff(from.definition(), to.definition())));
+        }
+        Difference::New { to, .. } => lines(&told_new(to.definition())),
+        Difference::Gone { .. } | Difference::ServerGone { .. } => {}
+    }
+    for finding in findings(difference) {
+        look(&finding.to_string());
+    }
+    line("");
+}
+
+/// What deserves a look and was not there when the definition was agreed to.
+fn findings(difference: &Difference) -> Vec<Finding> {
+    match difference {
+        Difference::Changed { from, to, .. } => {
+            let known = scan(from.definition());
+            let mut findings = scan(to.definition());
+            findings.retain(|finding| !known.contains(finding));
+            findings
+        }
+        Difference::New { to, .. } => scan(to.definition()),
+        _ => Vec::new(),
+    }
+}
+
+fn lines(lines: &[Line]) {
+    for one in lines {
+        let text = format!("  {one}");
+        line(match one.mark {
+            Mark::Place => text,
+            Mark::Removed => styled(Styled::Bad, text),
+            Mark::Added => styled(Styled::Good, text),
+            Mark::Note => styled(Styled::Faint, text),
+        });
+    }
+}
+
+/// One difference, for programs.
+pub(super) fn difference_json(difference: &Difference) -> Value {
+    let mut value = json!(difference);
+    let changes = match difference {
+        Difference::ServerChanged { from, to, .. } => Some(diff(&from.json(), &to.json())),
+        Difference::Changed { from, to, .. } => Some(diff(from.definition(), to.definition())),
+        _ => None,
+    };
+    if let Some(changes) = changes {
+        value["changes"] = json!(changes);
+    }
+    value["findings"] = json!(findings(difference));
+    value
+}
+
+/// Everything that is locked, for programs.
+pub(super) fn servers(lock: &Lock) -> Vec<Value> {
+    let item = |((kind, name), item): (&(Kind, String), &Item)| {
+        let findings = scan(item.definition());
+        json!({ "kind": kind, "name": name, "pin": item.pin(), "findings": findings })
+    };
+    let server = |(server, locked): (&ServerId, &Locked)| {
+        json!({
+            "server": server,
+            "launch": locked.launch,
+            "pin": locked.launch.pin(),
+            "unpinned": locked.launch.unpinned(),
+            "items": locked.items.iter().map(item).collect::<Vec<_>>(),
+        })
+    };
+    lock.servers.iter().map(server).collect()
+}

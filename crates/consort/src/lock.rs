@@ -1,0 +1,154 @@
+//! The file that says what was agreed to: where it is, how it is read and written.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use consort_shape::pin::{Launch, Lock, LockError};
+
+use crate::config::{Auth, ServerConfig, Transport};
+
+/// What the file is called.
+pub const NAME: &str = "consort.lock";
+
+/// The largest file that is read: ten thousand definitions take half of it.
+const LARGEST: u64 = 64 << 20;
+
+/// Why a lock cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LockFileError {
+    /// The file cannot be read.
+    #[error("the lock `{}` cannot be read", .path.display())]
+    Read {
+        /// Where it is.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is no lock.
+    #[error("the lock `{}` cannot be used: {source}", .path.display())]
+    Wrong {
+        /// Where it is.
+        path: PathBuf,
+        /// Why.
+        source: LockError,
+    },
+    /// The file cannot be written.
+    #[error("the lock `{}` cannot be written", .path.display())]
+    Write {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl LockFileError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Wrong { source, .. } => Some(source.hint()),
+            _ => None,
+        }
+    }
+}
+
+/// Where the lock of a config is: beside it.
+pub fn path(config: &Path) -> PathBuf {
+    config.with_file_name(NAME)
+}
+
+/// Reads a lock; `None` if there is no such file.
+pub fn read(path: &Path) -> Result<Option<Lock>, LockFileError> {
+    let failed = |source| LockFileError::Read { path: path.to_owned(), source };
+    let text = match fs::metadata(path) {
+        Ok(file) if file.len() > LARGEST => {
+            return Err(failed(io::Error::other("it has more than 64 MiB")));
+        }
+        Ok(_) => fs::read_to_string(path).map_err(failed)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let lock = text.parse();
+    lock.map(Some).map_err(|source| LockFileError::Wrong { path: path.to_owned(), source })
+}
+
+/// Writes a lock as a whole: the old file or the new one is there, never half of either.
+pub fn write(path: &Path, lock: &Lock) -> Result<(), LockFileError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let draft = path.with_extension(format!("lock.{}.new", std::process::id()));
+    let written = (|| {
+        let mut file = File::create_new(&draft)?;
+        file.write_all(lock.to_string().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written.map_err(|source| LockFileError::Write { path: path.to_owned(), source })
+}
+
+/// How a server is started or where it is, as a lock knows it: references as they are written, so
+/// that it is the same on every machine; `***` for what looks like a secret; no values of variables
+/// and headers.
+pub fn launch(server: &ServerConfig) -> Launch {
+    match &server.transport {
+        Transport::Stdio(program) => Launch::Program {
+            command: program.command.to_string(),
+            arguments: program.arguments.iter().map(ToString::to_string).collect(),
+            variables: program.environment.keys().cloned().collect(),
+            inherits: program.inherit.iter().cloned().collect(),
+            directory: program.directory.as_ref().map(ToString::to_string),
+        },
+        Transport::Http(address) | Transport::Sse(address) => {
+            let auth = address.auth.as_ref().map(|auth| match auth {
+                Auth::Bearer(_) => "Authorization".to_owned(),
+                Auth::ApiKey { header, .. } => header.clone(),
+            });
+            Launch::Address {
+                url: address.url.to_string(),
+                headers: address.headers.keys().cloned().chain(auth).collect(),
+                sse: matches!(server.transport, Transport::Sse(_)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_lock_is_written_read_back_and_absent_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = path(&folder.path().join("consort.toml"));
+        assert_eq!(read(&file).unwrap(), None);
+        write(&file, &Lock::default()).unwrap();
+        assert_eq!(read(&file).unwrap(), Some(Lock::default()));
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(names, [NAME]);
+    }
+
+    #[test]
+    fn no_value_of_a_variable_header_or_secret_is_in_a_launch() {
+        let text = r#"{"mcpServers": {
+            "a": {"command": "npx", "args": ["-y", "x@1.0.0", "--token=hunter2secret", "${DIR}"],
+                  "env": {"TOKEN": "s3cr3t-value"}},
+            "b": {"url": "https://b.example/mcp?api_key=s3cr3t-value", "headers": {"X-Key": "s3cr3t-value"}}
+        }}"#;
+        let config = Config::parse(Path::new("mcp.json"), text).unwrap();
+        let launches: Vec<String> =
+            config.servers.iter().map(|server| launch(server).json().to_string()).collect();
+        assert_eq!(
+            launches,
+            [
+                r#"{"arguments":["-y","x@1.0.0","--token=***","${DIR}"],"command":"npx","directory":null,"inherits":[],"variables":["TOKEN"]}"#,
+                r#"{"headers":["X-Key"],"sse":false,"url":"https://b.example/mcp?api_key=***"}"#,
+            ]
+        );
+    }
+}
