@@ -418,5 +418,18 @@ mod tests {
             prop_assert_eq!(changes.is_empty(), crate::pin::Pin::of(&a) == crate::pin::Pin::of(&b));
             prop_assert_eq!(told(&changes).is_empty(), changes.is_empty());
         }
+
+        #[test]
+        fn two_texts_are_told_apart_and_nothing_in_them_is_hidden(
+            a in "(a|b|р|p|\\n|\u{200b}|\u{202e}|\u{1b}|\\\\){0,60}",
+            b in "(a|b|р|p|\\n|\u{200b}|\u{202e}|\u{1b}|\\\\){0,60}",
+        ) {
+            let lines = told(&diff(&Json::string(&a), &Json::string(&b)));
+            let of = |mark: Mark| lines.iter().filter(move |line| line.mark == mark).collect::<Vec<_>>();
+            let texts = |mark| of(mark).into_iter().map(|line| line.text.clone()).collect::<Vec<_>>();
+            prop_assert_eq!(a == b, texts(Mark::Removed) == texts(Mark::Added));
+            let all = lines.iter().flat_map(|line| line.text.chars());
+            prop_assert!(all.into_iter().all(|c| crate::scan::hidden(c).is_none()));
+        }
     }
 }
