@@ -30,6 +30,15 @@ pub(crate) struct Common {
     /// Say what happens behind the scenes, on the standard error
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
+    /// Use only what this profile of the config offers
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Deny every tool that does more than read
+    #[arg(long, global = true)]
+    pub(crate) read_only: bool,
+    /// Refuse to start without a `consort.lock`, or with servers that are not in it
+    #[arg(long, global = true)]
+    pub(crate) locked: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -45,7 +54,37 @@ pub(crate) enum Command {
         /// Show each tool's parameters too
         #[arg(long, short)]
         long: bool,
+        /// Show what became of one tool on its way here, and by which rule
+        #[arg(long, value_name = "TOOL", conflicts_with_all = ["server", "long", "exposed"])]
+        explain: Option<String>,
+        /// Show what a model sees, by the exposure of the config
+        #[arg(long)]
+        exposed: bool,
     },
+    /// Find tools by what they do
+    Search {
+        /// What is to be done, in a few words
+        #[arg(required = true)]
+        query: Vec<String>,
+        /// How many to show
+        #[arg(short = 'k', long = "limit", value_name = "N", default_value_t = 10)]
+        limit: usize,
+        #[command(flatten)]
+        fresh: Fresh,
+    },
+    /// Show what tool definitions cost a model, by server, profile and exposure
+    Tokens {
+        /// The vocabulary to count in: `o200k` or `cl100k`
+        #[arg(long, value_name = "NAME", default_value = "o200k")]
+        vocabulary: consort_shape::tokens::Vocabulary,
+        /// Show every tool
+        #[arg(long, short)]
+        long: bool,
+        #[command(flatten)]
+        fresh: Fresh,
+    },
+    /// Show a tool as a model provider takes it, and what is lost on the way
+    Dialect(DialectArguments),
     /// Call a tool and show what happens
     Call(Call),
     /// Show the prompts on offer
@@ -113,6 +152,15 @@ pub(crate) struct Fresh {
     /// Ask the servers even if what they offered the last time is kept
     #[arg(long)]
     pub(crate) fresh: bool,
+}
+
+/// A tool in the words of a provider.
+#[derive(Args, Debug)]
+pub(crate) struct DialectArguments {
+    /// The provider's form: `openai`, `openai-responses`, `anthropic` or `gemini`
+    pub(crate) dialect: consort_shape::dialect::Dialect,
+    /// Only this tool
+    pub(crate) tool: Option<String>,
 }
 
 /// A tool call.
@@ -199,9 +247,6 @@ pub(crate) struct Serve {
     /// Serve one client on standard input and output instead, as desktop clients want it
     #[arg(long, conflicts_with_all = ["listen", "allow_unauthenticated", "token_file"])]
     pub(crate) stdio: bool,
-    /// With --stdio: offer only this profile
-    #[arg(long, value_name = "NAME", requires = "stdio")]
-    pub(crate) profile: Option<String>,
     /// Keep the token in this file (default: `consort/token` in the user's state folder)
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,

@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort::config::{self, Config, Folders, Found, Input, InputKind, System};
+use consort::lock;
 use consort::shaping::{self, Layers, Shaping};
 use consort_core::{Caller, Catalog, Problem, ServerId, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, builtin};
+use consort_shape::pin::Lock;
 use consort_wire::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
 use crate::cli::Common;
-use crate::exit::Failure;
+use crate::approvals;
+use crate::exit::{Exit, Failure};
 use crate::output::{escaped, escaped_line, note};
 
 /// A hub that commands use.
@@ -40,7 +43,7 @@ pub(crate) enum Need {
 impl Running {
     /// Starts a hub that connects only to what is asked of it.
     pub(crate) fn start(common: &Common, host: Arc<dyn Host>) -> Result<Self, Failure> {
-        let (mut settings, shaping, problems) = settings(common)?;
+        let Prepared { mut settings, shaping, problems, .. } = prepare(common)?;
         for problem in &problems {
             tell(problem);
         }
@@ -161,17 +164,87 @@ fn wrong(error: &config::ConfigError) -> Failure {
     }
 }
 
-/// Settings from the config, and what is wrong with it. A server that cannot be used is a problem;
-/// the others are.
-fn settings(common: &Common) -> Result<(Settings, Shaping, Vec<Problem>), Failure> {
-    let Some(config) = read(common)? else {
-        return Ok((embedded()?, Shaping::default(), Vec::new()));
-    };
-    let (settings, problems) = settings_of(&config);
-    Ok((settings, Shaping::of(&config), problems))
+/// What a config comes to.
+pub(crate) struct Prepared {
+    pub(crate) config: Option<Config>,
+    pub(crate) settings: Settings,
+    pub(crate) shaping: Shaping,
+    /// What is wrong with it. A server that cannot be used is a problem; the others are used.
+    pub(crate) problems: Vec<Problem>,
 }
 
-/// The same for a config that was read.
+/// What the config in force comes to.
+pub(crate) fn prepare(common: &Common) -> Result<Prepared, Failure> {
+    match read(common)? {
+        Some(config) => prepare_of(common, config),
+        None if common.locked || common.profile.is_some() => {
+            let flag = if common.locked { "--locked" } else { "--profile" };
+            Err(Failure::usage(format!("{flag} needs a config, and there is none")))
+        }
+        None => {
+            let shaping = Shaping::default();
+            let shaping = if common.read_only { shaping.read_only() } else { shaping };
+            Ok(Prepared { config: None, settings: embedded()?, shaping, problems: Vec::new() })
+        }
+    }
+}
+
+/// What a config that was read comes to.
+pub(crate) fn prepare_of(common: &Common, config: Config) -> Result<Prepared, Failure> {
+    let (mut settings, mut problems) = settings_of(&config);
+    let lock = locked(common, &config)?;
+    if let Some(lock) = &lock {
+        for server in &config.servers {
+            let Some(reason) = lock.withheld_server(&server.name, &lock::launch(server)) else {
+                continue;
+            };
+            if common.locked && !server.disabled {
+                let message = format!("`{}` is not started: {reason}", server.name);
+                let hint = format!("agree with `consort lock --update {}`", server.name);
+                return Err(Failure { exit: Exit::Differs, ..Failure::usage(message).hint(hint) });
+            }
+            settings.servers.retain(|known| known.id != server.name);
+            let problem = Problem::warning(format!("not started: {reason}")).of(&server.name);
+            let hint = format!("agree with `consort lock --update {}`", server.name);
+            problems.push(problem.hint(hint));
+        }
+    }
+    let mut shaping = Shaping::of(&config).locked(lock.map(Arc::new)).approved(approvals::kept());
+    if common.read_only {
+        shaping = shaping.read_only();
+    }
+    if let Some(profile) = &common.profile {
+        let known: Vec<String> = shaping.profiles().map(str::to_owned).collect();
+        shaping = shaping.narrowed(profile).ok_or_else(|| {
+            let failure = Failure::usage(format!("unknown profile `{}`", escaped(profile)));
+            let near = consort_core::nearest(profile, known.iter().map(String::as_str));
+            match near.first() {
+                Some(near) => failure.hint(format!("did you mean `{near}`?")),
+                None => failure.hint("profiles are described under `[consort.profiles.NAME]`"),
+            }
+        })?;
+    }
+    Ok(Prepared { config: Some(config), settings, shaping, problems })
+}
+
+/// The lock beside a config, if there is one.
+fn locked(common: &Common, config: &Config) -> Result<Option<Lock>, Failure> {
+    let path = lock::path(&config.file);
+    let found = lock::read(&path).map_err(|error| {
+        let failure = Failure::usage(escaped(&error.to_string()));
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    if common.locked && found.is_none() {
+        let message = format!("there is no lock `{}`", path.display());
+        return Err(Failure::usage(message).hint("write one with `consort lock`"));
+    }
+    Ok(found)
+}
+
+/// Settings from a config, and what is wrong with it.
 pub(crate) fn settings_of(config: &Config) -> (Settings, Vec<Problem>) {
     let mut settings = Settings { kept: kept_folder(), ..Settings::default() };
     if config.options.builtin.unwrap_or(true) {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::catalog::resolve::Unresolved;
 use crate::name::ServerId;
 
 /// Why a call has no result. A tool that ran and failed is no error but a result.
@@ -103,6 +104,15 @@ pub enum CallError {
         /// What happened.
         reason: String,
     },
+}
+
+impl From<Unresolved> for CallError {
+    fn from(error: Unresolved) -> Self {
+        match error {
+            Unresolved::Unknown { name, nearest, .. } => Self::Unknown { name, nearest },
+            Unresolved::Ambiguous { name, candidates } => Self::Ambiguous { name, candidates },
+        }
+    }
 }
 
 /// A cause that can be shared.

@@ -4,6 +4,7 @@
 //! lists for a [`Caller`] and calls: an [`Invocation`] in, [`Event`]s out, the last of them the end.
 //! Nothing here runs, reads or connects; the crates below do.
 
+mod ask;
 mod caller;
 mod catalog;
 mod content;
@@ -18,6 +19,7 @@ mod time;
 mod tool;
 mod toolbox;
 
+pub use ask::{prompt, read};
 pub use caller::{Caller, Kind};
 pub use catalog::{About, Catalog, Entry, Offer, Route, Shelf, resolve::Unresolved};
 pub use consort_wire::{

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use consort_core::{
-    CallError, Event, Invocation, Json, LocalTool, Logs, Object, Outcome, Passage, Reporter,
+    CallError, Event, Invocation, Json, LocalTool, Logs, Outcome, Passage, Reporter,
     ServerId, ToolResult,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;
 
 use crate::connection::{Connection, chain, chance};
-use crate::hub::{Inner, unresolved};
+use crate::hub::Inner;
 use crate::retry;
 
 /// Events a local tool may report before somebody takes them; further ones are dropped, counted.
@@ -26,7 +26,7 @@ pub(crate) async fn run(
     emitter: &Emitter<Event>,
 ) -> Result<Outcome, CallError> {
     let catalog = hub.shared.catalog();
-    let entry = catalog.resolve(&invocation.tool).map_err(unresolved)?;
+    let entry = catalog.resolve(&invocation.tool)?;
     hub.check(&entry.tool().input_schema(), &invocation.arguments)
         .map_err(|problems| CallError::Arguments { tool: entry.id(), problems })?;
     let route = entry.route.clone();
@@ -53,16 +53,6 @@ pub(crate) async fn run(
         Answer::InputRequired(result) => Outcome::InputRequired(result),
         Answer::Task(task) => Outcome::Task(task),
     })
-}
-
-/// One request that has no events worth showing.
-pub(crate) async fn ask(
-    connection: &Arc<Connection>,
-    request: Request,
-) -> Result<Object, CallError> {
-    remote(connection, None, request, &Emitter::silent())
-        .await
-        .map(|answer| answer.object().clone())
 }
 
 /// Sends a request to a server, again where the law allows that.

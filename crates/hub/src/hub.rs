@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use consort_core::{
-    CallError, Caller, Catalog, Changes, Event, Events, Invocation, Json, LocalTool, Object, Offer,
-    Passage, Route, ServerId, ShelfKind, Toolbox, Unresolved,
+    CallError, Caller, Catalog, Changes, Event, Events, Invocation, Json, LocalTool, Offer,
+    Passage, ServerId, Toolbox,
 };
-use consort_wire::{Client, ClientInfo, Emitting, Host, Request};
+use consort_wire::{Client, ClientInfo, Emitting, Host};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -204,45 +204,6 @@ impl Hub {
         }
     }
 
-    /// Renders a prompt, named as a tool would be.
-    pub async fn prompt(&self, name: &str, arguments: &Json) -> Result<Object, CallError> {
-        let catalog = self.0.shared.catalog();
-        let route = &catalog.resolve_on(ShelfKind::Prompts, name).map_err(unresolved)?.route;
-        self.ask(route, Request::prompt(&route.name, arguments)).await
-    }
-
-    /// Reads a resource. One that no server lists is read from the server given, or from the only one
-    /// that has templates.
-    pub async fn read(&self, uri: &str, server: Option<&ServerId>) -> Result<Object, CallError> {
-        let catalog = self.0.shared.catalog();
-        let route = match (server, catalog.resolve_on(ShelfKind::Resources, uri)) {
-            (Some(server), _) => Route { server: server.clone(), name: uri.to_owned() },
-            (None, Ok(entry)) => entry.route.clone(),
-            (None, Err(error)) => {
-                let mut owners: Vec<_> = catalog
-                    .templates
-                    .entries()
-                    .iter()
-                    .map(|entry| entry.route.server.clone())
-                    .collect();
-                owners.dedup();
-                match owners.as_slice() {
-                    [owner] => Route { server: owner.clone(), name: uri.to_owned() },
-                    _ => return Err(unresolved(error)),
-                }
-            }
-        };
-        self.ask(&route, Request::resource(&route.name)).await
-    }
-
-    async fn ask(&self, route: &Route, request: Request) -> Result<Object, CallError> {
-        let connection = self.0.connection(&route.server).ok_or_else(|| CallError::Unknown {
-            name: route.server.to_string(),
-            nearest: Vec::new(),
-        })?;
-        call::ask(&connection, request).await
-    }
-
     /// Ends every connection and waits until nothing of them is left.
     pub async fn drain(&self) {
         self.0.stop.cancel();
@@ -365,12 +326,5 @@ impl Inner {
             // The server checks too; what we cannot read, it may.
             Err(_) => Ok(()),
         }
-    }
-}
-
-pub(crate) fn unresolved(error: Unresolved) -> CallError {
-    match error {
-        Unresolved::Unknown { name, nearest, .. } => CallError::Unknown { name, nearest },
-        Unresolved::Ambiguous { name, candidates } => CallError::Ambiguous { name, candidates },
     }
 }

@@ -2,7 +2,7 @@
 
 use consort_core::{
     CallError, Caller, Catalog, Emitter, Emitting, Entry, Event, Events, Invocation, Json, Object,
-    Outcome, Passage, ServerId, ShelfKind, ToolResult, Toolbox, Unresolved,
+    Outcome, Passage, ServerId, ShelfKind, ToolResult, Toolbox,
 };
 
 /// A call of a tool.
@@ -32,14 +32,14 @@ impl Call {
         let at = |entry: &Entry| catalog.tools.position(&entry.route.server, &entry.name);
         match self {
             Self::Invoked(invocation) => {
-                let entry = catalog.resolve(&invocation.tool).map_err(unresolved)?;
+                let entry = catalog.resolve(&invocation.tool)?;
                 Ok(at(entry).expect("it is on the shelf"))
             }
             Self::Passed(passage) => {
                 let name = passage.get("name");
                 let name = name.as_ref().and_then(Json::text).unwrap_or_default();
                 let found = catalog.tools.position(&passage.server, &name);
-                found.ok_or_else(|| unresolved(catalog.unknown(ShelfKind::Tools, &name)))
+                found.ok_or_else(|| catalog.unknown(ShelfKind::Tools, &name).into())
             }
         }
     }
@@ -83,14 +83,6 @@ impl Call {
             Self::Invoked(invocation) => toolbox.call(invocation),
             Self::Passed(passage) => toolbox.pass(passage),
         }
-    }
-}
-
-/// A name that leads nowhere, as the end of a call.
-pub(crate) fn unresolved(unresolved: Unresolved) -> CallError {
-    match unresolved {
-        Unresolved::Unknown { name, nearest, .. } => CallError::Unknown { name, nearest },
-        Unresolved::Ambiguous { name, candidates } => CallError::Ambiguous { name, candidates },
     }
 }
 

@@ -11,7 +11,7 @@ use consort_core::{
 };
 use tokio::sync::oneshot;
 
-use crate::call::{Call, ended, follow, unresolved};
+use crate::call::{Call, ended, follow};
 use crate::pin::Pin;
 use crate::policy::{
     ApprovalKey, Approvals, Binding, Decision, Effect, Form, Policy, Question, Verdict,
@@ -97,7 +97,7 @@ impl Guarded {
         if !self.guard.shows(call.caller(), entry) {
             // "Unknown", not "denied": a caller must not learn of what it cannot see.
             let seen = self.catalog(call.caller());
-            return ended(Err(unresolved(seen.unknown(ShelfKind::Tools, &entry.name))));
+            return ended(Err(seen.unknown(ShelfKind::Tools, &entry.name).into()));
         }
         let decision = self.guard.decide(call.caller(), entry, &call.arguments());
         match &decision.effect {

@@ -8,7 +8,7 @@ use consort_core::{
     ShelfKind, Toolbox,
 };
 
-use crate::call::{Call, ended, unresolved};
+use crate::call::{Call, ended};
 use crate::memo::Memo;
 use crate::pin::{Kind, Lock, Withheld};
 use crate::scan::excerpt;
@@ -102,7 +102,7 @@ impl Toolbox for Pinned {
         let name = name.as_ref().and_then(Json::text).unwrap_or_default();
         let catalog = self.catalog(&passage.caller);
         if prompt && catalog.prompts.position(&passage.server, &name).is_none() {
-            return ended(Err(unresolved(catalog.unknown(ShelfKind::Prompts, &name))));
+            return ended(Err(catalog.unknown(ShelfKind::Prompts, &name).into()));
         }
         self.inner.pass(passage)
     }

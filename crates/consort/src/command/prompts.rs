@@ -1,12 +1,12 @@
 //! `consort prompt`: a prompt, rendered.
 
-use consort_core::{Content, Json, ToolResult};
+use consort_core::{Content, Json, ToolResult, prompt};
 use serde_json::{Map, Value};
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, escaped, line, styled};
-use crate::running::{Need, Running};
+use crate::running::{Need, Running, caller};
 
 pub(super) async fn run(
     running: &Running,
@@ -23,7 +23,7 @@ pub(super) async fn run(
         };
         values.insert(name.to_owned(), Value::String(value.to_owned()));
     }
-    let result = running.hub.prompt(name, &Json::from(Value::Object(values))).await?;
+    let result = prompt(&*running.toolbox, caller(), name, &Json::from(Value::Object(values))).await?;
     if common.json {
         line(result.json().as_str());
         return Ok(Exit::Ok);

@@ -10,7 +10,7 @@ use consort_core::Object;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{escaped, line, note};
-use crate::running::{Need, Running};
+use crate::running::{Need, Running, caller};
 
 pub(super) async fn read(
     running: &Running,
@@ -21,7 +21,7 @@ pub(super) async fn read(
 ) -> Result<Exit, Failure> {
     let server = server.map(|name| running.server(name)).transpose()?;
     running.reach(server.as_ref(), Need::Kept).await;
-    let result = running.hub.read(uri, server.as_ref()).await?;
+    let result = consort_core::read(&*running.toolbox, caller(), uri, server.as_ref()).await?;
     if common.json {
         line(result.json().as_str());
         return Ok(Exit::Ok);

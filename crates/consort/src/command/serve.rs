@@ -7,8 +7,7 @@ mod token;
 
 use std::sync::Arc;
 
-use consort::config::{Config, Reach, Recipient, snippet};
-use consort::shaping::Shaping;
+use consort::config::{Reach, Recipient, snippet};
 use consort_gateway::{Gateway, States};
 use consort_hub::{Hub, Status};
 use serde_json::json;
@@ -18,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::cli::{Common, Serve};
 use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
-use crate::running::{self, tell};
+use crate::running::{self, Prepared, tell};
 use records::Recording;
 
 /// The most threads that are taken unasked.
@@ -27,13 +26,16 @@ const THREADS: usize = 4;
 pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> {
     refuse_open_doors(&serve)?;
     let mut signals = Signals::new()?;
-    let config = running::read(common)?;
-    let (settings, problems) = hub_settings(config.as_ref())?;
+    let Prepared { config, mut settings, shaping, problems } = running::prepare(common)?;
     for problem in &problems {
         tell(problem);
     }
     let options = config.as_ref().map(|config| config.options.clone()).unwrap_or_default();
-    let (mut gateway_settings, kept) = settings::of(&serve, &options)?;
+    // Clients have tools of their own; ours are offered to them only on request.
+    if config.is_some() && options.builtin != Some(true) {
+        settings.local.clear();
+    }
+    let (mut gateway_settings, kept) = settings::of(common, &serve, &options)?;
     let hub = Hub::start(settings);
     let states: States = {
         let hub = hub.clone();
@@ -52,7 +54,6 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         let hub = hub.clone();
         async move { hub.known().await }
     };
-    let shaping = config.as_ref().map(Shaping::of).unwrap_or_default();
     let toolboxes = match settings::toolboxes(&hub, &recording.records, &shaping, &options) {
         Ok(toolboxes) => toolboxes,
         Err(failure) => {
@@ -63,7 +64,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let gateway = Gateway::start(toolboxes, gateway_settings, recording.records.clone(), known);
     let serving = async {
         if serve.stdio {
-            stdio(&gateway, serve.profile.as_deref(), &mut signals).await
+            stdio(&gateway, &mut signals).await
         } else {
             http(&gateway, common, &serve, kept, &mut signals).await
         }
@@ -71,7 +72,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let file = config.map(|config| config.file);
     let served = tokio::select! {
         served = serving => served,
-        never = reload::follow(file.as_deref(), &hub, &gateway, &recording.records) => match never {},
+        never = reload::follow(common, file.as_deref(), &hub, &gateway, &recording.records) => match never {},
     };
     gateway.end().await;
     hub.drain().await;
@@ -96,35 +97,13 @@ fn refuse_open_doors(serve: &Serve) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the hub serves: the configured servers, or the bundled demo if there are none.
-fn hub_settings(
-    config: Option<&Config>,
-) -> Result<(consort_hub::Settings, Vec<consort_core::Problem>), Failure> {
-    let Some(config) = config else { return Ok((running::embedded()?, Vec::new())) };
-    let (mut settings, problems) = running::settings_of(config);
-    // Clients have tools of their own; ours are offered to them only on request.
-    if config.options.builtin != Some(true) {
-        settings.local.clear();
+async fn stdio(gateway: &Gateway, signals: &mut Signals) -> Result<Exit, Failure> {
+    tokio::select! {
+        // A profile has taken the place of the whole already.
+        _ = gateway.serve_stdio(None) => {}
+        () = signals.next() => gateway.drain().await,
     }
-    Ok((settings, problems))
-}
-
-async fn stdio(
-    gateway: &Gateway,
-    profile: Option<&str>,
-    signals: &mut Signals,
-) -> Result<Exit, Failure> {
-    let served = tokio::select! {
-        served = gateway.serve_stdio(profile) => served,
-        () = signals.next() => {
-            gateway.drain().await;
-            true
-        }
-    };
-    if served {
-        return Ok(Exit::Ok);
-    }
-    Err(Failure::usage(format!("unknown profile `{}`", profile.unwrap_or_default())))
+    Ok(Exit::Ok)
 }
 
 async fn http(

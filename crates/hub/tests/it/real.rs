@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use consort_core::{Event, Invocation, Toolbox};
+use consort_core::{Event, Invocation, Toolbox, prompt, read};
 use consort_hub::{Hub, ServerSettings};
 use consort_wire::{Command, Endpoint, Server};
 use serde_json::{Value, json};
@@ -117,10 +117,10 @@ async fn ten_real_servers_are_one_toolbox() {
     assert!(text(hub, "rust-new.add", json!({ "a": 1, "b": 2 })).await.contains('3'));
     assert!(text(hub, "rust-old.add", json!({ "a": 1, "b": 2 })).await.contains('3'));
 
-    let read = hub.read("note://today", None).await.unwrap();
-    assert!(read.json().as_str().contains("nothing to note"));
-    let prompt = hub.prompt("fastmcp.greet", &json!({ "name": "Ada" }).into()).await.unwrap();
-    assert!(prompt.json().as_str().contains("Say hello to Ada."));
+    let note = read(hub, me(), "note://today", None).await.unwrap();
+    assert!(note.json().as_str().contains("nothing to note"));
+    let greeting = prompt(hub, me(), "fastmcp.greet", &json!({ "name": "Ada" }).into()).await.unwrap();
+    assert!(greeting.json().as_str().contains("Say hello to Ada."));
 
     hub.drain().await;
     all.leftovers.assert_none();

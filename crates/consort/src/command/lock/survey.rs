@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use consort::config::Config;
+use consort::shaping::Shaping;
 use consort_core::{ServerId, Toolbox};
-use consort_hub::{Connect, Hub, State};
+use consort_hub::{Connect, State};
 use consort_shape::pin::{Launch, Lock, Locked};
 use consort_shape::scan::{Shadow, shadowing};
 

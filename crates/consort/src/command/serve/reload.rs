@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use consort::shaping::Shaping;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::settings::toolboxes;
-use crate::running::{self, tell};
+use crate::cli::Common;
+use crate::running::{self, Prepared, tell};
 
 /// How often the file is looked at.
 const OFTEN: Duration = Duration::from_millis(500);
@@ -21,6 +21,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 
 /// Follows the config file, and takes it over again whenever it changes or we get SIGHUP.
 pub(super) async fn follow(
+    common: &Common,
     file: Option<&Path>,
     hub: &Hub,
     gateway: &Gateway,
@@ -42,7 +43,7 @@ pub(super) async fn follow(
         let now = mark(file);
         if asked || now != seen {
             seen = now;
-            take_over(file, hub, gateway, records);
+            take_over(common, file, hub, gateway, records);
         }
     }
 }
@@ -54,18 +55,22 @@ fn mark(file: &Path) -> Option<(SystemTime, u64)> {
 }
 
 /// Takes a config over as a whole, or not at all.
-fn take_over(file: &Path, hub: &Hub, gateway: &Gateway, records: &Records) {
+fn take_over(common: &Common, file: &Path, hub: &Hub, gateway: &Gateway, records: &Records) {
     let config = match running::read_file(file) {
         Ok(config) => config,
         Err(failure) => return refuse(&failure.message),
     };
-    let (settings, problems) = running::settings_of(&config);
+    let options = config.options.clone();
+    let prepared = match running::prepare_of(common, config) {
+        Ok(prepared) => prepared,
+        Err(failure) => return refuse(&failure.message),
+    };
+    let Prepared { settings, shaping, problems, .. } = prepared;
     let broken = problems.iter().find(|problem| problem.severity == consort_core::Severity::Error);
     if let Some(problem) = broken {
         return refuse(&problem.to_string());
     }
-    let shaping = Shaping::of(&config);
-    let toolboxes = match toolboxes(hub, records, &shaping, &config.options) {
+    let toolboxes = match toolboxes(hub, records, &shaping, &options) {
         Ok(toolboxes) => toolboxes,
         Err(failure) => return refuse(&failure.message),
     };

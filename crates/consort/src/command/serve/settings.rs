@@ -1,32 +1,48 @@
 //! How the gateway shall serve, from the command line and the config.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use consort::config::Options;
 use consort::shaping::Shaping;
-use consort_core::{Caller, Toolbox};
+use consort_core::{Caller, ServerId, Toolbox};
 use consort_gateway::{Access, Naming, Profile, Recorded, Records, Settings, Token, Toolboxes};
 use consort_hub::Hub;
 
 use super::token::{self, Kept};
-use crate::cli::Serve;
+use crate::cli::{Common, Serve};
 use crate::exit::Failure;
 use crate::running;
 
 /// The settings, and the owner's token if one is needed.
-pub(super) fn of(serve: &Serve, options: &Options) -> Result<(Settings, Option<Kept>), Failure> {
+pub(super) fn of(
+    common: &Common,
+    serve: &Serve,
+    options: &Options,
+) -> Result<(Settings, Option<Kept>), Failure> {
     let (access, kept) = access(serve, options)?;
-    let naming = naming(serve.naming.as_deref().or(options.naming.as_deref()))?;
+    let profile = common.profile.as_ref().and_then(|name| options.profiles.get(name));
+    let profile = profile.and_then(|profile| profile.naming.as_deref());
+    let naming = naming(serve.naming.as_deref().or(profile).or(options.naming.as_deref()))?;
     let settings = Settings {
         access,
         hosts: serve.allow_host.clone(),
         origins: serve.allow_origin.clone(),
         naming: naming.unwrap_or_default(),
-        names: running::state_folder().map(|folder| folder.join("names")),
+        names: names(common),
         ..Settings::default()
     };
     Ok((settings, kept))
+}
+
+/// Where names are kept: a profile in the place of the whole has names of its own.
+fn names(common: &Common) -> Option<PathBuf> {
+    let folder = running::state_folder()?.join("names");
+    Some(match &common.profile {
+        Some(profile) => folder.join(format!("only-{}", ServerId::derive(profile))),
+        None => folder,
+    })
 }
 
 fn access(serve: &Serve, options: &Options) -> Result<(Access, Option<Kept>), Failure> {

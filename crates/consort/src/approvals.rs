@@ -1,0 +1,60 @@
+//! What people approved for always, kept in a file.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use consort_core::Json;
+use consort_shape::Approved;
+use consort_shape::policy::Approvals;
+
+use crate::output::note;
+use crate::running::state_folder;
+
+/// Where they are.
+pub(crate) fn path() -> Option<PathBuf> {
+    Some(state_folder()?.join("approvals.json"))
+}
+
+/// What was approved before, and from now on kept. A file that cannot be read is as good as none, and
+/// is told of: people are asked again.
+pub(crate) fn kept() -> Arc<Approved> {
+    let Some(path) = path() else { return Arc::default() };
+    let approvals = read(&path).unwrap_or_else(|reason| {
+        note(format!("warning: `{}` cannot be used: {reason}", path.display()));
+        Approvals::default()
+    });
+    Arc::new(Approved::new(approvals, move |approvals| {
+        if let Err(error) = write(&path, approvals) {
+            note(format!("warning: `{}` cannot be written: {error}", path.display()));
+        }
+    }))
+}
+
+fn read(path: &Path) -> Result<Approvals, String> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Approvals::default()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let json = Json::parse(text).map_err(|error| error.to_string())?;
+    Approvals::from_json(&json).map_err(|error| error.to_string())
+}
+
+/// Writes them as a whole: the old file or the new one is there, never half of either.
+fn write(path: &Path, approvals: &Approvals) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    let written = File::create(&draft).and_then(|mut file| {
+        file.write_all(approvals.to_json().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}

@@ -1,0 +1,56 @@
+//! Prompts and resources, asked of a toolbox.
+
+use consort_wire::splice::Writer;
+
+use crate::caller::Caller;
+use crate::catalog::Route;
+use crate::error::CallError;
+use crate::toolbox::{Passage, Toolbox, end};
+use crate::{Json, Object, ServerId, ShelfKind};
+
+/// Renders a prompt: `prompt`, or `server.prompt` where several servers have one of that name.
+pub async fn prompt(
+    toolbox: &dyn Toolbox,
+    caller: Caller,
+    name: &str,
+    arguments: &Json,
+) -> Result<Object, CallError> {
+    let catalog = toolbox.catalog(&caller);
+    let entry = catalog.resolve_on(ShelfKind::Prompts, name)?;
+    let mut params = Writer::new();
+    params.text("name", &entry.name);
+    params.raw("arguments", arguments.as_bytes());
+    let params = params.finish().to_object().expect("it was written as one");
+    let server = entry.route.server.clone();
+    let outcome = end(toolbox.pass(Passage::new(caller, server, "prompts/get", params))).await?;
+    Ok(outcome.object().clone())
+}
+
+/// Reads a resource. One that no server lists is read from the server given, or from the only one that
+/// has templates.
+pub async fn read(
+    toolbox: &dyn Toolbox,
+    caller: Caller,
+    uri: &str,
+    server: Option<&ServerId>,
+) -> Result<Object, CallError> {
+    let catalog = toolbox.catalog(&caller);
+    let route = match (server, catalog.resolve_on(ShelfKind::Resources, uri)) {
+        (Some(server), _) => Route { server: server.clone(), name: uri.to_owned() },
+        (None, Ok(entry)) => Route { name: entry.name.clone(), ..entry.route.clone() },
+        (None, Err(error)) => {
+            let templates = catalog.templates.entries().iter();
+            let mut owners: Vec<_> = templates.map(|entry| entry.route.server.clone()).collect();
+            owners.dedup();
+            match owners.as_slice() {
+                [owner] => Route { server: owner.clone(), name: uri.to_owned() },
+                _ => return Err(error.into()),
+            }
+        }
+    };
+    let mut params = Writer::new();
+    params.text("uri", &route.name);
+    let params = params.finish().to_object().expect("it was written as one");
+    let passage = Passage::new(caller, route.server, "resources/read", params);
+    Ok(end(toolbox.pass(passage)).await?.object().clone())
+}
