@@ -15,6 +15,8 @@ mod typo;
 mod words;
 
 pub use document::Document;
+pub use english::is_stop;
+pub use stem::stem;
 
 use document::Counted;
 use postings::Postings;

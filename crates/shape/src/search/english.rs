@@ -98,8 +98,8 @@ static SAME: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     same
 });
 
-/// Whether a word says nothing.
-pub(super) fn is_stop(word: &str) -> bool {
+/// Whether a word in lower case says nothing of a tool.
+pub fn is_stop(word: &str) -> bool {
     word.len() <= LONGEST_STOP && STOPS.contains(word)
 }
 

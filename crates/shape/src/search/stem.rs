@@ -45,7 +45,7 @@ const FOURTH: &[&str] = &[
 ];
 
 /// The stem of a word in lower case. Words with anything but English letters stay as they are.
-pub(super) fn stem(word: &str) -> Cow<'_, str> {
+pub fn stem(word: &str) -> Cow<'_, str> {
     if word.len() <= 2 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Cow::Borrowed(word);
     }
