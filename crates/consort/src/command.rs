@@ -4,15 +4,19 @@ mod call;
 mod check;
 mod config;
 mod demo;
+mod dialect;
 mod doctor;
+mod explain;
 mod export;
 pub(crate) mod ledger;
 mod lists;
 mod lock;
 mod prompts;
 mod resources;
+mod search;
 mod serve;
 mod servers;
+mod tokens;
 mod watch;
 
 use std::sync::Arc;
@@ -43,11 +47,33 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Serve(serve) => serve::run(&common, serve).await,
         Command::Watch => with(&common, async |running| watch::run(running, &common).await).await,
-        Command::Tools { server, fresh, long } => {
+        Command::Tools { explain: Some(tool), fresh, .. } => {
+            let explain =
+                async |running: &Running| explain::run(running, &common, &tool, need(fresh)).await;
+            with(&common, explain).await
+        }
+        Command::Tools { server, fresh, long, exposed, .. } => {
+            let shown = if long { lists::Shown::Long } else { lists::Shown::Table };
             with(&common, async |running| {
-                lists::tools(running, &common, server.as_deref(), need(fresh), long).await
+                lists::tools(running, &common, server.as_deref(), need(fresh), shown, exposed).await
             })
             .await
+        }
+        Command::Search { query, limit, fresh } => {
+            let query = query.join(" ");
+            with(&common, async |running| {
+                search::run(running, &common, &query, limit, need(fresh)).await
+            })
+            .await
+        }
+        Command::Tokens { vocabulary, long, fresh } => {
+            with(&common, async |running| {
+                tokens::run(running, &common, vocabulary, long, need(fresh)).await
+            })
+            .await
+        }
+        Command::Dialect(wanted) => {
+            with(&common, async |running| dialect::run(running, &common, &wanted).await).await
         }
         Command::Prompts { server, fresh } => {
             with(&common, async |running| {

@@ -1,5 +1,6 @@
 //! The `consort` command.
 
+mod approvals;
 mod cli;
 mod command;
 mod exit;

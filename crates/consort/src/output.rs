@@ -8,7 +8,7 @@ use serde::Serialize;
 
 pub(crate) use style::{Styled, styled};
 pub(crate) use table::{Cell, Table, width};
-pub(crate) use text::{escaped, escaped_line};
+pub(crate) use text::{escaped, escaped_line, shortened};
 
 /// Prints a line to the standard output. A reader who left is not our problem.
 pub(crate) fn line(text: impl AsRef<str>) {

@@ -15,8 +15,8 @@ use consort_wire::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
-use crate::cli::Common;
 use crate::approvals;
+use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{escaped, escaped_line, note};
 

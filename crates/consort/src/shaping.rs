@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Pattern, Problem, ServerId, Toolbox};
+use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
 use consort_shape::pin::Lock;
-use consort_shape::policy::{Policy, PolicySpec};
+use consort_shape::policy::{Policy, PolicySpec, Question};
 use consort_shape::transform::{Select, Transform, TransformSpec};
 use consort_shape::{
     ANSWER, Approved, Cached, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Pinned, Remember,
@@ -128,6 +128,22 @@ impl Shaping {
     /// What tools go through, everywhere or in a profile.
     pub fn transforms(&self, profile: Option<&str>) -> &[Arc<dyn Transform>] {
         self.view(profile).map_or(&[], |view| &view.shape.transforms)
+    }
+
+    /// What the policy says of a tool, before its arguments are known; nothing if all is allowed.
+    pub fn decision(&self, caller: &Caller, entry: &Entry) -> Option<String> {
+        if self.whole.policy.is_open() {
+            return None;
+        }
+        let question = Question {
+            caller,
+            profile: None,
+            server: entry.route.server.as_str(),
+            tool: &entry.route.name,
+            annotations: entry.tool().annotations(),
+            arguments: None,
+        };
+        Some(self.whole.policy.decide(&question).explain())
     }
 
     /// Rules of the policy that fit none of these tools, each given as server and name.

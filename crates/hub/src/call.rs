@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use consort_core::{
-    CallError, Event, Invocation, Json, LocalTool, Logs, Outcome, Passage, Reporter,
-    ServerId, ToolResult,
+    CallError, Event, Invocation, Json, LocalTool, Logs, Outcome, Passage, Reporter, ServerId,
+    ToolResult,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;

@@ -6,7 +6,8 @@ mod show;
 use std::io::Read;
 use std::sync::Arc;
 
-use consort_core::{Event, Invocation, Json, Outcome};
+use consort_core::{Asked, Event, Invocation, Json, Outcome};
+use consort_wire::{Host, Question};
 
 use crate::cli::{Call, Common};
 use crate::exit::{Exit, Failure, exit_of};
@@ -59,6 +60,13 @@ pub(super) async fn perform(
                     Err(error) if common.json => Ok(exit_of(&error)),
                     Err(error) => Err(error.into()),
                 };
+            }
+            Some(Event::Question(Asked { method, params, reply: Some(reply) })) => {
+                // Nobody at a terminal means no.
+                if person.offers().form {
+                    let question = Question { call: None, method, params };
+                    reply.send(person.answer(question).await);
+                }
             }
             Some(event) => show.event(&event),
             None => unreachable!("an end comes before nothing"),

@@ -1,28 +1,32 @@
 //! `consort doctor`: every server reached, and what is wrong with what they offer.
 
-use consort_core::{Catalog, Entry, Problem, Severity};
+use std::collections::BTreeMap;
+
+use consort_core::{Catalog, Entry, Problem, Severity, Toolbox};
 use consort_hub::{State, Status, check_schema};
+use consort_shape::dialect::{Dialect, Options, project};
+use consort_shape::scan::{scan, shadowing};
+use consort_shape::tokens::{Vocabulary, costs};
 use serde::Serialize;
 
 use super::servers;
+use super::tokens::{Sum, sums};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, styled, width};
-use crate::running::{Need, Running, tell};
+use crate::running::{Need, Running, caller, tell};
 
 /// The longest name that every model provider takes.
 const LONGEST_NAME: usize = 64;
 
-/// Bytes of a definition for one token, roughly: what English and JSON come to.
-const BYTES_A_TOKEN: usize = 4;
-
-/// What one server costs a model that sees all of its tools.
+/// What one server costs a model that sees all of its tools, and what providers would get otherwise.
 #[derive(Serialize)]
 struct Weight {
     server: String,
     tools: usize,
-    definition_bytes: usize,
-    estimated_tokens: usize,
+    tokens: usize,
+    /// Tools whose definition a provider cannot take as it is, by provider.
+    changed: BTreeMap<&'static str, usize>,
 }
 
 #[derive(Serialize)]
@@ -38,6 +42,12 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
     let mut problems: Vec<Problem> = statuses.iter().filter_map(unwell).collect();
     problems.extend(catalog.problems.iter().cloned());
     problems.extend(catalog.tools.entries().iter().flat_map(suspicious));
+    problems.extend(remarkable(&catalog));
+    let everything = running.hub.catalog(&caller());
+    let routes = everything.tools.entries().iter().map(|entry| &entry.route);
+    let tools: Vec<(&str, &str)> =
+        routes.map(|route| (route.server.as_str(), route.name.as_str())).collect();
+    problems.extend(running.shaping.idle_rules(&tools));
     let weights = weights(&catalog);
     if common.json {
         problems.extend(running.problems.iter().cloned());
@@ -113,50 +123,60 @@ fn suspicious(entry: &Entry) -> Vec<Problem> {
 }
 
 fn weights(catalog: &Catalog) -> Vec<Weight> {
-    let mut weights: Vec<Weight> = Vec::new();
+    let mut weights: Vec<Weight> = sums(&costs(Vocabulary::O200k, catalog))
+        .into_iter()
+        .map(|Sum { server, tools, tokens }| {
+            let changed = PROVIDERS.iter().map(|dialect| (dialect.as_str(), 0)).collect();
+            Weight { server, tools, tokens, changed }
+        })
+        .collect();
     for entry in catalog.tools.entries() {
-        let server = entry.route.server.as_str();
-        if weights.last().is_none_or(|weight| weight.server != server) {
-            weights.push(Weight {
-                server: server.to_owned(),
-                tools: 0,
-                definition_bytes: 0,
-                estimated_tokens: 0,
-            });
-        }
-        if let Some(weight) = weights.last_mut() {
-            weight.tools += 1;
-            weight.definition_bytes += entry.definition.as_bytes().len();
-            weight.estimated_tokens = weight.definition_bytes.div_ceil(BYTES_A_TOKEN);
+        for dialect in PROVIDERS {
+            if project(&entry.tool(), dialect, Options::default()).losses.is_empty() {
+                continue;
+            }
+            let concerned = |weight: &&mut Weight| {
+                weight.server == entry.route.server.as_str() || weight.server == "all"
+            };
+            for weight in weights.iter_mut().filter(concerned) {
+                *weight.changed.entry(dialect.as_str()).or_default() += 1;
+            }
         }
     }
     weights
 }
 
+/// The providers whose forms are looked at: `OpenAI`'s two take the same schemas.
+const PROVIDERS: [Dialect; 3] = [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini];
+
 fn table(weights: &[Weight]) -> Table {
-    let mut table = Table::new(&["SERVER", "TOOLS", "BYTES", "TOKENS (ABOUT)"]);
-    let total = |count: fn(&Weight) -> usize| weights.iter().map(count).sum::<usize>();
-    let row = |server: &str, tools: usize, bytes: usize, tokens: usize| {
-        [
-            Cell::from(server),
-            Cell::from(tools.to_string()),
-            Cell::from(bytes.to_string()),
-            Cell::from(tokens.to_string()),
-        ]
-    };
+    let mut table = Table::new(&["SERVER", "TOOLS", "TOKENS", "CHANGED FOR"]);
     for weight in weights {
-        table.row(row(
-            &weight.server,
-            weight.tools,
-            weight.definition_bytes,
-            weight.estimated_tokens,
-        ));
+        let changed = weight.changed.iter().filter(|(_, count)| **count > 0);
+        let changed: Vec<String> =
+            changed.map(|(dialect, count)| format!("{dialect} {count}")).collect();
+        let changed = if changed.is_empty() { "-".to_owned() } else { changed.join(", ") };
+        table.row([
+            Cell::from(weight.server.as_str()),
+            Cell::from(weight.tools.to_string()),
+            Cell::from(weight.tokens.to_string()),
+            Cell::from(changed),
+        ]);
     }
-    table.row(row(
-        "all",
-        total(|weight| weight.tools),
-        total(|weight| weight.definition_bytes),
-        total(|weight| weight.estimated_tokens),
-    ));
     table
+}
+
+/// What deserves a look in what servers say: for people to judge.
+fn remarkable(catalog: &Catalog) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for entry in catalog.tools.entries() {
+        for finding in scan(entry.definition.json()) {
+            let message = format!("`{}` deserves a look: {finding}", entry.name);
+            problems.push(Problem::warning(message).of(&entry.route.server));
+        }
+    }
+    for shadow in shadowing(catalog) {
+        problems.push(Problem::warning(format!("deserves a look: {shadow}")));
+    }
+    problems
 }

@@ -6,21 +6,34 @@ use serde_json::{Value, json};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, escaped_line, json, line, note, styled, width};
-use crate::running::{Need, Running};
+use crate::running::{Need, Running, caller};
+
+/// How much of each tool is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// A line.
+    Table,
+    /// With its parameters.
+    Long,
+}
 
 pub(super) async fn tools(
     running: &Running,
     common: &Common,
     server: Option<&str>,
     need: Need,
-    long: bool,
+    how: Shown,
+    exposed: bool,
 ) -> Result<Exit, Failure> {
-    let (catalog, server) = gather(running, server, need).await?;
+    let (mut catalog, server) = gather(running, server, need).await?;
+    if exposed && let Some(toolbox) = running.layers().shown(None) {
+        catalog = toolbox.catalog(&caller());
+    }
     if common.json {
         json(&shown(&catalog, ShelfKind::Tools, server.as_ref()));
         return Ok(Exit::Ok);
     }
-    if long {
+    if how == Shown::Long {
         for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
             print_long(entry);
         }

@@ -23,7 +23,8 @@ pub(super) async fn run(
         };
         values.insert(name.to_owned(), Value::String(value.to_owned()));
     }
-    let result = prompt(&*running.toolbox, caller(), name, &Json::from(Value::Object(values))).await?;
+    let result =
+        prompt(&*running.toolbox, caller(), name, &Json::from(Value::Object(values))).await?;
     if common.json {
         line(result.json().as_str());
         return Ok(Exit::Ok);

@@ -119,7 +119,8 @@ async fn ten_real_servers_are_one_toolbox() {
 
     let note = read(hub, me(), "note://today", None).await.unwrap();
     assert!(note.json().as_str().contains("nothing to note"));
-    let greeting = prompt(hub, me(), "fastmcp.greet", &json!({ "name": "Ada" }).into()).await.unwrap();
+    let greeting =
+        prompt(hub, me(), "fastmcp.greet", &json!({ "name": "Ada" }).into()).await.unwrap();
     assert!(greeting.json().as_str().contains("Say hello to Ada."));
 
     hub.drain().await;

@@ -1,6 +1,7 @@
 //! Definitions that speak of another server's tools, or are named so as to be taken for them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use consort_core::{Catalog, Entry, Route};
 use serde::Serialize;
@@ -32,6 +33,19 @@ pub enum Shadow {
         /// What it looks like.
         to: Route,
     },
+}
+
+impl fmt::Display for Shadow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mention { from, to, pointer, excerpt } => {
+                write!(f, "{from:?} {pointer} speaks of {to:?}: {excerpt}")
+            }
+            Self::LookAlike { from, to } => {
+                write!(f, "{}.{} looks like {to:?}", from.server, super::spelled(&from.name))
+            }
+        }
+    }
 }
 
 /// What in a catalog deserves a look because servers should not know of each other: tools whose texts

@@ -87,16 +87,7 @@ fn quoted(word: &str) -> String {
 /// Tools that point at others', among servers.
 pub(super) fn shadows(shadows: &[Shadow]) {
     for shadow in shadows {
-        let text = match shadow {
-            Shadow::Mention { from, to, pointer, excerpt } => {
-                format!("{from:?} {pointer} speaks of {to:?}: {excerpt}")
-            }
-            Shadow::LookAlike { from, to } => {
-                let from_name = consort_shape::scan::spelled(&from.name);
-                format!("{}.{from_name} looks like {to:?}", from.server)
-            }
-        };
-        look(&escaped_line(&text));
+        look(&escaped_line(&shadow.to_string()));
     }
 }
 

@@ -1,0 +1,48 @@
+//! `consort dialect`: tools as a model provider takes them.
+
+use consort_core::Entry;
+use consort_shape::dialect::{Options, names, project};
+use serde_json::{Value, json};
+
+use crate::cli::{Common, DialectArguments};
+use crate::exit::{Exit, Failure};
+use crate::output::{escaped_line, json, line, note};
+use crate::running::{Need, Running};
+
+pub(super) async fn run(
+    running: &Running,
+    common: &Common,
+    wanted: &DialectArguments,
+) -> Result<Exit, Failure> {
+    running.reach(None, Need::Kept).await;
+    let catalog = running.catalog();
+    let entries: Vec<&Entry> = match &wanted.tool {
+        Some(name) => vec![catalog.resolve(name)?],
+        None => catalog.tools.entries().iter().collect(),
+    };
+    let given: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let names = names(wanted.dialect, &given);
+    let mut told = Vec::new();
+    for (entry, name) in entries.iter().zip(names) {
+        let projection = project(&entry.tool(), wanted.dialect, Options::default());
+        let losses: Vec<String> = projection.losses.iter().map(ToString::to_string).collect();
+        told.push((entry.id(), name, projection.tool, losses));
+    }
+    if common.json {
+        let told: Vec<Value> = told
+            .iter()
+            .map(|(id, name, tool, losses)| {
+                json!({ "id": id, "name": name, "tool": tool, "losses": losses })
+            })
+            .collect();
+        json(&told);
+        return Ok(Exit::Ok);
+    }
+    for (id, _, tool, losses) in &told {
+        line(serde_json::to_string_pretty(tool).unwrap_or_default());
+        for loss in losses {
+            note(escaped_line(&format!("{id}: {loss}")));
+        }
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,76 @@
+//! `consort tools --explain`: what became of one tool, and by which rule.
+
+use consort_core::{Entry, Toolbox};
+use consort_shape::{Explanation, explain};
+use serde::Serialize;
+
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::{Styled, escaped, escaped_line, json, line, shortened, styled};
+use crate::running::{Need, Running, caller};
+
+/// How much of a text is shown.
+const SHOWN: usize = 200;
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    explanation: Explanation,
+    policy: Option<String>,
+}
+
+pub(super) async fn run(
+    running: &Running,
+    common: &Common,
+    name: &str,
+    need: Need,
+) -> Result<Exit, Failure> {
+    running.reach(None, need).await;
+    let entry = original(running, name)?;
+    let report = Report {
+        explanation: explain(&entry, running.shaping.transforms(None)),
+        policy: running.shaping.decision(&caller(), &entry),
+    };
+    if common.json {
+        json(&report);
+        return Ok(Exit::Ok);
+    }
+    let Explanation { from, to, steps } = &report.explanation;
+    let to = to.as_deref().unwrap_or("hidden");
+    line(styled(Styled::Heading, format!("{} -> {}", escaped_line(from), escaped_line(to))));
+    for step in steps {
+        line(format!("  {}", escaped_line(&step.rule)));
+        if step.hides {
+            line("    hides it");
+        }
+        for change in &step.changes {
+            let text = |text: &Option<String>| match text {
+                Some(text) => shortened(&escaped(text).replace('\n', " "), SHOWN),
+                None => "-".to_owned(),
+            };
+            let (from, to) = (text(&change.from), text(&change.to));
+            line(format!("    {}: {from} -> {to}", escaped_line(&change.what)));
+        }
+    }
+    if steps.is_empty() {
+        line("  nothing changes it");
+    }
+    if let Some(policy) = &report.policy {
+        line(format!("  policy: {}", escaped_line(policy)));
+    }
+    Ok(Exit::Ok)
+}
+
+/// What the server says of the tool that is meant, by its name here or there.
+fn original(running: &Running, name: &str) -> Result<Entry, Failure> {
+    let (here, there) = (running.catalog(), running.hub.catalog(&caller()));
+    let route = here.resolve(name).map(|entry| entry.route.clone());
+    let found = match &route {
+        Ok(route) => there.tools.get(&format!("{}.{}", route.server, route.name)),
+        Err(_) => None,
+    };
+    match found {
+        Some(entry) => Ok(entry.clone()),
+        None => Ok(there.resolve(name)?.clone()),
+    }
+}

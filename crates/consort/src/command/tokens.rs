@@ -1,0 +1,143 @@
+//! `consort tokens`: what definitions cost a model.
+
+use std::collections::BTreeMap;
+
+use consort_core::Catalog;
+use consort_shape::Exposure;
+use consort_shape::tokens::{Cost, Vocabulary, costs};
+use serde::Serialize;
+
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::{Cell, Table, json, line, width};
+use crate::running::{Need, Running, caller};
+
+#[derive(Serialize)]
+struct Report {
+    vocabulary: &'static str,
+    tools: Vec<ToolCost>,
+    servers: Vec<Sum>,
+    exposures: Vec<Shown>,
+}
+
+#[derive(Serialize)]
+struct ToolCost {
+    id: String,
+    tokens: usize,
+}
+
+/// What a server's tools cost together.
+#[derive(Serialize)]
+pub(super) struct Sum {
+    pub(super) server: String,
+    pub(super) tools: usize,
+    pub(super) tokens: usize,
+}
+
+/// What an exposure of a profile costs before the first call.
+#[derive(Serialize)]
+struct Shown {
+    profile: Option<String>,
+    exposure: &'static str,
+    tools: usize,
+    tokens: usize,
+    /// Whether the config chooses it.
+    chosen: bool,
+}
+
+pub(super) async fn run(
+    running: &Running,
+    common: &Common,
+    vocabulary: Vocabulary,
+    long: bool,
+    need: Need,
+) -> Result<Exit, Failure> {
+    running.reach(None, need).await;
+    let catalog = running.catalog();
+    let costs = costs(vocabulary, &catalog);
+    let report = Report {
+        vocabulary: vocabulary.as_str(),
+        servers: sums(&costs),
+        exposures: exposures(running, vocabulary),
+        tools: costs
+            .iter()
+            .map(|cost| ToolCost {
+                id: format!("{}.{}", cost.server, cost.name),
+                tokens: cost.tokens,
+            })
+            .collect(),
+    };
+    if common.json {
+        json(&report);
+        return Ok(Exit::Ok);
+    }
+    if long {
+        let mut table = Table::new(&["TOOL", "TOKENS"]);
+        for tool in &report.tools {
+            table.row([Cell::from(tool.id.as_str()), Cell::from(tool.tokens.to_string())]);
+        }
+        line(table.render(width()));
+        line("");
+    }
+    let mut table = Table::new(&["SERVER", "TOOLS", "TOKENS"]);
+    for sum in &report.servers {
+        table.row([&sum.server, &sum.tools.to_string(), &sum.tokens.to_string()].map(Cell::from));
+    }
+    line(table.render(width()));
+    line("");
+    let mut table = Table::new(&["PROFILE", "EXPOSURE", "TOOLS", "TOKENS", ""]);
+    for shown in &report.exposures {
+        let chosen = if shown.chosen { "as configured" } else { "" };
+        table.row([
+            Cell::from(shown.profile.as_deref().unwrap_or("-")),
+            Cell::from(shown.exposure),
+            Cell::from(shown.tools.to_string()),
+            Cell::from(shown.tokens.to_string()),
+            Cell::from(chosen),
+        ]);
+    }
+    line(table.render(width()));
+    line(format!("\ncounted in {vocabulary}, in the form of OpenAI's chat completions"));
+    Ok(Exit::Ok)
+}
+
+/// What each server's tools cost together, and all of them.
+pub(super) fn sums(costs: &[Cost]) -> Vec<Sum> {
+    let mut servers: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for cost in costs {
+        let (tools, tokens) = servers.entry(cost.server.as_str()).or_default();
+        *tools += 1;
+        *tokens += cost.tokens;
+    }
+    let sum = |server: &str, tools, tokens| Sum { server: server.to_owned(), tools, tokens };
+    let mut sums: Vec<Sum> =
+        servers.iter().map(|(server, (tools, tokens))| sum(server, *tools, *tokens)).collect();
+    let total = costs.iter().map(|cost| cost.tokens).sum();
+    sums.push(sum("all", costs.len(), total));
+    sums
+}
+
+fn exposures(running: &Running, vocabulary: Vocabulary) -> Vec<Shown> {
+    let layers = running.layers();
+    let cost = |catalog: &Catalog| {
+        costs(vocabulary, catalog).iter().map(|cost| cost.tokens).sum::<usize>()
+    };
+    let profiles = std::iter::once(None).chain(running.shaping.profiles().map(Some));
+    let mut shown = Vec::new();
+    for profile in profiles {
+        let chosen = layers.shown(profile).map(|toolbox| toolbox.catalog(&caller()));
+        for exposure in Exposure::ALL {
+            let Some(toolbox) = layers.shown_as(profile, exposure) else { continue };
+            let catalog = toolbox.catalog(&caller());
+            let same = |chosen: &Catalog| chosen.tools.entries() == catalog.tools.entries();
+            shown.push(Shown {
+                profile: profile.map(str::to_owned),
+                exposure: exposure.as_str(),
+                tools: catalog.tools.len(),
+                tokens: cost(&catalog),
+                chosen: chosen.as_deref().is_some_and(same),
+            });
+        }
+    }
+    shown
+}
