@@ -1,0 +1,191 @@
+//! A text in the pieces within which byte pairs are merged: words, numbers, punctuation, space.
+//!
+//! Each vocabulary defines them by a regular expression with look-ahead. Here they are found by hand,
+//! in one pass: an engine that backtracks takes the square of a hostile text's length.
+
+use unicode_general_category::{GeneralCategory, get_general_category};
+
+use super::Vocabulary;
+
+/// The pieces of a text, in order, none of them empty and nothing left out.
+pub(super) fn of(vocabulary: Vocabulary, text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let length = match vocabulary {
+            Vocabulary::O200k => o200k(rest, first),
+            Vocabulary::Cl100k => cl100k(rest, first),
+        };
+        let (piece, behind) = rest.split_at(length);
+        rest = behind;
+        Some(piece)
+    })
+}
+
+/// What the expressions tell apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// A capital.
+    Upper,
+    /// A small letter.
+    Lower,
+    /// A letter without case.
+    Letter,
+    /// A mark that goes with a letter, but is none.
+    Mark,
+    Number,
+    Space,
+    Other,
+}
+
+impl Class {
+    fn of(character: char) -> Self {
+        match character {
+            'a'..='z' => Self::Lower,
+            'A'..='Z' => Self::Upper,
+            '0'..='9' => Self::Number,
+            _ if character.is_whitespace() => Self::Space,
+            _ if character.is_ascii() => Self::Other,
+            _ => Self::of_category(get_general_category(character)),
+        }
+    }
+
+    fn of_category(category: GeneralCategory) -> Self {
+        use GeneralCategory as Is;
+        match category {
+            Is::UppercaseLetter | Is::TitlecaseLetter => Self::Upper,
+            Is::LowercaseLetter => Self::Lower,
+            Is::ModifierLetter | Is::OtherLetter => Self::Letter,
+            Is::NonspacingMark | Is::SpacingMark | Is::EnclosingMark => Self::Mark,
+            Is::DecimalNumber | Is::LetterNumber | Is::OtherNumber => Self::Number,
+            _ => Self::Other,
+        }
+    }
+
+    fn is_letter(self) -> bool {
+        matches!(self, Self::Upper | Self::Lower | Self::Letter)
+    }
+
+    /// What a word of o200k may start with.
+    fn is_head(self) -> bool {
+        matches!(self, Self::Upper | Self::Letter | Self::Mark)
+    }
+
+    /// What it may go on with.
+    fn is_tail(self) -> bool {
+        matches!(self, Self::Lower | Self::Letter | Self::Mark)
+    }
+}
+
+/// `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?`,
+/// `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?`,
+/// `\p{N}{1,3}`, ` ?[^\s\p{L}\p{N}]+[\r\n/]*`, `\s*[\r\n]+`, `\s+(?!\S)`, `\s+`
+fn o200k(text: &str, first: char) -> usize {
+    let class = Class::of(first);
+    let before = if can_lead(first, class) { first.len_utf8() } else { 0 };
+    // With a lead first, then without; a word with a tail first, then one of capitals only.
+    let word = mixed(text, before)
+        .or_else(|| (before > 0).then(|| mixed(text, 0)).flatten())
+        .or_else(|| capitals(text, before))
+        .or_else(|| (before > 0).then(|| capitals(text, 0)).flatten());
+    if let Some(end) = word {
+        return end + contraction(&text[end..]);
+    }
+    match class {
+        Class::Number => digits(text),
+        _ => punctuation(text, &['\r', '\n', '/']).unwrap_or_else(|| {
+            let run = while_is(text, 0, |class| class == Class::Space);
+            space(text, run)
+        }),
+    }
+}
+
+/// `'(?i:[sdmt]|ll|ve|re)`, `[^\r\n\p{L}\p{N}]?+\p{L}++`, `\p{N}{1,3}+`, ` ?[^\s\p{L}\p{N}]++[\r\n]*+`, `\s++$`,
+/// `\s*[\r\n]`, `\s+(?!\S)`, `\s`
+fn cl100k(text: &str, first: char) -> usize {
+    let contraction = contraction(text);
+    if contraction > 0 {
+        return contraction;
+    }
+    let class = Class::of(first);
+    let before = if can_lead(first, class) { first.len_utf8() } else { 0 };
+    let word = while_is(text, before, Class::is_letter);
+    if word > before {
+        return word;
+    }
+    match class {
+        Class::Number => digits(text),
+        _ => punctuation(text, &['\r', '\n']).unwrap_or_else(|| {
+            let run = while_is(text, 0, |class| class == Class::Space);
+            if run == text.len() { run } else { space(text, run) }
+        }),
+    }
+}
+
+/// `[^\r\n\p{L}\p{N}]`: what one word may take along in front of it.
+fn can_lead(character: char, class: Class) -> bool {
+    !matches!(character, '\r' | '\n') && !class.is_letter() && class != Class::Number
+}
+
+/// Where a word ends that has a tail. Without one behind its head, the head's last character that may
+/// also stand in a tail is the tail.
+fn mixed(text: &str, start: usize) -> Option<usize> {
+    let head = while_is(text, start, Class::is_head);
+    let tail = while_is(text, head, Class::is_tail);
+    if tail > head {
+        return Some(tail);
+    }
+    let last = text[start..head].char_indices().rev().find(|(_, one)| Class::of(*one).is_tail());
+    last.map(|(at, one)| start + at + one.len_utf8())
+}
+
+/// Where a word ends that has only a head.
+fn capitals(text: &str, start: usize) -> Option<usize> {
+    let head = while_is(text, start, Class::is_head);
+    (head > start).then_some(head)
+}
+
+fn digits(text: &str) -> usize {
+    let digits = text.chars().take_while(|one| Class::of(*one) == Class::Number);
+    digits.take(3).map(char::len_utf8).sum()
+}
+
+/// ` ?[^\s\p{L}\p{N}]+` and what may follow it.
+fn punctuation(text: &str, follow: &[char]) -> Option<usize> {
+    let start = usize::from(text.starts_with(' '));
+    let end = while_is(text, start, |class| matches!(class, Class::Other | Class::Mark));
+    let behind = text[end..].trim_start_matches(follow);
+    (end > start).then(|| text.len() - behind.len())
+}
+
+/// The part of a run of space that is a piece: up to its last line end, else all of it but what leads
+/// the next word.
+fn space(text: &str, run: usize) -> usize {
+    if let Some(line_end) = text[..run].rfind(['\r', '\n']) {
+        return line_end + 1;
+    }
+    let last = text[..run].char_indices().next_back().map_or(0, |(at, _)| at);
+    if run == text.len() || last == 0 { run } else { last }
+}
+
+/// The length of `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d` in front, whatever its case.
+fn contraction(text: &str) -> usize {
+    let mut characters = text.chars();
+    if characters.next() != Some('\'') {
+        return 0;
+    }
+    let mut letter = || characters.next().map(|one| one.to_ascii_lowercase());
+    match letter() {
+        Some('s' | 't' | 'm' | 'd') => 2,
+        // An old spelling of `s`, which is the same letter when case does not matter.
+        Some('ſ') => 1 + 'ſ'.len_utf8(),
+        Some('r' | 'v') if letter() == Some('e') => 3,
+        Some('l') if letter() == Some('l') => 3,
+        _ => 0,
+    }
+}
+
+/// Where the characters end, from `start` on, whose class is so.
+fn while_is(text: &str, start: usize, is: impl Fn(Class) -> bool) -> usize {
+    text[start..].find(|one| !is(Class::of(one))).map_or(text.len(), |length| start + length)
+}
