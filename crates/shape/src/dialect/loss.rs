@@ -1,0 +1,138 @@
+//! What a projection changed.
+
+use std::fmt;
+
+/// How many changes of one tool are told; the rest is counted.
+const TOLD: usize = 200;
+
+/// One change that a projection made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Where in the input schema: a JSON pointer, empty for the root or the tool itself.
+    pub pointer: String,
+    /// What sort of change it is.
+    pub kind: Kind,
+    /// What was changed.
+    pub what: String,
+    /// Why.
+    pub why: &'static str,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.pointer.is_empty() {
+            write!(f, "{}: ", self.pointer.escape_debug())?;
+        }
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+/// What sort of change it is, from harmless to harmful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The tool has another name.
+    Renamed,
+    /// The same is said in other words.
+    Rewritten,
+    /// Less is said: a model may write arguments that the tool refuses.
+    Widened,
+    /// Something that could be given no longer can.
+    Narrowed,
+    /// A part is replaced by "anything".
+    Cut,
+    /// An option that the definition asks for is not given.
+    Refused,
+}
+
+impl Kind {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Renamed => "renamed",
+            Self::Rewritten => "rewritten",
+            Self::Widened => "widened",
+            Self::Narrowed => "narrowed",
+            Self::Cut => "cut",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The changes so far.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    told: Vec<Loss>,
+    untold: usize,
+}
+
+impl Losses {
+    pub(super) fn note(
+        &mut self,
+        kind: Kind,
+        at: &Pointer<'_>,
+        what: impl Into<String>,
+        why: &'static str,
+    ) {
+        if self.told.len() < TOLD {
+            self.told.push(Loss { pointer: at.to_string(), kind, what: what.into(), why });
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    pub(super) fn into_vec(mut self) -> Vec<Loss> {
+        if self.untold > 0 {
+            self.told.push(Loss {
+                pointer: String::new(),
+                kind: Kind::Widened,
+                what: format!("{} more changes", self.untold),
+                why: "only the first are told one by one",
+            });
+        }
+        self.told
+    }
+}
+
+/// A place in a schema, as the way there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pointer<'a> {
+    step: Option<(&'a Pointer<'a>, Step<'a>)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Key(&'a str),
+    Item(usize),
+}
+
+impl<'a> Pointer<'a> {
+    pub(super) fn root() -> Self {
+        Self { step: None }
+    }
+
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        Self { step: Some((self, Step::Key(key))) }
+    }
+
+    pub(super) fn item(&'a self, item: usize) -> Self {
+        Self { step: Some((self, Step::Item(item))) }
+    }
+}
+
+impl fmt::Display for Pointer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.step {
+            None => Ok(()),
+            Some((before, Step::Key(key))) => {
+                write!(f, "{before}/{}", key.replace('~', "~0").replace('/', "~1"))
+            }
+            Some((before, Step::Item(item))) => write!(f, "{before}/{item}"),
+        }
+    }
+}

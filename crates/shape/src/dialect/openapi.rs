@@ -1,0 +1,232 @@
+//! The subset of `OpenAPI` 3.0 that Gemini takes as `parameters`.
+
+use serde_json::{Map, Value, json};
+
+use super::loss::{Kind, Losses, Pointer};
+use super::root::Combination;
+use super::{LARGEST, SCHEMAS, reference};
+
+mod value;
+
+/// How many levels are written; a schema that is all references may have no end.
+const DEPTH: usize = 32;
+
+const NO_REFERENCES: &str = "Gemini takes no references";
+const ONE_TYPE: &str = "Gemini takes one type";
+const UNKNOWN: &str = "Gemini does not take it";
+
+/// What is meant by, but says nothing to, a model: left out without a word.
+const SILENT: [&str; 8] =
+    ["$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "type", "$ref"];
+
+/// A schema in Gemini's subset. Its root is an object, and it has no reference to nowhere.
+pub(super) fn projected(schema: &Value, losses: &mut Losses) -> Value {
+    let mut walk =
+        Walk { root: schema, open: Vec::new(), schemas: SCHEMAS, bytes: 2 * LARGEST, losses };
+    walk.schema(schema, &Pointer::root(), 0)
+}
+
+struct Walk<'a> {
+    root: &'a Value,
+    /// The references we are within.
+    open: Vec<String>,
+    /// How many more schemas may be written.
+    schemas: usize,
+    /// How many more bytes may be copied.
+    bytes: usize,
+    losses: &'a mut Losses,
+}
+
+impl Walk<'_> {
+    fn schema(&mut self, schema: &Value, at: &Pointer<'_>, depth: usize) -> Value {
+        let Value::Object(map) = schema else { return anything() };
+        if depth > DEPTH || self.schemas == 0 {
+            let why = "the schema is too deep or too large when it is written out";
+            self.losses.note(Kind::Cut, at, "written as anything", why);
+            return json!({ "type": "string" });
+        }
+        self.schemas -= 1;
+        if let Some(leads) = map.get("$ref").and_then(Value::as_str) {
+            return self.reference(leads, map, at, depth);
+        }
+        if map.contains_key("allOf") || may_have_properties(map) && has_alternatives(map) {
+            if !self.spend(schema) {
+                return self.plain(&Map::new(), at, depth);
+            }
+            let why = "Gemini takes no schemas combined with others";
+            let mut combination = Combination::new(self.root, self.bytes);
+            let map = combination.plain(map.clone(), at, why, self.losses);
+            self.bytes = combination.bytes;
+            return self.schema(&Value::Object(map), at, depth + 1);
+        }
+        if has_alternatives(map) {
+            return self.alternatives(map, at, depth);
+        }
+        self.plain(map, at, depth)
+    }
+
+    fn reference(
+        &mut self,
+        leads: &str,
+        map: &Map<String, Value>,
+        at: &Pointer<'_>,
+        depth: usize,
+    ) -> Value {
+        let target = reference::target(self.root, leads);
+        let mut written = match target {
+            Some(_) if self.open.iter().any(|open| open == leads) => {
+                let what = format!("`{leads}` within itself written as any object");
+                self.losses.note(Kind::Cut, at, what, NO_REFERENCES);
+                json!({ "type": "object" })
+            }
+            Some(target) => {
+                self.losses.note(
+                    Kind::Rewritten,
+                    at,
+                    format!("`{leads}` written out"),
+                    NO_REFERENCES,
+                );
+                self.open.push(leads.to_owned());
+                let written = self.schema(target, at, depth + 1);
+                self.open.pop();
+                written
+            }
+            None => anything(),
+        };
+        for (key, value) in map {
+            match &**key {
+                "title" | "description" if self.spend(value) => annotate(&mut written, key, value),
+                "default" | "title" | "description" => {}
+                key if SILENT.contains(&key) => {}
+                key => {
+                    self.losses.note(
+                        Kind::Widened,
+                        at,
+                        format!("`{key}` beside `$ref` left out"),
+                        NO_REFERENCES,
+                    );
+                }
+            }
+        }
+        written
+    }
+
+    /// `anyOf` and `oneOf` of what is not one object.
+    fn alternatives(&mut self, map: &Map<String, Value>, at: &Pointer<'_>, depth: usize) -> Value {
+        let key = if map.contains_key("anyOf") { "anyOf" } else { "oneOf" };
+        let says_more = |key: &String| {
+            !matches!(
+                &**key,
+                "title" | "description" | "default" | "examples" | "nullable" | "discriminator"
+            ) && !SILENT.contains(&&**key)
+        };
+        let others: Vec<&String> =
+            map.keys().filter(|other| *other != key && says_more(other)).collect();
+        if !others.is_empty() || map.contains_key("type") {
+            let what = format!("`{key}` beside other keywords left out");
+            self.losses.note(Kind::Widened, at, what, "Gemini takes `anyOf` alone");
+            let rest = map.iter().filter(|(other, _)| *other != key);
+            let rest = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
+            return self.schema(&Value::Object(rest), at, depth + 1);
+        }
+        if key == "oneOf" {
+            self.losses.note(Kind::Widened, at, "`oneOf` written as `anyOf`", UNKNOWN);
+        }
+        let parts = map.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut nullable = map.get("nullable") == Some(&json!(true));
+        let mut written: Vec<Value> = Vec::new();
+        let list = at.key(key);
+        for (item, part) in parts.iter().enumerate() {
+            if part.get("type") == Some(&json!("null")) || part.get("const") == Some(&Value::Null) {
+                self.losses.note(
+                    Kind::Rewritten,
+                    at,
+                    "`null` among alternatives written as `nullable`",
+                    UNKNOWN,
+                );
+                nullable = true;
+                continue;
+            }
+            // Alternatives within an alternative are alternatives here.
+            let part = self.schema(part, &list.item(item), depth + 1);
+            let parts = match part {
+                Value::Object(mut part) if part.contains_key("anyOf") => match part.remove("anyOf")
+                {
+                    Some(Value::Array(parts)) => parts,
+                    _ => Vec::new(),
+                },
+                part => vec![part],
+            };
+            for part in parts {
+                if !written.contains(&part) {
+                    written.push(part);
+                }
+            }
+        }
+        let mut whole = together(written);
+        if nullable {
+            annotate(&mut whole, "nullable", &json!(true));
+        }
+        for key in ["title", "description"] {
+            if let Some(text) = map.get(key)
+                && self.spend(text)
+            {
+                annotate(&mut whole, key, text);
+            }
+        }
+        whole
+    }
+
+    /// Whether so much may still be copied.
+    fn spend(&mut self, value: &Value) -> bool {
+        reference::spend(&mut self.bytes, value)
+    }
+}
+
+/// Any of several, of which there is at least one.
+fn together(mut written: Vec<Value>) -> Value {
+    match written.len() {
+        0 => anything(),
+        1 => written.remove(0),
+        _ => json!({ "anyOf": written }),
+    }
+}
+
+/// Any value. Without a type Gemini refuses it, and an array without items too.
+fn anything() -> Value {
+    json!({ "anyOf": [
+        { "type": "string" },
+        { "type": "number" },
+        { "type": "boolean" },
+        { "type": "object" },
+        { "type": "array", "items": { "type": "string" } },
+    ] })
+}
+
+/// Says something of a written schema; of each alternative that does not say so itself, as `anyOf`
+/// stands alone.
+fn annotate(written: &mut Value, key: &str, value: &Value) {
+    let Some(map) = written.as_object_mut() else { return };
+    match map.get_mut("anyOf").and_then(Value::as_array_mut) {
+        // A text once is enough.
+        Some(parts) if key != "nullable" => {
+            if !parts.iter().any(|part| part.get(key).is_some())
+                && let Some(part) = parts.first_mut()
+            {
+                annotate(part, key, value);
+            }
+        }
+        Some(parts) => parts.iter_mut().for_each(|part| annotate(part, key, value)),
+        None => {
+            map.insert(key.to_owned(), value.clone());
+        }
+    }
+}
+
+fn has_alternatives(map: &Map<String, Value>) -> bool {
+    map.contains_key("anyOf") || map.contains_key("oneOf")
+}
+
+fn may_have_properties(map: &Map<String, Value>) -> bool {
+    map.contains_key("properties") || map.get("type") == Some(&json!("object"))
+}

@@ -1,0 +1,154 @@
+//! What a definition asks of one provider only.
+
+use consort_core::Tool;
+use serde_json::{Map, Value, json};
+
+use super::loss::{Kind, Losses, Pointer};
+use super::{Dialect, Options, Strict, qualifies_for_strict};
+
+/// The member of a definition's `_meta` with options for providers: an object with the members
+/// `openai`, `anthropic` and `google`.
+///
+/// Each is an object in the form of that provider's tool, as in `{"openai":{"function":{"strict":true}}}`,
+/// and is merged into the projection: objects member by member, anything else as it is. What the
+/// definition itself says, which is the name, the description and the schema, cannot be replaced. For
+/// `OpenAI`'s responses, which have no `function`, what is in it counts as beside it.
+pub const PROVIDER: &str = "consort/provider";
+
+/// The most bytes of options of one tool.
+const LARGEST: usize = 16 * 1024;
+
+/// The definition's own, and `strict`, which depends on the schema.
+const OURS: [&str; 8] = [
+    "type",
+    "name",
+    "description",
+    "parameters",
+    "parametersJsonSchema",
+    "input_schema",
+    "inputSchema",
+    "strict",
+];
+
+/// Whether the tool is strict, where that must be said.
+pub(super) fn strict(
+    tool: &Tool,
+    dialect: Dialect,
+    options: Options,
+    schema: &Value,
+    losses: &mut Losses,
+) -> Option<bool> {
+    if !dialect.is_openai() {
+        return None;
+    }
+    // The responses are strict unless told otherwise.
+    let not = (dialect == Dialect::OpenAiResponses).then_some(false);
+    let asked = self::options(tool, dialect, &mut Losses::default());
+    let asked = asked.as_ref().and_then(|asked| {
+        asked.get("function").unwrap_or(&Value::Null).get("strict").or_else(|| asked.get("strict"))
+    });
+    let wanted = match asked {
+        Some(asked) => asked == &json!(true),
+        None => options.strict == Strict::Wanted,
+    };
+    if !wanted {
+        return not;
+    }
+    match qualifies_for_strict(schema) {
+        Ok(()) => Some(true),
+        Err(reasons) => {
+            let first = reasons.first().map(ToString::to_string).unwrap_or_default();
+            let more = reasons.len() - 1;
+            let what = match more {
+                0 => format!("`strict` left out ({first})"),
+                _ => format!("`strict` left out ({first}; and {more} more)"),
+            };
+            losses.note(
+                Kind::Refused,
+                &Pointer::root(),
+                what,
+                "the schema does not qualify for it",
+            );
+            not
+        }
+    }
+}
+
+/// The tool in its provider's form, with what its definition asks of that provider.
+pub(super) fn merged(
+    tool: &Tool,
+    dialect: Dialect,
+    function: Map<String, Value>,
+    losses: &mut Losses,
+) -> Value {
+    let options = options(tool, dialect, losses).unwrap_or_default();
+    let mut whole = match dialect {
+        Dialect::OpenAiChat => Map::from_iter([
+            ("type".to_owned(), json!("function")),
+            ("function".to_owned(), Value::Object(function)),
+        ]),
+        Dialect::OpenAiResponses => {
+            let mut whole = function;
+            whole.insert("type".to_owned(), json!("function"));
+            whole
+        }
+        Dialect::Anthropic | Dialect::Gemini => function,
+    };
+    for (key, value) in options {
+        match (&*key, value) {
+            ("function", Value::Object(inner)) if dialect.is_openai() => {
+                let into = match whole.get_mut("function").and_then(Value::as_object_mut) {
+                    Some(function) => function,
+                    None => &mut whole,
+                };
+                for (key, value) in inner {
+                    add(into, key, value, losses);
+                }
+            }
+            (_, value) => add(&mut whole, key, value, losses),
+        }
+    }
+    Value::Object(whole)
+}
+
+/// Adds an option, unless it is one that the definition decides.
+fn add(into: &mut Map<String, Value>, key: String, value: Value, losses: &mut Losses) {
+    if key == "strict" && !into.contains_key("input_schema") {
+        return;
+    }
+    if OURS.contains(&&*key) && key != "strict" || key == "function" {
+        let what = format!("the option `{key}` left out");
+        losses.note(Kind::Refused, &Pointer::root(), what, "the definition itself says it");
+        return;
+    }
+    merge(into.entry(key).or_insert(Value::Null), value);
+}
+
+fn merge(into: &mut Value, value: Value) {
+    match (into, value) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, value) => *into = value,
+    }
+}
+
+/// What the definition asks of a dialect's provider.
+fn options(tool: &Tool, dialect: Dialect, losses: &mut Losses) -> Option<Map<String, Value>> {
+    let provider = match dialect {
+        Dialect::OpenAiChat | Dialect::OpenAiResponses => "openai",
+        Dialect::Anthropic => "anthropic",
+        Dialect::Gemini => "google",
+    };
+    let all = tool.definition().get("_meta")?.to_object()?.get(PROVIDER)?;
+    let json = all.to_object()?.get(provider)?;
+    let options = (json.as_bytes().len() <= LARGEST).then(|| json.read().ok()).flatten();
+    if options.is_none() {
+        let what = format!("options for `{provider}` left out");
+        let why = "they must be an object of at most 16 KiB";
+        losses.note(Kind::Refused, &Pointer::root(), what, why);
+    }
+    options
+}

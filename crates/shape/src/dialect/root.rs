@@ -1,0 +1,283 @@
+//! An object where providers want one: what is combined from several schemas, as one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::loss::{Kind, Losses, Pointer};
+use super::{Dialect, LARGEST, reference};
+
+/// How many parts of a combination are looked at, those within parts included.
+const PARTS: usize = 256;
+
+const WHY: &str = "the root is one plain object there";
+
+/// The whole schema with a plain object at its root.
+pub(super) fn object(schema: &Value, dialect: Dialect, losses: &mut Losses) -> Value {
+    let at = Pointer::root();
+    let Value::Object(map) = schema else {
+        losses.note(Kind::Rewritten, &at, "anything written as an object", WHY);
+        return json!({ "type": "object" });
+    };
+    let mut bytes = 4 * LARGEST;
+    let mut map = match reference::followed(schema, map, &mut bytes) {
+        Some(found) => {
+            if map.contains_key("$ref") {
+                losses.note(Kind::Rewritten, &at, "`$ref` written out", WHY);
+            }
+            found
+        }
+        None => {
+            losses.note(Kind::Cut, &at, "`$ref` left out", "it leads nowhere");
+            map.iter().filter(|(key, _)| *key != "$ref").map(own).collect()
+        }
+    };
+    if map.contains_key("allOf") || map.contains_key("anyOf") || map.contains_key("oneOf") {
+        map = Combination::new(schema, bytes).plain(map, &at, WHY, losses);
+    }
+    if map.get("type") != Some(&json!("object")) {
+        let harmless = map.get("type").is_none_or(has_object);
+        let kind = if harmless { Kind::Rewritten } else { Kind::Cut };
+        losses.note(kind, &at, "`type` written as `object`", WHY);
+        map.insert("type".to_owned(), json!("object"));
+    }
+    if dialect.is_openai() {
+        for key in ["not", "enum", "const"] {
+            if map.remove(key).is_some() {
+                losses.note(Kind::Widened, &at, format!("`{key}` left out"), WHY);
+            }
+        }
+    }
+    Value::Object(map)
+}
+
+/// One combination of schemas, made one schema.
+pub(super) struct Combination<'a> {
+    root: &'a Value,
+    /// How many more parts are looked at.
+    left: usize,
+    /// How many more bytes may be copied.
+    pub(super) bytes: usize,
+}
+
+impl<'a> Combination<'a> {
+    pub(super) fn new(root: &'a Value, bytes: usize) -> Self {
+        Self { root, left: PARTS, bytes }
+    }
+
+    /// An object without `allOf`, `anyOf` and `oneOf`.
+    pub(super) fn plain(
+        &mut self,
+        mut map: Map<String, Value>,
+        at: &Pointer<'_>,
+        why: &'static str,
+        losses: &mut Losses,
+    ) -> Map<String, Value> {
+        // Parts may bring combinations of their own.
+        while let Some(key) =
+            ["allOf", "anyOf", "oneOf"].into_iter().find(|key| map.contains_key(*key))
+        {
+            let mut parts = self.parts(map.remove(key).unwrap_or_default(), &at.key(key), losses);
+            if key == "allOf" {
+                if conjunction(&mut map, parts) {
+                    losses.note(Kind::Widened, at, "`allOf` merged, not wholly", why);
+                } else {
+                    losses.note(Kind::Rewritten, at, "`allOf` merged", why);
+                }
+                continue;
+            }
+            let count = parts.len();
+            parts.retain(|part| part.get("type").is_none_or(has_object));
+            for part in &mut parts {
+                if part.keys().any(|key| is_combination(key)) {
+                    *part = self.plain(std::mem::take(part), at, why, &mut Losses::default());
+                }
+            }
+            if parts.len() == 1 && !conjunction(&mut map, parts.clone()) && count == 1 {
+                losses.note(Kind::Rewritten, at, format!("`{key}` of one merged"), why);
+                continue;
+            }
+            if parts.len() > 1 {
+                union(&mut map, &parts);
+            }
+            let what = format!("`{key}` of {count} merged: what goes together is no longer said");
+            losses.note(Kind::Widened, at, what, why);
+        }
+        map
+    }
+
+    /// The parts that are schemas, references followed.
+    fn parts(
+        &mut self,
+        list: Value,
+        at: &Pointer<'_>,
+        losses: &mut Losses,
+    ) -> Vec<Map<String, Value>> {
+        let Value::Array(list) = list else { return Vec::new() };
+        let mut parts = Vec::new();
+        for (item, part) in list.iter().enumerate() {
+            let followed = match part {
+                Value::Object(part) if self.left > 0 => {
+                    reference::followed(self.root, part, &mut self.bytes)
+                }
+                Value::Bool(true) => Some(Map::new()),
+                _ => None,
+            };
+            self.left = self.left.saturating_sub(1);
+            match followed {
+                Some(part) => parts.push(part),
+                None => losses.note(
+                    Kind::Cut,
+                    &at.item(item),
+                    "left out",
+                    "it is no schema, leads nowhere, or is one too many",
+                ),
+            }
+        }
+        parts
+    }
+}
+
+/// Adds what all parts say. Whether something is lost.
+fn conjunction(map: &mut Map<String, Value>, parts: Vec<Map<String, Value>>) -> bool {
+    // What closes one part would close the whole, unless it is the whole.
+    let alone = parts.len() == 1 && !map.contains_key("properties");
+    let mut lost = false;
+    for part in parts {
+        for (key, value) in part {
+            let Some(known) = map.get_mut(&key) else {
+                let closes = matches!(&*key, "additionalProperties" | "unevaluatedProperties");
+                if !closes || alone {
+                    map.insert(key, value);
+                } else {
+                    lost |= value != json!(true);
+                }
+                continue;
+            };
+            lost |= !added(&key, known, value);
+        }
+    }
+    lost
+}
+
+/// Adds to a keyword what another schema says with it. Whether both are still said.
+fn added(key: &str, known: &mut Value, value: Value) -> bool {
+    if *known == value {
+        return true;
+    }
+    match (key, known, value) {
+        (
+            "title" | "description" | "default" | "examples" | "$schema" | "$id" | "$comment",
+            _,
+            _,
+        ) => true,
+        ("properties" | "$defs" | "definitions", Value::Object(known), Value::Object(more)) => {
+            for (name, schema) in more {
+                match known.get_mut(&name) {
+                    Some(there) if *there != schema => {
+                        *there = json!({ "allOf": [there.take(), schema] });
+                    }
+                    Some(_) => {}
+                    None => {
+                        known.insert(name, schema);
+                    }
+                }
+            }
+            true
+        }
+        ("required" | "allOf", Value::Array(known), Value::Array(more)) => {
+            for item in more {
+                if !known.contains(&item) {
+                    known.push(item);
+                }
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Adds what may be said in one of several ways: the properties of all, required where all require it.
+fn union(map: &mut Map<String, Value>, parts: &[Map<String, Value>]) {
+    let required: Vec<BTreeSet<&str>> = parts.iter().map(required).collect();
+    let always = required.iter().skip(1).fold(required[0].clone(), |always, one| &always & one);
+    let own = map.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut ways: Map<String, Value> = Map::new();
+    for (name, schema) in
+        parts.iter().filter_map(|part| part.get("properties")?.as_object()).flatten()
+    {
+        if own.contains_key(name) {
+            continue;
+        }
+        let known = ways.entry(name).or_insert_with(|| json!([]));
+        let known = known.as_array_mut().expect("it was inserted as one");
+        if !known.contains(schema) {
+            known.push(schema.clone());
+        }
+    }
+    let mut properties = own;
+    for (name, schemas) in ways {
+        let schema = match schemas {
+            Value::Array(mut one) if one.len() == 1 => one.remove(0),
+            several => json!({ "anyOf": several }),
+        };
+        properties.insert(name, schema);
+    }
+    if let Some(note) = note(&required, &always) {
+        let text = match map.get("description").and_then(Value::as_str) {
+            Some(text) => format!("{text}\n{note}"),
+            None => note,
+        };
+        map.insert("description".to_owned(), json!(text));
+    }
+    let mut all: Vec<Value> =
+        map.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    all.extend(
+        always
+            .into_iter()
+            .filter(|name| !all.contains(&json!(name)))
+            .map(|name| json!(name))
+            .collect::<Vec<_>>(),
+    );
+    if !all.is_empty() {
+        map.insert("required".to_owned(), json!(all));
+    }
+    let closed = parts.iter().all(|part| part.get("additionalProperties") == Some(&json!(false)));
+    if closed && !map.contains_key("additionalProperties") {
+        map.insert("additionalProperties".to_owned(), json!(false));
+    }
+    if !properties.is_empty() {
+        map.insert("properties".to_owned(), json!(properties));
+    }
+}
+
+/// What a model is told of alternatives that the schema no longer tells: which must be there together.
+fn note(required: &[BTreeSet<&str>], always: &BTreeSet<&str>) -> Option<String> {
+    let mut ways = BTreeSet::new();
+    for one in required {
+        let names: Vec<String> = one.difference(always).map(|name| format!("`{name}`")).collect();
+        ways.insert(names.join(" and "));
+    }
+    let ways: Vec<String> = ways.into_iter().collect();
+    let note = format!("Required: {}.", ways.join(", or "));
+    (ways.len() > 1 && !ways.contains(&String::new()) && note.len() <= 500).then_some(note)
+}
+
+fn required(part: &Map<String, Value>) -> BTreeSet<&str> {
+    let names = part.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Whether a type allows an object.
+pub(super) fn has_object(kind: &Value) -> bool {
+    let is = |kind: &Value| kind == "object";
+    is(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is))
+}
+
+pub(super) fn is_combination(key: &str) -> bool {
+    matches!(key, "allOf" | "anyOf" | "oneOf")
+}
+
+fn own((key, value): (&String, &Value)) -> (String, Value) {
+    (key.clone(), value.clone())
+}

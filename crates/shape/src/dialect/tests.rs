@@ -1,0 +1,397 @@
+//! Projections, held to what providers document.
+
+use consort_core::{Json, Tool};
+
+use super::*;
+
+mod laws;
+mod rules;
+
+const FORMS: [GeminiForm; 2] = [GeminiForm::OpenApi, GeminiForm::JsonSchema];
+
+fn tool(schema: &Value) -> Tool {
+    Tool::new("do_it", "Does it.", &Json::from(schema.clone()))
+}
+
+fn with(gemini: GeminiForm) -> Options {
+    Options { gemini, ..Options::default() }
+}
+
+/// What the provider gets as the schema, and what was lost.
+fn schema(dialect: Dialect, schema: &Value) -> (Value, Vec<String>) {
+    let Projection { tool, losses } = project(&tool(schema), dialect, Options::default());
+    let losses = losses.iter().map(|loss| format!("{} {loss}", loss.kind)).collect();
+    let function = if dialect == Dialect::OpenAiChat { &tool["function"] } else { &tool };
+    let key = if dialect == Dialect::Anthropic { "input_schema" } else { "parameters" };
+    (function.get(key).cloned().unwrap_or_default(), losses)
+}
+
+/// Holds a schema to the laws in every dialect.
+fn hold(schema: &Value) -> Result<(), String> {
+    for dialect in Dialect::ALL {
+        for form in FORMS {
+            let first = project(&tool(schema), dialect, with(form));
+            rules::check(dialect, form, &first.tool)
+                .map_err(|why| format!("{dialect} refuses it: {why}\n{schema}\n{}", first.tool))?;
+            let keys = ["parameters", "parametersJsonSchema", "input_schema"];
+            let function = first.tool.get("function").unwrap_or(&first.tool);
+            let again = keys.iter().find_map(|key| function.get(*key)).cloned();
+            let again = again.unwrap_or_else(|| json!({ "type": "object" }));
+            let second = project(&tool(&again), dialect, with(form));
+            if second.tool != first.tool || !second.losses.is_empty() {
+                return Err(format!(
+                    "{dialect} again is another: {:?}\n{schema}\n{}\n{}",
+                    second.losses, first.tool, second.tool
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dialect_is_read_as_it_is_written() {
+    for dialect in Dialect::ALL {
+        assert_eq!(dialect.to_string().parse(), Ok(dialect));
+    }
+    assert_eq!(
+        "cohere".parse::<Dialect>().unwrap_err().to_string(),
+        "unknown dialect `cohere`: use `openai`, `openai-responses`, `anthropic` or `gemini`"
+    );
+}
+
+#[test]
+fn what_every_provider_takes_is_not_changed() {
+    let plain = json!({
+        "type": "object",
+        "properties": {
+            "city": { "type": "string", "description": "Where.", "minLength": 1 },
+            "days": { "type": "integer", "minimum": 1, "maximum": 7, "default": 1 },
+            "tags": { "type": "array", "items": { "type": "string", "enum": ["a", "b"] } },
+        },
+        "required": ["city"],
+    });
+    for dialect in Dialect::ALL {
+        assert_eq!(schema(dialect, &plain), (plain.clone(), Vec::new()), "{dialect}");
+    }
+}
+
+#[test]
+fn each_dialect_has_its_form() {
+    let plain = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+    let form = |dialect| project(&tool(&plain), dialect, Options::default()).tool;
+    let (name, description) = ("do_it", "Does it.");
+    assert_eq!(
+        form(Dialect::OpenAiChat),
+        json!({ "type": "function", "function": { "name": name, "description": description, "parameters": plain } })
+    );
+    assert_eq!(
+        form(Dialect::OpenAiResponses),
+        json!({ "type": "function", "name": name, "description": description, "parameters": plain, "strict": false })
+    );
+    assert_eq!(
+        form(Dialect::Anthropic),
+        json!({ "name": name, "description": description, "input_schema": plain })
+    );
+    assert_eq!(
+        form(Dialect::Gemini),
+        json!({ "name": name, "description": description, "parameters": plain })
+    );
+    assert_eq!(
+        project(&tool(&plain), Dialect::Gemini, with(GeminiForm::JsonSchema)).tool,
+        json!({ "name": name, "description": description, "parametersJsonSchema": plain })
+    );
+    let nothing = project(&tool(&json!({ "type": "object" })), Dialect::Gemini, Options::default());
+    assert_eq!(nothing.tool, json!({ "name": name, "description": description }));
+}
+
+#[test]
+fn alternatives_at_the_root_become_one_object_that_tells_them() {
+    let either = json!({
+        "type": "object",
+        "properties": { "project": { "type": "string" } },
+        "required": ["project"],
+        "anyOf": [
+            { "properties": { "id": { "type": "integer" } }, "required": ["id"] },
+            { "properties": { "id": { "type": "string" }, "path": { "type": "string" } }, "required": ["path"] },
+        ],
+    });
+    let merged = json!({
+        "type": "object",
+        "description": "Required: `id`, or `path`.",
+        "properties": {
+            "project": { "type": "string" },
+            "id": { "anyOf": [{ "type": "integer" }, { "type": "string" }] },
+            "path": { "type": "string" },
+        },
+        "required": ["project"],
+    });
+    let lost = "widened `anyOf` of 2 merged: what goes together is no longer said: the root is one plain object there";
+    for dialect in Dialect::ALL {
+        assert_eq!(schema(dialect, &either), (merged.clone(), vec![lost.to_owned()]), "{dialect}");
+    }
+}
+
+#[test]
+fn all_of_several_at_the_root_is_merged_without_loss() {
+    let both = json!({
+        "$defs": { "Base": { "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] } },
+        "allOf": [
+            { "$ref": "#/$defs/Base" },
+            { "properties": { "a": { "maxLength": 3 }, "b": { "type": "integer" } }, "required": ["b"] },
+        ],
+    });
+    let (merged, losses) = schema(Dialect::Anthropic, &both);
+    assert_eq!(
+        merged["properties"],
+        json!({ "a": { "allOf": [{ "type": "string" }, { "maxLength": 3 }] }, "b": { "type": "integer" } })
+    );
+    assert_eq!(merged["required"], json!(["a", "b"]));
+    assert_eq!(losses, ["rewritten `allOf` merged: the root is one plain object there"]);
+    let (merged, _) = schema(Dialect::Gemini, &both);
+    assert_eq!(merged["properties"]["a"], json!({ "type": "string", "maxLength": 3 }));
+}
+
+#[test]
+fn references_are_kept_where_they_are_taken_and_written_out_where_not() {
+    let with_references = json!({
+        "type": "object",
+        "$defs": { "Node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/Node" } } } },
+        "properties": {
+            "list": { "$ref": "#/$defs/Node", "description": "The list." },
+            "out": { "$ref": "https://example.com/schema.json" },
+            "gone": { "$ref": "#/$defs/Gone" },
+        },
+    });
+    let (kept, losses) = schema(Dialect::OpenAiChat, &with_references);
+    assert_eq!(kept["properties"]["list"], with_references["properties"]["list"]);
+    assert_eq!(
+        losses,
+        [
+            "cut /properties/gone: `$ref` left out: it leads nowhere",
+            "cut /properties/out: `$ref` left out: it leads out of the schema, and nothing is fetched",
+        ]
+    );
+    let (inlined, losses) = schema(Dialect::Gemini, &with_references);
+    assert_eq!(
+        inlined["properties"]["list"],
+        json!({ "type": "object", "description": "The list.", "properties": { "next": { "type": "object" } } })
+    );
+    assert!(losses.contains(
+        &"cut /properties/list/properties/next: `#/$defs/Node` within itself written as any object: Gemini takes no references"
+            .to_owned()
+    ), "{losses:?}");
+}
+
+#[test]
+fn gemini_gets_what_openapi_can_say() {
+    let rich = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "maybe": { "anyOf": [{ "type": "string" }, { "type": "null" }], "description": "Maybe." },
+            "either": { "type": ["string", "integer"], "description": "Either." },
+            "fixed": { "const": "x" },
+            "level": { "type": "integer", "enum": [1, 2], "description": "How much." },
+            "above": { "type": "integer", "exclusiveMinimum": 0 },
+            "link": { "type": "string", "format": "uri", "examples": ["a:b"] },
+            "pair": { "type": "array", "items": [{ "type": "string" }, { "type": "number" }] },
+            "any": {},
+        },
+        "required": ["maybe", "nowhere"],
+    });
+    let (written, losses) = schema(Dialect::Gemini, &rich);
+    assert_eq!(
+        written,
+        json!({
+            "type": "object",
+            "properties": {
+                "maybe": { "type": "string", "nullable": true, "description": "Maybe." },
+                "either": { "anyOf": [
+                    { "type": "string", "description": "Either." },
+                    { "type": "integer", "description": "Either." },
+                ] },
+                "fixed": { "type": "string", "enum": ["x"] },
+                "level": { "type": "integer", "description": "How much.\nOne of: 1, 2." },
+                "above": { "type": "integer", "minimum": 1 },
+                "link": { "type": "string", "description": "Examples: \"a:b\".\nFormat: uri." },
+                "pair": { "type": "array", "items": { "anyOf": [{ "type": "string" }, { "type": "number" }] } },
+                "any": { "anyOf": [
+                    { "type": "string" },
+                    { "type": "number" },
+                    { "type": "boolean" },
+                    { "type": "object" },
+                    { "type": "array", "items": { "type": "string" } },
+                ] },
+            },
+            "required": ["maybe"],
+        })
+    );
+    insta::assert_snapshot!(losses.join("\n"), @r#"
+    rewritten /properties/pair: a list in `items` written as `prefixItems`: an old draft wrote it so
+    widened `additionalProperties` left out: Gemini does not take it
+    rewritten /properties/above: `exclusiveMinimum` written as `minimum`: Gemini does not take it
+    rewritten /properties/any: anything written as any of five types: Gemini takes one type
+    rewritten /properties/either: several types written as `anyOf`: Gemini takes one type
+    rewritten /properties/fixed: `const` written as `enum`: Gemini does not take it
+    widened /properties/level: `enum` left out, told in `description`: Gemini takes texts only
+    rewritten /properties/link: `examples` told in `description`: Gemini does not take it
+    widened /properties/link: `format` "uri" left out, told in `description`: Gemini does not take it
+    rewritten /properties/maybe: `null` among alternatives written as `nullable`: Gemini does not take it
+    widened /properties/pair: `prefixItems` written as `items` of any of them: Gemini does not take it
+    widened names in `required` left out: there is no such property
+    "#);
+}
+
+#[test]
+fn strict_is_given_only_where_it_was_asked_for_and_can_be() {
+    let closed = json!({
+        "type": "object", "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"], "additionalProperties": false,
+    });
+    let wanted = Options { strict: Strict::Wanted, ..Options::default() };
+    let strict = |schema: &Value, dialect, options| {
+        let Projection { tool, losses } = project(&tool(schema), dialect, options);
+        let function = tool.get("function").unwrap_or(&tool);
+        (function.get("strict").cloned(), losses.len())
+    };
+    assert_eq!(strict(&closed, Dialect::OpenAiChat, wanted), (Some(json!(true)), 0));
+    assert_eq!(strict(&closed, Dialect::OpenAiResponses, wanted), (Some(json!(true)), 0));
+    assert_eq!(strict(&closed, Dialect::OpenAiChat, Options::default()), (None, 0));
+    assert_eq!(strict(&closed, Dialect::Anthropic, wanted), (None, 0));
+    let open = json!({ "type": "object", "properties": {} });
+    assert_eq!(strict(&open, Dialect::OpenAiChat, wanted), (None, 1));
+    assert_eq!(strict(&open, Dialect::OpenAiResponses, wanted), (Some(json!(false)), 1));
+}
+
+#[test]
+fn what_keeps_a_schema_from_strict_is_told() {
+    let reasons = |schema: Value| match qualifies_for_strict(&schema) {
+        Ok(()) => String::new(),
+        Err(reasons) => {
+            reasons.iter().fold(String::new(), |text, reason| format!("{text}{reason}\n"))
+        }
+    };
+    insta::assert_snapshot!(reasons(json!({
+        "type": "object",
+        "properties": {
+            "a": { "type": "string", "minLength": 1, "format": "uri" },
+            "b": { "type": "array" },
+            "c": { "$ref": "#/$defs/C", "description": "C." },
+            "d": {},
+        },
+        "required": ["a", "b", "c"],
+    })), @r#"
+    `additionalProperties` must be `false`
+    /properties/a: `minLength` is not taken
+    /properties/a: `format` "uri" is not taken
+    /properties/b: `items` must be there
+    /properties/c: `$ref` must lead to a schema within this one
+    /properties/c: `$ref` must stand alone
+    /properties/d: every property must be required
+    /properties/d: `type` must be there
+    "#);
+    let many: Map<String, Value> =
+        (0..5_001).map(|n| (n.to_string(), json!({ "type": "null" }))).collect();
+    let names: Vec<&String> = many.keys().collect();
+    let many = json!({ "type": "object", "properties": many, "required": names, "additionalProperties": false });
+    assert_eq!(reasons(many), "5001 properties: at most 5000 are taken\n");
+    let deep = (0..10)
+        .fold(json!({ "type": "null" }), |inner, _| json!({ "type": "array", "items": inner }));
+    let deep = json!({ "type": "object", "properties": { "a": deep }, "required": ["a"], "additionalProperties": false });
+    assert_eq!(
+        reasons(deep),
+        format!("/properties/a{}: more than 10 levels\n", "/items".repeat(9))
+    );
+    let long = json!({ "type": "string", "enum": vec!["x".repeat(100); 251] });
+    let long = json!({ "type": "object", "properties": { "a": long }, "required": ["a"], "additionalProperties": false });
+    assert_eq!(
+        reasons(long),
+        "/properties/a: an `enum` of more than 250 values may have 15000 bytes\n"
+    );
+}
+
+fn optioned(options: &Value) -> Tool {
+    let definition = json!({
+        "name": "find", "inputSchema": { "type": "object", "properties": {}, "additionalProperties": false },
+        "_meta": { PROVIDER: options },
+    });
+    Tool::from_object(Json::from(definition).to_object().unwrap())
+}
+
+#[test]
+fn options_for_a_provider_are_merged_into_its_form_only() {
+    let tool = optioned(&json!({
+        "openai": { "function": { "strict": true, "x": { "a": 1 }, "name": "other" } },
+        "google": { "grounding": { "on": true } },
+        "anthropic": { "cache_control": { "type": "ephemeral" }, "strict": true, "input_schema": {} },
+    }));
+    let form = |dialect| {
+        let Projection { tool, losses } = project(&tool, dialect, Options::default());
+        (tool, losses.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    };
+    let parameters = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    assert_eq!(
+        form(Dialect::OpenAiChat),
+        (
+            json!({ "type": "function", "function": { "name": "find", "parameters": parameters, "strict": true, "x": { "a": 1 } } }),
+            "the option `name` left out: the definition itself says it".to_owned()
+        )
+    );
+    assert_eq!(
+        form(Dialect::OpenAiResponses).0,
+        json!({ "type": "function", "name": "find", "parameters": parameters, "strict": true, "x": { "a": 1 } })
+    );
+    assert_eq!(
+        form(Dialect::Gemini).0,
+        json!({ "name": "find", "description": "find", "grounding": { "on": true } })
+    );
+    assert_eq!(
+        form(Dialect::Anthropic).0,
+        json!({ "name": "find", "input_schema": parameters, "cache_control": { "type": "ephemeral" }, "strict": true })
+    );
+    let large = project(
+        &optioned(&json!({ "openai": "x".repeat(20_000) })),
+        Dialect::OpenAiChat,
+        Options::default(),
+    );
+    assert_eq!(
+        large.losses[0].to_string(),
+        "options for `openai` left out: they must be an object of at most 16 KiB"
+    );
+}
+
+#[test]
+fn hostile_schemas_end_in_something_that_is_taken() {
+    let definitions = |body: &dyn Fn(usize) -> Value| -> Value {
+        let all: Map<String, Value> = (0..10_000).map(|n| (format!("d{n}"), body(n))).collect();
+        json!({ "type": "object", "$defs": all, "properties": { "a": { "$ref": "#/$defs/d0" } } })
+    };
+    let twice = |n: usize| {
+        let next = json!({ "$ref": format!("#/$defs/d{}", (n + 1) % 10_000) });
+        json!({ "type": "object", "description": "x".repeat(50), "properties": { "l": next, "r": next } })
+    };
+    let deep = (0..55).fold(json!({}), |inner, _| json!({ "anyOf": [inner, { "type": "null" }] }));
+    let mut text = r#"{"allOf":["#.repeat(50);
+    text.push_str(r##"{"$ref":"#"}"##);
+    text.push_str(&"]}".repeat(50));
+    for hostile in [
+        json!({ "$ref": "#" }),
+        json!({ "allOf": [{ "$ref": "#" }, { "$ref": "#" }] }),
+        json!({ "anyOf": [{ "$ref": "#" }, { "$ref": "#" }, { "oneOf": [{ "$ref": "#" }] }] }),
+        json!({ "type": "object", "properties": { "a": { "$ref": "#" }, "b": { "$ref": "#/properties/b" } } }),
+        json!({ "type": "object", "properties": { "a": deep } }),
+        deep.clone(),
+        serde_json::from_str(&text).unwrap(),
+        definitions(&twice),
+        definitions(&|n| json!({ "$ref": format!("#/$defs/d{}", (n + 1) % 10_000) })),
+        definitions(
+            &|n| json!({ "allOf": [{ "$ref": format!("#/$defs/d{}", n * 2 % 10_000) }, { "$ref": "#" }] }),
+        ),
+        json!({ "type": "object", "properties": { "x": "y".repeat(LARGEST) } }),
+        json!([]),
+        json!(false),
+        json!("object"),
+    ] {
+        hold(&hostile).unwrap_or_else(|why| panic!("{}", &why[..why.len().min(4_000)]));
+    }
+}

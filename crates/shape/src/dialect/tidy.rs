@@ -1,0 +1,239 @@
+//! A schema without what no draft allows, or only an old one, and without references to nowhere.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::keyword::{Shape, TYPES};
+use super::loss::{Kind, Losses, Pointer};
+use super::{Dialect, reference};
+
+const MALFORMED: &str = "JSON Schema has something else there";
+const OLD: &str = "an old draft wrote it so";
+
+/// How many schemas there may be at most within one: each has braces.
+pub(super) fn schemas(schema: &Value) -> usize {
+    match schema {
+        Value::Object(map) => 1 + map.values().map(schemas).sum::<usize>(),
+        Value::Array(list) => list.iter().map(schemas).sum(),
+        _ => 0,
+    }
+}
+
+/// The schema with all of that set right.
+pub(super) fn tidied(schema: Value, dialect: Dialect, losses: &mut Losses) -> Value {
+    let at = Pointer::root();
+    let mut tidy = Tidy { dialect, losses };
+    let mut schema = tidy.schema(schema, &at);
+    if dialect == Dialect::Anthropic {
+        tidy.keys(&mut schema, &at);
+    }
+    // Only now, as a reference may lead to what was left out.
+    let whole = schema.clone();
+    References { root: &whole, losses }.check(&mut schema, &at);
+    if dialect.is_openai()
+        && let Some(root) = schema.as_object_mut()
+        && !root.contains_key("properties")
+    {
+        let what = "`properties` without any added";
+        losses.note(Kind::Rewritten, &at, what, "OpenAI wants it at the root");
+        root.insert("properties".to_owned(), json!({}));
+    }
+    schema
+}
+
+struct Tidy<'a> {
+    dialect: Dialect,
+    losses: &'a mut Losses,
+}
+
+impl Tidy<'_> {
+    fn schema(&mut self, schema: Value, at: &Pointer<'_>) -> Value {
+        match schema {
+            Value::Object(map) => Value::Object(self.map(map, at)),
+            Value::Bool(anything) if self.dialect.is_openai() => {
+                let what = "`true` or `false` as a schema written as an object";
+                self.losses.note(Kind::Rewritten, at, what, "OpenAI takes no other");
+                if anything { json!({}) } else { json!({ "not": {} }) }
+            }
+            schema => schema,
+        }
+    }
+
+    fn map(&mut self, mut map: Map<String, Value>, at: &Pointer<'_>) -> Map<String, Value> {
+        self.limits(&mut map, at);
+        self.tuple(&mut map, at);
+        let mut tidy = Map::new();
+        for (key, value) in map {
+            let here = at.key(&key);
+            let Some(shape) = Shape::of(&key) else {
+                tidy.insert(key, value);
+                continue;
+            };
+            // References are by place here, so what gives a schema another address is only in the way.
+            if shape == Shape::Plumbing {
+                continue;
+            }
+            if !shape.fits(&value) {
+                // An empty list of alternatives or types says nothing that anybody could mean.
+                self.losses.note(Kind::Widened, at, format!("`{key}` left out"), MALFORMED);
+                continue;
+            }
+            let value = match (shape, value) {
+                (Shape::Schema, Value::Bool(flag)) if is_closing(&key) => Value::Bool(flag),
+                (Shape::Schema, value) => self.schema(value, &here),
+                (Shape::Schemas, Value::Array(list)) => {
+                    let items = list.into_iter().enumerate();
+                    items.map(|(item, value)| self.schema(value, &here.item(item))).collect()
+                }
+                (Shape::Named, Value::Object(named)) => self.named(named, &here),
+                (Shape::Texts | Shape::Types, Value::Array(list)) => self.distinct(list, &here),
+                (_, value) => value,
+            };
+            tidy.insert(key, value);
+        }
+        if self.dialect.is_openai() && may_be(&tidy, "array") && !tidy.contains_key("items") {
+            let why = "OpenAI wants it for every array";
+            self.losses.note(Kind::Rewritten, at, "`items` of any kind added", why);
+            tidy.insert("items".to_owned(), json!({}));
+        }
+        tidy
+    }
+
+    fn distinct(&mut self, list: Vec<Value>, at: &Pointer<'_>) -> Value {
+        let mut seen = HashSet::new();
+        let count = list.len();
+        let distinct: Vec<Value> =
+            list.into_iter().filter(|item| seen.insert(item.to_string())).collect();
+        if distinct.len() < count {
+            self.losses.note(Kind::Rewritten, at, "each said once", MALFORMED);
+        }
+        Value::Array(distinct)
+    }
+
+    fn named(&mut self, named: Map<String, Value>, at: &Pointer<'_>) -> Value {
+        let mut tidy = Map::new();
+        for (name, value) in named {
+            let here = at.key(&name);
+            if super::keyword::is_schema(&value) {
+                let value = self.schema(value, &here);
+                tidy.insert(name, value);
+            } else {
+                self.losses.note(Kind::Cut, &here, "written as anything", MALFORMED);
+                tidy.insert(name, json!({}));
+            }
+        }
+        Value::Object(tidy)
+    }
+
+    /// `exclusiveMinimum: true`, as draft 4 has it.
+    fn limits(&mut self, map: &mut Map<String, Value>, at: &Pointer<'_>) {
+        for (exclusive, limit) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")]
+        {
+            let Some(Value::Bool(is_exclusive)) = map.get(exclusive) else { continue };
+            let is_exclusive = *is_exclusive;
+            map.remove(exclusive);
+            self.losses.note(
+                Kind::Rewritten,
+                at,
+                format!("`{exclusive}` written as a number"),
+                OLD,
+            );
+            if is_exclusive && let Some(value) = map.remove(limit) {
+                map.insert(exclusive.to_owned(), value);
+            }
+        }
+    }
+
+    /// A list behind `items`, as all drafts before 2020-12 have it.
+    fn tuple(&mut self, map: &mut Map<String, Value>, at: &Pointer<'_>) {
+        if !map.get("items").is_some_and(Value::is_array) {
+            return;
+        }
+        let Some(list) = map.remove("items") else { return };
+        let rest = map.remove("additionalItems").unwrap_or_else(|| json!({}));
+        self.losses.note(Kind::Rewritten, at, "a list in `items` written as `prefixItems`", OLD);
+        map.insert("items".to_owned(), rest);
+        if list != json!([]) {
+            map.insert("prefixItems".to_owned(), list);
+        }
+    }
+
+    /// Properties that Anthropic refuses the name of.
+    fn keys(&mut self, schema: &mut Value, at: &Pointer<'_>) {
+        let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
+            return;
+        };
+        let illegal: Vec<String> = properties.keys().filter(|key| !is_key(key)).cloned().collect();
+        for key in &illegal {
+            properties.remove(key);
+            let why = "Anthropic takes 1 to 64 letters, digits, `_`, `.` and `-`";
+            let what = "property left out";
+            self.losses.note(Kind::Narrowed, &at.key("properties").key(key), what, why);
+        }
+        if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|name| !illegal.iter().any(|key| name == key));
+        }
+    }
+}
+
+/// A name that Anthropic takes for a property.
+pub(super) fn is_key(key: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    (1..=64).contains(&key.len()) && key.bytes().all(fits)
+}
+
+/// Whether a schema's type allows this.
+pub(super) fn may_be(schema: &Map<String, Value>, kind: &str) -> bool {
+    debug_assert!(TYPES.contains(&kind));
+    match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(|one| one == kind),
+        Some(one) => one == kind,
+        None => false,
+    }
+}
+
+/// Keywords where `true` and `false` are usual, and taken by all.
+fn is_closing(key: &str) -> bool {
+    matches!(key, "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems")
+}
+
+/// Leaves out references that lead nowhere.
+struct References<'a> {
+    root: &'a Value,
+    losses: &'a mut Losses,
+}
+
+impl References<'_> {
+    fn check(&mut self, schema: &mut Value, at: &Pointer<'_>) {
+        let Some(map) = schema.as_object_mut() else { return };
+        if let Some(leads) = map.get("$ref").and_then(Value::as_str)
+            && reference::target(self.root, leads).is_none()
+        {
+            let why = if leads.starts_with('#') {
+                "it leads nowhere"
+            } else {
+                "it leads out of the schema, and nothing is fetched"
+            };
+            self.losses.note(Kind::Cut, at, "`$ref` left out", why);
+            map.remove("$ref");
+        }
+        for (key, value) in map.iter_mut() {
+            let here = at.key(key);
+            match (Shape::of(key), value) {
+                (Some(Shape::Schema), value) => self.check(value, &here),
+                (Some(Shape::Schemas), Value::Array(list)) => {
+                    for (item, value) in list.iter_mut().enumerate() {
+                        self.check(value, &here.item(item));
+                    }
+                }
+                (Some(Shape::Named), Value::Object(named)) => {
+                    for (name, value) in named.iter_mut() {
+                        self.check(value, &here.key(name));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
