@@ -30,7 +30,7 @@ use loss::{Losses, Pointer};
 /// The largest schema that is projected, in bytes; of a larger one only that it is an object is left.
 pub const LARGEST: usize = 1024 * 1024;
 
-/// The most schemas within one, of what is read and of what is written.
+/// The most schemas within one; of one with more only that it is an object is left.
 pub const SCHEMAS: usize = 20_000;
 
 /// Whose form it is.

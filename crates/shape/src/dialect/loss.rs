@@ -1,9 +1,12 @@
 //! What a projection changed.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// How many changes of one tool are told; the rest is counted.
 const TOLD: usize = 200;
+
+/// The longest pointer and the longest text of one change.
+const LONGEST: usize = 500;
 
 /// One change that a projection made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +83,11 @@ impl Losses {
         why: &'static str,
     ) {
         if self.told.len() < TOLD {
-            self.told.push(Loss { pointer: at.to_string(), kind, what: what.into(), why });
+            let (mut pointer, mut short) = (Short::default(), Short::default());
+            // An error is the end of the room.
+            let _ = write!(pointer, "{at}");
+            let _ = short.write_str(&what.into());
+            self.told.push(Loss { pointer: pointer.0, kind, what: short.0, why });
         } else {
             self.untold += 1;
         }
@@ -96,6 +103,23 @@ impl Losses {
             });
         }
         self.told
+    }
+}
+
+/// A text that ends where it would be too long: names in a schema may be of any length.
+#[derive(Default)]
+struct Short(String);
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = LONGEST.saturating_sub(self.0.len());
+        if text.len() <= room {
+            self.0.push_str(text);
+            return Ok(());
+        }
+        self.0.push_str(&text[..text.floor_char_boundary(room)]);
+        self.0.push('…');
+        Err(fmt::Error)
     }
 }
 

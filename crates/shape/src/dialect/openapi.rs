@@ -1,15 +1,24 @@
 //! The subset of `OpenAPI` 3.0 that Gemini takes as `parameters`.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::loss::{Kind, Losses, Pointer};
+use super::reference;
 use super::root::Combination;
-use super::{LARGEST, SCHEMAS, reference};
 
 mod value;
 
 /// How many levels are written; a schema that is all references may have no end.
 const DEPTH: usize = 32;
+
+/// How many bytes are written, about.
+const LARGEST: usize = 512 * 1024;
+
+/// What one schema costs of that, whatever it says; and one of any type.
+const ONE: usize = 64;
+const ANY: usize = 256;
 
 const NO_REFERENCES: &str = "Gemini takes no references";
 const ONE_TYPE: &str = "Gemini takes one type";
@@ -21,8 +30,7 @@ const SILENT: [&str; 8] =
 
 /// A schema in Gemini's subset. Its root is an object, and it has no reference to nowhere.
 pub(super) fn projected(schema: &Value, losses: &mut Losses) -> Value {
-    let mut walk =
-        Walk { root: schema, open: Vec::new(), schemas: SCHEMAS, bytes: 2 * LARGEST, losses };
+    let mut walk = Walk { root: schema, open: Vec::new(), bytes: LARGEST, losses };
     walk.schema(schema, &Pointer::root(), 0)
 }
 
@@ -30,22 +38,20 @@ struct Walk<'a> {
     root: &'a Value,
     /// The references we are within.
     open: Vec<String>,
-    /// How many more schemas may be written.
-    schemas: usize,
-    /// How many more bytes may be copied.
+    /// How many more bytes may be written.
     bytes: usize,
     losses: &'a mut Losses,
 }
 
 impl Walk<'_> {
     fn schema(&mut self, schema: &Value, at: &Pointer<'_>, depth: usize) -> Value {
-        let Value::Object(map) = schema else { return anything() };
-        if depth > DEPTH || self.schemas == 0 {
+        let Value::Object(map) = schema else { return self.anything() };
+        if depth > DEPTH || self.bytes < ONE {
             let why = "the schema is too deep or too large when it is written out";
             self.losses.note(Kind::Cut, at, "written as anything", why);
             return json!({ "type": "string" });
         }
-        self.schemas -= 1;
+        self.bytes -= ONE;
         if let Some(leads) = map.get("$ref").and_then(Value::as_str) {
             return self.reference(leads, map, at, depth);
         }
@@ -91,7 +97,7 @@ impl Walk<'_> {
                 self.open.pop();
                 written
             }
-            None => anything(),
+            None => self.anything(),
         };
         for (key, value) in map {
             match &**key {
@@ -134,7 +140,7 @@ impl Walk<'_> {
         }
         let parts = map.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut nullable = map.get("nullable") == Some(&json!(true));
-        let mut written: Vec<Value> = Vec::new();
+        let (mut written, mut seen) = (Vec::new(), HashSet::new());
         let list = at.key(key);
         for (item, part) in parts.iter().enumerate() {
             if part.get("type") == Some(&json!("null")) || part.get("const") == Some(&Value::Null) {
@@ -158,12 +164,12 @@ impl Walk<'_> {
                 part => vec![part],
             };
             for part in parts {
-                if !written.contains(&part) {
+                if seen.insert(part.to_string()) {
                     written.push(part);
                 }
             }
         }
-        let mut whole = together(written);
+        let mut whole = if written.is_empty() { self.anything() } else { together(written) };
         if nullable {
             annotate(&mut whole, "nullable", &json!(true));
         }
@@ -177,7 +183,19 @@ impl Walk<'_> {
         whole
     }
 
-    /// Whether so much may still be copied.
+    /// Any value. Without a type Gemini refuses it, and an array without items too.
+    fn anything(&mut self) -> Value {
+        self.bytes = self.bytes.saturating_sub(ANY);
+        json!({ "anyOf": [
+            { "type": "string" },
+            { "type": "number" },
+            { "type": "boolean" },
+            { "type": "object" },
+            { "type": "array", "items": { "type": "string" } },
+        ] })
+    }
+
+    /// Whether so much may still be written.
     fn spend(&mut self, value: &Value) -> bool {
         reference::spend(&mut self.bytes, value)
     }
@@ -185,22 +203,7 @@ impl Walk<'_> {
 
 /// Any of several, of which there is at least one.
 fn together(mut written: Vec<Value>) -> Value {
-    match written.len() {
-        0 => anything(),
-        1 => written.remove(0),
-        _ => json!({ "anyOf": written }),
-    }
-}
-
-/// Any value. Without a type Gemini refuses it, and an array without items too.
-fn anything() -> Value {
-    json!({ "anyOf": [
-        { "type": "string" },
-        { "type": "number" },
-        { "type": "boolean" },
-        { "type": "object" },
-        { "type": "array", "items": { "type": "string" } },
-    ] })
+    if written.len() == 1 { written.remove(0) } else { json!({ "anyOf": written }) }
 }
 
 /// Says something of a written schema; of each alternative that does not say so itself, as `anyOf`

@@ -1,6 +1,6 @@
 //! An object where providers want one: what is combined from several schemas, as one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -174,10 +174,7 @@ fn added(key: &str, known: &mut Value, value: Value) -> bool {
         ("properties" | "$defs" | "definitions", Value::Object(known), Value::Object(more)) => {
             for (name, schema) in more {
                 match known.get_mut(&name) {
-                    Some(there) if *there != schema => {
-                        *there = json!({ "allOf": [there.take(), schema] });
-                    }
-                    Some(_) => {}
+                    Some(there) => both(there, schema),
                     None => {
                         known.insert(name, schema);
                     }
@@ -186,14 +183,28 @@ fn added(key: &str, known: &mut Value, value: Value) -> bool {
             true
         }
         ("required" | "allOf", Value::Array(known), Value::Array(more)) => {
-            for item in more {
-                if !known.contains(&item) {
-                    known.push(item);
-                }
-            }
+            let mut seen: HashSet<String> = known.iter().map(Value::to_string).collect();
+            known.extend(more.into_iter().filter(|item| seen.insert(item.to_string())));
             true
         }
         _ => false,
+    }
+}
+
+/// Makes a property's schema say what another says as well. Flat, as a schema that contains itself is
+/// met again and again.
+fn both(there: &mut Value, schema: Value) {
+    if *there == schema {
+        return;
+    }
+    let is_ours = there.as_object().is_some_and(|there| there.len() == 1);
+    match there.get_mut("allOf").and_then(Value::as_array_mut) {
+        Some(parts) if is_ours => {
+            if !parts.contains(&schema) {
+                parts.push(schema);
+            }
+        }
+        _ => *there = json!({ "allOf": [there.take(), schema] }),
     }
 }
 
@@ -230,17 +241,15 @@ fn union(map: &mut Map<String, Value>, parts: &[Map<String, Value>]) {
         };
         map.insert("description".to_owned(), json!(text));
     }
-    let mut all: Vec<Value> =
-        map.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-    all.extend(
-        always
-            .into_iter()
-            .filter(|name| !all.contains(&json!(name)))
-            .map(|name| json!(name))
-            .collect::<Vec<_>>(),
-    );
-    if !all.is_empty() {
-        map.insert("required".to_owned(), json!(all));
+    let always = json!(always);
+    match map.get_mut("required") {
+        Some(own) => {
+            added("required", own, always);
+        }
+        None if always != json!([]) => {
+            map.insert("required".to_owned(), always);
+        }
+        None => {}
     }
     let closed = parts.iter().all(|part| part.get("additionalProperties") == Some(&json!(false)));
     if closed && !map.contains_key("additionalProperties") {

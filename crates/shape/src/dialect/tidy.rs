@@ -1,6 +1,6 @@
 //! A schema without what no draft allows, or only an old one, and without references to nowhere.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -164,7 +164,8 @@ impl Tidy<'_> {
         let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
             return;
         };
-        let illegal: Vec<String> = properties.keys().filter(|key| !is_key(key)).cloned().collect();
+        let illegal: BTreeSet<String> =
+            properties.keys().filter(|key| !is_key(key)).cloned().collect();
         for key in &illegal {
             properties.remove(key);
             let why = "Anthropic takes 1 to 64 letters, digits, `_`, `.` and `-`";
@@ -172,7 +173,7 @@ impl Tidy<'_> {
             self.losses.note(Kind::Narrowed, &at.key("properties").key(key), what, why);
         }
         if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-            required.retain(|name| !illegal.iter().any(|key| name == key));
+            required.retain(|name| name.as_str().is_none_or(|name| !illegal.contains(name)));
         }
     }
 }

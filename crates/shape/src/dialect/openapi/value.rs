@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::super::loss::{Kind, Pointer};
-use super::{ONE_TYPE, SILENT, UNKNOWN, Walk, annotate, anything, together};
+use super::{ONE_TYPE, SILENT, UNKNOWN, Walk, annotate, together};
 
 /// The longest text that is added to a description for what the schema cannot say.
 const NOTE: usize = 300;
@@ -68,7 +68,7 @@ impl Walk<'_> {
         }
         let what = "anything written as any of five types";
         self.losses.note(Kind::Rewritten, at, what, ONE_TYPE);
-        let mut whole = anything();
+        let mut whole = self.anything();
         for key in ["title", "description"] {
             if let Some(text) = map.get(key)
                 && self.spend(text)
@@ -180,7 +180,7 @@ impl Walk<'_> {
             None => {
                 let what = "`items` written as any of five types";
                 self.losses.note(Kind::Rewritten, at, what, "Gemini wants it for every array");
-                anything()
+                self.anything()
             }
         }
     }
