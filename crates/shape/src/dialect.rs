@@ -33,6 +33,9 @@ pub const LARGEST: usize = 1024 * 1024;
 /// The most schemas within one; of one with more only that it is an object is left.
 pub const SCHEMAS: usize = 20_000;
 
+/// The most levels of what is written.
+const DEPTH: usize = 120;
+
 /// Whose form it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
@@ -189,8 +192,12 @@ pub fn project(tool: &Tool, dialect: Dialect, options: Options) -> Projection {
 fn parameters(tool: &Tool, dialect: Dialect, options: Options, losses: &mut Losses) -> Value {
     let json = tool.input_schema();
     let schema = if json.as_bytes().len() <= LARGEST { json.read::<Value>().ok() } else { None };
-    let whole = schema.filter(|schema| tidy::schemas(schema) <= SCHEMAS);
-    let Some(schema) = whole else {
+    let whole = schema.filter(|schema| tidy::schemas(schema) <= SCHEMAS).map(|schema| {
+        let schema = root::object(&schema, dialect, losses);
+        tidy::tidied(schema, dialect, losses)
+    });
+    // Merging adds levels, and what we write must be read again.
+    let Some(schema) = whole.filter(|schema| tidy::depth(schema) <= DEPTH) else {
         losses.note(
             Kind::Cut,
             &Pointer::root(),
@@ -202,8 +209,6 @@ fn parameters(tool: &Tool, dialect: Dialect, options: Options, losses: &mut Loss
         bare.as_object_mut().expect("it is written as one").retain(|_, value| !value.is_null());
         return bare;
     };
-    let schema = root::object(&schema, dialect, losses);
-    let schema = tidy::tidied(schema, dialect, losses);
     match (dialect, options.gemini) {
         (Dialect::Gemini, GeminiForm::OpenApi) => openapi::projected(&schema, losses),
         _ => schema,

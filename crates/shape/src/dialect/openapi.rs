@@ -30,7 +30,7 @@ const SILENT: [&str; 8] =
 
 /// A schema in Gemini's subset. Its root is an object, and it has no reference to nowhere.
 pub(super) fn projected(schema: &Value, losses: &mut Losses) -> Value {
-    let mut walk = Walk { root: schema, open: Vec::new(), bytes: LARGEST, losses };
+    let mut walk = Walk { root: schema, open: vec!["#".to_owned()], bytes: LARGEST, losses };
     walk.schema(schema, &Pointer::root(), 0)
 }
 
@@ -59,11 +59,7 @@ impl Walk<'_> {
             if !self.spend(schema) {
                 return self.plain(&Map::new(), at, depth);
             }
-            let why = "Gemini takes no schemas combined with others";
-            let mut combination = Combination::new(self.root, self.bytes);
-            let map = combination.plain(map.clone(), at, why, self.losses);
-            self.bytes = combination.bytes;
-            return self.schema(&Value::Object(map), at, depth + 1);
+            return self.combined(map.clone(), at, depth);
         }
         if has_alternatives(map) {
             return self.alternatives(map, at, depth);
@@ -114,6 +110,29 @@ impl Walk<'_> {
                 }
             }
         }
+        written
+    }
+
+    /// What several schemas say together, as one.
+    fn combined(&mut self, mut map: Map<String, Value>, at: &Pointer<'_>, depth: usize) -> Value {
+        let open = self.open.len();
+        for key in ["allOf", "anyOf", "oneOf"] {
+            let Some(Value::Array(parts)) = map.get_mut(key) else { continue };
+            let leads = |part: &Value| part.get("$ref")?.as_str().map(str::to_owned);
+            let count = parts.len();
+            parts.retain(|part| leads(part).is_none_or(|leads| !self.open.contains(&leads)));
+            if parts.len() < count {
+                let what = format!("in `{key}`, what it is itself within left out");
+                self.losses.note(Kind::Cut, at, what, NO_REFERENCES);
+            }
+            self.open.extend(parts.iter().filter_map(leads));
+        }
+        let why = "Gemini takes no schemas combined with others";
+        let mut combination = Combination::new(self.root, self.bytes);
+        let map = combination.plain(map, at, why, self.losses);
+        self.bytes = combination.bytes;
+        let written = self.schema(&Value::Object(map), at, depth + 1);
+        self.open.truncate(open);
         written
     }
 

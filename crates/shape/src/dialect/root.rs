@@ -10,6 +10,9 @@ use super::{Dialect, LARGEST, reference};
 /// How many parts of a combination are looked at, those within parts included.
 const PARTS: usize = 256;
 
+/// How many combinations within combinations are made one; a schema may be an alternative to itself.
+const WITHIN: usize = 4;
+
 const WHY: &str = "the root is one plain object there";
 
 /// The whole schema with a plain object at its root.
@@ -56,13 +59,15 @@ pub(super) struct Combination<'a> {
     root: &'a Value,
     /// How many more parts are looked at.
     left: usize,
+    /// How many combinations we are within.
+    within: usize,
     /// How many more bytes may be copied.
     pub(super) bytes: usize,
 }
 
 impl<'a> Combination<'a> {
     pub(super) fn new(root: &'a Value, bytes: usize) -> Self {
-        Self { root, left: PARTS, bytes }
+        Self { root, left: PARTS, within: 0, bytes }
     }
 
     /// An object without `allOf`, `anyOf` and `oneOf`.
@@ -89,8 +94,12 @@ impl<'a> Combination<'a> {
             let count = parts.len();
             parts.retain(|part| part.get("type").is_none_or(has_object));
             for part in &mut parts {
-                if part.keys().any(|key| is_combination(key)) {
+                if self.within == WITHIN {
+                    part.retain(|key, _| !is_combination(key));
+                } else if part.keys().any(|key| is_combination(key)) {
+                    self.within += 1;
                     *part = self.plain(std::mem::take(part), at, why, &mut Losses::default());
+                    self.within -= 1;
                 }
             }
             if parts.len() == 1 && !conjunction(&mut map, parts.clone()) && count == 1 {

@@ -20,6 +20,15 @@ pub(super) fn schemas(schema: &Value) -> usize {
     }
 }
 
+/// How many levels a value has.
+pub(super) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),
+        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
 /// The schema with all of that set right.
 pub(super) fn tidied(schema: Value, dialect: Dialect, losses: &mut Losses) -> Value {
     let at = Pointer::root();

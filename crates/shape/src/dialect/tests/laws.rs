@@ -105,7 +105,7 @@ fn schemas() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn every_projection_is_taken_and_projecting_it_again_changes_nothing(schema in schemas()) {
