@@ -20,6 +20,7 @@ pub(crate) struct Cli {
 
 /// What every command takes.
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Common {
     /// Config file, in any known format (or set `CONSORT_CONFIG`)
     #[arg(long, short, global = true, value_name = "FILE")]

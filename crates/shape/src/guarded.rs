@@ -25,8 +25,13 @@ pub const ANSWER: Duration = Duration::from_mins(5);
 pub struct Guarded {
     inner: Arc<dyn Toolbox>,
     guard: Arc<Guard>,
-    /// What each caller sees of which catalog.
-    seen: Mutex<HashMap<Caller, (Arc<Catalog>, Arc<Catalog>)>>,
+    seen: Mutex<HashMap<Caller, Seen>>,
+}
+
+/// What a caller sees of a catalog.
+struct Seen {
+    of: Arc<Catalog>,
+    shown: Arc<Catalog>,
 }
 
 /// What decides.
@@ -287,11 +292,11 @@ impl Toolbox for Guarded {
         let whole = self.inner.catalog(caller);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get(caller) {
-            Some((of, known)) if Arc::ptr_eq(of, &whole) => Arc::clone(known),
+            Some(Seen { of, shown }) if Arc::ptr_eq(of, &whole) => Arc::clone(shown),
             _ => {
-                let known = self.guard.seen(caller, &whole);
-                seen.insert(caller.clone(), (whole, Arc::clone(&known)));
-                known
+                let shown = self.guard.seen(caller, &whole);
+                seen.insert(caller.clone(), Seen { of: whole, shown: Arc::clone(&shown) });
+                shown
             }
         }
     }
