@@ -4,14 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Catalog, Changes, Entry, Events, Invocation, Json, Passage, Problem, ServerId,
-    ShelfKind, Toolbox,
+    Caller, Catalog, Changes, Events, Invocation, Json, Passage, ShelfKind, Toolbox,
 };
 
 use crate::call::{Call, ended};
 use crate::memo::Memo;
-use crate::pin::{Kind, Lock, Withheld};
-use crate::scan::excerpt;
+use crate::pin::Lock;
 
 /// A toolbox without what the lock keeps back. What is kept back is unknown, and told as a problem.
 pub struct Pinned {
@@ -33,59 +31,11 @@ impl Pinned {
     }
 }
 
-fn admitted(lock: &Lock, from: &Catalog) -> Catalog {
-    let mut catalog = from.clone();
-    for kind in ShelfKind::ALL {
-        let entries = from.shelf(kind).entries();
-        let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let server = &entry.route.server;
-            if from.is_local(server) {
-                kept.push(entry.clone());
-                continue;
-            }
-            let reason = match Kind::of(kind) {
-                Some(kind) => {
-                    lock.withheld(server, kind, &entry.route.name, entry.definition.json())
-                }
-                // Resources are data; they come with their server.
-                None if lock.servers.contains_key(server) => None,
-                None => Some(Withheld::ServerNew),
-            };
-            match reason {
-                None => kept.push(entry.clone()),
-                Some(reason) => catalog.problems.push(withheld(
-                    server,
-                    &format!("{} `{}`", kind.singular(), excerpt(&entry.name, 128)),
-                    &reason,
-                )),
-            }
-        }
-        catalog.set(kind, kept);
-    }
-    for (server, about) in from.abouts() {
-        let Some(instructions) = &about.instructions else { continue };
-        let instructions = Json::string(instructions);
-        if let Some(reason) = lock.withheld(server, Kind::Instructions, "", &instructions) {
-            catalog.silence(server);
-            catalog.problems.push(withheld(server, "what it tells models", &reason));
-        }
-    }
-    catalog
-}
-
-fn withheld(server: &ServerId, what: &str, reason: &Withheld) -> Problem {
-    let hint = format!(
-        "see what it is with `consort lock --check`, agree with `consort lock --update {server}`"
-    );
-    Problem::warning(format!("{what} is withheld: {reason}")).of(server).hint(hint)
-}
-
 impl Toolbox for Pinned {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         let made = self
             .made
-            .get(self.inner.catalog(caller), |catalog| Arc::new(admitted(&self.lock, catalog)));
+            .get(self.inner.catalog(caller), |catalog| Arc::new(self.lock.admitted(catalog)));
         Arc::clone(&made)
     }
 
@@ -126,7 +76,7 @@ mod tests {
     use super::*;
     use crate::fake::{Fake, both, ended as end, tool};
     use crate::pin::{Launch, Locked};
-    use consort_core::CallError;
+    use consort_core::{CallError, Entry, ServerId};
     use serde_json::json;
 
     fn lock(toolbox: &dyn Toolbox, servers: &[&str]) -> Arc<Lock> {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use consort_core::{About, Catalog, Json, Object, Offer, Problem, ServerId, ShelfKind};
+use consort_core::{
+    About, Catalog, Entry, Json, Object, Offer, Problem, Route, ServerId, ShelfKind,
+};
 use serde::Serialize;
 
 use super::{Launch, Pin};
@@ -308,35 +310,38 @@ impl Lock {
         (from != to).then_some(Withheld::Changed { from, to })
     }
 
-    /// What is left of an offer without what is kept back, and a problem for each thing that is.
-    /// Local tools are ours, and resources are data: both stay, the latter if the server does.
-    pub fn admitted(&self, server: &ServerId, offer: &Offer) -> (Offer, Vec<Problem>) {
-        if offer.local {
-            return (offer.clone(), Vec::new());
+    /// What is left of a catalog without what is kept back, with a problem for each thing that is.
+    /// Local tools are ours, and resources are data: both stay, the latter if the server does. The
+    /// catalog is one of what servers say themselves, before any transform.
+    pub fn admitted(&self, from: &Catalog) -> Catalog {
+        let mut catalog = from.clone();
+        let mut problems = Vec::new();
+        for kind in ShelfKind::ALL {
+            let admitted = |entry: &&Entry| {
+                let Entry { route: Route { server, name }, definition, .. } = entry;
+                if from.is_local(server) {
+                    return true;
+                }
+                let Some(kind) = Kind::of(kind) else { return self.servers.contains_key(server) };
+                let reason = self.withheld(server, kind, name, definition.json());
+                let told = |reason: &Withheld| withholding(server, &named(kind, name), reason);
+                problems.extend(reason.iter().map(told));
+                reason.is_none()
+            };
+            let entries = from.shelf(kind).entries().iter();
+            let admitted: Vec<Entry> = entries.filter(admitted).cloned().collect();
+            catalog.set(kind, admitted);
         }
-        if !self.servers.contains_key(server) {
-            let problem = withholding(server, "everything it offers", &Withheld::ServerNew);
-            let about = offer.about.clone().map(|about| About { instructions: None, ..about });
-            return (Offer { about, ..Offer::default() }, vec![problem]);
-        }
-        let (mut offer, mut problems) = (offer.clone(), Vec::new());
-        let mut kept_back = |kind: Kind, name: &str, definition: &Json| {
-            let reason = self.withheld(server, kind, name, definition);
-            problems.extend(reason.iter().map(|why| withholding(server, &named(kind, name), why)));
-            reason.is_some()
-        };
-        for (shelf, items) in &mut offer.shelves {
-            if let Some(kind) = Kind::of(*shelf) {
-                items.retain(|(name, definition)| !kept_back(kind, name, definition.json()));
+        for (server, about) in from.abouts() {
+            let Some(text) = &about.instructions else { continue };
+            if let Some(reason) = self.withheld(server, Kind::Instructions, "", &Json::string(text))
+            {
+                catalog.silence(server);
+                problems.push(withholding(server, &named(Kind::Instructions, ""), &reason));
             }
         }
-        if let Some(about) = &mut offer.about
-            && let Some(text) = &about.instructions
-            && kept_back(Kind::Instructions, "", &Json::string(text))
-        {
-            about.instructions = None;
-        }
-        (offer, problems)
+        catalog.problems.extend(problems);
+        catalog
     }
 }
 
@@ -417,6 +422,10 @@ mod tests {
         Lock { servers: servers.collect() }
     }
 
+    fn catalog(server: &str, offer: Offer) -> Catalog {
+        Catalog::build(&[(id(server), offer)].into())
+    }
+
     fn tool(name: &str, description: &str) -> Value {
         json!({ "name": name, "description": description })
     }
@@ -476,12 +485,13 @@ mod tests {
         let agreed =
             lock(&[("a", "u", offer(&[tool("same", "1"), tool("other", "1")], Some("x")))]);
         let now = offer(&[tool("same", "1"), tool("other", "2"), tool("new", "1")], Some("y"));
-        let (admitted, problems) = agreed.admitted(&id("a"), &now);
+        let admitted = agreed.admitted(&catalog("a", now));
         let names: Vec<&str> =
-            admitted.shelves[&ShelfKind::Tools].iter().map(|(name, _)| name.as_str()).collect();
+            admitted.tools.entries().iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["same"]);
-        assert_eq!(admitted.shelves[&ShelfKind::Resources].len(), 1);
-        assert_eq!(admitted.about.unwrap().instructions, None);
+        assert_eq!(admitted.resources.len(), 1);
+        assert_eq!(admitted.abouts()[&id("a")].instructions, None);
+        let problems = &admitted.problems;
         let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
         let pin = |tool: Value| Pin::of(&Json::from(tool)).short();
         assert_eq!(
@@ -501,18 +511,20 @@ mod tests {
                 ),
             ]
         );
-        let (same, problems) = agreed.admitted(&id("a"), &offer(&[tool("same", "1")], Some("x")));
-        assert_eq!((same.about.unwrap().instructions.as_deref(), problems.len()), (Some("x"), 0));
+        let same = agreed.admitted(&catalog("a", offer(&[tool("same", "1")], Some("x"))));
+        assert_eq!(same.abouts()[&id("a")].instructions.as_deref(), Some("x"));
+        assert!(same.problems.is_empty());
     }
 
     #[test]
     fn a_server_nobody_agreed_to_offers_nothing_and_local_tools_are_ours() {
         let now = offer(&[tool("t", "1")], Some("x"));
-        let (admitted, problems) = Lock::default().admitted(&id("a"), &now);
-        assert!(admitted.shelves.is_empty() && admitted.about.unwrap().instructions.is_none());
-        assert_eq!(problems.len(), 1);
-        let local = Offer { local: true, ..now };
-        assert_eq!(Lock::default().admitted(&id("builtin"), &local).0.shelves, local.shelves);
+        let admitted = Lock::default().admitted(&catalog("a", now.clone()));
+        assert!(admitted.tools.is_empty() && admitted.resources.is_empty());
+        assert_eq!(admitted.abouts()[&id("a")].instructions, None);
+        assert_eq!(admitted.problems.len(), 2);
+        let local = Offer { local: true, about: None, ..now };
+        assert_eq!(Lock::default().admitted(&catalog("builtin", local)).tools.len(), 1);
     }
 
     #[test]
