@@ -1,1 +1,464 @@
-//! Finding tools by words.
+//! Finding tools by words: an index in memory, without a model, the same answer every time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use consort_core::{Catalog, Object};
+
+mod document;
+mod english;
+mod postings;
+mod query;
+mod rank;
+mod stem;
+mod typo;
+mod words;
+
+pub use document::Document;
+pub use english::is_stop;
+pub use stem::stem;
+
+use document::Counted;
+use postings::Postings;
+use query::Query;
+use typo::Spellings;
+
+/// How much is looked at; what is beyond is not, and is no error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a query.
+    pub query_bytes: usize,
+    /// Words of a query.
+    pub query_words: usize,
+    /// Hits of a search.
+    pub hits: usize,
+    /// Words of each kind of text a tool has: name, description and so on.
+    pub field_words: usize,
+    /// Parameters of a tool, nested ones included.
+    pub parameters: usize,
+    /// Choices (`enum`) of a parameter.
+    pub choices: usize,
+    /// How deep a parameter may be nested.
+    pub schema_depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            query_bytes: 4096,
+            query_words: 256,
+            hits: 100,
+            field_words: 2048,
+            parameters: 256,
+            choices: 32,
+            schema_depth: 8,
+        }
+    }
+}
+
+/// Tools that can be found by words.
+///
+/// ```
+/// use consort_shape::search::{Document, Index, Limits};
+///
+/// let tool = |id: &str, description: &str| Document {
+///     id: format!("git.{id}"),
+///     name: id.to_owned(),
+///     description: description.to_owned(),
+///     ..Document::default()
+/// };
+/// let tools = [tool("createIssue", "Opens a ticket."), tool("delete_branch", "Deletes a branch.")];
+/// let index = Index::new(tools, Limits::default());
+/// assert_eq!(index.search("please remove my old branches", 5)[0].id, "git.delete_branch");
+/// assert_eq!(index.search("CREATEISSUE", 5)[0].id, "git.createIssue");
+/// assert!(index.search("", 5).is_empty());
+/// ```
+#[derive(Debug)]
+pub struct Index {
+    limits: Limits,
+    documents: Vec<Indexed>,
+    postings: Postings,
+    spellings: Spellings,
+    /// Names and ids in lower case, each with the documents that bear it.
+    exact: HashMap<String, Vec<usize>>,
+    by_id: HashMap<String, usize>,
+}
+
+/// A tool that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit<'a> {
+    /// What it is called, with its server: `server.name`.
+    pub id: &'a str,
+    /// Its place among the documents, or among the tools of the catalog.
+    pub position: usize,
+    /// How well it fits; comparable within one search only.
+    pub score: f32,
+    /// Whether the query is its name or id.
+    pub exact: bool,
+}
+
+#[derive(Debug)]
+struct Indexed {
+    id: String,
+    name: String,
+    /// What it was made from, if from a catalog.
+    definition: Option<Object>,
+    counted: Arc<Counted>,
+}
+
+impl Index {
+    /// An index of these documents, in their order.
+    pub fn new(documents: impl IntoIterator<Item = Document>, limits: Limits) -> Self {
+        let indexed = documents.into_iter().map(|document| Indexed::new(document, None, &limits));
+        let indexed = indexed.collect();
+        Self::build(indexed, limits)
+    }
+
+    /// An index of a catalog's tools, in their order.
+    pub fn of(catalog: &Catalog, limits: Limits) -> Self {
+        Self::build(Vec::new(), limits).updated(catalog)
+    }
+
+    /// The index of another catalog. What did not change is not read again.
+    #[must_use]
+    pub fn updated(&self, catalog: &Catalog) -> Self {
+        let entries = catalog.tools.entries().iter().map(|entry| {
+            let id = entry.id();
+            let definition = entry.definition.clone();
+            match self.by_id.get(&id).map(|&at| &self.documents[at]) {
+                Some(known) if known.definition.as_ref() == Some(&definition) => Indexed {
+                    id,
+                    name: known.name.clone(),
+                    definition: Some(definition),
+                    counted: Arc::clone(&known.counted),
+                },
+                _ => {
+                    Indexed::new(Document::of(entry, &self.limits), Some(definition), &self.limits)
+                }
+            }
+        });
+        Self::build(entries.collect(), self.limits.clone())
+    }
+
+    fn build(documents: Vec<Indexed>, limits: Limits) -> Self {
+        let postings = Postings::new(documents.iter().map(|document| &document.counted));
+        let spellings = Spellings::new(postings.spellings());
+        let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut by_id = HashMap::new();
+        for (at, document) in documents.iter().enumerate() {
+            by_id.insert(document.id.clone(), at);
+            let id = document.id.to_lowercase();
+            let name = document.name.to_lowercase();
+            if name != id {
+                exact.entry(name).or_default().push(at);
+            }
+            exact.entry(id).or_default().push(at);
+        }
+        Self { limits, documents, postings, spellings, exact, by_id }
+    }
+
+    /// How many documents there are.
+    pub fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty()
+    }
+
+    /// The `k` documents that fit best, best first. Nothing fits an empty query.
+    pub fn search(&self, query: &str, k: usize) -> Vec<Hit<'_>> {
+        self.search_among(query, k, |_| true)
+    }
+
+    /// The same among the documents whose positions are `visible`: for callers who may not see all.
+    pub fn search_among(
+        &self,
+        query: &str,
+        k: usize,
+        visible: impl Fn(usize) -> bool,
+    ) -> Vec<Hit<'_>> {
+        let read = Query::new(query, &self.limits);
+        let ranked = rank::rank(self, &read, &visible);
+        let named: Vec<usize> = self.named(query).filter(|&at| visible(at)).collect();
+        let score = |at: usize| {
+            ranked
+                .iter()
+                .find(|scored| scored.document as usize == at)
+                .map_or(0.0, |scored| scored.score)
+        };
+        let first = named.iter().map(|&at| self.hit(at, score(at), true));
+        let rest = ranked.iter().map(|scored| (scored.document as usize, scored.score));
+        let rest = rest
+            .filter(|(at, _)| !named.contains(at))
+            .map(|(at, score)| self.hit(at, score, false));
+        first.chain(rest).take(k.min(self.limits.hits)).collect()
+    }
+
+    /// The documents whose name or id the query is.
+    fn named(&self, query: &str) -> impl Iterator<Item = usize> {
+        let query = query.trim();
+        let name = (query.len() <= self.limits.query_bytes).then(|| query.to_lowercase());
+        // `server:tool` is another spelling of `server.tool`.
+        let other =
+            name.as_ref().and_then(|name| name.split_once(':')).map(|(a, b)| format!("{a}.{b}"));
+        let spellings = [name, other].into_iter().flatten();
+        let found = spellings.filter_map(|name| self.exact.get(&name)).flatten().copied();
+        let mut found: Vec<usize> = found.collect();
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter()
+    }
+
+    fn hit(&self, position: usize, score: f32, exact: bool) -> Hit<'_> {
+        Hit { id: &self.documents[position].id, position, score, exact }
+    }
+
+    fn counted(&self, document: usize) -> &Counted {
+        &self.documents[document].counted
+    }
+}
+
+impl Indexed {
+    fn new(document: Document, definition: Option<Object>, limits: &Limits) -> Self {
+        let counted = Arc::new(Counted::new(&document, limits));
+        Self { id: document.id, name: document.name, definition, counted }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use consort_core::{Json, Offer, ServerId, ShelfKind};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A catalog of servers with tools: each a name and a description.
+    fn catalog(servers: &[(&str, &[(&str, &str)])]) -> Catalog {
+        let definition = |(name, description): &(&str, &str)| {
+            let definition = json!({ "name": name, "description": description });
+            ((*name).to_owned(), Json::from(definition).to_object().unwrap())
+        };
+        let offers: BTreeMap<ServerId, Offer> = servers
+            .iter()
+            .map(|(server, tools)| {
+                let tools = tools.iter().map(definition).collect();
+                let shelves = BTreeMap::from([(ShelfKind::Tools, tools)]);
+                (server.parse().unwrap(), Offer { shelves, ..Offer::default() })
+            })
+            .collect();
+        Catalog::build(&offers, &[])
+    }
+
+    fn office() -> Index {
+        let catalog = catalog(&[
+            (
+                "files",
+                &[
+                    ("search", "Finds files by a part of their name."),
+                    ("delete_file", "Removes one file for good."),
+                    ("readFile", "The contents of a text file."),
+                ],
+            ),
+            ("github", &[("create_issue", "Opens an issue."), ("list_webhooks", "All web hooks.")]),
+            ("web", &[("search", "Searches the internet."), ("天気予報", "都市の天気を調べます")]),
+        ]);
+        Index::of(&catalog, Limits::default())
+    }
+
+    fn ids<'a>(index: &'a Index, query: &str) -> Vec<&'a str> {
+        index.search(query, 10).iter().map(|hit| hit.id).collect()
+    }
+
+    fn one(definition: &Value) -> Index {
+        let document = |definition: &Value| {
+            let text = |key: &str| definition[key].as_str().unwrap_or_default().to_owned();
+            let (name, description) = (text("name"), text("description"));
+            let mut document =
+                Document { id: name.clone(), name, description, ..Document::default() };
+            document.describe(&definition["inputSchema"], &Limits::default());
+            document
+        };
+        Index::new([document(definition)], Limits::default())
+    }
+
+    #[test]
+    fn a_name_or_an_id_comes_first_however_it_is_written() {
+        let index = office();
+        assert_eq!(ids(&index, "search")[..2], ["files.search", "web.search"]);
+        assert_eq!(ids(&index, "web.search")[0], "web.search");
+        assert_eq!(ids(&index, " Web:Search ")[0], "web.search");
+        assert_eq!(ids(&index, "READFILE")[0], "files.readFile");
+        let exact = index.search("web.search", 10).iter().map(|hit| hit.exact).collect::<Vec<_>>();
+        assert_eq!((exact[0], exact[1]), (true, false));
+    }
+
+    #[test]
+    fn words_find_what_they_mean() {
+        let index = office();
+        assert_eq!(ids(&index, "erase a file")[0], "files.delete_file");
+        assert_eq!(ids(&index, "please open new issues for me")[0], "github.create_issue");
+        assert_eq!(ids(&index, "what can git hub do")[0], "github.create_issue");
+        assert_eq!(ids(&index, "webhook")[0], "github.list_webhooks");
+        assert_eq!(ids(&index, "filecontents")[0], "files.readFile");
+    }
+
+    #[test]
+    fn words_that_no_tool_has_are_taken_for_slips() {
+        let index = office();
+        assert_eq!(ids(&index, "isue"), ["github.create_issue"]);
+        assert_eq!(ids(&index, "webhoks"), ["github.list_webhooks"]);
+        assert_eq!(ids(&index, "interent"), ["web.search"]);
+        assert!(ids(&index, "quaternion").is_empty());
+    }
+
+    #[test]
+    fn queries_in_other_scripts_find_texts_in_them() {
+        let index = office();
+        assert_eq!(ids(&index, "今日の天気は"), ["web.天気予報"]);
+        assert_eq!(ids(&index, "天"), ["web.天気予報"]);
+    }
+
+    #[test]
+    fn nothing_is_found_for_nothing() {
+        let index = office();
+        for query in ["", "  ", "?!", "\0"] {
+            assert!(index.search(query, 10).is_empty(), "{query:?}");
+        }
+        assert!(index.search("file", 0).is_empty());
+        assert!(Index::new([], Limits::default()).search("file", 10).is_empty());
+    }
+
+    #[test]
+    fn equals_stay_in_the_order_of_the_catalog() {
+        let tools: Vec<(&str, &str)> = ["b", "a", "c"].map(|name| (name, "Sends mail.")).to_vec();
+        let index = Index::of(&catalog(&[("post", &tools)]), Limits::default());
+        assert_eq!(ids(&index, "mail"), ["post.b", "post.a", "post.c"]);
+    }
+
+    #[test]
+    fn what_is_not_visible_is_not_found_even_by_name() {
+        let index = office();
+        let found = index.search_among("files.search", 10, |position| position != 0);
+        assert!(found.iter().all(|hit| hit.id != "files.search" && !hit.exact));
+    }
+
+    #[test]
+    fn parameters_are_found_as_deep_as_the_limit_says() {
+        let index = one(&json!({
+            "name": "book",
+            "inputSchema": { "properties": { "guest": { "properties": { "passport": {
+                "description": "As printed", "anyOf": [{ "enum": ["diplomatic"] }]
+            } } } }, "$defs": { "x": { "description": "luggage" } } },
+        }));
+        for query in ["guest", "passports", "printed", "diplomatic", "luggage"] {
+            assert_eq!(ids(&index, query), ["book"], "{query}");
+        }
+        let deep = (0..100).fold(
+            json!({ "description": "bottom" }),
+            |inner, depth| json!({ "properties": { format!("level{depth}"): inner } }),
+        );
+        let index = one(&json!({ "name": "well", "inputSchema": deep }));
+        assert!(ids(&index, "bottom").is_empty());
+        assert_eq!(ids(&index, "level99"), ["well"]);
+    }
+
+    #[test]
+    fn hostile_texts_and_queries_are_cut_short() {
+        let flood = "spam eggs ".repeat(100_000) + "behind";
+        let many: serde_json::Map<String, Value> = (0..1000)
+            .map(|n| (format!("parameter{n}"), json!({ "enum": vec!["x"; 100] })))
+            .collect();
+        let index = one(&json!({
+            "name": "flood", "description": flood, "inputSchema": { "properties": many },
+        }));
+        assert!(ids(&index, "behind").is_empty());
+        assert_eq!(ids(&index, "eggs"), ["flood"]);
+        assert_eq!(index.counted(0).lengths.iter().max(), Some(&2048));
+        let query = "quux ".repeat(10_000) + "eggs";
+        assert!(ids(&index, &query).is_empty());
+        assert_eq!(ids(&index, &"eggs ".repeat(10_000)), ["flood"]);
+    }
+
+    #[test]
+    fn no_more_is_returned_than_the_limit_and_more_begins_like_less() {
+        let names: Vec<String> = (0..400).map(|n| format!("mail_{n}")).collect();
+        let texts: Vec<String> = (0..400).map(|n| "mail ".repeat(n % 7)).collect();
+        let tools: Vec<_> =
+            names.iter().zip(&texts).map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        let index = Index::of(&catalog(&[("post", &tools)]), Limits::default());
+        let all = index.search("mail", usize::MAX);
+        assert_eq!(all.len(), 100);
+        assert_eq!(index.search("mail", 7), all[..7]);
+    }
+
+    const WORDS: [&str; 12] = [
+        "mail",
+        "mails",
+        "send",
+        "delete",
+        "file",
+        "getUser",
+        "天気予報",
+        "list",
+        "issue",
+        "of",
+        "web",
+        "hook",
+    ];
+
+    fn texts() -> impl Strategy<Value = Vec<(String, String)>> {
+        let words = |most| proptest::collection::vec(proptest::sample::select(&WORDS[..]), 1..most);
+        let tool = (words(4), words(8)).prop_map(|(name, text)| (name.join("_"), text.join(" ")));
+        proptest::collection::vec(tool, 0..8)
+    }
+
+    fn catalog_of(servers: &[Vec<(String, String)>]) -> Catalog {
+        let names = ["a", "b", "c"];
+        let tools: Vec<Vec<(&str, &str)>> = servers
+            .iter()
+            .map(|tools| tools.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect())
+            .collect();
+        let servers: Vec<(&str, &[(&str, &str)])> =
+            names.into_iter().zip(tools.iter().map(Vec::as_slice)).collect();
+        catalog(&servers)
+    }
+
+    proptest! {
+        #[test]
+        fn an_updated_index_finds_what_a_new_one_finds(
+            before in proptest::collection::vec(texts(), 3),
+            after in proptest::collection::vec(texts(), 3),
+            kept in 0..3usize,
+            query in proptest::collection::vec(proptest::sample::select(&WORDS[..]), 1..5),
+        ) {
+            let (before, mut after) = (catalog_of(&before), after);
+            after[kept] = before.tools.of(&["a", "b", "c"][kept].parse().unwrap())
+                .map(|entry| (entry.name.clone(), entry.tool().description().unwrap()))
+                .collect();
+            let after = catalog_of(&after);
+            let query = query.join(" ");
+            let updated = Index::of(&before, Limits::default()).updated(&after);
+            let new = Index::of(&after, Limits::default());
+            prop_assert_eq!(updated.search(&query, 50), new.search(&query, 50));
+            let again = updated.updated(&after);
+            for (one, other) in updated.documents.iter().zip(&again.documents) {
+                prop_assert!(Arc::ptr_eq(&one.counted, &other.counted));
+            }
+        }
+
+        #[test]
+        fn any_query_is_answered_by_each_tool_at_most_once(query in any::<String>(), k in 0..200usize) {
+            let index = office();
+            let hits = index.search(&query, k);
+            let places: std::collections::BTreeSet<_> = hits.iter().map(|hit| hit.position).collect();
+            prop_assert_eq!(places.len(), hits.len());
+            prop_assert!(hits.len() <= k.min(index.len()));
+            prop_assert!(hits.iter().all(|hit| hit.score.is_finite()));
+        }
+    }
+}

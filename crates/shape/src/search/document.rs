@@ -1,0 +1,236 @@
+//! A tool as search sees it: its texts, and the words counted in them.
+
+use std::collections::HashMap;
+
+use consort_core::{Annotations, Entry};
+use serde_json::Value;
+
+use super::Limits;
+use super::english::is_stop;
+use super::words::{Kind, each_word};
+
+/// What can be found: a tool's texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Document {
+    /// What it is called, with its server: `server.name`.
+    pub id: String,
+    /// What it is called within its server.
+    pub name: String,
+    /// Its server.
+    pub server: String,
+    /// What people call it.
+    pub title: String,
+    /// What it does.
+    pub description: String,
+    /// What it takes: the names of its parameters, nested ones included.
+    pub parameters: Vec<String>,
+    /// What is said of the parameters and of the tool's manners: descriptions, choices, hints.
+    pub details: Vec<String>,
+}
+
+impl Document {
+    /// A tool of a catalog.
+    pub fn of(entry: &Entry, limits: &Limits) -> Self {
+        let tool = entry.tool();
+        let mut document = Self {
+            id: entry.id(),
+            name: entry.name.clone(),
+            server: entry.route.server.to_string(),
+            title: tool.title().unwrap_or_default(),
+            description: tool.description().unwrap_or_default(),
+            details: hints(tool.annotations()),
+            ..Self::default()
+        };
+        // What is not a schema has no parameters; the tool can still be found by its name.
+        let schema: Value = tool.input_schema().read().unwrap_or_default();
+        document.describe(&schema, limits);
+        document
+    }
+
+    /// Adds the parameters of a JSON Schema.
+    pub fn describe(&mut self, schema: &Value, limits: &Limits) {
+        self.walk(schema, limits, 0);
+    }
+
+    fn walk(&mut self, schema: &Value, limits: &Limits, depth: usize) {
+        let Some(schema) = schema.as_object().filter(|_| depth <= limits.schema_depth) else {
+            return;
+        };
+        if depth > 0 {
+            let texts =
+                ["title", "description"].iter().filter_map(|key| schema.get(*key)?.as_str());
+            self.details.extend(texts.map(str::to_owned));
+            let choices = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+            let choices = choices.chain(schema.get("const")).filter_map(Value::as_str);
+            self.details.extend(choices.take(limits.choices).map(str::to_owned));
+        }
+        for key in ["properties", "$defs", "definitions"] {
+            for (name, inner) in schema.get(key).and_then(Value::as_object).into_iter().flatten() {
+                if self.parameters.len() >= limits.parameters {
+                    return;
+                }
+                if key == "properties" {
+                    self.parameters.push(name.clone());
+                }
+                self.walk(inner, limits, depth + 1);
+            }
+        }
+        for key in ["items", "additionalProperties"] {
+            self.walk(schema.get(key).unwrap_or(&Value::Null), limits, depth + 1);
+        }
+        for key in ["anyOf", "oneOf", "allOf", "prefixItems"] {
+            for inner in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+                self.walk(inner, limits, depth + 1);
+            }
+        }
+    }
+
+    fn fields(&self) -> [&[String]; FIELDS] {
+        use std::slice::from_ref;
+        [
+            from_ref(&self.name),
+            from_ref(&self.title),
+            from_ref(&self.server),
+            from_ref(&self.description),
+            &self.parameters,
+            &self.details,
+        ]
+    }
+}
+
+fn hints(annotations: Annotations) -> Vec<String> {
+    let hints = [
+        (annotations.read_only, "read only"),
+        (annotations.destructive, "destructive"),
+        (annotations.idempotent, "idempotent"),
+    ];
+    hints
+        .iter()
+        .filter(|(hint, _)| *hint == Some(true))
+        .map(|(_, words)| (*words).to_owned())
+        .collect()
+}
+
+/// How many kinds of text a document has.
+pub(super) const FIELDS: usize = 6;
+
+/// The field of names.
+pub(super) const NAME: usize = 0;
+
+/// The field of descriptions.
+const DESCRIPTION: usize = 3;
+
+/// In [`Counted::order`]: what stands before it is no neighbour of what stands behind.
+pub(super) const GAP: u32 = u32::MAX;
+
+/// A document's words, counted. It depends on nothing but the document, so it outlives an index.
+#[derive(Debug)]
+pub(super) struct Counted {
+    /// All its words, one after the other.
+    text: String,
+    pub(super) words: Vec<Count>,
+    /// How many words each field has.
+    pub(super) lengths: [u32; FIELDS],
+    /// The words of name and description in their order, as places in `words`.
+    pub(super) order: Vec<u32>,
+}
+
+/// A word of a document.
+#[derive(Debug)]
+pub(super) struct Count {
+    start: u32,
+    end: u32,
+    /// How often each field has it.
+    pub(super) times: [u32; FIELDS],
+}
+
+impl Counted {
+    pub(super) fn new(document: &Document, limits: &Limits) -> Self {
+        let mut words = Telling::default();
+        let mut ends = [0; FIELDS];
+        for (field, texts) in document.fields().into_iter().enumerate() {
+            let most = words.len() + limits.field_words;
+            for text in texts {
+                words.add(text, most - words.len());
+            }
+            ends[field] = words.len();
+        }
+        let mut counted = Self {
+            text: String::new(),
+            words: Vec::new(),
+            lengths: [0; FIELDS],
+            order: Vec::with_capacity(ends[DESCRIPTION] + 1),
+        };
+        let mut places: HashMap<&str, u32> = HashMap::with_capacity(words.len());
+        let mut field = 0;
+        for (at, (word, kind)) in words.iter().enumerate() {
+            while at >= ends[field] {
+                field += 1;
+                counted.order.push(GAP);
+            }
+            let place = *places.entry(word).or_insert_with(|| counted.push(word));
+            counted.words[place as usize].times[field] += 1;
+            counted.lengths[field] += 1;
+            if kind == Kind::Part && matches!(field, NAME | DESCRIPTION) {
+                counted.order.push(place);
+            }
+        }
+        counted
+    }
+
+    fn push(&mut self, word: &str) -> u32 {
+        let start = size(self.text.len());
+        self.text.push_str(word);
+        self.words.push(Count { start, end: size(self.text.len()), times: [0; FIELDS] });
+        size(self.words.len() - 1)
+    }
+
+    pub(super) fn word(&self, count: &Count) -> &str {
+        &self.text[count.start as usize..count.end as usize]
+    }
+}
+
+/// The words of texts that say something.
+#[derive(Debug, Default)]
+pub(super) struct Telling {
+    text: String,
+    /// Where each word ends in `text`, and what it is.
+    words: Vec<(usize, Kind)>,
+}
+
+impl Telling {
+    /// Adds the words of a text that say something, or all of them if none does: `do_it` can be found, too.
+    pub(super) fn add(&mut self, text: &str, most: usize) {
+        if !self.add_if(text, most, |word| !is_stop(word)) {
+            self.add_if(text, most, |_| true);
+        }
+    }
+
+    /// Whether there was any.
+    fn add_if(&mut self, text: &str, most: usize, says: impl Fn(&str) -> bool) -> bool {
+        let before = self.words.len();
+        each_word(text, most, &mut |word, kind| {
+            if says(word) {
+                self.text.push_str(word);
+                self.words.push((self.text.len(), kind));
+            }
+        });
+        self.words.len() > before
+    }
+
+    fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Kind)> {
+        let mut start = 0;
+        self.words.iter().map(move |&(end, kind)| {
+            let word = &self.text[std::mem::replace(&mut start, end)..end];
+            (word, kind)
+        })
+    }
+}
+
+pub(super) fn size(size: usize) -> u32 {
+    u32::try_from(size).expect("the limits keep it far below")
+}

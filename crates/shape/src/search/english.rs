@@ -1,0 +1,138 @@
+//! What is known of English beforehand: words that say nothing, words that only ask, words that mean the same.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use super::stem::stem;
+
+/// Words that say nothing of a tool; apostrophes leave their letters behind.
+const STOP: &str = "
+    a about above after again against all also am an and any are as at be because been before being below between
+    both but by can could did do does doing down during each few for from further had has have having he her here
+    hers herself him himself his how i if in into is it its itself just let may me might more most must my myself
+    no nor not now of off on once only or other our ours ourselves out over own same shall she should so some such
+    than that the their theirs them themselves then there these they this those through to too under until up us
+    very was we were what when where which while who whom why will with would you your yours yourself yourselves
+    d ll m o re s t ve y ain aren couldn didn doesn don hadn hasn haven isn mightn mustn needn shan shouldn wasn
+    weren won wouldn";
+
+/// The letters of the longest of them.
+const LONGEST_STOP: usize = 10;
+
+/// Words by which people ask for whatever it is. They may be a tool's very name, so they count, but little.
+const ASKING: &str = "
+    additionally assist assistance fetch finally find get give hello help hi including interested know lastly like
+    look looking need needs please provide recommend retrieve show specifically suggest tell thanks using want wants
+    wondering";
+
+/// Words of one line can stand for each other: what tools do first, then what they do it to.
+const SYNONYMS: &str = "
+    delete remove erase destroy drop
+    create add make insert new
+    find search lookup query
+    get fetch retrieve read show view
+    list enumerate browse
+    update edit modify change set
+    send post publish
+    start launch run execute
+    stop cancel kill terminate abort
+    calculate compute
+    convert transform translate
+    analyze analyse analysis
+    summary summarize overview
+    copy duplicate clone
+    rename move
+    merge combine join
+    compare diff difference
+    verify validate check
+    download export
+    upload import
+    install deploy
+    permission access role
+    file document
+    folder directory
+    repository repo
+    image picture photo
+    email mail
+    message chat
+    user account
+    error failure exception
+    price cost
+    buy purchase shop
+    stock share
+    movie film
+    music song
+    job career
+    car vehicle
+    house home property
+    travel trip
+    hotel accommodation
+    restaurant dining
+    weather forecast
+    calendar schedule
+    meeting appointment
+    picture photograph
+    website site webpage
+    database db
+    configuration config settings";
+
+static STOPS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP.split_whitespace().collect());
+
+static ASKINGS: LazyLock<HashSet<&str>> = LazyLock::new(|| ASKING.split_whitespace().collect());
+
+/// The stem of a word, and the stems that can stand for it, in the order of the table.
+static SAME: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
+    let mut same: HashMap<String, Vec<String>> = HashMap::new();
+    for line in SYNONYMS.lines() {
+        let stems: Vec<String> =
+            line.split_whitespace().map(|word| stem(word).into_owned()).collect();
+        for one in &stems {
+            let others = same.entry(one.clone()).or_default();
+            for other in &stems {
+                if other != one && !others.contains(other) {
+                    others.push(other.clone());
+                }
+            }
+        }
+    }
+    same
+});
+
+/// Whether a word in lower case says nothing of a tool.
+pub fn is_stop(word: &str) -> bool {
+    word.len() <= LONGEST_STOP && STOPS.contains(word)
+}
+
+/// Whether a word only asks.
+pub(super) fn is_asking(word: &str) -> bool {
+    ASKINGS.contains(word)
+}
+
+/// The stems that can stand for this one.
+pub(super) fn same(stem: &str) -> &'static [String] {
+    SAME.get(stem).map(Vec::as_slice).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_for_a_word_has_it_standing_for_itself() {
+        for (one, others) in SAME.iter() {
+            for other in others {
+                assert!(same(other).contains(one), "{one} {other}");
+            }
+        }
+        assert_eq!(same("delet"), ["remov", "eras", "destroi", "drop"]);
+        assert!(same("unheard").is_empty());
+    }
+
+    #[test]
+    fn no_word_is_in_two_lists_that_contradict_each_other() {
+        assert!(STOPS.is_disjoint(&ASKINGS));
+        assert_eq!(STOPS.iter().map(|word| word.len()).max(), Some(LONGEST_STOP));
+        let said: Vec<&str> = SYNONYMS.split_whitespace().collect();
+        assert!(said.iter().all(|word| !is_stop(word)));
+    }
+}

@@ -1,0 +1,170 @@
+//! The inverted index: for each word, which documents have it and how much it says of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::document::{Counted, FIELDS, NAME, size};
+use super::stem::stem;
+
+/// How much a word says in a name, title, server, description, parameter name and detail. Round numbers:
+/// names are short and chosen with care, details are long and alike from tool to tool. On four public sets
+/// the weights that are best for three of them are no better than these on the fourth (`docs/search.md`).
+const WEIGHTS: [f32; FIELDS] = [4.0, 2.0, 1.0, 1.0, 0.5, 0.25];
+
+/// BM25's usual constants: how soon a repeated word says nothing more, how much longer texts count less.
+const K: f32 = 1.2;
+const B: f32 = 0.75;
+
+/// A document that has a word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Posting {
+    pub(super) document: u32,
+    /// How much the word says of it, before the word's rarity.
+    pub(super) says: f32,
+}
+
+/// A stem, all its words taken as one.
+#[derive(Debug, Default)]
+pub(super) struct Stem {
+    pub(super) postings: Vec<Posting>,
+    /// Rare words say more.
+    pub(super) rarity: f32,
+}
+
+/// All words of all documents.
+#[derive(Debug, Default)]
+pub(super) struct Postings {
+    words: HashMap<Box<str>, u32>,
+    /// By word: its documents.
+    exact: Vec<Vec<Posting>>,
+    /// By word: its stem.
+    stem_of: Vec<u32>,
+    stem_ids: HashMap<Box<str>, u32>,
+    pub(super) stems: Vec<Stem>,
+    /// By document and its word: the stem.
+    pub(super) in_document: Vec<Box<[u32]>>,
+    /// By document: the stems of its name, each once.
+    pub(super) in_name: Vec<Box<[u32]>>,
+}
+
+impl Postings {
+    pub(super) fn new<'a>(documents: impl Iterator<Item = &'a Arc<Counted>> + Clone) -> Self {
+        let mut postings = Self::default();
+        let averages = averages(&documents);
+        for (document, counted) in documents.enumerate() {
+            postings.add(size(document), counted, &averages);
+        }
+        let all = amount(postings.in_document.len());
+        for stem in &mut postings.stems {
+            let having = amount(stem.postings.len());
+            stem.rarity = ((all - having + 0.5) / (having + 0.5)).ln_1p();
+        }
+        postings
+    }
+
+    fn add(&mut self, document: u32, counted: &Counted, averages: &[f32; FIELDS]) {
+        let scale: [f32; FIELDS] = std::array::from_fn(|field| {
+            let length = amount(counted.lengths[field] as usize);
+            let average = averages[field].max(f32::MIN_POSITIVE);
+            WEIGHTS[field] / (1.0 - B + B * length / average)
+        });
+        let mut stems = Vec::with_capacity(counted.words.len());
+        let mut named = Vec::new();
+        let mut amounts: Vec<(u32, f32)> = Vec::with_capacity(counted.words.len());
+        for count in &counted.words {
+            let word = self.word(counted.word(count));
+            let stem = self.stem_of[word as usize];
+            let times = count.times.iter().zip(scale);
+            let weight: f32 = times.map(|(&times, scale)| amount(times as usize) * scale).sum();
+            self.exact[word as usize].push(Posting { document, says: saturated(weight) });
+            amounts.push((stem, weight));
+            stems.push(stem);
+            if count.times[NAME] > 0 {
+                named.push(stem);
+            }
+        }
+        // Stable, so that sums are made in the document's order whatever the numbers of the stems are.
+        amounts.sort_by_key(|(stem, _)| *stem);
+        for same in amounts.chunk_by(|a, b| a.0 == b.0) {
+            let weight = same.iter().map(|(_, weight)| weight).sum();
+            let posting = Posting { document, says: saturated(weight) };
+            self.stems[same[0].0 as usize].postings.push(posting);
+        }
+        let mut seen = Vec::with_capacity(named.len());
+        named.retain(|stem| {
+            !seen.contains(stem) && {
+                seen.push(*stem);
+                true
+            }
+        });
+        self.in_name.push(named.into());
+        self.in_document.push(stems.into());
+    }
+
+    /// The number of a word, which may be new.
+    fn word(&mut self, word: &str) -> u32 {
+        if let Some(&known) = self.words.get(word) {
+            return known;
+        }
+        let new = size(self.exact.len());
+        self.words.insert(word.into(), new);
+        self.exact.push(Vec::new());
+        let stem = stem(word);
+        let stem_id = match self.stem_ids.get(&*stem) {
+            Some(&known) => known,
+            None => {
+                let new = size(self.stems.len());
+                self.stem_ids.insert(stem.into(), new);
+                self.stems.push(Stem::default());
+                new
+            }
+        };
+        self.stem_of.push(stem_id);
+        new
+    }
+
+    /// The stem of a word that some document has.
+    pub(super) fn stem_of(&self, word: &str) -> Option<u32> {
+        self.words.get(word).map(|&word| self.stem_of[word as usize])
+    }
+
+    /// A stem that some document has.
+    pub(super) fn stem(&self, stem: &str) -> Option<u32> {
+        self.stem_ids.get(stem).copied()
+    }
+
+    /// The documents that have exactly this word.
+    pub(super) fn exact(&self, word: &str) -> &[Posting] {
+        self.words.get(word).map(|&word| self.exact[word as usize].as_slice()).unwrap_or_default()
+    }
+
+    /// How rare a stem is.
+    pub(super) fn rarity(&self, stem: u32) -> f32 {
+        self.stems[stem as usize].rarity
+    }
+
+    /// Every word and every stem that is no word, in no particular order, each with its stem's documents.
+    pub(super) fn spellings(&self) -> impl Iterator<Item = (&str, usize)> {
+        let words = self.words.iter().map(|(word, &number)| (word, self.stem_of[number as usize]));
+        let stems = self.stem_ids.iter().map(|(stem, &number)| (stem, number));
+        let stems = stems.filter(|(stem, _)| !self.words.contains_key(*stem));
+        words.chain(stems).map(|(text, stem)| (&**text, self.stems[stem as usize].postings.len()))
+    }
+}
+
+fn averages<'a>(documents: &(impl Iterator<Item = &'a Arc<Counted>> + Clone)) -> [f32; FIELDS] {
+    let count = amount(documents.clone().count()).max(1.0);
+    std::array::from_fn(|field| {
+        let total: usize = documents.clone().map(|counted| counted.lengths[field] as usize).sum();
+        amount(total) / count
+    })
+}
+
+fn saturated(weight: f32) -> f32 {
+    weight * (K + 1.0) / (weight + K)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are small, and a ranking bears rounding")]
+pub(super) fn amount(count: usize) -> f32 {
+    count as f32
+}

@@ -1,0 +1,173 @@
+//! Slips of the finger: the known words and stems nearest to one that no document has.
+
+/// From how many letters on one slip is forgiven, and two.
+const ONE_SLIP: usize = 4;
+const TWO_SLIPS: usize = 8;
+
+/// How many are tried instead of one.
+const CANDIDATES: usize = 3;
+
+/// All known words and stems, in an order that is quick to look through.
+#[derive(Debug, Default)]
+pub(super) struct Spellings {
+    /// The shorter first, then those that more documents have, then by alphabet.
+    words: Vec<Spelling>,
+    /// By length: where its words begin in `words`.
+    starts: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Spelling {
+    /// Which letters it has; two words that differ in more than two letters a slip are too far apart.
+    letters: u32,
+    documents: usize,
+    word: Box<str>,
+}
+
+impl Spellings {
+    pub(super) fn new<'a>(words: impl Iterator<Item = (&'a str, usize)>) -> Self {
+        let mut sorted: Vec<_> = words
+            .filter(|(word, _)| is_correctable(word))
+            .map(|(word, documents)| (length(word), std::cmp::Reverse(documents), word))
+            .collect();
+        sorted.sort_unstable();
+        let longest = sorted.last().map_or(0, |(length, ..)| *length);
+        let starts = (0..=longest + 1)
+            .map(|length| sorted.partition_point(|(other, ..)| *other < length))
+            .collect();
+        let spelling = |(_, documents, word): (usize, std::cmp::Reverse<usize>, &str)| Spelling {
+            letters: letters(word),
+            documents: documents.0,
+            word: word.into(),
+        };
+        Self { words: sorted.into_iter().map(spelling).collect(), starts }
+    }
+
+    /// What may have been meant by a word or its stem, the nearest: those in more documents first.
+    pub(super) fn near(&self, written: &str, stem: &str) -> Vec<&str> {
+        let most = match length(written) {
+            TWO_SLIPS.. => 2,
+            ONE_SLIP.. => 1,
+            _ => return Vec::new(),
+        };
+        let near = self.within(most, written);
+        if near.is_empty() { self.within(most, stem) } else { near }
+    }
+
+    fn within(&self, most: usize, word: &str) -> Vec<&str> {
+        if !is_correctable(word) {
+            return Vec::new();
+        }
+        let mask = letters(word);
+        let mut slips = Slips::new(word.chars().collect());
+        let mut near: Vec<(usize, &Spelling)> = self
+            .of_length(slips.wanted.len().saturating_sub(most), slips.wanted.len() + most)
+            .iter()
+            .filter(|known| (known.letters ^ mask).count_ones() as usize <= 2 * most)
+            .filter_map(|known| Some((slips.count(&known.word, most)?, known)))
+            .collect();
+        near.sort_by(|(a, known), (b, other)| {
+            let by_use = other.documents.cmp(&known.documents);
+            a.cmp(b).then(by_use).then_with(|| known.word.cmp(&other.word))
+        });
+        let best = near.first().map_or(0, |(slips, _)| *slips);
+        near.retain(|(slips, _)| *slips == best);
+        near.iter().take(CANDIDATES).map(|(_, known)| &*known.word).collect()
+    }
+
+    fn of_length(&self, from: usize, to: usize) -> &[Spelling] {
+        let start = |length: usize| self.starts.get(length).copied().unwrap_or(self.words.len());
+        &self.words[start(from)..start(to + 1)]
+    }
+}
+
+/// Numbers and codes are not misspelt words.
+fn is_correctable(word: &str) -> bool {
+    length(word) >= ONE_SLIP - 1 && word.chars().all(char::is_alphabetic)
+}
+
+fn length(word: &str) -> usize {
+    word.chars().count()
+}
+
+fn letters(word: &str) -> u32 {
+    word.chars().fold(0, |mask, c| mask | 1 << (u32::from(c) % 32))
+}
+
+/// Counts slips against one word, with memory that is used again.
+struct Slips {
+    wanted: Vec<char>,
+    other: Vec<char>,
+    rows: [Vec<usize>; 3],
+}
+
+impl Slips {
+    fn new(wanted: Vec<char>) -> Self {
+        Self { wanted, other: Vec::new(), rows: Default::default() }
+    }
+
+    /// How many letters must be inserted, removed, replaced or swapped with their neighbour, if at most
+    /// `most`.
+    fn count(&mut self, other: &str, most: usize) -> Option<usize> {
+        self.other.clear();
+        self.other.extend(other.chars());
+        let (a, b) = (&self.wanted, &self.other);
+        let [before, last, row] = &mut self.rows;
+        last.clear();
+        last.extend(0..=b.len());
+        for i in 1..=a.len() {
+            row.clear();
+            row.push(i);
+            for j in 1..=b.len() {
+                let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    least = least.min(before[j - 2] + 1);
+                }
+                row.push(least);
+            }
+            if row.iter().min().is_some_and(|least| *least > most) {
+                return None;
+            }
+            std::mem::swap(before, last);
+            std::mem::swap(last, row);
+        }
+        Some(last[b.len()]).filter(|slips| *slips <= most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near<'a>(known: &'a Spellings, word: &str) -> Vec<&'a str> {
+        known.near(word, word)
+    }
+
+    fn spellings(words: &[&'static str]) -> Spellings {
+        Spellings::new(words.iter().map(|word| (*word, 1)))
+    }
+
+    #[test]
+    fn longer_words_are_forgiven_more() {
+        let known = spellings(&["cat", "issue", "repository", "search", "größe"]);
+        assert_eq!(near(&known, "isue"), ["issue"]);
+        assert_eq!(near(&known, "serach"), ["search"]);
+        assert_eq!(near(&known, "esarch"), ["search"]);
+        assert_eq!(near(&known, "repostory"), ["repository"]);
+        assert_eq!(near(&known, "repositroyy"), ["repository"]);
+        assert_eq!(near(&known, "grösse"), Vec::<&str>::new());
+        assert_eq!(near(&known, "gröse"), ["größe"]);
+        assert_eq!(near(&known, "serrrch"), Vec::<&str>::new());
+        assert_eq!(near(&known, "cut"), Vec::<&str>::new());
+        assert_eq!(known.near("serches", "serch"), ["search"]);
+        assert_eq!(near(&known, "1234"), Vec::<&str>::new());
+        assert_eq!(near(&spellings(&[]), "search"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn of_words_equally_near_those_in_more_documents_come_first() {
+        let words = [("lists", 1), ("lint", 9), ("lisp", 2), ("lost", 2), ("lust", 1)];
+        assert_eq!(near(&Spellings::new(words.into_iter()), "list"), ["lint", "lisp", "lost"]);
+    }
+}
