@@ -18,6 +18,7 @@ mod proxy;
 mod report;
 mod samples;
 mod scan;
+mod search;
 mod server;
 mod statistics;
 
@@ -52,6 +53,7 @@ fn run() -> Result<(), Failure> {
             Ok(())
         }
         Command::Gateway(options) => gateway::gateway(&options),
+        Command::Search(options) => search::search(&options),
         Command::Proxy(to) => proxy::run(&to),
         Command::Serve(serve) => server::run(&serve),
         Command::Client(assignment) => {

@@ -8,6 +8,7 @@ use crate::Failure;
 use crate::client::Assignment;
 use crate::gateway;
 use crate::hub::Task;
+use crate::search;
 use crate::server::{Listen, Serve};
 
 /// The commands a person types.
@@ -15,7 +16,8 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
                                 [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n     \
                                 bench gateway [--json] [--rounds N] [--seconds N] [--calls N] \
                                 [--only calls|lists|big|progress|memory|start] \
-                                [--consort PATH|--without-consort]";
+                                [--consort PATH|--without-consort]\n     \
+                                bench search FOLDER... [--distractors FOLDER] [--json]";
 
 const SERVE: &str =
     "use: bench serve stdio|http [--era legacy|modern] [--fillers N] [--prefix TEXT]";
@@ -31,6 +33,8 @@ pub(crate) enum Command {
     HubTask(Task, PathBuf),
     /// Measure a gateway.
     Gateway(gateway::Options),
+    /// Measure how well tools are found.
+    Search(search::Options),
     /// Be the server of a measurement.
     Serve(Serve),
     /// Be the raw proxy before the server at this host and port.
@@ -115,6 +119,7 @@ impl Command {
                 Ok(Self::HubTask(Json::parse(task)?.read()?, folder.into()))
             }
             Some("gateway") => gateway::Options::parse(words).map(Self::Gateway),
+            Some("search") => search::Options::parse(words).map(Self::Search),
             Some("serve") => serve(words).map(Self::Serve),
             Some("proxy") => Ok(Self::Proxy(words.next().ok_or("use: bench proxy HOST:PORT")?)),
             Some("client") => {
