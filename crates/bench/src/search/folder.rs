@@ -189,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_bad_folder_is_told_what_is_wrong_with_it() {
-        let problem = |tools, queries| read(tools, queries).map(drop).unwrap_err();
+        let problem =
+            |tools: &str, queries: Option<&str>| read(tools, queries).map(drop).unwrap_err();
         assert_eq!(problem("", None), "`F/tools.jsonl` has no tool");
         assert_eq!(problem(&TOOLS.repeat(2), None), "`F/tools.jsonl` has `a` twice");
         assert_eq!(

@@ -65,7 +65,8 @@ impl Quality {
             r1: within(1),
             r5: within(5),
             r10: within(10),
-            n10: 100.0 * places.iter().copied().map(gain).sum::<f64>() / best,
+            // Not `sum`, which of nothing is -0.
+            n10: 100.0 * places.iter().fold(0.0, |sum, &place| sum + gain(place)) / best,
             c10: if places.len() == question.answers.len() { 100.0 } else { 0.0 },
         }
     }
@@ -88,23 +89,26 @@ mod tests {
         Question { query: String::new(), answers: answers.iter().map(group).collect() }
     }
 
-    fn quality(answers: &[&[&str]], found: &[&str]) -> [f64; 5] {
+    fn quality(answers: &[&[&str]], found: &[&str]) -> String {
         let Quality { r1, r5, r10, n10, c10 } = Quality::one(&question(answers), found);
-        [r1, r5, r10, n10, c10].map(|percent| (percent * 10.0).round() / 10.0)
+        format!("{r1:.1} {r5:.1} {r10:.1} {n10:.1} {c10:.1}")
     }
 
     #[test]
     fn early_answers_are_worth_more() {
-        assert_eq!(quality(&[&["a"]], &["a", "b"]), [100.0; 5]);
-        assert_eq!(quality(&[&["a"]], &["b", "a"]), [0.0, 100.0, 100.0, 63.1, 100.0]);
-        assert_eq!(quality(&[&["a"], &["b"]], &["a", "x"]), [50.0, 50.0, 50.0, 61.3, 0.0]);
-        assert_eq!(quality(&[&["a"]], &[]), [0.0; 5]);
+        assert_eq!(quality(&[&["a"]], &["a", "b"]), "100.0 100.0 100.0 100.0 100.0");
+        assert_eq!(quality(&[&["a"]], &["b", "a"]), "0.0 100.0 100.0 63.1 100.0");
+        assert_eq!(quality(&[&["a"], &["b"]], &["a", "x"]), "50.0 50.0 50.0 61.3 0.0");
+        assert_eq!(quality(&[&["a"]], &[]), "0.0 0.0 0.0 0.0 0.0");
     }
 
     #[test]
     fn of_a_group_one_tool_is_enough_and_two_are_no_better() {
-        assert_eq!(quality(&[&["a", "b"]], &["b", "a"]), [100.0; 5]);
-        assert_eq!(quality(&[&["a", "b"], &["c"]], &["a", "b", "c"])[2..], [100.0, 92.0, 100.0]);
+        assert_eq!(quality(&[&["a", "b"]], &["b", "a"]), "100.0 100.0 100.0 100.0 100.0");
+        assert_eq!(
+            quality(&[&["a", "b"], &["c"]], &["a", "b", "c"]),
+            "50.0 100.0 100.0 92.0 100.0"
+        );
     }
 
     #[test]
