@@ -61,7 +61,7 @@ pub(crate) fn replaced(object: &Object, name: &str, value: &Json) -> Object {
     if !found {
         writer.raw(name, value.as_bytes());
     }
-    writer.finish().to_object().expect("it was written as one")
+    writer.finish_object()
 }
 
 /// A name with `*` for any run of characters and `?` for any one. With a `.`, it is matched against

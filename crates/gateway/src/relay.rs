@@ -165,12 +165,12 @@ impl Relay<'_> {
                     let mut writer = Writer::new();
                     writer.members(&request.params, &["requestState"]);
                     writer.raw("requestState", original.as_bytes());
-                    passage.params = object(writer);
+                    passage.params = writer.finish_object();
                 }
                 Kind::Again => {
                     let mut writer = Writer::new();
                     writer.members(&request.params, &["requestState", "inputResponses"]);
-                    passage.params = object(writer);
+                    passage.params = writer.finish_object();
                 }
             }
         }
@@ -372,8 +372,4 @@ async fn next(events: &mut Events) -> Event {
         Some(event) => event,
         None => unreachable!("a call is not read behind its end"),
     }
-}
-
-fn object(writer: Writer) -> Object {
-    writer.finish().to_object().expect("it was written as one")
 }

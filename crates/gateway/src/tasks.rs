@@ -60,7 +60,7 @@ pub(crate) fn created(
             let mut writer = Writer::new();
             writer.members(result, &["task"]);
             writer.raw("task", renamed(&state, &name).as_bytes());
-            object(writer)
+            writer.finish_object()
         }
         (Speaker::Modern(_), Some(state)) => modern_state(&state, &name, "task", None),
         (_, None) => renamed(result, &name).to_object().expect("it was written as one"),
@@ -229,7 +229,7 @@ fn modern_state(state: &Object, name: &str, kind: &str, more: Option<(&str, Json
     if let Some((member, value)) = more {
         writer.raw(member, value.as_bytes());
     }
-    object(writer)
+    writer.finish_object()
 }
 
 /// An object with the task's name in front of clients, where it names the task.
@@ -260,9 +260,5 @@ fn related(result: &Object, name: &str) -> Object {
         written.members(&meta, &[RELATED]);
         written.object(RELATED, |related| related.text("taskId", name));
     });
-    object(writer)
-}
-
-fn object(writer: Writer) -> Object {
-    writer.finish().to_object().expect("it was written as one")
+    writer.finish_object()
 }

@@ -97,6 +97,11 @@ impl Writer {
         Json::checked(self.into_bytes())
     }
 
+    /// The finished object, with the places of its members.
+    pub fn finish_object(self) -> Object {
+        self.finish().to_object().expect("it was written as one")
+    }
+
     pub(crate) fn into_bytes(mut self) -> Bytes {
         self.bytes.push(b'}');
         self.bytes.into()
