@@ -102,17 +102,17 @@ pub(crate) async fn listen(
     accepted.raw("notifications", filter.as_bytes());
     let accepted = accepted.finish_object();
     let first = tagged("notifications/subscriptions/acknowledged", &accepted);
-    emitter.emit(Out::Message(first)).await;
+    emitter.emit(Out::Message(first.into())).await;
     let mut changes = Changes::new(&request.front);
     loop {
         tokio::select! {
             methods = changes.next(gateway, |kind| wanted.wants(kind)) => {
                 for method in methods {
-                    emitter.emit(Out::Message(tagged(method, &Object::empty()))).await;
+                    emitter.emit(Out::Message(tagged(method, &Object::empty()).into())).await;
                 }
             }
             Some((method, params)) = heard.recv() => {
-                emitter.emit(Out::Message(tagged(&method, &params))).await;
+                emitter.emit(Out::Message(tagged(&method, &params).into())).await;
             }
             () = gateway.draining.cancelled() => {
                 let over = json!({ "resultType": "complete" });

@@ -110,7 +110,7 @@ pub(crate) async fn serve(
         Speaker::Modern(_) => answer::modern(&request.method, &result),
         Speaker::Legacy(session) => answer::legacy(session.revision, &result),
     };
-    Ok(Answer::result(&request.id, &result))
+    Ok(Answer::result(&request.id, result))
 }
 
 /// A request about one task.

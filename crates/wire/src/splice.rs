@@ -165,11 +165,20 @@ pub fn notification(method: &str, params: Option<&Json>) -> Bytes {
 
 /// A successful answer.
 pub fn response(id: &Id, result: &Json) -> Bytes {
-    let mut writer = envelope(result.as_bytes().len() + id.json().as_bytes().len() + 48);
-    writer.raw("id", id.json().as_bytes());
-    writer.raw("result", result.as_bytes());
-    writer.into_bytes()
+    let mut bytes = response_head(id);
+    bytes.reserve_exact(result.as_bytes().len() + RESPONSE_TAIL.len());
+    bytes.extend_from_slice(result.as_bytes());
+    bytes.extend_from_slice(RESPONSE_TAIL);
+    bytes.into()
 }
+
+/// What stands before the result in a successful answer.
+pub fn response_head(id: &Id) -> Vec<u8> {
+    [br#"{"jsonrpc":"2.0","id":"#, id.json().as_bytes(), br#","result":"#].concat()
+}
+
+/// What stands behind the result in a successful answer.
+pub const RESPONSE_TAIL: &[u8] = b"}";
 
 /// A failed answer.
 pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&Json>) -> Bytes {
