@@ -20,7 +20,7 @@ pub async fn prompt(
     let mut params = Writer::new();
     params.text("name", &entry.name);
     params.raw("arguments", arguments.as_bytes());
-    let params = params.finish().to_object().expect("it was written as one");
+    let params = params.finish_object();
     let server = entry.route.server.clone();
     let outcome = end(toolbox.pass(Passage::new(caller, server, "prompts/get", params))).await?;
     Ok(outcome.object().clone())
@@ -50,7 +50,7 @@ pub async fn read(
     };
     let mut params = Writer::new();
     params.text("uri", &route.name);
-    let params = params.finish().to_object().expect("it was written as one");
+    let params = params.finish_object();
     let passage = Passage::new(caller, route.server, "resources/read", params);
     Ok(end(toolbox.pass(passage)).await?.object().clone())
 }

@@ -46,7 +46,7 @@ impl ToolResult {
             writer.raw("structuredContent", structured.as_bytes());
         }
         writer.raw("isError", if is_error { b"true" } else { b"false" });
-        Self(writer.finish().to_object().expect("it was written as one"))
+        Self(writer.finish_object())
     }
 
     /// A result as a server wrote it; `None` unless it is an object.

@@ -26,7 +26,7 @@ impl Tool {
         writer.text("name", name);
         writer.text("description", description);
         writer.raw("inputSchema", input_schema.as_bytes());
-        Self(writer.finish().to_object().expect("it was written as one"))
+        Self(writer.finish_object())
     }
 
     /// A definition as a server wrote it.

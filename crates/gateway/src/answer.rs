@@ -1,10 +1,11 @@
 //! Answers as a client of one era or the other expects them, made of what a server of either said.
 
-use bytes::Bytes;
 use consort_core::{CallError, Json, Object};
 use consort_wire::splice::{self, Writer};
 use consort_wire::{Era, Id, Revision};
 use serde_json::json;
+
+use crate::pieces::Pieces;
 
 /// A method nobody here knows.
 pub(crate) const UNKNOWN_METHOD: i64 = -32601;
@@ -28,12 +29,12 @@ pub(crate) const URL_REQUIRED: i64 = -32042;
 pub(crate) struct Answer {
     pub(crate) status: u16,
     /// Nothing if the client no longer wants to hear.
-    pub(crate) message: Option<Bytes>,
+    pub(crate) message: Option<Pieces>,
 }
 
 impl Answer {
-    pub(crate) fn result(id: &Id, result: &Json) -> Self {
-        Self { status: 200, message: Some(splice::response(id, result)) }
+    pub(crate) fn result(id: &Id, result: impl Into<Pieces>) -> Self {
+        Self { status: 200, message: Some(result.into().answering(id)) }
     }
 
     pub(crate) fn nothing() -> Self {
@@ -52,7 +53,7 @@ impl Answer {
             (_, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => 400,
             _ => 200,
         };
-        Self { status, message: Some(message) }
+        Self { status, message: Some(message.into()) }
     }
 }
 
@@ -87,7 +88,7 @@ impl Failure {
     }
 }
 
-fn spliced_error(id: Option<&Id>, raw: &Json) -> Bytes {
+fn spliced_error(id: Option<&Id>, raw: &Json) -> bytes::Bytes {
     let mut writer = Writer::with_capacity(raw.as_bytes().len() + 64);
     writer.raw("jsonrpc", br#""2.0""#);
     if let Some(id) = id {
@@ -158,11 +159,11 @@ fn renumbered(raw: &Json, code: i64, message: &str) -> Failure {
 }
 
 /// A result as a modern client expects it: it says what it is and, if it can be kept, for how long.
-pub(crate) fn modern(method: &str, result: &Object) -> Json {
+pub(crate) fn modern(method: &str, result: &Object) -> Pieces {
     let kind = result.get_bytes("resultType").is_none();
     let hints = method == "resources/read" && result.get_bytes("ttlMs").is_none();
     if !kind && !hints {
-        return result.json().clone();
+        return result.json().into();
     }
     let mut more = Vec::new();
     if kind {
@@ -174,25 +175,23 @@ pub(crate) fn modern(method: &str, result: &Object) -> Json {
         }
         more.extend_from_slice(br#""ttlMs":0,"cacheScope":"private""#);
     }
-    splice::extended(result, &more)
+    Pieces::extended(result, &more)
 }
 
 /// A result as a legacy client expects it: without what its revision does not know.
-pub(crate) fn legacy(revision: Revision, result: &Object) -> Json {
+pub(crate) fn legacy(revision: Revision, result: &Object) -> Pieces {
     let structured = result.get_bytes("structuredContent");
     let odd = structured.is_some_and(|json| json.first() != Some(&b'{'))
         || structured.is_some() && revision < Revision::V2025_06_18;
     let modern = ["resultType", "ttlMs", "cacheScope"];
     if !odd && modern.iter().all(|name| result.get_bytes(name).is_none()) {
-        return result.json().clone();
+        return result.json().into();
     }
-    let mut writer = Writer::with_capacity(result.as_bytes().len());
     let mut except = modern.to_vec();
     if odd {
         except.push("structuredContent");
     }
-    writer.members(result, &except);
-    writer.finish()
+    Pieces::without(result, &except)
 }
 
 #[cfg(test)]
@@ -207,15 +206,15 @@ mod tests {
     fn a_legacy_result_is_completed_for_a_modern_client() {
         let result = object(r#"{"content": [ ],"x":1.0 }"#);
         assert_eq!(
-            modern("tools/call", &result).as_str(),
+            modern("tools/call", &result).whole(),
             r#"{"content": [ ],"x":1.0 ,"resultType":"complete"}"#
         );
         assert_eq!(
-            modern("resources/read", &object("{}")).as_str(),
+            modern("resources/read", &object("{}")).whole(),
             r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#
         );
         let whole = object(r#"{"resultType":"complete","ttlMs":5}"#);
-        assert_eq!(modern("resources/read", &whole), *whole.json());
+        assert_eq!(modern("resources/read", &whole), whole.json().into());
     }
 
     #[test]
@@ -223,9 +222,9 @@ mod tests {
         let result = object(
             r#"{"content":[],"resultType":"complete","ttlMs":1,"cacheScope":"public","structuredContent":[1]}"#,
         );
-        assert_eq!(legacy(Revision::V2025_11_25, &result).as_str(), r#"{"content":[]}"#);
+        assert_eq!(legacy(Revision::V2025_11_25, &result).whole(), r#"{"content":[]}"#);
         let plain = object(r#"{"content": [], "structuredContent": {"a": 1}}"#);
-        assert_eq!(legacy(Revision::V2025_11_25, &plain), *plain.json());
-        assert_eq!(legacy(Revision::V2025_03_26, &plain).as_str(), r#"{"content":[]}"#);
+        assert_eq!(legacy(Revision::V2025_11_25, &plain), plain.json().into());
+        assert_eq!(legacy(Revision::V2025_03_26, &plain).whole(), r#"{"content":[]}"#);
     }
 }

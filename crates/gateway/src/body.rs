@@ -14,6 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
 use crate::metrics::Metrics;
+use crate::pieces::Pieces;
 use crate::request::{Answering, Out};
 
 /// Bytes and the room they take, given back when the last of them was sent.
@@ -29,17 +30,17 @@ impl AsRef<[u8]> for Held {
 }
 
 /// Bytes that hold the room they take for as long as they are there.
-pub(crate) fn held(bytes: Bytes, room: Option<OwnedSemaphorePermit>) -> Bytes {
+pub(crate) fn held(pieces: Pieces, room: Option<OwnedSemaphorePermit>) -> Pieces {
     match room {
-        Some(room) => Bytes::from_owner(Held { bytes, _room: room }),
-        None => bytes,
+        Some(room) => pieces.owned(|bytes| Bytes::from_owner(Held { bytes, _room: room })),
+        None => pieces,
     }
 }
 
 /// What a client is sent.
 pub(crate) enum Body {
     /// All at once.
-    Whole(Option<Bytes>),
+    Whole(Option<Pieces>),
     /// As it happens.
     Events(Box<Events>),
 }
@@ -54,7 +55,7 @@ impl Body {
 /// own request and nobody else's.
 pub(crate) struct Events {
     messages: Answering,
-    first: Option<Bytes>,
+    first: Option<Pieces>,
     silence: Duration,
     /// When to show that the stream lives.
     alive: Pin<Box<Sleep>>,
@@ -65,7 +66,7 @@ impl Events {
     /// A stream that begins with `first`, an event already.
     pub(crate) fn body(
         messages: Answering,
-        first: Option<Bytes>,
+        first: Option<Pieces>,
         silence: Duration,
         metrics: Arc<Metrics>,
     ) -> Body {
@@ -73,7 +74,7 @@ impl Events {
         Body::Events(Box::new(Self { messages, first, silence, alive, metrics }))
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
@@ -84,24 +85,24 @@ impl Events {
                 Some(Out::End(answer)) => answer.message,
                 None => None,
             };
-            return Poll::Ready(message.as_ref().map(event));
+            return Poll::Ready(message.map(event));
         }
         if self.alive.as_mut().poll(cx).is_ready() {
             self.alive.as_mut().reset(Instant::now() + self.silence);
-            return Poll::Ready(Some(Bytes::from_static(b":\n\n")));
+            return Poll::Ready(Some(Bytes::from_static(b":\n\n").into()));
         }
         Poll::Pending
     }
 }
 
 impl HttpBody for Body {
-    type Data = Bytes;
+    type Data = Pieces;
     type Error = Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Events(events) => {
@@ -129,12 +130,16 @@ impl HttpBody for Body {
 }
 
 /// A message as an event of a stream.
-pub(crate) fn event(message: &Bytes) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(message.len() + 32);
-    bytes.put_slice(b"event: message\ndata: ");
-    lines(message, &mut bytes);
-    bytes.put_slice(b"\n\n");
-    bytes.freeze()
+pub(crate) fn event(message: Pieces) -> Pieces {
+    let broken = |part: &&Bytes| memchr::memchr2(b'\n', b'\r', part).is_some();
+    let lines = if message.parts().iter().any(broken) {
+        let mut bytes = BytesMut::with_capacity(message.len() + 64);
+        lines(&message.whole(), &mut bytes);
+        bytes.freeze().into()
+    } else {
+        message
+    };
+    lines.between(b"event: message\ndata: ", b"\n\n")
 }
 
 /// JSON may have line ends between its tokens; each line of an event has its name before it.
@@ -156,7 +161,7 @@ mod tests {
     fn an_event_reads_back_as_the_message() {
         for text in ["{}", "{\n \"a\": 1\r\n}", "\r"] {
             let mut events = consort_wire::sse::Events::new(1 << 20);
-            events.push(&event(&Bytes::from_static(text.as_bytes())));
+            events.push(&event(Bytes::from_static(text.as_bytes()).into()).whole());
             let read = events.next_event().unwrap().unwrap().data;
             assert_eq!(read, text.replace('\r', "\n").as_bytes());
         }

@@ -22,6 +22,7 @@ use crate::body::{Body, Events, event, held};
 use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard;
+use crate::pieces::Pieces;
 use crate::post;
 use crate::request::{Answering, Out};
 use crate::sse;
@@ -177,7 +178,7 @@ fn metrics(gateway: &Inner) -> Reply {
     let states = (gateway.settings.states)();
     let mut reply = text(StatusCode::OK, "");
     let body = Bytes::from(gateway.metrics(states));
-    *reply.body_mut() = Body::Whole(Some(body));
+    *reply.body_mut() = Body::Whole(Some(body.into()));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
     reply
@@ -186,7 +187,7 @@ fn metrics(gateway: &Inner) -> Reply {
 /// A plain answer.
 pub(crate) fn text(status: StatusCode, text: &'static str) -> Reply {
     let body = Bytes::from(format!("{text}\n"));
-    let mut reply = Response::new(Body::Whole(Some(body)));
+    let mut reply = Response::new(Body::Whole(Some(body.into())));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
@@ -208,7 +209,7 @@ pub(crate) fn only(methods: &'static str) -> Reply {
 }
 
 /// A message as a body.
-pub(crate) async fn message(gateway: &Inner, status: u16, message: Bytes) -> Reply {
+pub(crate) async fn message(gateway: &Inner, status: u16, message: Pieces) -> Reply {
     gateway.records.metrics.sent(message.len());
     let room = room(gateway, message.len()).await;
     let mut reply = Response::new(Body::Whole(Some(held(message, room))));
@@ -218,7 +219,7 @@ pub(crate) async fn message(gateway: &Inner, status: u16, message: Bytes) -> Rep
 }
 
 /// A stream of events.
-pub(crate) fn stream(gateway: &Inner, messages: Answering, first: Option<Bytes>) -> Reply {
+pub(crate) fn stream(gateway: &Inner, messages: Answering, first: Option<Pieces>) -> Reply {
     let metrics = Arc::clone(&gateway.records.metrics);
     let body = Events::body(messages, first, gateway.settings.limits.silence, metrics);
     let mut reply = Response::new(body);
@@ -250,7 +251,7 @@ pub(crate) async fn answer(gateway: &Inner, mut answering: Answering, events: bo
                 };
             }
             Some(Out::Message(message)) if events => {
-                return stream(gateway, answering, Some(event(&message)));
+                return stream(gateway, answering, Some(event(message)));
             }
             // A client that takes no events does without.
             Some(Out::Message(_)) => {}

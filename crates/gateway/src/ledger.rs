@@ -75,7 +75,7 @@ impl Default for LedgerSettings {
             mode: Mode::Lenient,
             size: 64 << 20,
             queue: 16_384,
-            gather: Duration::from_millis(10),
+            gather: Duration::from_millis(40),
             patience: Duration::from_secs(1),
         }
     }

@@ -16,6 +16,7 @@ pub mod metrics;
 mod naming;
 pub mod otlp;
 mod park;
+mod pieces;
 mod pipe;
 mod post;
 mod recorded;

@@ -101,19 +101,19 @@ pub(crate) async fn listen(
     let mut accepted = Writer::new();
     let filter = Json::from_value(&wanted).expect("a filter always serialises");
     accepted.raw("notifications", filter.as_bytes());
-    let accepted = accepted.finish().to_object().expect("it was written as one");
+    let accepted = accepted.finish_object();
     let first = tagged("notifications/subscriptions/acknowledged", &accepted);
-    emitter.emit(Out::Message(first)).await;
+    emitter.emit(Out::Message(first.into())).await;
     let mut changes = Changes::new(&request.front, &request.caller);
     loop {
         tokio::select! {
             methods = changes.next(gateway, |kind| wanted.wants(kind)) => {
                 for method in methods {
-                    emitter.emit(Out::Message(tagged(method, &Object::empty()))).await;
+                    emitter.emit(Out::Message(tagged(method, &Object::empty()).into())).await;
                 }
             }
             Some((method, params)) = heard.recv() => {
-                emitter.emit(Out::Message(tagged(&method, &params))).await;
+                emitter.emit(Out::Message(tagged(&method, &params).into())).await;
             }
             () = gateway.draining.cancelled() => {
                 let over = json!({ "resultType": "complete" });
@@ -239,7 +239,7 @@ async fn updates(mut events: Events, names: Names, sender: mpsc::Sender<(String,
         let mut writer = Writer::new();
         writer.text(member, public);
         writer.members(&params, &[member]);
-        let params = writer.finish().to_object().expect("it was written as one");
+        let params = writer.finish_object();
         if sender.send((method, params)).await.is_err() {
             return;
         }

@@ -323,7 +323,7 @@ fn renamed(kind: ShelfKind, entry: &Entry, name: &str) -> Object {
             writer.written(member, value.as_bytes());
         }
     }
-    writer.finish().to_object().expect("it was written as one")
+    writer.finish_object()
 }
 
 /// A definition as one era knows it: before 2026-07-28, a tool's output is an object.
@@ -336,7 +336,7 @@ fn in_era(definition: &Object, era: Era) -> Object {
     }
     let mut writer = Writer::new();
     writer.members(definition, &["outputSchema"]);
-    writer.finish().to_object().expect("it was written as one")
+    writer.finish_object()
 }
 
 /// Whether a URI may come from a template: its fixed parts are there, in order.

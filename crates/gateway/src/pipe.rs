@@ -14,6 +14,7 @@ use crate::answer::{Answer, Failure};
 use crate::front::Front;
 use crate::gateway::Inner;
 use crate::listen;
+use crate::pieces::Pieces;
 use crate::post::{hear, open, welcome};
 use crate::request::{Modern, Out, Request, Speaker, named_revision};
 use crate::serve::serve;
@@ -28,7 +29,7 @@ pub(crate) struct Pipe {
     gateway: Arc<Inner>,
     front: Arc<Front>,
     pub(crate) caller: Caller,
-    out: mpsc::Sender<Bytes>,
+    out: mpsc::Sender<Pieces>,
     state: Mutex<State>,
 }
 
@@ -57,7 +58,7 @@ impl Pipe {
         gateway: &Arc<Inner>,
         front: &Arc<Front>,
         caller: Caller,
-    ) -> (Arc<Self>, mpsc::Receiver<Bytes>) {
+    ) -> (Arc<Self>, mpsc::Receiver<Pieces>) {
         let (out, sent) = mpsc::channel(WAITING);
         let (gateway, front) = (Arc::clone(gateway), Arc::clone(front));
         (Arc::new(Self { gateway, front, caller, out, state: Mutex::default() }), sent)
@@ -151,7 +152,7 @@ impl Pipe {
                 let Some(listening) = session.listen() else { return };
                 let told = async {
                     while let Some(notice) = listening.next().await {
-                        if out.send(notice).await.is_err() {
+                        if out.send(notice.into()).await.is_err() {
                             return;
                         }
                     }
@@ -217,7 +218,7 @@ impl Pipe {
         !known
     }
 
-    fn send(self: &Arc<Self>, message: Option<Bytes>) {
+    fn send(self: &Arc<Self>, message: Option<Pieces>) {
         let Some(message) = message else { return };
         let pipe = Arc::clone(self);
         self.spawn(Lasts::Once, async move {

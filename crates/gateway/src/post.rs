@@ -17,6 +17,7 @@ use crate::gateway::Inner;
 use crate::http::{Reply, SESSION, answer, bare, message, only, read, stream, text};
 use crate::listen;
 use crate::menu;
+use crate::pieces::Pieces;
 use crate::request::{Modern, Out, Request, Speaker, named_revision};
 use crate::serve::serve;
 use crate::session::Session;
@@ -118,22 +119,23 @@ impl Here<'_> {
                     let mut answering = serve(self.gateway, self.request(id, body, speaker, false));
                     while let Some(out) = answering.next().await {
                         if let Out::End(end) = out {
-                            answers.extend(end.message);
+                            answers.extend(end.message.map(Pieces::whole));
                         }
                     }
                 }
                 Ok(other) => hear(&session, other),
                 Err(error) => {
                     let failure = Failure::new(-32600, format!("malformed message: {error}"));
-                    answers.extend(Answer::error(Era::Legacy, None, &failure).message);
+                    let answer = Answer::error(Era::Legacy, None, &failure);
+                    answers.extend(answer.message.map(Pieces::whole));
                 }
             }
         }
         if answers.is_empty() {
             return bare(StatusCode::ACCEPTED);
         }
-        message(self.gateway, 200, [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat().into())
-            .await
+        let all = [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat();
+        message(self.gateway, 200, Bytes::from(all).into()).await
     }
 
     async fn modern(&self, headers: &HeaderMap, read: Message) -> Reply {
@@ -213,7 +215,7 @@ impl Here<'_> {
             loop {
                 tokio::select! {
                     notice = listening.next() => match notice {
-                        Some(notice) => emitter.emit(Out::Message(notice)).await,
+                        Some(notice) => emitter.emit(Out::Message(notice.into())).await,
                         None => return Out::End(Answer::nothing()),
                     },
                     () = draining.cancelled() => return Out::End(Answer::nothing()),

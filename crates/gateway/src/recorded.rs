@@ -215,5 +215,5 @@ pub(crate) fn with_context(params: &Object, context: &TraceContext) -> Object {
             written.text(key, &value);
         }
     });
-    writer.finish().to_object().expect("it was written as one")
+    writer.finish_object()
 }

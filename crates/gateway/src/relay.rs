@@ -13,6 +13,7 @@ use consort_wire::{Era, Id};
 use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, URL_REQUIRED};
 use crate::gateway::Inner;
 use crate::park::{self, Found, Kind, Parked, input_required};
+use crate::pieces::Pieces;
 use crate::request::{Modern, Out, Request, Speaker};
 use crate::retold::{logged, report, under_our_names, wanted};
 use crate::seal::secret;
@@ -56,7 +57,7 @@ pub(crate) async fn pass(
             let result = answered_in_session(gateway, request, session, passage, emitter).await?;
             let result = under_our_names(&request.menu(), &server, result);
             let result = answer::legacy(session.revision, &result);
-            Ok(Answer::result(&request.id, &result))
+            Ok(Answer::result(&request.id, result))
         }
         Speaker::Modern(modern) => {
             passage.offers = Arc::clone(&modern.offers);
@@ -100,7 +101,7 @@ pub(crate) async fn answered_in_session(
             _ => None,
         };
         if let Some(message) = message {
-            emitter.emit(Out::Message(message)).await;
+            emitter.emit(Out::Message(message.into())).await;
         }
     }
 }
@@ -165,12 +166,12 @@ impl Relay<'_> {
                     let mut writer = Writer::new();
                     writer.members(&request.params, &["requestState"]);
                     writer.raw("requestState", original.as_bytes());
-                    passage.params = object(writer);
+                    passage.params = writer.finish_object();
                 }
                 Kind::Again => {
                     let mut writer = Writer::new();
                     writer.members(&request.params, &["requestState", "inputResponses"]);
-                    passage.params = object(writer);
+                    passage.params = writer.finish_object();
                 }
             }
         }
@@ -247,15 +248,15 @@ impl Relay<'_> {
                 Event::End(end) => {
                     let result = self.end(end, &parked.server);
                     if let Some(call) = place {
-                        let kept = result.as_ref().ok().map(Json::to_bytes);
+                        let kept = result.as_ref().ok().map(|result| result.clone().whole());
                         self.gateway.park.ended(call, kept);
                     }
-                    return Ok(Answer::result(&self.request.id, &result?));
+                    return Ok(Answer::result(&self.request.id, result?));
                 }
                 _ => None,
             };
             if let Some(message) = message {
-                self.emitter.emit(Out::Message(message)).await;
+                self.emitter.emit(Out::Message(message.into())).await;
             }
         }
     }
@@ -276,7 +277,7 @@ impl Relay<'_> {
                 Ok(event @ Event::End(_)) => return Some(event),
                 Ok(Event::Progress(progress)) => {
                     if let Some(token) = self.request.token() {
-                        self.emitter.emit(Out::Message(report(&token, &progress))).await;
+                        self.emitter.emit(Out::Message(report(&token, &progress).into())).await;
                     }
                 }
                 Ok(_) => {}
@@ -307,16 +308,20 @@ impl Relay<'_> {
     }
 
     /// How a call ended, as a modern client hears it.
-    fn end(&self, end: Result<Outcome, CallError>, server: &ServerId) -> Result<Json, Failure> {
+    fn end(&self, end: Result<Outcome, CallError>, server: &ServerId) -> Result<Pieces, Failure> {
         let result = match end {
-            Ok(Outcome::InputRequired(result)) => return Ok(self.wrapped(&result, server)),
+            Ok(Outcome::InputRequired(result)) => {
+                return Ok((&self.wrapped(&result, server)).into());
+            }
             Ok(Outcome::Task(task)) => {
                 let created = tasks::created(self.gateway, self.request, server, &task);
-                return Ok(created.json().clone());
+                return Ok(created.json().into());
             }
             Ok(outcome) => outcome.object().clone(),
             Err(CallError::Execution { code: URL_REQUIRED, raw, message, .. }) => {
-                return self.urls(&raw, server).ok_or_else(|| Failure::new(INTERNAL, message));
+                let urls =
+                    self.urls(&raw, server).ok_or_else(|| Failure::new(INTERNAL, message))?;
+                return Ok((&urls).into());
             }
             Err(error) => answer::failed(Era::Modern, &error)?,
         };
@@ -372,8 +377,4 @@ async fn next(events: &mut Events) -> Event {
         Some(event) => event,
         None => unreachable!("a call is not read behind its end"),
     }
-}
-
-fn object(writer: Writer) -> Object {
-    writer.finish().to_object().expect("it was written as one")
 }

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use consort_core::{Caller, Emitting, Json, LogLevel, Object, Offers};
 use consort_wire::{Era, Id, Revision};
 
 use crate::answer::{Answer, Failure, INVALID_PARAMS, UNSUPPORTED_VERSION};
 use crate::front::Front;
 use crate::menu::{self, Menu};
+use crate::pieces::Pieces;
 use crate::session::Session;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -137,7 +137,7 @@ impl Request {
 #[derive(Debug)]
 pub(crate) enum Out {
     /// A notification, or a question to a legacy client.
-    Message(Bytes),
+    Message(Pieces),
     /// The end.
     End(Answer),
 }

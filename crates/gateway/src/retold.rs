@@ -47,7 +47,7 @@ pub(crate) fn under_our_names(menu: &Menu, server: &ServerId, result: Object) ->
             _ => writer.written(member, value.as_bytes()),
         }
     }
-    writer.finish().to_object().expect("it was written as one")
+    writer.finish_object()
 }
 
 /// A value with every URI in it under the name that clients know.

@@ -67,7 +67,7 @@ fn open(gateway: &Arc<Inner>, front: &Arc<Front>, caller: Caller, path: &str) ->
     let (pipe, mut sent) = Pipe::new(gateway, front, caller);
     let name = secret();
     gateway.pipes.lock().insert(name.clone(), Arc::clone(&pipe));
-    let first = Bytes::from(format!("event: endpoint\ndata: {path}?session={name}\n\n"));
+    let first = Bytes::from(format!("event: endpoint\ndata: {path}?session={name}\n\n")).into();
     let place = Place { gateway: Arc::clone(gateway), name, pipe };
     let messages = Emitting::new(|emitter| async move {
         let mut drained = std::pin::pin!(place.pipe.drained());

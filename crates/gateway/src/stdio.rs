@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use consort_core::Caller;
 use consort_wire::line::{Line, Lines};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use crate::gateway::Gateway;
+use crate::pieces::Pieces;
 use crate::pipe::Pipe;
 
 /// How much of a line that is too long is read over.
@@ -75,11 +75,13 @@ async fn read(limit: usize, mut input: impl AsyncRead + Unpin, pipe: &Arc<Pipe>)
     }
 }
 
-async fn write(mut sent: mpsc::Receiver<Bytes>, mut output: impl AsyncWrite + Unpin) {
+async fn write(mut sent: mpsc::Receiver<Pieces>, mut output: impl AsyncWrite + Unpin) {
     let mut line = Vec::new();
     while let Some(message) = sent.recv().await {
         line.clear();
-        line.extend_from_slice(&message);
+        for part in message.parts() {
+            line.extend_from_slice(part);
+        }
         // Between the tokens of JSON a line end is as good as a space.
         for byte in &mut line {
             if matches!(byte, b'\n' | b'\r') {

@@ -60,7 +60,7 @@ pub(crate) fn created(
             let mut writer = Writer::new();
             writer.members(result, &["task"]);
             writer.raw("task", renamed(&state, &name).as_bytes());
-            object(writer)
+            writer.finish_object()
         }
         (Speaker::Modern(_), Some(state)) => modern_state(&state, &name, "task", None),
         (_, None) => renamed(result, &name).to_object().expect("it was written as one"),
@@ -110,7 +110,7 @@ pub(crate) async fn serve(
         Speaker::Modern(_) => answer::modern(&request.method, &result),
         Speaker::Legacy(session) => answer::legacy(session.revision, &result),
     };
-    Ok(Answer::result(&request.id, &result))
+    Ok(Answer::result(&request.id, result))
 }
 
 /// A request about one task.
@@ -229,7 +229,7 @@ fn modern_state(state: &Object, name: &str, kind: &str, more: Option<(&str, Json
     if let Some((member, value)) = more {
         writer.raw(member, value.as_bytes());
     }
-    object(writer)
+    writer.finish_object()
 }
 
 /// An object with the task's name in front of clients, where it names the task.
@@ -260,9 +260,5 @@ fn related(result: &Object, name: &str) -> Object {
         written.members(&meta, &[RELATED]);
         written.object(RELATED, |related| related.text("taskId", name));
     });
-    object(writer)
-}
-
-fn object(writer: Writer) -> Object {
-    writer.finish().to_object().expect("it was written as one")
+    writer.finish_object()
 }

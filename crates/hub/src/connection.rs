@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use consort_core::{CallError, Caller, Offers, ServerId, ShelfKind};
 use consort_wire::{Client, ClientInfo, Era, Found, Host};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     pub(crate) lines: Lines,
     /// When the next attempt is due, while the server is down.
     next_attempt: Mutex<Option<Instant>>,
+    /// Somebody waits for the first attempt.
+    hurry: Notify,
     wishes: mpsc::Sender<Wish>,
     stop: OnceLock<CancellationToken>,
     /// No longer wanted: what it offers is no longer put on offer.
@@ -71,6 +73,7 @@ impl Connection {
             adopted: Mutex::default(),
             lines: Lines::default(),
             next_attempt: Mutex::default(),
+            hurry: Notify::new(),
             wishes,
             stop: OnceLock::new(),
             retired: AtomicBool::new(false),
@@ -238,6 +241,7 @@ impl Connection {
 
     /// Waits until the server is up or down for now.
     pub(crate) async fn settled(&self) {
+        self.hurry.notify_one();
         let mut status = self.status.subscribe();
         let busy = |status: &Status| match status.state {
             State::Connecting => true,

@@ -84,7 +84,7 @@ impl Draft {
         if self.definition.get_bytes(member).is_some() {
             let mut writer = splice::Writer::new();
             writer.members(&self.definition, &[member]);
-            self.definition = writer.finish().to_object().expect("it was written as one");
+            self.definition = writer.finish_object();
         }
         self
     }

@@ -25,7 +25,7 @@ impl Progress {
         if let Some(message) = message {
             writer.text("message", message);
         }
-        Self(writer.finish().to_object().expect("it was written as one"))
+        Self(writer.finish_object())
     }
 
     /// How much is done.

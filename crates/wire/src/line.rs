@@ -11,6 +11,9 @@ const HEAD: usize = 64 << 10;
 const BLOCK: usize = 16 << 10;
 const SPARE: usize = 2 << 10;
 
+/// How many times its size a line that does not fit gets on top.
+const GROWTH: usize = 3;
+
 /// Cuts a stream of bytes into lines.
 #[derive(Debug)]
 pub struct Lines {
@@ -46,8 +49,10 @@ impl Lines {
     /// Where to read the next bytes into.
     pub fn buffer(&mut self) -> &mut BytesMut {
         // A line that is still alive holds its block, so a new one is begun only when little is left.
+        // A long line is copied whenever its room grows, so that grows by more than is needed.
         if self.buffer.capacity() - self.buffer.len() < SPARE {
-            self.buffer.reserve(BLOCK);
+            let left = self.limit.saturating_sub(self.buffer.len());
+            self.buffer.reserve((self.buffer.len() * GROWTH).min(left).max(BLOCK));
         }
         &mut self.buffer
     }

@@ -97,6 +97,11 @@ impl Writer {
         Json::checked(self.into_bytes())
     }
 
+    /// The finished object, with the places of its members.
+    pub fn finish_object(self) -> Object {
+        self.finish().to_object().expect("it was written as one")
+    }
+
     pub(crate) fn into_bytes(mut self) -> Bytes {
         self.bytes.push(b'}');
         self.bytes.into()
@@ -141,7 +146,7 @@ pub fn replaced(object: &Object, name: &str, value: &Json) -> Object {
     if !found {
         writer.raw(name, value.as_bytes());
     }
-    writer.finish().to_object().expect("it was written as one")
+    writer.finish_object()
 }
 
 /// An object with members added behind its own, already written out: `"a":1,"b":2`.
@@ -179,11 +184,20 @@ pub fn notification(method: &str, params: Option<&Json>) -> Bytes {
 
 /// A successful answer.
 pub fn response(id: &Id, result: &Json) -> Bytes {
-    let mut writer = envelope(result.as_bytes().len() + id.json().as_bytes().len() + 48);
-    writer.raw("id", id.json().as_bytes());
-    writer.raw("result", result.as_bytes());
-    writer.into_bytes()
+    let mut bytes = response_head(id);
+    bytes.reserve_exact(result.as_bytes().len() + RESPONSE_TAIL.len());
+    bytes.extend_from_slice(result.as_bytes());
+    bytes.extend_from_slice(RESPONSE_TAIL);
+    bytes.into()
 }
+
+/// What stands before the result in a successful answer.
+pub fn response_head(id: &Id) -> Vec<u8> {
+    [br#"{"jsonrpc":"2.0","id":"#, id.json().as_bytes(), br#","result":"#].concat()
+}
+
+/// What stands behind the result in a successful answer.
+pub const RESPONSE_TAIL: &[u8] = b"}";
 
 /// A failed answer.
 pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&Json>) -> Bytes {

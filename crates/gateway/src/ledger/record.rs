@@ -305,12 +305,12 @@ fn kind_of(caller: &Caller) -> &'static str {
 
 /// The hash of a record: it covers the one before, and every column with its type and length.
 pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>]) -> Hash {
-    let mut hash = Sha256::new();
-    hash.update(before);
+    let mut all = Vec::with_capacity(640);
+    all.extend_from_slice(before);
     let mut long = |tag: u8, bytes: &[u8]| {
-        hash.update([tag]);
-        hash.update((bytes.len() as u64).to_be_bytes());
-        hash.update(bytes);
+        all.push(tag);
+        all.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+        all.extend_from_slice(bytes);
     };
     for value in values {
         match value {
@@ -321,7 +321,7 @@ pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>]) -> Hash {
             ValueRef::Blob(bytes) => long(4, bytes),
         }
     }
-    hash.finalize().into()
+    Sha256::digest(&all).into()
 }
 
 /// A number as the database holds it.

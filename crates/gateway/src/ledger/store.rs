@@ -1,6 +1,6 @@
 //! The ledger's file: a table that only grows at its end and is only cut at its start.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -123,7 +123,7 @@ impl Store {
                     ..Record::new(Kind::Lost, now(), run)
                 })?;
             }
-            let mut ends = if lenient { ends(messages) } else { HashMap::new() };
+            let mut ends = if lenient { Ends::of(messages) } else { Ends::default() };
             for message in messages {
                 match message {
                     Message::Intent { id, time, intent } => {
@@ -133,7 +133,7 @@ impl Store {
                             intent: Some(intent),
                             ..Record::new(Kind::Intent, *time, run)
                         };
-                        match ends.remove(id) {
+                        match ends.take(*id) {
                             // Most calls are over before they are written: one record says all.
                             Some((class, duration, bytes_out)) => chain.push(Record {
                                 kind: Kind::Call,
@@ -211,22 +211,46 @@ impl Store {
     }
 }
 
-/// How those calls ended that begin and end among these messages.
-fn ends(messages: &[Message]) -> HashMap<u64, (Class, Duration, u64)> {
-    let mut begun = HashSet::new();
-    let mut ends = HashMap::new();
-    for message in messages {
-        match message {
-            Message::Intent { id, .. } => {
-                begun.insert(*id);
+/// How a call ended, how long it took, and how large its result is.
+type End = (Class, Duration, u64);
+
+/// How those calls ended that begin and end among the same messages. Intents are numbered in the order
+/// in which they are queued, so those of one batch stand close together.
+#[derive(Default)]
+struct Ends {
+    first: u64,
+    ends: Vec<Option<End>>,
+}
+
+impl Ends {
+    fn of(messages: &[Message]) -> Self {
+        let intent = |message: &Message| match message {
+            Message::Intent { id, .. } => Some(*id),
+            Message::Outcome { .. } => None,
+        };
+        let first = messages.iter().find_map(intent);
+        let last = messages.iter().rev().find_map(intent);
+        let (Some(first), Some(last)) = (first, last) else { return Self::default() };
+        let count = usize::try_from(last - first + 1).unwrap_or(0);
+        let mut ends = Self { first, ends: vec![None; count] };
+        for message in messages {
+            if let Message::Outcome { id, class, duration, bytes_out, .. } = message
+                && let Some(end) = ends.place(*id)
+            {
+                *end = Some((*class, *duration, *bytes_out));
             }
-            Message::Outcome { id, class, duration, bytes_out, .. } if begun.contains(id) => {
-                ends.insert(*id, (*class, *duration, *bytes_out));
-            }
-            Message::Outcome { .. } => {}
         }
+        ends
     }
-    ends
+
+    fn take(&mut self, id: u64) -> Option<End> {
+        self.place(id)?.take()
+    }
+
+    fn place(&mut self, id: u64) -> Option<&mut Option<End>> {
+        let at = usize::try_from(id.checked_sub(self.first)?).ok()?;
+        self.ends.get_mut(at)
+    }
 }
 
 /// Why a file cannot be used.

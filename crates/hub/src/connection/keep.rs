@@ -1,6 +1,7 @@
 //! What keeps a connection: reaching the server, backing off, starting again, ending.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use consort_core::Offers;
 use consort_wire::{Client, ClientInfo, ConnectError, Declared, Host};
@@ -15,6 +16,9 @@ use crate::lines::Line;
 use crate::settings::Connect;
 use crate::shared::Shared;
 use crate::state::{State, Status};
+
+/// How long the start of a server is held back at most while what it offers is known.
+const LINGER: Duration = Duration::from_millis(50);
 
 /// What the task that keeps a connection works with.
 pub(crate) struct Keeper {
@@ -77,6 +81,16 @@ impl Keeper {
     async fn keep_on(&mut self) {
         let settings = &self.connection.settings;
         let mut wanted = settings.connect == Connect::Start && !settings.disabled;
+        if wanted && self.connection.status().state == State::Known {
+            match self.linger().await {
+                Over::Ended => return,
+                Over::Unwanted(state) => {
+                    wanted = false;
+                    self.rest(state);
+                }
+                _ => {}
+            }
+        }
         loop {
             if !wanted {
                 match self.next_wish().await {
@@ -110,6 +124,22 @@ impl Keeper {
                     Over::Restart | Over::Adopted | Over::Lost(_) => self.restarted(),
                 },
             }
+        }
+    }
+
+    /// Holds back the start of a server whose offer is known, unless somebody wants it now: starting
+    /// many takes a while, in which those who only list would wait.
+    async fn linger(&mut self) -> Over {
+        tokio::select! {
+            () = tokio::time::sleep(LINGER) => Over::Restart,
+            () = self.connection.hurry.notified() => Over::Restart,
+            () = self.stop.cancelled() => Over::Ended,
+            wish = self.wishes.recv() => match wish {
+                Some(Wish::Connect | Wish::Restart | Wish::Adopt) => Over::Restart,
+                Some(Wish::Disable) => Over::Unwanted(State::Disabled),
+                Some(Wish::Disconnect) => Over::Unwanted(State::Known),
+                None => Over::Ended,
+            },
         }
     }
 

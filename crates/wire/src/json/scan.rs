@@ -98,73 +98,160 @@ pub(crate) fn space(bytes: &[u8], mut at: usize) -> usize {
 
 /// Checks the string whose opening quote is at `at` and returns the place behind its closing quote.
 pub(crate) fn string(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
-    let mut at = at + 1;
-    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
-        let mut marks = specials(chunk);
-        let end = at + chunk.len();
-        // One look finds all the special characters of a chunk; each is then dealt with in its turn.
-        let behind = loop {
-            if marks == 0 {
-                break end;
+    let start = at + 1;
+    let Some(chunk) = bytes.get(start..).and_then(|rest| rest.first_chunk()) else {
+        return slow(bytes, start);
+    };
+    // Most strings are short and plain: one look finds their end.
+    let marks = special(&u8x32::new(*chunk)).to_bitmask();
+    let first = start + marks.trailing_zeros() as usize;
+    if marks != 0 && bytes[first] == b'"' { Ok(first + 1) } else { long(bytes, start) }
+}
+
+/// Checks a string block by block. Whatever is wrong is left to [`slow`], which says where.
+fn long(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
+    let mut at = start;
+    // One if the first character of a block has a backslash before it.
+    let mut escaping = 0;
+    // How far characters of several bytes are checked.
+    let mut checked = at;
+    while let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
+        let block = Block::new(block);
+        if escaping == 0 && block.is_plain() {
+            at += 64;
+            continue;
+        }
+        let (quotes, backslashes) = (block.all(b'"'), block.all(b'\\'));
+        let escaped = escaped(backslashes, &mut escaping);
+        let ends = quotes & !escaped;
+        // All characters before the end; every one if it is not here.
+        let within = !ends & ends.wrapping_sub(1);
+        // Most of what stands behind a backslash is one of these.
+        let rare = escaped & within & !(quotes | backslashes | block.all(b'n'));
+        if rare != 0 && !block.may_be_escaped(rare, bytes, at) {
+            return slow(bytes, start);
+        }
+        let mut others = block.special() & within & !quotes & !backslashes;
+        others &= behind(checked.saturating_sub(at));
+        while others != 0 {
+            match several(bytes, at + others.trailing_zeros() as usize) {
+                Ok(end) => checked = end,
+                Err(_) => return slow(bytes, start),
             }
-            let place = at + marks.trailing_zeros() as usize;
-            if bytes[place] == b'"' {
-                return Ok(place + 1);
-            }
-            let behind = special(bytes, place)?;
-            if behind >= end {
-                break behind;
-            }
-            marks &= u32::MAX << (behind - at);
-        };
-        at = behind;
+            others &= behind(checked - at);
+        }
+        if ends != 0 {
+            return Ok(at + ends.trailing_zeros() as usize + 1);
+        }
+        at += 64;
     }
+    slow(bytes, if escaping == 0 { at.max(checked) } else { at - 1 })
+}
+
+/// Checks a string character by character: the end of a text, and what is wrong.
+fn slow(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     loop {
         at = match bytes.get(at) {
             Some(b'"') => return Ok(at + 1),
-            Some(b' '..=b'[' | b']'..=0x7f) => at + 1,
-            _ => special(bytes, at)?,
+            Some(b'\\') => escape(bytes, at)?,
+            Some(b' '..=0x7f) => at + 1,
+            Some(_) => several(bytes, at)?,
+            None => return Err(JsonError::new(Problem::End, at)),
         };
     }
 }
 
-/// Marks the characters of a string that need a look: one bit each for `"`, `\`, control characters
-/// and whatever is not ASCII.
-#[inline]
-fn specials(chunk: &[u8; 32]) -> u32 {
-    // As signed bytes, control characters and all beyond ASCII are those below the space.
-    let bytes = u8x32::new(*chunk).cast_signed();
-    let is = |byte: u8| bytes.simd_eq(i8x32::splat(byte.cast_signed()));
-    (bytes.simd_lt(i8x32::splat(0x20)) | is(b'"') | is(b'\\')).to_bitmask()
-}
+/// Characters looked at together, and answers about them with a bit for each.
+struct Block([u8x32; 2]);
 
-/// Checks a special character within a string and returns the place behind it.
-fn special(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
-    match bytes.get(at) {
-        Some(b'\\') => escape(bytes, at),
-        Some(0x80..) => multibyte(bytes, at),
-        Some(_) => Err(JsonError::new(Problem::Control, at)),
-        None => Err(JsonError::new(Problem::End, at)),
+impl Block {
+    #[inline]
+    fn new(bytes: &[u8; 64]) -> Self {
+        let half = |at: usize| bytes[at..].first_chunk::<32>().expect("there are 64");
+        Self([u8x32::new(*half(0)), u8x32::new(*half(32))])
+    }
+
+    /// Whether all of it is just text.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        !(special(&self.0[0]) | special(&self.0[1])).any()
+    }
+
+    #[inline]
+    fn special(&self) -> u64 {
+        bits(self.0.each_ref().map(|half| special(half).to_bitmask()))
+    }
+
+    #[inline]
+    fn all(&self, byte: u8) -> u64 {
+        bits(self.0.each_ref().map(|half| half.simd_eq(u8x32::splat(byte)).to_bitmask()))
+    }
+
+    /// Whether a backslash may stand before each of `these`. The block is at `at`.
+    fn may_be_escaped(&self, these: u64, bytes: &[u8], at: usize) -> bool {
+        let mut codes = these & self.all(b'u');
+        let known = b"trbf/".iter().fold(codes, |known, byte| known | self.all(*byte));
+        while codes != 0 {
+            if !is_code(bytes, at + codes.trailing_zeros() as usize) {
+                return false;
+            }
+            codes &= codes - 1;
+        }
+        these & !known == 0
     }
 }
 
+fn bits([low, high]: [u32; 2]) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// All places of a block but the first `count`.
+fn behind(count: usize) -> u64 {
+    u32::try_from(count).ok().and_then(|count| u64::MAX.checked_shl(count)).unwrap_or(0)
+}
+
+/// Of the characters of a block those with a backslash before them that counts: of a row of
+/// backslashes, every other one and, if their number is odd, what stands behind them.
+#[inline]
+fn escaped(backslashes: u64, escaping: &mut u64) -> u64 {
+    const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+    let counting = backslashes & !*escaping;
+    // The borrow runs along each row of them and stops behind it.
+    let ends = (counting << 1 | ODD).wrapping_sub(counting) ^ ODD;
+    let escaped = ends ^ (backslashes | *escaping);
+    *escaping = (ends & backslashes) >> 63;
+    escaped
+}
+
+/// Marks the characters of a string that need a look: `"`, `\`, control characters and whatever is
+/// not ASCII.
+#[inline]
+fn special(chunk: &u8x32) -> i8x32 {
+    // As signed bytes, control characters and all beyond ASCII are those below the space.
+    let bytes = chunk.cast_signed();
+    let is = |byte: u8| bytes.simd_eq(i8x32::splat(byte.cast_signed()));
+    bytes.simd_lt(i8x32::splat(0x20)) | is(b'"') | is(b'\\')
+}
+
+/// Checks what a backslash begins.
 fn escape(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
-        Some(b'u') => {
-            let digits = bytes.get(at + 2..at + 6);
-            if digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                Ok(at + 6)
-            } else {
-                Err(JsonError::new(Problem::Escape, at))
-            }
-        }
+        Some(b'u') if is_code(bytes, at + 1) => Ok(at + 6),
         _ => Err(JsonError::new(Problem::Escape, at)),
     }
 }
 
-/// Checks the run of characters beyond ASCII that starts at `at`.
-fn multibyte(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
+/// Whether four hexadecimal digits stand behind the `u` at `at`.
+fn is_code(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at + 1..at + 5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Checks the run of characters of several bytes that starts at `at`.
+fn several(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
+    if bytes[at] < 0x20 {
+        return Err(JsonError::new(Problem::Control, at));
+    }
     loop {
         let next = |n: usize| bytes.get(at + n).copied().unwrap_or(0);
         let tail = |n: usize| next(n) & 0xc0 == 0x80;

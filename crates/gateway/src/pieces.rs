@@ -1,0 +1,203 @@
+//! What is sent, in pieces: what is large gets an envelope without being copied.
+
+use std::io::IoSlice;
+
+use bytes::{Buf, Bytes};
+use consort_core::{Json, Object};
+use consort_wire::Id;
+use consort_wire::splice;
+
+/// From this size on, a copy costs more than a piece of its own.
+const LARGE: usize = 16 << 10;
+
+/// A text that stands in memory in up to three places. What is small is in one, the body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pieces {
+    head: Bytes,
+    body: Bytes,
+    tail: Bytes,
+}
+
+impl From<Bytes> for Pieces {
+    fn from(body: Bytes) -> Self {
+        Self { body, ..Self::default() }
+    }
+}
+
+impl From<&Json> for Pieces {
+    fn from(json: &Json) -> Self {
+        json.to_bytes().into()
+    }
+}
+
+impl Pieces {
+    /// An object with members added behind its own, already written out: `"a":1,"b":2`.
+    pub(crate) fn extended(object: &Object, members: &[u8]) -> Self {
+        let bytes = object.json().to_bytes();
+        let comma: &[u8] = if object.is_empty() { b"" } else { b"," };
+        let body = bytes.slice(..bytes.len() - 1);
+        Self { body, tail: [comma, members, b"}"].concat().into(), ..Self::default() }
+    }
+
+    /// An object without the members of these names.
+    pub(crate) fn without(object: &Object, names: &[&str]) -> Self {
+        let mut written = vec![b'{'];
+        let mut large: Option<(Vec<u8>, Bytes)> = None;
+        let mut comma: &[u8] = b"";
+        for (name, value) in object.members().filter(|(name, _)| !names.contains(name)) {
+            for part in [comma, b"\"", name.as_bytes(), b"\":"] {
+                written.extend_from_slice(part);
+            }
+            comma = b",";
+            if large.is_none() && value.as_bytes().len() >= LARGE {
+                large = Some((std::mem::take(&mut written), value.to_bytes()));
+            } else {
+                written.extend_from_slice(value.as_bytes());
+            }
+        }
+        written.push(b'}');
+        match large {
+            None => Bytes::from(written).into(),
+            Some((head, body)) => Self { head: head.into(), body, tail: written.into() },
+        }
+    }
+
+    /// This, as the result of a request.
+    pub(crate) fn answering(self, id: &Id) -> Self {
+        self.between(&splice::response_head(id), splice::RESPONSE_TAIL)
+    }
+
+    /// The same with something before it and behind it.
+    pub(crate) fn between(self, before: &[u8], behind: &[u8]) -> Self {
+        let Self { head, body, tail } = self;
+        if body.len() < LARGE {
+            return Bytes::from([before, &head, &body, &tail, behind].concat()).into();
+        }
+        let head = [before, &head].concat().into();
+        Self { head, body, tail: [&tail, behind].concat().into() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// Its bytes in their order.
+    pub(crate) fn parts(&self) -> [&Bytes; 3] {
+        [&self.head, &self.body, &self.tail]
+    }
+
+    /// The same in one piece.
+    pub(crate) fn whole(self) -> Bytes {
+        if self.len() == self.body.len() {
+            return self.body;
+        }
+        [self.head, self.body, self.tail].concat().into()
+    }
+
+    /// The same with another owner of the body, the one piece that may be large.
+    pub(crate) fn owned(self, by: impl FnOnce(Bytes) -> Bytes) -> Self {
+        Self { body: by(self.body), ..self }
+    }
+}
+
+impl Buf for Pieces {
+    fn remaining(&self) -> usize {
+        self.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.parts().into_iter().find(|part| !part.is_empty()).map_or(b"", |part| part)
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let parts = self.parts().into_iter().filter(|part| !part.is_empty());
+        let pairs = slices.iter_mut().zip(parts);
+        pairs.map(|(slice, part)| *slice = IoSlice::new(part)).count()
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        for part in [&mut self.head, &mut self.body, &mut self.tail] {
+            let here = count.min(part.len());
+            part.advance(here);
+            count -= here;
+        }
+        assert_eq!(count, 0, "nobody sends more than there is");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(text: impl Into<Bytes>) -> Object {
+        Json::parse(text).unwrap().to_object().unwrap()
+    }
+
+    fn texts(size: usize) -> [String; 4] {
+        let long = "x".repeat(size);
+        [
+            "{}".to_owned(),
+            format!(r#"{{"a":1,"b":"{long}","gone":2,"c": [ "{long}" ]}}"#),
+            format!(r#"{{"gone":"{long}","b":"{long}"}}"#),
+            format!(r#"{{"b":"{long}","gone":0}}"#),
+        ]
+    }
+
+    #[test]
+    fn a_large_result_is_answered_as_a_small_one_is() {
+        for text in texts(10).into_iter().chain(texts(LARGE)) {
+            let result = Json::parse(text).unwrap();
+            let pieces = Pieces::from(&result).answering(&Id::from(7));
+            assert_eq!(pieces.whole(), splice::response(&Id::from(7), &result));
+        }
+    }
+
+    #[test]
+    fn members_are_added_and_left_out_alike_whatever_their_size() {
+        for (small, large) in texts(10).into_iter().zip(texts(LARGE)) {
+            let (short, long) = ("x".repeat(10), "x".repeat(LARGE));
+            let shortened =
+                |bytes: Bytes| String::from_utf8(bytes.into()).unwrap().replace(&long, &short);
+            let (small, large) = (object(small), object(large));
+            for change in [
+                (|object| Pieces::extended(object, b"\"d\":3")) as fn(&Object) -> Pieces,
+                |object| Pieces::without(object, &["gone"]),
+                |object| Pieces::without(object, &["gone", "b"]),
+            ] {
+                let expected = change(&small).whole();
+                assert!(Json::parse(expected.clone()).is_ok());
+                assert_eq!(shortened(change(&large).whole()), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_body_is_never_copied() {
+        let result = object(texts(LARGE)[1].clone());
+        let value = result.get("b").unwrap();
+        let pieces = Pieces::without(&result, &["gone"]).answering(&Id::from(1));
+        assert_eq!(pieces.parts()[1].as_ptr(), value.as_bytes().as_ptr());
+    }
+
+    #[test]
+    fn what_is_sent_in_part_goes_on_where_it_stopped() {
+        let body = Bytes::from("y".repeat(LARGE));
+        let pieces = Pieces::from(body).between(b"head", b"tail");
+        let whole = pieces.clone().whole();
+        for step in [1, 3, 5, LARGE, LARGE + 8] {
+            let (mut left, mut sent) = (pieces.clone(), Vec::new());
+            while left.has_remaining() {
+                let mut slices = [IoSlice::new(&[]); 4];
+                let count = left.chunks_vectored(&mut slices);
+                let given: Vec<u8> =
+                    slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect();
+                assert_eq!(given, whole[sent.len()..]);
+                assert_eq!(left.chunk(), &*slices[0]);
+                let step = step.min(left.remaining());
+                sent.extend_from_slice(&given[..step]);
+                left.advance(step);
+            }
+            assert_eq!(sent, whole);
+        }
+    }
+}
