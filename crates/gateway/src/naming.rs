@@ -354,4 +354,39 @@ mod tests {
         let apps = [("a", "ui://app"), ("b", "ui://app")];
         assert_eq!(give(&mut names, ShelfKind::Resources, &apps), ["ui://a+app", "ui://b+app"]);
     }
+
+    proptest::proptest! {
+        /// Whatever servers come, in whatever order: no two things have one name, every name is legal,
+        /// and none changes.
+        #[test]
+        fn naming_is_injective_and_stable_under_adding_servers(
+            things in proptest::collection::hash_set(
+                ("[ab]{1,2}", "([a-c._]|é){1,3}|x{60,70}"), 1..24,
+            ),
+            cut in 0_usize..24,
+            naming in 0_usize..3,
+        ) {
+            let naming = [
+                Naming::Auto,
+                Naming::Template("{server}_{name}".to_owned()),
+                Naming::Template("{name}".to_owned()),
+            ][naming].clone();
+            let all: Vec<(&str, &str)> =
+                things.iter().map(|(server, name)| (server.as_str(), name.as_str())).collect();
+            let mut names = Names::new(naming);
+            let first = &all[..cut.min(all.len())];
+            let before = give(&mut names, ShelfKind::Tools, first);
+            let after = give(&mut names, ShelfKind::Tools, &all);
+            for (before, after) in before.iter().zip(&after).filter(|(before, _)| *before != "-") {
+                proptest::prop_assert_eq!(before, after);
+            }
+            let given: Vec<&String> = after.iter().filter(|name| *name != "-").collect();
+            let distinct: HashSet<&&String> = given.iter().collect();
+            proptest::prop_assert_eq!(given.len(), distinct.len());
+            let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            for name in given {
+                proptest::prop_assert!(name.len() <= LONGEST && name.bytes().all(legal), "{}", name);
+            }
+        }
+    }
 }

@@ -65,6 +65,13 @@ pub(crate) fn template() -> Entry {
     Entry { route, name: pattern, definition }
 }
 
+/// Whether a passage asks for such a result.
+pub(crate) fn is_asked(passage: &Passage) -> bool {
+    let uri = passage.get("uri");
+    let uri = uri.as_ref().and_then(Json::text).unwrap_or_default();
+    passage.method == "resources/read" && passage.server == *OWNER && uri.starts_with(ADDRESS)
+}
+
 impl Aside {
     /// A result, or its beginning and where the rest is.
     pub(crate) fn capped(
@@ -130,7 +137,7 @@ impl Aside {
             })
             .into(),
         };
-        let path = uri.strip_prefix(ADDRESS).filter(|_| passage.method == "resources/read");
+        let path = uri.strip_prefix(ADDRESS);
         let (id, query) = match path.ok_or_else(unknown)?.split_once('?') {
             Some((id, query)) => (id, query),
             None => (path.unwrap_or_default(), ""),

@@ -165,7 +165,7 @@ impl Toolbox for Shaped {
     fn pass(&self, passage: Passage) -> Events {
         if Call::is(&passage) {
             self.go(Call::Passed(passage))
-        } else if passage.server == *aside::OWNER {
+        } else if aside::is_asked(&passage) {
             let end = self.aside.read(&passage);
             ended(end.map(|result| Outcome::Complete(ToolResult::from_object(result))))
         } else {

@@ -1,5 +1,5 @@
-//! When to read a server's lists again after it said that they changed: soon, but not as often as it
-//! says so.
+//! When to read a server's lists again: soon after it said that they changed, but not as often as it
+//! says so; and where it never says so, when what was read is no longer fresh by its own word.
 
 use std::time::Duration;
 
@@ -13,6 +13,9 @@ const GAP: Duration = Duration::from_secs(1);
 /// The most that a server which always says so is kept waiting.
 const LONGEST: Duration = Duration::from_mins(1);
 
+/// The least time a list is taken for fresh that its server does not tell changes of.
+const FRESH: Duration = Duration::from_mins(1);
+
 /// How long to leave a list alone that could not be read.
 const FAILED: Duration = Duration::from_mins(1);
 
@@ -23,6 +26,8 @@ pub(crate) struct Lists([One; 4]);
 #[derive(Debug, Default)]
 struct One {
     refresh: Refresh,
+    /// When it is no longer fresh.
+    stale: Option<Instant>,
     error: Option<String>,
     left_out: Vec<LeftOut>,
 }
@@ -38,16 +43,23 @@ impl Lists {
     /// Which are to be read now: those due, and those never read.
     pub(crate) fn begin(&self, now: Instant) -> Vec<ShelfKind> {
         let due = |kind: &ShelfKind| {
-            let refresh = &self.0[*kind as usize].refresh;
-            refresh.last.is_none() || refresh.due.is_some_and(|due| due <= now)
+            let one = &self.0[*kind as usize];
+            one.refresh.last.is_none() || one.due().is_some_and(|due| due <= now)
         };
         ShelfKind::ALL.into_iter().filter(due).collect()
     }
 
-    /// One was read.
-    pub(crate) fn read(&mut self, kind: ShelfKind, left_out: Vec<LeftOut>, now: Instant) {
+    /// One was read. `fresh` is for how long, where nobody tells when it changes.
+    pub(crate) fn read(
+        &mut self,
+        kind: ShelfKind,
+        left_out: Vec<LeftOut>,
+        fresh: Option<Duration>,
+        now: Instant,
+    ) {
         let one = &mut self.0[kind as usize];
         one.refresh.read(now);
+        one.stale = fresh.and_then(|fresh| now.checked_add(fresh.max(FRESH)));
         one.error = None;
         one.left_out = left_out;
     }
@@ -56,6 +68,7 @@ impl Lists {
     pub(crate) fn failed(&mut self, kind: ShelfKind, error: String, now: Instant) {
         let one = &mut self.0[kind as usize];
         one.refresh.failed(now);
+        one.stale = None;
         one.error = Some(error);
     }
 
@@ -71,7 +84,13 @@ impl Lists {
 
     /// When to read the next one, if at all.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.0.iter().filter_map(|one| one.refresh.due).min()
+        self.0.iter().filter_map(One::due).min()
+    }
+}
+
+impl One {
+    fn due(&self) -> Option<Instant> {
+        self.refresh.due.into_iter().chain(self.stale).min()
     }
 }
 
@@ -160,6 +179,23 @@ mod tests {
     async fn a_server_that_always_says_so_is_read_ever_less_often() {
         let forever = readings(Duration::from_millis(300), Duration::from_hours(1));
         assert!(forever < 75, "{forever}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_of_which_no_changes_are_told_is_read_when_it_is_no_longer_fresh() {
+        let start = Instant::now();
+        let mut lists = Lists::default();
+        for kind in ShelfKind::ALL {
+            lists.read(kind, Vec::new(), None, start);
+        }
+        assert_eq!(lists.due(), None);
+        lists.read(ShelfKind::Tools, Vec::new(), Some(Duration::from_mins(5)), start);
+        lists.read(ShelfKind::Prompts, Vec::new(), Some(Duration::from_millis(5)), start);
+        assert_eq!(lists.due(), Some(start + FRESH));
+        assert_eq!(lists.begin(start + FRESH), [ShelfKind::Prompts]);
+        assert_eq!(lists.begin(start + Duration::from_mins(5)).len(), 2);
+        // For ever is for ever.
+        lists.read(ShelfKind::Tools, Vec::new(), Some(Duration::MAX), start);
     }
 
     #[tokio::test(start_paused = true)]

@@ -132,7 +132,10 @@ impl Keeper {
             let now = Instant::now();
             match read {
                 Ok(listing) => {
-                    lists.read(kind, listing.left_out, now);
+                    // A server that tells of changes need not be asked for them.
+                    let silent = !told(&offer, kind) && !listing.fresh.is_zero();
+                    let fresh = silent.then_some(listing.fresh);
+                    lists.read(kind, listing.left_out, fresh, now);
                     let items = listing.items.into_iter().map(|item| (item.name, item.definition));
                     offer.shelves.insert(kind, items.collect());
                 }
@@ -184,6 +187,16 @@ impl Keeper {
             }
         });
     }
+}
+
+/// Whether a server says that it tells when a list changes.
+fn told(offer: &Offer, kind: ShelfKind) -> bool {
+    let path = match kind {
+        ShelfKind::Tools => "tools.listChanged",
+        ShelfKind::Prompts => "prompts.listChanged",
+        ShelfKind::Resources | ShelfKind::Templates => "resources.listChanged",
+    };
+    offer.about.as_ref().is_some_and(|about| about.offers(path))
 }
 
 /// Reads a list, again if that failed on the way.
