@@ -81,6 +81,13 @@ fn a_writer_killed_at_any_instant_leaves_a_ledger_that_is_whole() {
         assert_eq!(report.broken, None, "round {round}: {report:?}");
         cut_off += report.unfinished.len();
     }
+    // A slow machine writes less in the same time.
+    for _ in 0..20 {
+        if verify(&path).unwrap().dropped > 0 {
+            break;
+        }
+        killed(&path, "lenient", Duration::from_millis(200));
+    }
     let last = verify(&path).unwrap();
     assert!(last.dropped > 0 && cut_off > 0, "{cut_off} calls were cut off: {last:?}");
     Ledger::open(&path, small()).unwrap().close();
