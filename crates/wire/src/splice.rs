@@ -149,19 +149,6 @@ pub fn replaced(object: &Object, name: &str, value: &Json) -> Object {
     writer.finish_object()
 }
 
-/// An object with members added behind its own, already written out: `"a":1,"b":2`.
-pub fn extended(object: &Object, members: &[u8]) -> Json {
-    let bytes = object.as_bytes();
-    let mut extended = Vec::with_capacity(bytes.len() + members.len() + 1);
-    extended.extend_from_slice(&bytes[..bytes.len() - 1]);
-    if !object.is_empty() && !members.is_empty() {
-        extended.push(b',');
-    }
-    extended.extend_from_slice(members);
-    extended.push(b'}');
-    Json::checked(extended.into())
-}
-
 /// A request whose parameters are written in place; `size` is a guess of how much.
 pub fn request(id: &Id, method: &str, size: usize, params: impl FnOnce(&mut Writer)) -> Bytes {
     let mut writer = envelope(size + method.len() + 64);
