@@ -198,9 +198,10 @@ mod tests {
 
     #[test]
     fn a_bad_folder_is_told_what_is_wrong_with_it() {
+        let twice = TOOLS.repeat(2);
         let problem = |tools, queries| read(tools, queries).map(drop).unwrap_err();
         assert_eq!(problem("", None), "`F/tools.jsonl` has no tool");
-        assert_eq!(problem(&TOOLS.repeat(2), None), "`F/tools.jsonl` has `a` twice");
+        assert_eq!(problem(&twice, None), "`F/tools.jsonl` has `a` twice");
         assert_eq!(
             problem("{\"id\":1}", None),
             "line 1 of `F/tools.jsonl`: invalid type: integer `1`, expected a string at line 1 column 7"
