@@ -53,7 +53,8 @@ struct Known {
 impl<'a> Course<'a> {
     pub(super) fn new(toolset: &'a Toolset, exposure: Exposure) -> Self {
         let inner = Arc::clone(&toolset.toolbox) as Arc<dyn Toolbox>;
-        let exposing = Exposing { mode: Mode::Fixed(exposure), ..Exposing::default() };
+        let mode = Mode::Fixed(exposure);
+        let exposing = Exposing { mode, servers: toolset.about(), ..Exposing::default() };
         let exposed = Exposed::new(inner, exposing);
         let catalog = exposed.catalog(&caller());
         let costs = tokens::costs(VOCABULARY, &catalog);
@@ -116,7 +117,9 @@ impl<'a> Course<'a> {
         let servers = self.missing(question, known);
         let ask = |server: &ServerId| {
             let mut arguments = json!({ "action": "list", "query": question.query });
-            if looks > 0 {
+            if !self.searches(server) {
+                arguments = json!({ "action": "list" });
+            } else if looks > 0 {
                 match known.cursors.iter().find(|(known, _)| known == server) {
                     Some((_, cursor)) => arguments["cursor"] = json!(cursor),
                     // The query fits no more of them.
@@ -136,6 +139,15 @@ impl<'a> Course<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the tool that stands for a server offers to search it.
+    fn searches(&self, server: &ServerId) -> bool {
+        let tool = of(server, Value::Null).id;
+        let catalog = self.exposed.catalog(&caller());
+        let schema = catalog.tools.get(&tool).map(|entry| entry.tool().input_schema());
+        let schema: Option<Value> = schema.and_then(|schema| schema.read().ok());
+        schema.is_some_and(|schema| schema["properties"]["query"].is_object())
     }
 
     /// The servers of the answers that are not known yet; the model is taken to choose them rightly.
@@ -190,8 +202,12 @@ mod tests {
     use super::*;
     use crate::folder::Folder;
 
-    /// One server with a tool that its text finds, and one whose query fits another tool better.
+    /// A server that is listed whole, and one that is searched.
     const TOOLS: &str = r#"
+        {"id":"1","name":"one","server":"Sky Net"}
+        {"id":"2","name":"two","server":"Sky Net"}
+        {"id":"3","name":"three","server":"Sky Net"}
+        {"id":"4","name":"four","server":"Sky Net"}
         {"id":"w","name":"get weather","server":"Sky Net","description":"Forecast for a city","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}
         {"id":"t","name":"tide","server":"Sky Net","description":"High water"}
         {"id":"m","name":"send","category":"mail","description":"Sends a letter"}
@@ -230,5 +246,7 @@ mod tests {
         assert_eq!((individual.looks, individual.done), (0, true));
         assert_eq!((per_server.looks, per_server.done, per_server.turns), (2, true, 4));
         assert_eq!((search.looks, search.done, search.turns), (2, false, 3));
+        let few = runs("zzz", &["m"]).await[1].1;
+        assert_eq!((few.looks, few.done, few.turns), (1, true, 3));
     }
 }

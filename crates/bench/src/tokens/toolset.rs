@@ -20,7 +20,7 @@ const DEPTH: usize = 4;
 pub(super) struct Toolset {
     pub(super) toolbox: Arc<Still>,
     places: HashMap<String, Place>,
-    servers: usize,
+    servers: Vec<ServerId>,
 }
 
 /// Where a tool is, and what it is called with.
@@ -71,11 +71,18 @@ impl Toolset {
             return Err(format!("`{}`: {}", folder.name, problem.message).into());
         }
         let toolbox = Still { catalog: Arc::new(catalog), reached: Mutex::default() };
-        Ok(Self { toolbox: Arc::new(toolbox), places, servers: offers.len() })
+        Ok(Self { toolbox: Arc::new(toolbox), places, servers: offers.into_keys().collect() })
     }
 
     pub(super) fn servers(&self) -> usize {
-        self.servers
+        self.servers.len()
+    }
+
+    /// What a config without descriptions says of each server.
+    pub(super) fn about(&self) -> BTreeMap<ServerId, String> {
+        let about =
+            |name| format!("MCP server '{name}' (stdio) - provides access to multiple tools");
+        self.servers.iter().map(|server| (server.clone(), about(server))).collect()
     }
 
     /// Where the tool with this id is.
