@@ -10,6 +10,7 @@ mod calls;
 mod charge;
 mod client;
 mod contest;
+mod folder;
 mod gateway;
 mod hub;
 mod load;
@@ -21,6 +22,7 @@ mod scan;
 mod search;
 mod server;
 mod statistics;
+mod tokens;
 
 use options::Command;
 
@@ -54,6 +56,7 @@ fn run() -> Result<(), Failure> {
         }
         Command::Gateway(options) => gateway::gateway(&options),
         Command::Search(options) => search::search(&options),
+        Command::Tokens(options) => tokens::tokens(&options),
         Command::Proxy(to) => proxy::run(&to),
         Command::Serve(serve) => server::run(&serve),
         Command::Client(assignment) => {

@@ -10,6 +10,7 @@ use crate::gateway;
 use crate::hub::Task;
 use crate::search;
 use crate::server::{Listen, Serve};
+use crate::tokens;
 
 /// The commands a person types.
 pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N] [--threads N] \
@@ -17,7 +18,8 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
                                 bench gateway [--json] [--rounds N] [--seconds N] [--calls N] \
                                 [--only calls|lists|big|progress|memory|start] \
                                 [--consort PATH|--without-consort]\n     \
-                                bench search FOLDER... [--distractors FOLDER] [--json]";
+                                bench search FOLDER... [--distractors FOLDER] [--json]\n     \
+                                bench tokens FOLDER... [--queries N] [--json]";
 
 const SERVE: &str =
     "use: bench serve stdio|http [--era legacy|modern] [--fillers N] [--prefix TEXT]";
@@ -35,6 +37,8 @@ pub(crate) enum Command {
     Gateway(gateway::Options),
     /// Measure how well tools are found.
     Search(search::Options),
+    /// Measure what exposures cost.
+    Tokens(tokens::Options),
     /// Be the server of a measurement.
     Serve(Serve),
     /// Be the raw proxy before the server at this host and port.
@@ -120,6 +124,7 @@ impl Command {
             }
             Some("gateway") => gateway::Options::parse(words).map(Self::Gateway),
             Some("search") => search::Options::parse(words).map(Self::Search),
+            Some("tokens") => tokens::Options::parse(words).map(Self::Tokens),
             Some("serve") => serve(words).map(Self::Serve),
             Some("proxy") => Ok(Self::Proxy(words.next().ok_or("use: bench proxy HOST:PORT")?)),
             Some("client") => {

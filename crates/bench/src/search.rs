@@ -6,15 +6,14 @@ use std::path::PathBuf;
 use consort_shape::search::{Index, Limits};
 
 mod baseline;
-mod folder;
 mod metrics;
 mod tables;
 
 use crate::Failure;
+use crate::folder::{Folder, Question, Tool};
 use crate::options::{Format, USAGE};
 use crate::statistics::process_time;
 use baseline::{Baseline, Kind};
-use folder::{Folder, Question, Tool};
 use metrics::Quality;
 use tables::{Report, Row, Set, Speed};
 

@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(first["total"], 45);
         assert_eq!(first["tools"].as_array().unwrap().len(), 20);
         assert_eq!(first["tools"][0]["inputs"], json!({ "x": { "type": "string" } }));
-        assert_eq!(first["tools"][0]["inputSchema"]["type"], "object");
+        assert_eq!(first["tools"][0].get("inputSchema"), None, "the inputs say it all");
         let last = json!({ "action": "list", "cursor": "40" });
         let last = asked(&exposed, "my-jobs", "mcp_my_jobs", &last);
         assert_eq!(last["tools"].as_array().unwrap().len(), 5);
@@ -401,13 +401,20 @@ mod tests {
 
     #[test]
     fn by_a_budget_everything_is_shown_or_what_costs_least_once_for_all() {
-        let auto = |budget| {
+        let auto = |fake: &Arc<Fake>, budget| {
             let mode = Mode::Auto { budget, vocabulary: Vocabulary::O200k };
-            Exposed::new(fake(), Exposing { mode, ..Exposing::default() })
+            let exposing = Exposing { mode, ..Exposing::default() };
+            Exposed::new(Arc::clone(fake) as Arc<dyn Toolbox>, exposing)
         };
         let alice = Caller::client("alice");
-        assert_eq!(auto(100_000).exposure(&alice), Exposure::Individual);
-        let small = auto(500);
+        let many: Vec<Value> = (0..45).map(|n| tool(&format!("job_{n}"), &["x"])).collect();
+        let one = Fake::new(&[("jobs", &many)]);
+        assert_eq!(auto(&one, 100_000).exposure(&alice), Exposure::Individual);
+        let small = auto(&one, 500);
+        assert_eq!(small.exposure(&alice), Exposure::PerServer);
+        assert_eq!(ids(&small), ["jobs.mcp_jobs"]);
+        let three = Fake::new(&[("a", &many), ("b", &many), ("c", &many)]);
+        let small = auto(&three, 500);
         assert_eq!(small.exposure(&alice), Exposure::Search);
         assert_eq!(ids(&small), ["consort.find_tools", "consort.call_tool"]);
         let nothing = Exposed::new(
@@ -418,6 +425,22 @@ mod tests {
             },
         );
         assert_eq!(nothing.exposure(&alice), Exposure::Individual);
+    }
+
+    #[test]
+    fn a_server_with_few_tools_is_not_searched_or_paged() {
+        let exposed = exposed(&fake(), Exposure::PerServer, &[]);
+        let catalog = exposed.catalog(&Caller::client("alice"));
+        let takes = |id: &str| -> Vec<String> {
+            let schema: Value =
+                catalog.tools.get(id).unwrap().tool().input_schema().read().unwrap();
+            schema["properties"].as_object().unwrap().keys().cloned().collect()
+        };
+        assert_eq!(takes("papers.mcp_papers"), ["action", "tool_inputs", "tool_name"]);
+        assert_eq!(
+            takes("my-jobs.mcp_my_jobs"),
+            ["action", "cursor", "query", "tool_inputs", "tool_name"]
+        );
     }
 
     #[test]

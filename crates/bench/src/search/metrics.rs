@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::folder::Question;
+use crate::folder::Question;
 
 /// The means over all questions, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

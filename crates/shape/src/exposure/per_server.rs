@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use consort_core::{Catalog, Entry, Events, Json, Route, ServerId, Tool, ToolResult, nearest};
 use consort_wire::splice::Writer;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::listing::{list, object, result, told};
 use super::{Exposed, Kind, Made};
@@ -12,6 +12,9 @@ use crate::call::{Call, answered};
 
 /// Tools on a page of a list.
 const PAGE: usize = 20;
+
+/// Tools that are read at a glance: no query and no page makes them fewer.
+const FEW: usize = 5;
 
 /// Names of tools that an error lists.
 const NAMES: usize = 50;
@@ -21,31 +24,42 @@ pub(super) fn tools(
     catalog: &Catalog,
     about: &BTreeMap<ServerId, String>,
 ) -> impl Iterator<Item = (Entry, Kind)> {
-    let mut servers: Vec<&ServerId> = Vec::new();
+    let mut servers: Vec<(&ServerId, usize)> = Vec::new();
     for entry in catalog.tools.entries() {
-        if servers.last() != Some(&&entry.route.server) {
-            servers.push(&entry.route.server);
+        match servers.last_mut() {
+            Some((server, count)) if **server == entry.route.server => *count += 1,
+            _ => servers.push((&entry.route.server, 1)),
         }
     }
-    servers.into_iter().map(|server| {
+    servers.into_iter().map(|(server, count)| {
         let name = format!("mcp_{}", server.as_str().replace('-', "_"));
         let usual = || format!("MCP server '{server}' - provides access to multiple tools");
         let description = about.get(server).cloned().unwrap_or_else(usual);
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "action": { "type": "string", "enum": ["list", "describe", "execute"], "default": "list" },
-                "tool_name": { "type": "string" },
-                "tool_inputs": { "type": "object" },
-                "query": { "type": "string" },
-                "cursor": { "type": "string" },
-            },
-        });
-        let tool = Tool::new(&name, &description, &schema.into());
+        let tool = Tool::new(&name, &description, &schema(count).into());
         let route = Route { server: server.clone(), name: name.clone() };
         let definition = tool.definition().clone();
         (Entry { route, name, definition }, Kind::Server(server.clone()))
     })
+}
+
+/// What the tool takes that stands for a server with so many tools. There is one for every server, so
+/// it says nothing that is of no use: a list of few tools is short and tells all about each.
+fn schema(tools: usize) -> Value {
+    let mut schema = json!({
+        "type": "object",
+        "properties": {
+            "action": { "type": "string", "enum": ["list", "execute"], "default": "list" },
+            "tool_name": { "type": "string" },
+            "tool_inputs": { "type": "object" },
+        },
+    });
+    if tools > FEW {
+        let properties = &mut schema["properties"];
+        properties["action"]["enum"] = json!(["list", "describe", "execute"]);
+        properties["query"] = json!({ "type": "string" });
+        properties["cursor"] = json!({ "type": "string" });
+    }
+    schema
 }
 
 impl Exposed {
@@ -96,7 +110,7 @@ impl Exposed {
         call.make(&*self.inner)
     }
 
-    /// A page of a server's tools, those that fit the query first.
+    /// A page of a server's tools, or of those that fit the query, best first.
     fn page(
         &self,
         made: &Made,
@@ -132,7 +146,7 @@ impl Exposed {
         }
         writer.raw("tools", list(&shown).as_bytes());
         writer.number("total", entries.len() as u64);
-        if from + PAGE < entries.len() {
+        if from.saturating_add(PAGE) < entries.len() {
             writer.text("next_cursor", &(from + PAGE).to_string());
         }
         Ok(writer.finish())

@@ -8,29 +8,33 @@ use consort_shape::search::{Document, Limits};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::Failure;
 
 /// What a folder holds.
 #[derive(Debug)]
-pub(super) struct Folder {
-    pub(super) name: String,
-    pub(super) tools: Vec<Tool>,
-    pub(super) questions: Vec<Question>,
+pub(crate) struct Folder {
+    pub(crate) name: String,
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) questions: Vec<Question>,
 }
 
 /// A tool: its texts, and its schema, whose parameters are read when an index is made.
 #[derive(Clone, Debug)]
-pub(super) struct Tool {
-    pub(super) document: Document,
-    schema: Value,
+pub(crate) struct Tool {
+    pub(crate) document: Document,
+    pub(crate) category: Option<String>,
+    pub(crate) schema: Value,
+    /// The schema as it is written, its members in their order.
+    pub(crate) written: Option<Box<RawValue>>,
 }
 
 /// A query and its answers: each answer is the ids of tools any of which will do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Question {
-    pub(super) query: String,
-    pub(super) answers: Vec<Vec<String>>,
+pub(crate) struct Question {
+    pub(crate) query: String,
+    pub(crate) answers: Vec<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -45,7 +49,9 @@ struct ToolLine {
     #[serde(default)]
     description: Option<String>,
     #[serde(default)]
-    input_schema: Value,
+    category: Option<String>,
+    #[serde(default)]
+    input_schema: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -59,7 +65,7 @@ struct QueryLine {
 }
 
 impl Folder {
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let tools_path = path.join("tools.jsonl");
         let tools: Vec<ToolLine> = lines(&tools_path)?
             .ok_or_else(|| format!("no `{}`: name a folder that has it", tools_path.display()))?;
@@ -86,7 +92,7 @@ impl Folder {
     }
 
     /// Adds another folder's tools, which answer none of the questions.
-    pub(super) fn mix_in(&mut self, other: &Self) {
+    pub(crate) fn mix_in(&mut self, other: &Self) {
         for tool in &other.tools {
             let mut tool = tool.clone();
             tool.document.id = format!("{}/{}", other.name, tool.document.id);
@@ -97,7 +103,7 @@ impl Folder {
 
 impl Tool {
     /// Its texts, those of its parameters included.
-    pub(super) fn described(&self) -> Document {
+    pub(crate) fn described(&self) -> Document {
         let mut document = self.document.clone();
         document.describe(&self.schema, &Limits::default());
         document
@@ -114,13 +120,16 @@ impl From<ToolLine> for Tool {
             description: line.description.unwrap_or_default(),
             ..Document::default()
         };
-        Self { document, schema: line.input_schema }
+        let written = line.input_schema;
+        let schema = written.as_ref().map(|schema| serde_json::from_str(schema.get()));
+        let schema = schema.transpose().unwrap_or_default().unwrap_or_default();
+        Self { document, category: line.category, schema, written }
     }
 }
 
 impl Question {
     /// A question that is only asked for the time it takes.
-    pub(super) fn without_answer(query: &str) -> Self {
+    pub(crate) fn without_answer(query: &str) -> Self {
         Self { query: query.to_owned(), answers: Vec::new() }
     }
 
@@ -189,10 +198,10 @@ mod tests {
 
     #[test]
     fn a_bad_folder_is_told_what_is_wrong_with_it() {
-        let problem =
-            |tools: &str, queries: Option<&str>| read(tools, queries).map(drop).unwrap_err();
+        let twice = TOOLS.repeat(2);
+        let problem = |tools, queries| read(tools, queries).map(drop).unwrap_err();
         assert_eq!(problem("", None), "`F/tools.jsonl` has no tool");
-        assert_eq!(problem(&TOOLS.repeat(2), None), "`F/tools.jsonl` has `a` twice");
+        assert_eq!(problem(&twice, None), "`F/tools.jsonl` has `a` twice");
         assert_eq!(
             problem("{\"id\":1}", None),
             "line 1 of `F/tools.jsonl`: invalid type: integer `1`, expected a string at line 1 column 7"

@@ -1,0 +1,84 @@
+//! A chat with a model, by what it sends: every turn sends the definitions and all that was said again.
+
+use consort_core::{Caller, Invocation, Json, Outcome, ToolResult, Toolbox, end};
+use consort_shape::tokens::{Vocabulary, count};
+use serde_json::{Value, json};
+
+use crate::Failure;
+
+/// In which tokens everything is counted.
+pub(super) const VOCABULARY: Vocabulary = Vocabulary::O200k;
+
+/// Who chats.
+pub(super) fn caller() -> Caller {
+    Caller::client("bench")
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Call {
+    /// `server.name`.
+    pub(super) id: String,
+    /// What the model calls it.
+    pub(super) name: String,
+    pub(super) arguments: Value,
+}
+
+/// A chat, by what it sends.
+pub(super) struct Chat<'a> {
+    toolbox: &'a dyn Toolbox,
+    /// Tokens of all definitions.
+    definitions: usize,
+    /// Tokens of the query, the calls and the results so far.
+    said: usize,
+    /// Tokens of all requests so far.
+    pub(super) sent: usize,
+    /// Requests so far.
+    pub(super) turns: usize,
+}
+
+impl<'a> Chat<'a> {
+    /// A chat that begins with a query.
+    pub(super) fn new(toolbox: &'a dyn Toolbox, definitions: usize, query: &str) -> Self {
+        Self { toolbox, definitions, said: count(VOCABULARY, query), sent: 0, turns: 0 }
+    }
+
+    /// A request that the model answers with calls; what they come back with.
+    pub(super) async fn calls(&mut self, calls: &[Call]) -> Result<Vec<String>, Failure> {
+        self.request();
+        let mut texts = Vec::new();
+        for call in calls {
+            let written = json!({ "name": call.name, "arguments": call.arguments });
+            let text = self.call(call).await?;
+            self.said += count(VOCABULARY, &written.to_string()) + count(VOCABULARY, &text);
+            texts.push(text);
+        }
+        Ok(texts)
+    }
+
+    /// A request that the model answers with words, which are not counted: they are the same always.
+    pub(super) fn request(&mut self) {
+        self.sent += self.definitions + self.said;
+        self.turns += 1;
+    }
+
+    /// Tokens that were new: every one counted once.
+    pub(super) fn new_tokens(&self) -> usize {
+        self.definitions + self.said
+    }
+
+    async fn call(&self, call: &Call) -> Result<String, Failure> {
+        let arguments = Json::from(call.arguments.clone());
+        let invocation = Invocation::new(caller(), call.id.as_str(), arguments);
+        let outcome = end(self.toolbox.call(invocation)).await?;
+        let Outcome::Complete(result) = &outcome else {
+            return Err(format!("`{}` asks a question back", call.id).into());
+        };
+        let text = ToolResult::flattened(result);
+        if result.is_error() {
+            Err(format!("`{}` failed: {text}", call.id).into())
+        } else {
+            Ok(text)
+        }
+    }
+}
