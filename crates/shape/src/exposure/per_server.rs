@@ -13,9 +13,6 @@ use crate::call::{Call, answered};
 /// Tools on a page of a list.
 const PAGE: usize = 20;
 
-/// Tools that are read at a glance: no query and no page makes them fewer.
-const FEW: usize = 5;
-
 /// Names of tools that an error lists.
 const NAMES: usize = 50;
 
@@ -43,19 +40,18 @@ pub(super) fn tools(
 }
 
 /// What the tool takes that stands for a server with so many tools. There is one for every server, so
-/// it says nothing that is of no use: a list of few tools is short and tells all about each.
+/// it says nothing that is of no use: where all are on one page, none is looked for and none follows.
 fn schema(tools: usize) -> Value {
     let mut schema = json!({
         "type": "object",
         "properties": {
-            "action": { "type": "string", "enum": ["list", "execute"], "default": "list" },
+            "action": { "type": "string", "enum": ["list", "describe", "execute"], "default": "list" },
             "tool_name": { "type": "string" },
             "tool_inputs": { "type": "object" },
         },
     });
-    if tools > FEW {
+    if tools > PAGE {
         let properties = &mut schema["properties"];
-        properties["action"]["enum"] = json!(["list", "describe", "execute"]);
         properties["query"] = json!({ "type": "string" });
         properties["cursor"] = json!({ "type": "string" });
     }
