@@ -44,6 +44,8 @@ pub(crate) struct Front {
     names: Mutex<Names>,
     /// Whether anything is named yet: names are given when what there is is known.
     open: AtomicBool,
+    /// Held while menus are made, so that none made of an older toolbox comes last.
+    refreshing: Mutex<()>,
     /// What each caller may see.
     menus: RwLock<HashMap<Caller, watch::Sender<Arc<Menu>>>>,
 }
@@ -61,6 +63,7 @@ impl Front {
             toolbox: RwLock::new(toolbox),
             names: Mutex::new(names),
             open: AtomicBool::new(open),
+            refreshing: Mutex::default(),
             menus: RwLock::default(),
         })
     }
@@ -109,6 +112,7 @@ impl Front {
 
     /// Makes the menus anew. Those who see the same share one.
     fn refresh(&self) {
+        let _alone = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         self.open.store(true, Ordering::Release);
         let toolbox = self.toolbox();
         // The owner sees most, and names are given in the order of what is seen.

@@ -109,15 +109,15 @@ impl Guarded {
             Effect::Allow => call.make(&*self.inner),
             Effect::Deny { reason } => denied(reason),
             Effect::Ask { binding, .. } => {
-                if let Err(reason) = answerable(&call) {
-                    return denied(reason);
-                }
                 let key = match self.guard.key(call.caller(), entry, &call.arguments(), *binding) {
                     Ok(key) => key,
                     Err(reason) => return denied(&reason),
                 };
                 if self.guard.approved(&key) {
                     return call.make(&*self.inner);
+                }
+                if let Err(reason) = answerable(&call) {
+                    return denied(reason);
                 }
                 let (guard, inner) = (Arc::clone(&self.guard), Arc::clone(&self.inner));
                 let entry = entry.clone();
@@ -436,10 +436,13 @@ mod tests {
             assert_eq!(asked.len(), usize::from(path == "/a"));
             end.unwrap();
         }
+        // What was agreed to holds where nobody can be asked.
+        let (_, pass) = both("files", "delete", &json!({ "path": "/c" }));
+        consort_core::end(guarded.pass(pass)).await.unwrap();
         // With other arguments, it is another question.
         let (_, pass) = both("files", "delete", &json!({ "path": "/", "all": true }));
         assert_eq!(answering(&guarded, pass, yes).await.0.len(), 1);
-        assert_eq!(fake.taken().len(), 3);
+        assert_eq!(fake.taken().len(), 4);
     }
 
     #[tokio::test]

@@ -261,11 +261,13 @@ impl Peer {
     }
 
     /// Somebody else who knows this client's session.
+    #[must_use]
     pub fn stolen_by(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
     /// The same client at another address.
+    #[must_use]
     pub fn at(&self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self.clone() }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use testkit::clients::Fixture;
-use testkit::raw::Peer;
+use testkit::raw::{PATIENCE, Peer};
 
 use super::{Stage, at, calls, hearing, names, program, rogue, text};
 use crate::Home;
@@ -83,7 +83,8 @@ async fn a_changed_rule_is_told_to_whoever_is_connected() {
     for (config, whole, profile) in changes {
         stage.configure(&config);
         for (path, peer, stream) in &mut peers {
-            stream.until(|m| m["method"] == "notifications/tools/list_changed").await;
+            let told = stream.until(|m| m["method"] == "notifications/tools/list_changed");
+            tokio::time::timeout(PATIENCE, told).await.unwrap();
             let expected = if *path == "/mcp" { &whole } else { &profile };
             assert_eq!(names(peer).await, *expected, "{path}");
         }

@@ -4,12 +4,12 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
-use testkit::clients::Fixture;
 use testkit::raw::{Exchange, Peer, message};
 use testkit::rogue::{Http, Manner};
 
-use super::{Stage, at, home, program, text};
+use super::{Stage, at, home, text};
 use crate::Home;
+use crate::serve::demo;
 
 /// A server with everything one can ask of a server.
 async fn vault() -> Http {
@@ -23,7 +23,7 @@ async fn vault() -> Http {
         json!({ "prompts": {}, "resources": { "subscribe": true }, "completions": {} });
     for (method, result) in [
         ("tools/call", json!({ "content": [] })),
-        ("prompts/list", json!({ "prompts": [{ "name": "greet" }] })),
+        ("prompts/list", json!({ "prompts": [{ "name": "unlock" }] })),
         ("prompts/get", json!({ "messages": [] })),
         ("resources/list", json!({ "resources": [{ "uri": GOLD, "name": "gold" }] })),
         (
@@ -43,10 +43,10 @@ const GOLD: &str = "vault://gold";
 
 /// What anybody can ask of a server, in either era.
 fn questions() -> Vec<(&'static str, Value)> {
-    let reference = json!({ "type": "ref/prompt", "name": "greet" });
+    let reference = json!({ "type": "ref/prompt", "name": "unlock" });
     vec![
         ("tools/call", json!({ "name": "find", "arguments": {} })),
-        ("prompts/get", json!({ "name": "greet" })),
+        ("prompts/get", json!({ "name": "unlock" })),
         ("resources/read", json!({ "uri": GOLD })),
         ("resources/read", json!({ "uri": "vault://box/7" })),
         (
@@ -171,7 +171,7 @@ impl Door {
 
 fn config(vault: &Http, rule: &str) -> String {
     let profile = "[consort.profiles.only]\nservers = [\"vault\"]\n";
-    at("vault", &vault.url()) + &program("ref", Fixture::Reference) + profile + rule
+    at("vault", &vault.url()) + &demo("demo") + profile + rule
 }
 
 const DENY: &str = "[[consort.policy.rules]]\nservers = [\"vault\"]\nthen = \"deny\"\n";
@@ -202,7 +202,7 @@ async fn every_door(stage: &Stage, vault: &Http) -> Vec<(String, Vec<String>, Ve
     note("stdio".to_owned(), Door::stdio(&stage.home).await.knock().await);
     for command in [
         &["call", "vault.find"][..],
-        &["prompt", "vault.greet"],
+        &["prompt", "vault.unlock"],
         &["read", GOLD],
         &["read", "vault://box/7", "--server", "vault"],
     ] {
@@ -285,7 +285,7 @@ async fn nothing_of_a_denied_server_is_seen_or_found_either() {
     let answer = peer.call("mcp_vault", json!({ "action": "execute", "tool_name": "find" })).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     let answer =
-        peer.call("mcp_ref", json!({ "action": "execute", "tool_name": "vault.find" })).await;
+        peer.call("mcp_demo", json!({ "action": "execute", "tool_name": "vault.find" })).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(reached(&vault).is_empty());
     let home = home(&config(&vault, DENY));

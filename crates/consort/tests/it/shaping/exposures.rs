@@ -24,7 +24,8 @@ const WAYS: [(&str, Way); 4] = [
     ("individual", Way::Itself),
     ("per-server", Way::Execute),
     ("search", Way::CallTool),
-    ("auto", Way::CallTool),
+    // Of one server, one tool costs less than two that find.
+    ("auto", Way::Execute),
 ];
 
 impl Way {
@@ -46,18 +47,18 @@ impl Way {
     fn wrapped(self, tool: &mut String, arguments: &mut Map<String, Value>) {
         let (name, wrapped) = self.wrap(tool, &Value::Object(std::mem::take(arguments)));
         *tool = name;
-        *arguments = wrapped.as_object().unwrap().clone();
+        arguments.clone_from(wrapped.as_object().unwrap());
     }
 
     /// What a client is to do with the reference server, seen this way.
     fn plan(self) -> Plan {
         let mut plan = Fixture::Reference.plan();
-        plan.list.tool = match self {
+        let listed = match self {
             Self::Itself => "echo",
             Self::Execute => "mcp_ref",
             Self::CallTool => "find_tools",
-        }
-        .to_owned();
+        };
+        listed.clone_into(&mut plan.list.tool);
         self.wrapped(&mut plan.call.tool, &mut plan.call.arguments);
         if let Part::Do(ask) = &mut plan.elicitation {
             self.wrapped(&mut ask.tool, &mut ask.arguments);
@@ -148,7 +149,8 @@ async fn the_same_call_has_the_same_progress_result_and_record_however_it_is_mad
         }
     }
     let rows = stage.ledger();
-    for tool in ["slow", "ask"] {
+    // A modern client's answer is another request.
+    for (tool, made) in [("slow", made), ("ask", made + made / 2)] {
         let of_tool: Vec<&Value> = rows.iter().filter(|row| row["name"] == tool).collect();
         assert_eq!(of_tool.len(), made, "{rows:?}");
         for row in of_tool {
@@ -166,7 +168,7 @@ async fn the_same_call_has_the_same_progress_result_and_record_however_it_is_mad
         }
     }
     // Listing and finding are nobody's calls.
-    assert_eq!(rows.len(), 2 * made);
+    assert_eq!(rows.len(), 2 * made + made / 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,11 +192,11 @@ async fn a_model_discovers_then_executes() {
     }
     for peer in stage.both("/mcp/search", json!({})).await {
         assert_eq!(names(&peer).await, ["journal", "find_tools", "call_tool"]);
-        let found = peer.call("find_tools", json!({ "query": "what is the weather like" })).await;
+        let found = peer.call("find_tools", json!({ "query": "search papers about agents" })).await;
         let found: Value = serde_json::from_str(text(&found)).unwrap();
-        assert_eq!(found["tools"][0]["name"], "demo.get_weather");
-        let arguments = json!({ "name": "demo.get_weather", "arguments": { "location": "Paris" } });
+        assert_eq!(found["tools"][0]["name"], "demo.search");
+        let arguments = json!({ "name": "demo.search", "arguments": { "query": "agents" } });
         let answer = peer.call("call_tool", arguments).await;
-        assert!(text(&answer).contains("Paris"), "{answer}");
+        assert!(text(&answer).contains("agents"), "{answer}");
     }
 }

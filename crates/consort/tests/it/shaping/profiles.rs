@@ -86,7 +86,12 @@ fn a_profile_takes_the_place_of_everything_on_the_command_line() {
     let ran = home.run(&["--profile", "small", "call", "my_echo", "message=hi"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "hi\n"), "{}", ran.err);
     assert_eq!(home.run(&["--profile", "small", "call", "ref.slow"]).code, 2);
-    assert_snapshot!(home.run(&["--profile", "wide", "tools", "--exposed"]).out, @"");
+    assert_snapshot!(home.run(&["--profile", "wide", "tools", "--exposed"]).out, @"
+    TOOL           DESCRIPTION
+    demo.search    Searches a small built-in library of papers about agents and protocols.
+    demo.mcp_demo  MCP server 'demo' (stdio) - provides access to multiple tools
+    ref.mcp_ref    MCP server 'ref' (stdio) - provides access to multiple tools
+    ");
     let ran = home.run(&["--profile", "smal", "tools"]);
     assert_eq!(ran.code, 2);
     assert_snapshot!(ran.err, @"
