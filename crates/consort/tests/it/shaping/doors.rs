@@ -9,7 +9,7 @@ use testkit::rogue::{Http, Manner};
 
 use super::{Stage, at, home, text};
 use crate::Home;
-use crate::serve::demo;
+use crate::serve::{demo, until};
 
 /// A server with everything one can ask of a server.
 async fn vault() -> Http {
@@ -301,4 +301,41 @@ async fn nothing_of_a_denied_server_is_seen_or_found_either() {
         let ran = home.run(command);
         assert!(!ran.out.contains("vault"), "{command:?}: {}", ran.out);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_out_of_reach_once_its_server_is_denied() {
+    let task = json!({
+        "taskId": "t-1", "status": "working", "ttl": 60_000, "pollInterval": 30,
+        "createdAt": "2025-12-01T00:00:00Z", "lastUpdatedAt": "2025-12-01T00:00:00Z",
+    });
+    let tool = json!({
+        "name": "dig", "inputSchema": { "type": "object" },
+        "execution": { "taskSupport": "optional" },
+    });
+    let manner = Manner {
+        extra_tool: Some(tool.to_string()),
+        capabilities: json!({ "tasks": { "cancel": {}, "requests": { "tools": { "call": {} } } } }),
+        ..Manner::legacy()
+    };
+    let manner = manner.answer("tools/call", &json!({ "task": task })).answer("tasks/get", &task);
+    let vault = Http::start(manner).await;
+    let stage = Stage::with(&config(&vault, ""), &["--no-ledger"]);
+    let able = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let peer = stage.modern("/mcp", able);
+    let created = peer.call("dig", json!({})).await;
+    let id = created["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{created}"));
+    assert_eq!(peer.ask("tasks/get", json!({ "taskId": id })).await["result"]["status"], "working");
+    stage.configure(&config(&vault, DENY));
+    until(|| !stage.serving().tools("/mcp").contains(&"dig".to_owned()));
+    let before = reached(&vault);
+    assert_eq!(before, ["tools/call", "tasks/get"]);
+    for path in ["/mcp", "/mcp/only"] {
+        for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
+            let params = json!({ "taskId": id, "inputResponses": {} });
+            let answer = peer.at(path).ask(method, params).await;
+            assert!(answer["error"].is_object(), "{method} {answer}");
+        }
+    }
+    assert_eq!(reached(&vault), before);
 }
