@@ -9,9 +9,12 @@ pub mod lock;
 pub mod shaping;
 
 pub use consort_core::{
-    CallError, Caller, Catalog, Content, Event, Events, Invocation, Json, Object, Outcome, Problem,
-    ServerId, Tool, ToolResult, Toolbox, end,
+    Asked, CallError, Caller, Catalog, Content, Event, Events, Invocation, Json, Object, Outcome,
+    Problem, ServerId, Tool, ToolResult, Toolbox, end,
 };
 pub use consort_hub::{Hub, ServerSettings, Settings, State, Status, builtin, tool};
-pub use consort_shape::{Shape, Shaped, transform};
+pub use consort_shape::{
+    ANSWER, Approved, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape, Shaped, policy,
+    tokens, transform,
+};
 pub use consort_wire::{Command, Endpoint, Server};

@@ -24,7 +24,7 @@ use crate::config::{Config, Options, ProfileConfig, ServerConfig, Transport, mer
 #[derive(Clone, Default)]
 pub struct Shaping {
     /// What of each server is on offer at all.
-    servers: Vec<Arc<dyn Transform>>,
+    servers: Shape,
     /// What is on offer without a profile.
     whole: View,
     profiles: BTreeMap<String, View>,
@@ -36,6 +36,8 @@ pub struct Shaping {
 /// What is on offer at one address.
 #[derive(Clone, Default)]
 struct View {
+    /// The profile this is, if it is one.
+    profile: Option<String>,
     shape: Shape,
     exposing: Exposing,
     policy: Policy,
@@ -61,6 +63,7 @@ impl Shaping {
             servers.iter().cloned().chain(compiled(&options.transforms)).collect();
         let exposing = options.exposure.as_ref().and_then(|spec| spec.compile(&about).ok());
         let whole = View {
+            profile: None,
             shape: Shape { servers: None, transforms },
             exposing: exposing.unwrap_or_default(),
             policy: policy(options, None),
@@ -68,6 +71,7 @@ impl Shaping {
         let profile = |(name, profile): (&String, &ProfileConfig)| {
             let exposing = profile.exposure.as_ref().and_then(|spec| spec.compile(&about).ok());
             let view = View {
+                profile: Some(name.clone()),
                 shape: shape(&whole.shape.transforms, profile),
                 exposing: exposing.unwrap_or_else(|| whole.exposing.clone()),
                 policy: policy(options, profile.policy.as_ref()),
@@ -76,6 +80,7 @@ impl Shaping {
         };
         let profiles = options.profiles.iter().map(profile).collect();
         let cache = options.cache.iter().filter_map(|spec| spec.compile().ok()).collect();
+        let servers = Shape { servers: None, transforms: servers };
         Self { servers, whole, profiles, cache, ..Self::default() }
     }
 
@@ -102,9 +107,17 @@ impl Shaping {
         self
     }
 
-    /// The same, with one profile in the place of everything; nothing if there is none of that name.
+    /// What people approved before and since.
+    pub fn approvals(&self) -> Arc<Approved> {
+        Arc::clone(&self.approved)
+    }
+
+    /// The same, with one profile in the place of everything, also of other profiles and at the address
+    /// of each server; nothing if there is none of that name.
     pub fn narrowed(mut self, profile: &str) -> Option<Self> {
-        self.whole = self.profiles.get(profile)?.clone();
+        self.whole = self.profiles.remove(profile)?;
+        self.servers = self.whole.shape.clone();
+        self.profiles.clear();
         Some(self)
     }
 
@@ -137,7 +150,7 @@ impl Shaping {
         }
         let question = Question {
             caller,
-            profile: None,
+            profile: self.whole.profile.as_deref(),
             server: entry.route.server.as_str(),
             tool: &entry.route.name,
             annotations: entry.tool().annotations(),
@@ -184,8 +197,8 @@ impl Layers<'_> {
     /// Every tool, everywhere or in a profile; nothing if there is no such profile.
     pub fn tools(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
         let view = self.shaping.view(profile)?;
-        let guarded = self.guarded(view, profile);
-        Some(shaped((self.wrap)(guarded, profile.unwrap_or("mcp")), view.shape.clone()))
+        let front = view.profile.as_deref().unwrap_or("mcp");
+        Some(shaped((self.wrap)(self.guarded(view), front), view.shape.clone()))
     }
 
     /// What a model sees of them.
@@ -207,12 +220,11 @@ impl Layers<'_> {
 
     /// Each server under its own names.
     pub fn servers(&self) -> Arc<dyn Toolbox> {
-        let guarded = self.guarded(&self.shaping.whole, None);
-        let shape = Shape { servers: None, transforms: self.shaping.servers.clone() };
-        shaped((self.wrap)(guarded, "server"), shape)
+        let guarded = self.guarded(&self.shaping.whole);
+        shaped((self.wrap)(guarded, "server"), self.shaping.servers.clone())
     }
 
-    fn guarded(&self, view: &View, profile: Option<&str>) -> Arc<dyn Toolbox> {
+    fn guarded(&self, view: &View) -> Arc<dyn Toolbox> {
         let base = Arc::clone(&self.base);
         if view.policy.is_open() {
             return base;
@@ -221,7 +233,7 @@ impl Layers<'_> {
             base,
             Guard {
                 policy: view.policy.clone(),
-                profile: profile.map(str::to_owned),
+                profile: view.profile.clone(),
                 approved: Arc::clone(&self.shaping.approved),
                 answer: ANSWER,
             },

@@ -44,6 +44,8 @@ pub(crate) struct Front {
     names: Mutex<Names>,
     /// Whether anything is named yet: names are given when what there is is known.
     open: AtomicBool,
+    /// Held while menus are made, so that none made of an older toolbox comes last.
+    refreshing: Mutex<()>,
     /// What each caller may see.
     menus: RwLock<HashMap<Caller, watch::Sender<Arc<Menu>>>>,
 }
@@ -61,6 +63,7 @@ impl Front {
             toolbox: RwLock::new(toolbox),
             names: Mutex::new(names),
             open: AtomicBool::new(open),
+            refreshing: Mutex::default(),
             menus: RwLock::default(),
         })
     }
@@ -109,6 +112,7 @@ impl Front {
 
     /// Makes the menus anew. Those who see the same share one.
     fn refresh(&self) {
+        let _alone = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         self.open.store(true, Ordering::Release);
         let toolbox = self.toolbox();
         // The owner sees most, and names are given in the order of what is seen.
@@ -205,25 +209,23 @@ impl Fronts {
         profiles.get(name).map(|(_, front)| Arc::clone(front))
     }
 
-    /// The address of one server, if there is such a server.
-    pub(crate) fn server(&self, name: &str) -> Option<Arc<Front>> {
+    /// The address of one server, if there is such a server for this caller.
+    pub(crate) fn server(&self, name: &str, caller: &Caller) -> Option<Arc<Front>> {
         let server: ServerId = name.parse().ok()?;
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(front) = servers.get(&server) {
-            return Some(Arc::clone(front));
-        }
         let toolbox = self.plain();
-        let catalog = toolbox.catalog(&Caller::client(Caller::OWNER));
+        let catalog = toolbox.catalog(caller);
         let known =
             catalog.abouts().contains_key(&server) || catalog.tools.of(&server).next().is_some();
         if !known {
             return None;
         }
-        let place = Place::Server(server.clone());
-        let open = self.whole.open.load(Ordering::Acquire);
-        let front = Front::new(place, toolbox, Names::new(Naming::Never), open);
-        servers.insert(server, Arc::clone(&front));
-        Some(front)
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = servers.entry(server).or_insert_with_key(|server| {
+            let place = Place::Server(server.clone());
+            let open = self.whole.open.load(Ordering::Acquire);
+            Front::new(place, toolbox, Names::new(Naming::Never), open)
+        });
+        Some(Arc::clone(made))
     }
 
     /// Makes every menu anew.

@@ -172,7 +172,9 @@ impl Inner {
     fn refresh(&self) {
         self.fronts.refresh();
         let catalog = self.fronts.plain().catalog(&Caller::client(Caller::OWNER));
-        self.records.metrics.know(catalog.abouts().keys().cloned());
+        // Also those that are hidden from whoever runs us.
+        let reached = (self.settings.states)().into_iter().map(|(server, _)| server);
+        self.records.metrics.know(catalog.abouts().keys().cloned().chain(reached));
     }
 
     /// Waits until the first menus are made.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use consort_core::Caller;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
@@ -130,7 +131,7 @@ async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply 
     if path == "/metrics" && request.method() == Method::GET {
         return metrics(gateway);
     }
-    match address(gateway, path) {
+    match address(gateway, path, &caller) {
         Some(Address::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
         Some(Address::Sse(front)) => Box::pin(sse::respond(gateway, &front, caller, request)).await,
         None => text(StatusCode::NOT_FOUND, "nothing is served here; the endpoint is /mcp"),
@@ -145,7 +146,7 @@ enum Address {
     Sse(Arc<Front>),
 }
 
-fn address(gateway: &Inner, path: &str) -> Option<Address> {
+fn address(gateway: &Inner, path: &str, caller: &Caller) -> Option<Address> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let fronts = &gateway.fronts;
     match parts.as_slice() {
@@ -153,8 +154,8 @@ fn address(gateway: &Inner, path: &str) -> Option<Address> {
         ["sse"] => Some(Address::Sse(Arc::clone(fronts.whole()))),
         ["mcp", profile] => fronts.profile(profile).map(Address::Mcp),
         ["sse", profile] => fronts.profile(profile).map(Address::Sse),
-        ["servers", server, "mcp"] => fronts.server(server).map(Address::Mcp),
-        ["servers", server, "sse"] => fronts.server(server).map(Address::Sse),
+        ["servers", server, "mcp"] => fronts.server(server, caller).map(Address::Mcp),
+        ["servers", server, "sse"] => fronts.server(server, caller).map(Address::Sse),
         _ => None,
     }
 }

@@ -102,9 +102,10 @@ pub(crate) async fn listen(
     let filter = Json::from_value(&wanted).expect("a filter always serialises");
     accepted.raw("notifications", filter.as_bytes());
     let accepted = accepted.finish_object();
+    // From here on nothing is missed, and so only now is it promised.
+    let mut changes = Changes::new(&request.front, &request.caller);
     let first = tagged("notifications/subscriptions/acknowledged", &accepted);
     emitter.emit(Out::Message(first.into())).await;
-    let mut changes = Changes::new(&request.front, &request.caller);
     loop {
         tokio::select! {
             methods = changes.next(gateway, |kind| wanted.wants(kind)) => {

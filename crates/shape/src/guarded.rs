@@ -1,6 +1,6 @@
 //! A toolbox of which every caller sees and calls what it may.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -282,6 +282,17 @@ impl Guard {
                 hidden = true;
                 catalog.set(kind, shown);
             }
+        }
+        // Of a server of which nothing is left, nobody learns: not what it tells models, not that it is there.
+        let closed = |server: &ServerId| {
+            let any = |kind| catalog.shelf(kind).of(server).next().is_some();
+            !ShelfKind::ALL.into_iter().any(any) && !self.opens(caller, server)
+        };
+        let closed: BTreeSet<ServerId> =
+            from.abouts().keys().filter(|server| closed(server)).cloned().collect();
+        if !closed.is_empty() {
+            hidden = true;
+            catalog.retain(|server| !closed.contains(server));
         }
         if hidden { Arc::new(catalog) } else { Arc::clone(from) }
     }

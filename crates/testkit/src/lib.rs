@@ -13,6 +13,7 @@ pub mod fixtures;
 mod leftovers;
 mod listening;
 mod local;
+pub mod raw;
 pub mod reference;
 pub mod rogue;
 

@@ -70,9 +70,16 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         }
     };
     let file = config.map(|config| config.file);
+    let following = reload::Following {
+        common,
+        hub: &hub,
+        gateway: &gateway,
+        records: &recording.records,
+        approvals: shaping.approvals(),
+    };
     let served = tokio::select! {
         served = serving => served,
-        never = reload::follow(common, file.as_deref(), &hub, &gateway, &recording.records) => match never {},
+        never = following.follow(file.as_deref()) => match never {},
     };
     gateway.end().await;
     hub.drain().await;

@@ -55,6 +55,32 @@ fn a_server_is_listed_then_used() {
         out.contains("One door for many servers") && out.contains("\"sentiment\":\"neutral\""),
         "{out}"
     );
+    assert!(out.starts_with("offered: mcp_demo\nlist: 5 tools of demo\n"), "{out}");
+}
+
+#[test]
+fn the_same_call_is_made_through_every_exposure() {
+    let out = run("exposures");
+    let results: Vec<&str> = out.lines().filter(|line| line.starts_with("  -> ")).collect();
+    assert_eq!(results.len(), 3, "{out}");
+    assert!(results.iter().all(|result| *result == results[0]), "{out}");
+    for shown in ["search: find_tools, call_tool (", "found: demo.search"] {
+        assert!(out.contains(shown), "{out}");
+    }
+}
+
+#[test]
+fn a_policy_denies_asks_and_remembers() {
+    let out = run("policy");
+    assert_eq!(
+        out,
+        "on offer: search, analyze, summarize, get_weather\n\
+         long_computation: unknown tool `long_computation`\n\
+         asked: `agent:assistant` wants to call `demo.analyze` (destructive, open-world): it reads your words\n\
+         analyze: ok\n\
+         analyze: ok\n\
+         asked 1 time\n"
+    );
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod ledger;
 mod lists;
 mod lock;
 mod serve;
+mod shaping;
 mod terminal;
 
 use std::path::PathBuf;

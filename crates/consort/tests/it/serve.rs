@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 use crate::Home;
 
 /// A gateway that runs until it is told to end.
-struct Serving {
-    child: Child,
-    address: String,
-    token: Option<String>,
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+    pub(crate) token: Option<String>,
 }
 
 impl Serving {
-    fn start(home: &Home, arguments: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, arguments: &[&str]) -> Self {
         let arguments = [&["serve", "--listen", "127.0.0.1:0", "--json"], arguments].concat();
         Self::run(&mut home.command(&arguments))
     }
 
-    fn run(command: &mut Command) -> Self {
+    pub(crate) fn run(command: &mut Command) -> Self {
         let mut child = command
             .env_remove("XDG_STATE_HOME")
             .stdout(Stdio::piped())
@@ -42,7 +42,7 @@ impl Serving {
     }
 
     /// Sends a request and returns the status and the body.
-    fn ask(&self, head: &str, body: &str) -> (u16, String) {
+    pub(crate) fn ask(&self, head: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let token = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n"));
         let request = format!(
@@ -58,12 +58,12 @@ impl Serving {
         (status, body.to_owned())
     }
 
-    fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
         self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost"), "")
     }
 
     /// The names of the tools at a path, as a modern client sees them.
-    fn tools(&self, path: &str) -> Vec<String> {
+    pub(crate) fn tools(&self, path: &str) -> Vec<String> {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -87,13 +87,13 @@ impl Serving {
         (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
     }
 
     /// Ends it as an operator would; returns its exit code and what it logged.
-    fn end(mut self) -> (i32, String) {
+    pub(crate) fn end(mut self) -> (i32, String) {
         self.signal(Signal::TERM);
         let mut logged = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut logged).unwrap();
@@ -101,7 +101,7 @@ impl Serving {
     }
 }
 
-fn demo(name: &str) -> String {
+pub(crate) fn demo(name: &str) -> String {
     format!("[mcp.{name}]\ncommand = [{:?}, \"demo-server\"]\n", env!("CARGO_BIN_EXE_consort"))
 }
 
@@ -236,7 +236,7 @@ fn a_desktop_client_is_served_on_standard_input_and_output() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-fn until(mut done: impl FnMut() -> bool) {
+pub(crate) fn until(mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < Duration::from_secs(20), "it takes too long");

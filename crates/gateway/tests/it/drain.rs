@@ -8,8 +8,8 @@ use testkit::Leftovers;
 use testkit::rogue::{self, Http, Manner, Step};
 use tokio::net::TcpStream;
 
-use crate::raw::{Exchange, PATIENCE, Peer, message};
 use crate::{SLACK, Served, at, hasty, program, quick, stdio, steps, until};
+use testkit::raw::{Exchange, PATIENCE, Peer, message};
 
 fn done() -> Step {
     Step::Message(r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}"#.to_owned())

@@ -7,8 +7,8 @@ use consort_wire::Limits;
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
-use crate::raw::Peer;
 use crate::{SLACK, Served, at, hasty, quick, stdio, steps, until};
+use testkit::raw::Peer;
 
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}"#;
 
@@ -128,7 +128,7 @@ async fn a_server_that_crashes_in_a_call_leaves_its_outcome_unknown_and_comes_ba
             let begun = Instant::now();
             let crash = json!({ "steps": [Step::Exit(7)], "nonce": nonce });
             unknown(&peer.call("write", crash).await);
-            unknown(&crate::raw::Exchange::of(beside).await.end().await);
+            unknown(&testkit::raw::Exchange::of(beside).await.end().await);
             assert!(begun.elapsed() < SLACK, "{:?}", begun.elapsed());
             assert_eq!((ledger.times(&nonce), ledger.times(&other)), (1, 1));
             let fine = json!({ "raw": "{\"content\":[]}", "nonce": format!("{nonce} after") });
@@ -344,7 +344,7 @@ async fn an_answer_that_is_too_large_ends_its_own_call_only() {
         let refused = peer.call("write", steps(&giant)).await;
         let message = refused["error"]["message"].as_str().unwrap();
         assert!(message.contains("larger than 65536 bytes"), "{message}");
-        assert_eq!(crate::raw::Exchange::of(beside).await.end().await["result"]["n"], 7);
+        assert_eq!(testkit::raw::Exchange::of(beside).await.end().await["result"]["n"], 7);
         unknown(&peer.call("write", steps(&endless)).await);
         assert_eq!(peer.call("write", steps(&[done()])).await["result"]["n"], 7);
     }

@@ -15,8 +15,8 @@ use tokio::io::{
 };
 use tokio::task::JoinHandle;
 
-use crate::raw::{Exchange, Peer, message};
 use crate::{SLACK, Served, quick, stdio, steps, until, with_tokens};
+use testkit::raw::{Exchange, Peer, message};
 
 struct Ada;
 
@@ -174,7 +174,7 @@ impl Piped {
     }
 
     async fn next(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(crate::raw::PATIENCE, self.input.next_line());
+        let line = tokio::time::timeout(testkit::raw::PATIENCE, self.input.next_line());
         let line = line.await.expect("something comes").unwrap()?;
         Some(serde_json::from_str(&line).unwrap())
     }

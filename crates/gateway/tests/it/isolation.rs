@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner};
 use tokio::task::JoinSet;
 
-use crate::raw::{Peer, message};
 use crate::{Served, at, quick, stdio, with_tokens};
+use testkit::raw::{Peer, message};
 
 const CALLERS: usize = 64;
 
@@ -39,8 +39,8 @@ async fn sixty_four_callers_with_the_same_ids_never_hear_each_other() {
     ];
     let mut servers = servers;
     for server in &mut servers {
-        server.times.idle = crate::raw::PATIENCE;
-        server.times.total = crate::raw::PATIENCE;
+        server.times.idle = testkit::raw::PATIENCE;
+        server.times.total = testkit::raw::PATIENCE;
     }
     let names = || (0..CALLERS).map(|n| format!("caller-{n}"));
     let served = Served::new(servers, with_tokens(names())).await;
@@ -137,11 +137,11 @@ async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
             body.len()
         )
     };
-    let refused = crate::raw::Exchange::send(stranger.address(), request(&stranger)).await;
+    let refused = testkit::raw::Exchange::send(stranger.address(), request(&stranger)).await;
     assert_eq!((refused.head.status, refused.head.get("retry-after")), (503, Some("10")));
     assert!(first.ask("ping", json!({})).await["result"].is_object());
     first.bare("DELETE").await;
-    let welcome = crate::raw::Exchange::send(stranger.address(), request(&stranger)).await;
+    let welcome = testkit::raw::Exchange::send(stranger.address(), request(&stranger)).await;
     assert_eq!(welcome.head.status, 200);
     served.end().await;
 }

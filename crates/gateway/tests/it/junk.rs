@@ -6,8 +6,8 @@ use consort_gateway::{Limits, Settings};
 use serde_json::{Value, json};
 use testkit::rogue::Manner;
 
-use crate::raw::{Exchange, Peer, Wire, message};
 use crate::{Served, quick, steps, until};
+use testkit::raw::{Exchange, Peer, Wire, message};
 use testkit::rogue::Step;
 
 async fn small() -> Served {

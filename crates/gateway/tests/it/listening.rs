@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use testkit::reference::{self, Speaks};
 use testkit::rogue::{Http, Manner};
 
-use crate::raw::{Exchange, Peer};
 use crate::{Served, at, program, quick, until};
+use testkit::raw::{Exchange, Peer};
 
 const NOTE: &str = "memo://note";
 

@@ -13,7 +13,6 @@ mod listening;
 mod menus;
 mod parked;
 mod questions;
-mod raw;
 mod tasks;
 
 use std::sync::Arc;
@@ -23,11 +22,10 @@ use consort_gateway::{Access, Counts, Gateway, Limits, Records, Settings, Token,
 use consort_hub::{Hub, ServerSettings};
 use consort_wire::{Command, Endpoint, Server, Times};
 use serde_json::{Value, json};
+use testkit::raw::Peer;
 use testkit::rogue::{self, Manner, Step};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-
-use raw::Peer;
 
 /// How late what must happen at once may be, on a busy machine.
 const SLACK: Duration = Duration::from_secs(1);

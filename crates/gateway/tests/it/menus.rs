@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use testkit::reference::{self, Speaks};
 use testkit::rogue::{Http, Manner};
 
-use crate::raw::Peer;
 use crate::{Served, at, program, quick, stdio};
+use testkit::raw::Peer;
 
 fn names(list: &Value, kind: &str) -> Vec<String> {
     let items = list["result"][kind].as_array().unwrap_or_else(|| panic!("{list}"));

@@ -6,8 +6,8 @@ use consort_gateway::{Limits, Settings};
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
-use crate::raw::{Exchange, Peer};
 use crate::{Served, at, hasty, quick, stdio, steps, until, with_tokens};
+use testkit::raw::{Exchange, Peer};
 
 /// A form, as a rogue asks it.
 fn form() -> Value {

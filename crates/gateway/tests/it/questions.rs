@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
-use crate::raw::{Exchange, Peer};
 use crate::{Served, at, hasty, quick};
+use testkit::raw::{Exchange, Peer};
 
 fn questions() -> [(Value, Value); 3] {
     [

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
-use crate::raw::Peer;
 use crate::{Served, at, hasty, quick, with_tokens};
+use testkit::raw::Peer;
 
 fn task(status: &str) -> Value {
     json!({

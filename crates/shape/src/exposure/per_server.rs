@@ -13,6 +13,12 @@ use crate::call::{Call, answered};
 /// Tools on a page of a list.
 const PAGE: usize = 20;
 
+/// Bytes of a page, unless one tool alone has more.
+const PAGE_BYTES: usize = 32 << 10;
+
+/// Tools that need no query and no second page.
+const FEW: usize = 10;
+
 /// Names of tools that an error lists.
 const NAMES: usize = 50;
 
@@ -40,7 +46,7 @@ pub(super) fn tools(
 }
 
 /// What the tool takes that stands for a server with so many tools. There is one for every server, so
-/// it says nothing that is of no use: where all are on one page, none is looked for and none follows.
+/// it says nothing that is of no use.
 fn schema(tools: usize) -> Value {
     let mut schema = json!({
         "type": "object",
@@ -50,7 +56,7 @@ fn schema(tools: usize) -> Value {
             "tool_inputs": { "type": "object" },
         },
     });
-    if tools > PAGE {
+    if tools > FEW {
         let properties = &mut schema["properties"];
         properties["query"] = json!({ "type": "string" });
         properties["cursor"] = json!({ "type": "string" });
@@ -130,8 +136,17 @@ impl Exposed {
                 cursor.parse::<usize>().map_err(|_| wrong())?
             }
         };
-        let shown: Vec<Json> =
-            entries.iter().skip(from).take(PAGE).map(|entry| told(entry, &entry.name)).collect();
+        let mut shown: Vec<Json> = Vec::new();
+        let mut bytes = 0;
+        for entry in entries.iter().skip(from).take(PAGE) {
+            let told = told(entry, &entry.name);
+            bytes += told.as_bytes().len();
+            if bytes > PAGE_BYTES && !shown.is_empty() {
+                break;
+            }
+            shown.push(told);
+        }
+        let next = from.saturating_add(shown.len());
         let mut writer = Writer::new();
         writer.text("server", server.as_str());
         if from == 0
@@ -142,8 +157,8 @@ impl Exposed {
         }
         writer.raw("tools", list(&shown).as_bytes());
         writer.number("total", entries.len() as u64);
-        if from.saturating_add(PAGE) < entries.len() {
-            writer.text("next_cursor", &(from + PAGE).to_string());
+        if next < entries.len() {
+            writer.text("next_cursor", &next.to_string());
         }
         Ok(writer.finish())
     }

@@ -3,10 +3,13 @@
 use std::convert::Infallible;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use consort::lock;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
+use consort_shape::Approved;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::settings::toolboxes;
@@ -19,32 +22,68 @@ const OFTEN: Duration = Duration::from_millis(500);
 /// How long calls to servers that are gone may take to end.
 const DRAIN: Duration = Duration::from_secs(30);
 
-/// Follows the config file, and takes it over again whenever it changes or we get SIGHUP.
-pub(super) async fn follow(
-    common: &Common,
-    file: Option<&Path>,
-    hub: &Hub,
-    gateway: &Gateway,
-    records: &Records,
-) -> Infallible {
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
-    let Some(file) = file else {
-        // Nothing is configured: nothing changes, and a lost terminal is no reason to end.
-        loop {
-            hangup.recv().await;
-        }
-    };
-    let mut seen = mark(file);
-    loop {
-        let asked = tokio::select! {
-            _ = hangup.recv() => true,
-            () = tokio::time::sleep(OFTEN) => false,
+/// What follows the config.
+pub(super) struct Following<'a> {
+    pub(super) common: &'a Common,
+    pub(super) hub: &'a Hub,
+    pub(super) gateway: &'a Gateway,
+    pub(super) records: &'a Records,
+    /// What people agreed to holds on, whatever the config becomes.
+    pub(super) approvals: Arc<Approved>,
+}
+
+impl Following<'_> {
+    /// Follows the config file and the lock beside it, and takes them over again whenever they change or
+    /// we get SIGHUP.
+    pub(super) async fn follow(&self, file: Option<&Path>) -> Infallible {
+        let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
+        let Some(file) = file else {
+            // Nothing is configured: nothing changes, and a lost terminal is no reason to end.
+            loop {
+                hangup.recv().await;
+            }
         };
-        let now = mark(file);
-        if asked || now != seen {
-            seen = now;
-            take_over(common, file, hub, gateway, records);
+        let lock = lock::path(file);
+        let mut seen = (mark(file), mark(&lock));
+        loop {
+            let asked = tokio::select! {
+                _ = hangup.recv() => true,
+                () = tokio::time::sleep(OFTEN) => false,
+            };
+            let now = (mark(file), mark(&lock));
+            if asked || now != seen {
+                seen = now;
+                self.take_over(file);
+            }
         }
+    }
+
+    /// Takes a config over as a whole, or not at all.
+    fn take_over(&self, file: &Path) {
+        let config = match running::read_file(file) {
+            Ok(config) => config,
+            Err(failure) => return refuse(&failure.message),
+        };
+        let options = config.options.clone();
+        let prepared = match running::prepare_of(self.common, config) {
+            Ok(prepared) => prepared,
+            Err(failure) => return refuse(&failure.message),
+        };
+        let Prepared { settings, shaping, problems, .. } = prepared;
+        let shaping = shaping.approved(Arc::clone(&self.approvals));
+        let broken =
+            problems.iter().find(|problem| problem.severity == consort_core::Severity::Error);
+        if let Some(problem) = broken {
+            return refuse(&problem.to_string());
+        }
+        let toolboxes = match toolboxes(self.hub, self.records, &shaping, &options) {
+            Ok(toolboxes) => toolboxes,
+            Err(failure) => return refuse(&failure.message),
+        };
+        problems.iter().for_each(tell);
+        self.hub.reload(settings.servers, DRAIN);
+        self.gateway.set(toolboxes);
+        tracing::info!(file = %file.display(), "the config is in force as it is now");
     }
 }
 
@@ -52,32 +91,6 @@ pub(super) async fn follow(
 fn mark(file: &Path) -> Option<(SystemTime, u64)> {
     let about = fs::metadata(file).ok()?;
     Some((about.modified().ok()?, about.len()))
-}
-
-/// Takes a config over as a whole, or not at all.
-fn take_over(common: &Common, file: &Path, hub: &Hub, gateway: &Gateway, records: &Records) {
-    let config = match running::read_file(file) {
-        Ok(config) => config,
-        Err(failure) => return refuse(&failure.message),
-    };
-    let options = config.options.clone();
-    let prepared = match running::prepare_of(common, config) {
-        Ok(prepared) => prepared,
-        Err(failure) => return refuse(&failure.message),
-    };
-    let Prepared { settings, shaping, problems, .. } = prepared;
-    let broken = problems.iter().find(|problem| problem.severity == consort_core::Severity::Error);
-    if let Some(problem) = broken {
-        return refuse(&problem.to_string());
-    }
-    let toolboxes = match toolboxes(hub, records, &shaping, &options) {
-        Ok(toolboxes) => toolboxes,
-        Err(failure) => return refuse(&failure.message),
-    };
-    problems.iter().for_each(tell);
-    hub.reload(settings.servers, DRAIN);
-    gateway.set(toolboxes);
-    tracing::info!(file = %file.display(), "the config is in force as it is now");
 }
 
 fn refuse(reason: &str) {

@@ -1,5 +1,7 @@
 //! A client written by hand, so that every byte is the test's, of either era.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,36 +11,41 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Longer than anything takes here.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One connection and what was read of it so far.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 /// The head of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
+pub struct Head {
+    /// The status.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
 }
 
 impl Head {
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    /// The value of a header.
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 impl Wire {
-    pub(crate) async fn open(address: &str) -> Self {
+    /// A connection to this address.
+    pub async fn open(address: &str) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream, buffer: Vec::new() }
     }
 
-    pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
+    /// Sends bytes.
+    pub async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         // A server that refuses early may close before it was told everything.
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
@@ -75,12 +82,13 @@ impl Wire {
     }
 
     /// Whether the other end closes without another word.
-    pub(crate) async fn is_closed(&mut self) -> bool {
+    pub async fn is_closed(&mut self) -> bool {
         while self.more().await {}
         true
     }
 
-    pub(crate) async fn head(&mut self) -> Option<Head> {
+    /// The head of the next answer; nothing if the connection ends before.
+    pub async fn head(&mut self) -> Option<Head> {
         let head = String::from_utf8(self.until(b"\r\n\r\n").await?).unwrap();
         let mut lines = head.trim_end().split("\r\n");
         let status = lines.next()?.split(' ').nth(1)?.parse().unwrap();
@@ -102,38 +110,41 @@ impl Wire {
 
 /// An answer on its way. Dropped, its connection is closed.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub struct Exchange {
     wire: Wire,
-    pub(crate) head: Head,
+    /// Its head.
+    pub head: Head,
     text: String,
     over: bool,
 }
 
 impl Exchange {
-    pub(crate) async fn send(address: &str, request: impl AsRef<[u8]>) -> Self {
+    /// Sends a request on a connection of its own.
+    pub async fn send(address: &str, request: impl AsRef<[u8]>) -> Self {
         let mut wire = Wire::open(address).await;
         wire.write(request).await;
         Self::of(wire).await
     }
 
     /// The answer to what was written.
-    pub(crate) async fn of(mut wire: Wire) -> Self {
+    pub async fn of(mut wire: Wire) -> Self {
         let head = wire.head().await.expect("an answer comes");
         Self { wire, head, text: String::new(), over: false }
     }
 
     /// The whole body, if it is not a stream.
-    pub(crate) async fn body(&mut self) -> String {
+    pub async fn body(&mut self) -> String {
         let length = self.head.get("content-length").map_or(0, |length| length.parse().unwrap());
         String::from_utf8(self.wire.exactly(length).await.unwrap_or_default()).unwrap()
     }
 
-    pub(crate) fn is_stream(&self) -> bool {
+    /// Whether it is a stream of events.
+    pub fn is_stream(&self) -> bool {
         self.head.get("content-type") == Some("text/event-stream")
     }
 
     /// The next message, or `None` at the end.
-    pub(crate) async fn next(&mut self) -> Option<Value> {
+    pub async fn next(&mut self) -> Option<Value> {
         if !self.is_stream() {
             if std::mem::replace(&mut self.over, true) {
                 return None;
@@ -159,7 +170,7 @@ impl Exchange {
     }
 
     /// The next message that is like this.
-    pub(crate) async fn until(&mut self, like: impl Fn(&Value) -> bool) -> Value {
+    pub async fn until(&mut self, like: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.next().await.expect("it comes");
             if like(&message) {
@@ -169,7 +180,7 @@ impl Exchange {
     }
 
     /// All messages, the answer last.
-    pub(crate) async fn all(mut self) -> Vec<Value> {
+    pub async fn all(mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(message) = self.next().await {
             messages.push(message);
@@ -178,7 +189,7 @@ impl Exchange {
     }
 
     /// The answer; there is exactly one, and it is last.
-    pub(crate) async fn end(self) -> Value {
+    pub async fn end(self) -> Value {
         let head = self.head.clone();
         let messages = self.all().await;
         let answers: Vec<&Value> =
@@ -190,10 +201,12 @@ impl Exchange {
 
 /// A client at an address.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer {
+pub struct Peer {
     address: String,
-    pub(crate) path: String,
-    pub(crate) token: Option<String>,
+    /// Where it sends requests.
+    pub path: String,
+    /// What it shows.
+    pub token: Option<String>,
     talk: Talk,
     ids: Arc<AtomicU64>,
 }
@@ -206,7 +219,7 @@ enum Talk {
 
 impl Peer {
     /// A modern client that declares these capabilities. `url` is where the gateway's endpoint is.
-    pub(crate) fn modern(url: &str, token: Option<&str>, capabilities: Value) -> Self {
+    pub fn modern(url: &str, token: Option<&str>, capabilities: Value) -> Self {
         Self::new(url, token, Talk::Modern { capabilities })
     }
 
@@ -223,11 +236,12 @@ impl Peer {
     }
 
     /// A legacy client that shook hands.
-    pub(crate) async fn legacy(url: &str, token: Option<&str>, capabilities: Value) -> Self {
+    pub async fn legacy(url: &str, token: Option<&str>, capabilities: Value) -> Self {
         Self::of_revision(url, token, capabilities, "2025-11-25").await
     }
 
-    pub(crate) async fn of_revision(
+    /// A legacy client of this revision.
+    pub async fn of_revision(
         url: &str,
         token: Option<&str>,
         capabilities: Value,
@@ -247,17 +261,19 @@ impl Peer {
     }
 
     /// Somebody else who knows this client's session.
-    pub(crate) fn stolen_by(&self, token: &str) -> Self {
+    #[must_use]
+    pub fn stolen_by(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
     /// The same client at another address.
-    pub(crate) fn at(&self, path: &str) -> Self {
+    #[must_use]
+    pub fn at(&self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self.clone() }
     }
 
     /// The head of a request, without its end.
-    pub(crate) fn head(&self, method: &str) -> String {
+    pub fn head(&self, method: &str) -> String {
         let mut head = format!(
             "{method} {} HTTP/1.1\r\nHost: {}\r\nAccept: application/json, text/event-stream\r\n",
             self.path, self.address
@@ -278,7 +294,7 @@ impl Peer {
     }
 
     /// A request with a message, byte by byte.
-    pub(crate) fn written(&self, message: &Value) -> String {
+    pub fn written(&self, message: &Value) -> String {
         let mut message = message.clone();
         let mut head = self.head("POST");
         if let Talk::Modern { capabilities } = &self.talk {
@@ -300,44 +316,46 @@ impl Peer {
         format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())
     }
 
-    pub(crate) async fn post(&self, message: &Value) -> Exchange {
+    /// Sends a message.
+    pub async fn post(&self, message: &Value) -> Exchange {
         Exchange::send(&self.address, self.written(message)).await
     }
 
     /// A connection on which a message was sent and nothing read yet.
-    pub(crate) async fn sent(&self, message: &Value) -> Wire {
+    pub async fn sent(&self, message: &Value) -> Wire {
         let mut wire = Wire::open(&self.address).await;
         wire.write(self.written(message)).await;
         wire
     }
 
-    pub(crate) async fn notify(&self, method: &str, params: &Value) -> u16 {
+    /// Sends a notification; returns the status.
+    pub async fn notify(&self, method: &str, params: &Value) -> u16 {
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         self.post(&message).await.head.status
     }
 
     /// Begins a request.
-    pub(crate) async fn begin(&self, method: &str, params: Value) -> Exchange {
+    pub async fn begin(&self, method: &str, params: Value) -> Exchange {
         self.post(&self.next(method, &params)).await
     }
 
     /// A request with an id of its own.
-    pub(crate) fn next(&self, method: &str, params: &Value) -> Value {
+    pub fn next(&self, method: &str, params: &Value) -> Value {
         message(self.ids.fetch_add(1, Ordering::Relaxed), method, params)
     }
 
     /// The answer to a request.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Value {
+    pub async fn ask(&self, method: &str, params: Value) -> Value {
         self.begin(method, params).await.end().await
     }
 
     /// The answer to a call.
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
     /// Begins a call, with a token to hear of its progress.
-    pub(crate) async fn begin_call(&self, tool: &str, arguments: Value) -> Exchange {
+    pub async fn begin_call(&self, tool: &str, arguments: Value) -> Exchange {
         let params = json!({
             "name": tool, "arguments": arguments, "_meta": { "progressToken": "token" },
         });
@@ -345,21 +363,23 @@ impl Peer {
     }
 
     /// Every message a rogue has received on this client's connection to it.
-    pub(crate) async fn seen(&self, tool: &str) -> Vec<Value> {
+    pub async fn seen(&self, tool: &str) -> Vec<Value> {
         let answer = self.call(tool, json!({})).await;
         answer["result"]["seen"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
     }
 
     /// A request without a body.
-    pub(crate) async fn bare(&self, method: &str) -> Exchange {
+    pub async fn bare(&self, method: &str) -> Exchange {
         Exchange::send(&self.address, format!("{}\r\n", self.head(method))).await
     }
 
-    pub(crate) fn address(&self) -> &str {
+    /// The host and the port it talks to.
+    pub fn address(&self) -> &str {
         &self.address
     }
 }
 
-pub(crate) fn message(id: u64, method: &str, params: &Value) -> Value {
+/// A request.
+pub fn message(id: u64, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }

@@ -1,0 +1,71 @@
+//! Who may do what: one tool is denied, another is asked about, and a yes holds for the session.
+
+#![expect(clippy::print_stdout, reason = "showing what happens is the point")]
+
+use std::sync::Arc;
+
+use consort::policy::{Policy, PolicySpec};
+use consort::{
+    ANSWER, Approved, Asked, Caller, Event, Guard, Guarded, Hub, Invocation, Settings, Toolbox,
+    demo,
+};
+use serde_json::{Value, json};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if demo::asked_for() {
+        return Ok(demo::serve().await?);
+    }
+    let hub = Hub::start(Settings { servers: vec![demo::server()?], ..Settings::default() });
+    hub.settled().await;
+    let rules: PolicySpec = serde_json::from_value(json!({
+        "rules": [
+            { "tools": ["*computation*"], "then": "deny" },
+            { "tools": ["demo.analyze"], "then": "ask", "reason": "it reads your words" },
+        ],
+    }))?;
+    let policy = Policy::compile(&rules).map_err(|errors| format!("{errors:?}"))?;
+    let guard =
+        Guard { policy, profile: None, approved: Arc::<Approved>::default(), answer: ANSWER };
+    let toolbox = Guarded::new(Arc::new(hub.clone()), guard);
+    let model = Caller::agent("assistant");
+    let catalog = toolbox.catalog(&model);
+    let names: Vec<&str> =
+        catalog.tools.entries().iter().map(|entry| entry.name.as_str()).collect();
+    println!("on offer: {}", names.join(", "));
+
+    let mut asked = 0;
+    for (tool, arguments) in [
+        ("long_computation", json!({ "steps": 1 })),
+        ("analyze", json!({ "text": "what a good day" })),
+        // Of the same shape: it was agreed to.
+        ("analyze", json!({ "text": "what a bad day" })),
+    ] {
+        let invocation = Invocation::new(model.clone(), tool, arguments.into());
+        let mut events = toolbox.call(invocation);
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Question(question) => {
+                    asked += 1;
+                    agree(question);
+                }
+                Event::End(Ok(_)) => println!("{tool}: ok"),
+                Event::End(Err(error)) => println!("{tool}: {error}"),
+                _ => {}
+            }
+        }
+    }
+    println!("asked {asked} time{}", if asked == 1 { "" } else { "s" });
+    hub.drain().await;
+    Ok(())
+}
+
+/// What a person would do with the form: read it, and say yes for the session.
+fn agree(question: Asked) {
+    let message: String = question.params.text("message").unwrap_or_default();
+    println!("asked: {}", message.lines().next().unwrap_or_default());
+    let answer: Value = json!({ "action": "accept", "content": { "decision": "session" } });
+    if let Some(reply) = question.reply {
+        reply.send(Ok(answer.into()));
+    }
+}

@@ -1,0 +1,202 @@
+//! However much is seen of the tools: the same calls, with the same progress, questions, ends and record.
+
+use std::sync::Arc;
+
+use consort_wire::Era;
+use serde_json::{Map, Value, json};
+use testkit::clients::{Client, Fixture, Part, Plan, Target, play};
+use testkit::raw::Peer;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::{Stage, answering, names, program, text};
+use crate::serve::demo;
+
+/// How a tool of the server `ref` is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Itself,
+    Execute,
+    CallTool,
+}
+
+const WAYS: [(&str, Way); 4] = [
+    ("individual", Way::Itself),
+    ("per-server", Way::Execute),
+    ("search", Way::CallTool),
+    // Of one server, one tool costs less than two that find.
+    ("auto", Way::Execute),
+];
+
+impl Way {
+    /// What is called, and with what.
+    fn wrap(self, tool: &str, arguments: &Value) -> (String, Value) {
+        match self {
+            Self::Itself => (tool.to_owned(), arguments.clone()),
+            Self::Execute => (
+                "mcp_ref".to_owned(),
+                json!({ "action": "execute", "tool_name": tool, "tool_inputs": arguments }),
+            ),
+            Self::CallTool => (
+                "call_tool".to_owned(),
+                json!({ "name": format!("ref.{tool}"), "arguments": arguments }),
+            ),
+        }
+    }
+
+    fn wrapped(self, tool: &mut String, arguments: &mut Map<String, Value>) {
+        let (name, wrapped) = self.wrap(tool, &Value::Object(std::mem::take(arguments)));
+        *tool = name;
+        arguments.clone_from(wrapped.as_object().unwrap());
+    }
+
+    /// What a client is to do with the reference server, seen this way.
+    fn plan(self) -> Plan {
+        let mut plan = Fixture::Reference.plan();
+        let listed = match self {
+            Self::Itself => "echo",
+            Self::Execute => "mcp_ref",
+            Self::CallTool => "find_tools",
+        };
+        listed.clone_into(&mut plan.list.tool);
+        self.wrapped(&mut plan.call.tool, &mut plan.call.arguments);
+        if let Part::Do(ask) = &mut plan.elicitation {
+            self.wrapped(&mut ask.tool, &mut ask.arguments);
+        }
+        if let Part::Do(watch) = &mut plan.subscription {
+            self.wrapped(&mut watch.tool, &mut watch.arguments);
+        }
+        if let Part::Do(cancel) = &mut plan.cancellation {
+            // The sign, `journal`, is shown directly.
+            self.wrapped(&mut cancel.tool, &mut cancel.arguments);
+        }
+        plan
+    }
+}
+
+fn config() -> String {
+    let profiles = r#"
+        [consort.profiles.individual]
+
+        [consort.profiles.per-server]
+        exposure = { mode = "per-server", direct = ["journal"] }
+
+        [consort.profiles.search]
+        exposure = { mode = "search", direct = ["journal"] }
+
+        [consort.profiles.auto]
+        exposure = { mode = "auto", budget = 100, direct = ["journal"] }
+    "#;
+    program("ref", Fixture::Reference) + profiles
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_clients_use_a_server_whole_however_it_is_shown() {
+    let stage = Stage::with(&config(), &["--no-ledger"]);
+    let places = Arc::new(Semaphore::new(3));
+    let mut playing = JoinSet::new();
+    for client in [
+        Client::Python(Era::Modern),
+        Client::Python(Era::Legacy),
+        Client::TypeScript(Era::Modern),
+        Client::TypeScriptV1,
+    ] {
+        for (profile, way) in [WAYS[1], WAYS[2]] {
+            let places = Arc::clone(&places);
+            let target = Target::Http {
+                url: stage.url(&format!("/mcp/{profile}")),
+                token: stage.token().map(str::to_owned),
+            };
+            playing.spawn(async move {
+                let _place = places.acquire_owned().await.unwrap();
+                let row = play(client, Fixture::Reference, &way.plan(), &target).await;
+                row.failures()
+                    .iter()
+                    .map(|failure| format!("{profile}: {failure}"))
+                    .collect::<Vec<_>>()
+            });
+        }
+    }
+    let failures: Vec<String> = playing.join_all().await.into_iter().flatten().collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The progress of a call, and its end.
+async fn progress(peer: &Peer, tool: &str, arguments: Value) -> (Vec<Value>, Value) {
+    let mut messages = peer.begin_call(tool, arguments).await.all().await;
+    let end = messages.pop().unwrap();
+    (messages.iter().map(|message| message["params"]["progress"].clone()).collect(), end)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_call_has_the_same_progress_result_and_record_however_it_is_made() {
+    let mut stage = Stage::new(&config());
+    let slow = json!({ "steps": 3, "ms": 20 });
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let mut made = 0;
+    for (profile, way) in WAYS {
+        let able = json!({ "elicitation": {} });
+        for peer in stage.both(&format!("/mcp/{profile}"), able).await {
+            let (tool, arguments) = way.wrap("slow", &slow);
+            let (told, end) = progress(&peer, &tool, arguments).await;
+            assert_eq!(told, [1.0, 2.0, 3.0], "{profile}");
+            assert_eq!(text(&end), "3 steps", "{profile}");
+            let (tool, arguments) = way.wrap("ask", &json!({}));
+            let (question, end) = answering(&peer, &tool, arguments, &answer).await;
+            assert!(question.is_some(), "{profile} {end}");
+            assert_eq!(text(&end), "accept Ada", "{profile}");
+            made += 1;
+        }
+    }
+    let rows = stage.ledger();
+    // A modern client's answer is another request.
+    for (tool, made) in [("slow", made), ("ask", made + made / 2)] {
+        let of_tool: Vec<&Value> = rows.iter().filter(|row| row["name"] == tool).collect();
+        assert_eq!(of_tool.len(), made, "{rows:?}");
+        for row in of_tool {
+            let part = |name: &str| row[name].clone();
+            let part = ["server", "method", "outcome", "digest", "bytes_in"].map(part);
+            let first = rows.iter().find(|row| row["name"] == tool).unwrap();
+            let expected = [
+                json!("ref"),
+                json!("tools/call"),
+                json!("ok"),
+                first["digest"].clone(),
+                first["bytes_in"].clone(),
+            ];
+            assert_eq!(part, expected, "{row}");
+        }
+    }
+    // Listing and finding are nobody's calls.
+    assert_eq!(rows.len(), 2 * made + made / 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_discovers_then_executes() {
+    let stage = Stage::new(&(demo("demo") + &config()));
+    for peer in stage.both("/mcp/per-server", json!({})).await {
+        assert_eq!(names(&peer).await, ["journal", "mcp_demo", "mcp_ref"]);
+        let list = peer.ask("tools/list", json!({})).await;
+        let about = &list["result"]["tools"][1]["description"];
+        assert_eq!(about, "MCP server 'demo' (stdio) - provides access to multiple tools");
+        let listed: Value =
+            serde_json::from_str(text(&peer.call("mcp_demo", json!({})).await)).unwrap();
+        assert_eq!((&listed["server"], &listed["total"]), (&json!("demo"), &json!(5)));
+        let arguments = json!({ "action": "describe", "tool_name": "get_weather" });
+        let described = peer.call("mcp_demo", arguments).await;
+        assert!(text(&described).contains("inputSchema"), "{described}");
+        let arguments = json!({ "action": "execute", "tool_name": "get_wether" });
+        let slip = peer.call("mcp_demo", arguments).await;
+        assert_eq!(slip["result"]["isError"], true);
+        assert!(text(&slip).contains("did you mean `get_weather`?"), "{slip}");
+    }
+    for peer in stage.both("/mcp/search", json!({})).await {
+        assert_eq!(names(&peer).await, ["journal", "find_tools", "call_tool"]);
+        let found = peer.call("find_tools", json!({ "query": "search papers about agents" })).await;
+        let found: Value = serde_json::from_str(text(&found)).unwrap();
+        assert_eq!(found["tools"][0]["name"], "demo.search");
+        let arguments = json!({ "name": "demo.search", "arguments": { "query": "agents" } });
+        let answer = peer.call("call_tool", arguments).await;
+        assert!(text(&answer).contains("agents"), "{answer}");
+    }
+}

@@ -1,0 +1,223 @@
+//! Who may see and call what: allowed, unknown, or asked about.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use testkit::clients::Fixture;
+use testkit::raw::Peer;
+
+use super::{Stage, answering, at, calls, home, names, program, rogue, text};
+use crate::Home;
+
+fn able() -> Value {
+    json!({ "elicitation": {} })
+}
+
+fn say(decision: &str) -> Value {
+    json!({ "action": "accept", "content": { "decision": decision } })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_caller_may_not_see_is_unknown_to_it_and_others_have_it() {
+    let home = Home::new();
+    std::fs::write(home.path("ada.token"), "ada-0123456789-0123456789-0123456789").unwrap();
+    let rules = format!(
+        r#"
+        [consort.tokens]
+        ada = "file:{}"
+
+        [[consort.policy.rules]]
+        callers = ["client:ada"]
+        tools = ["ref.echo", "ref.ask"]
+        then = "deny"
+        reason = "not for her"
+
+        [[consort.policy.rules]]
+        tools = ["ref.add"]
+        when = {{ path = "a", less = 0 }}
+        then = "deny"
+        reason = "no negative numbers"
+        "#,
+        home.path("ada.token").display()
+    );
+    let config = program("ref", Fixture::Reference) + &rules;
+    std::fs::write(home.path("consort.toml"), config).unwrap();
+    let mut stage = Stage::at(home, &[]);
+    let token = Some("ada-0123456789-0123456789-0123456789");
+    let url = stage.url("/mcp");
+    let hers = [
+        Peer::modern(&url, token, json!({})),
+        Peer::legacy(&url, token, json!({})).await,
+        Peer::modern(&stage.url("/servers/ref/mcp"), token, json!({})),
+    ];
+    let owners = stage.both("/mcp", json!({})).await;
+    for owner in &owners {
+        assert!(names(owner).await.contains(&"echo".to_owned()));
+        assert_eq!(text(&owner.call("echo", json!({ "message": "hi" })).await), "hi");
+    }
+    for ada in &hers {
+        let listed = names(ada).await;
+        assert!(listed.contains(&"add".to_owned()), "{listed:?}");
+        assert!(!listed.contains(&"echo".to_owned()), "{listed:?}");
+        let unknown = ada.call("echo", json!({ "message": "hi" })).await;
+        let never = ada.call("echx", json!({ "message": "hi" })).await;
+        // The same words as for what nobody has, but for the name.
+        let words = |answer: &Value| answer["error"].to_string().replace("echx", "echo");
+        assert_eq!(words(&unknown), words(&never));
+        assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+        // What depends on arguments is listed, and says why.
+        let refused = ada.call("add", json!({ "a": -1, "b": 1 })).await;
+        assert!(refused["error"]["message"].as_str().unwrap().contains("no negative numbers"));
+        assert_eq!(text(&ada.call("add", json!({ "a": 1, "b": 1 })).await), "2");
+    }
+    let rows = stage.ledger();
+    let of = |name: &str, outcome: &str| {
+        let fits = |row: &&Value| row["name"] == name && row["outcome"] == outcome;
+        rows.iter().filter(fits).count()
+    };
+    assert_eq!((of("echo", "ok"), of("add", "rejected"), of("add", "ok")), (2, 3, 3), "{rows:?}");
+}
+
+const ASK: &str = r#"
+    [[consort.policy.rules]]
+    tools = ["r.find"]
+    then = "ask"
+    reason = "it costs money"
+"#;
+
+fn find(description: &str) -> Value {
+    json!({
+        "name": "find", "description": description,
+        "inputSchema": { "type": "object", "properties": { "q": { "type": "string" } } },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_asked_through_the_client_in_either_era() {
+    let http = rogue(&find("Finds.")).await;
+    let stage = Stage::new(&(at("r", &http.url()) + ASK));
+    let query = json!({ "q": "mcp" });
+    for peer in stage.both("/mcp", able()).await {
+        let (question, end) = answering(&peer, "find", query.clone(), &say("once")).await;
+        assert_eq!(text(&end), r#"{"ok":true}"#);
+        let question = question.unwrap();
+        let message = question["message"].as_str().unwrap();
+        assert!(message.starts_with("`client:owner` wants to call `r.find`"), "{message}");
+        assert!(
+            message.contains("it costs money") && message.contains(r#""q": "mcp""#),
+            "{message}"
+        );
+        let no =
+            json!({ "action": "accept", "content": { "decision": "deny", "reason": "too dear" } });
+        let (_, end) = answering(&peer, "find", query.clone(), &no).await;
+        let message = end["error"]["message"].as_str().unwrap();
+        assert!(message.contains("the person denied it: too dear"), "{end}");
+        let mut edited = say("once");
+        edited["content"]["arguments"] = json!(r#"{"q":"something else"}"#);
+        let (_, end) = answering(&peer, "find", query.clone(), &edited).await;
+        assert_eq!(text(&end), r#"{"ok":true}"#);
+    }
+    for peer in stage.both("/mcp", json!({})).await {
+        let answer = peer.call("find", query.clone()).await;
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("this client cannot ask one"), "{answer}");
+    }
+    let sent = |q: &str| (json!("find"), json!({ "q": q }));
+    assert_eq!(
+        calls(&http),
+        [sent("mcp"), sent("something else"), sent("mcp"), sent("something else")]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn always_holds_after_a_restart_until_the_definition_changes() {
+    let (first, other) = (rogue(&find("Finds.")).await, rogue(&find("Finds more.")).await);
+    let stage = Stage::new(&(at("r", &first.url()) + ASK));
+    let [modern, legacy] = stage.both("/mcp", able()).await;
+    let (question, _) = answering(&modern, "find", json!({ "q": "a" }), &say("always")).await;
+    assert!(question.is_some());
+    let (question, _) = answering(&legacy, "find", json!({ "q": "b" }), &say("deny")).await;
+    assert_eq!(question, None);
+    // Another shape of arguments is another matter.
+    let more = json!({ "q": "b", "all": true });
+    assert!(answering(&legacy, "find", more, &say("deny")).await.0.is_some());
+    assert!(stage.home.path(".local/state/consort/approvals.json").exists());
+
+    let stage = restarted(stage);
+    let [modern, legacy] = stage.both("/mcp", able()).await;
+    for peer in [&modern, &legacy] {
+        let (question, end) = answering(peer, "find", json!({ "q": "c" }), &say("deny")).await;
+        assert_eq!((question, text(&end)), (None, r#"{"ok":true}"#));
+    }
+    // And for a client that cannot ask.
+    let mute = stage.modern("/mcp", json!({}));
+    assert_eq!(text(&mute.call("find", json!({ "q": "d" })).await), r#"{"ok":true}"#);
+
+    stage.configure(&(at("r", &other.url()) + ASK));
+    let stage = restarted(stage);
+    for peer in stage.both("/mcp", able()).await {
+        let (question, _) = answering(&peer, "find", json!({ "q": "e" }), &say("deny")).await;
+        assert!(question.is_some());
+    }
+    assert!(calls(&other).is_empty());
+}
+
+/// The same home with another gateway.
+fn restarted(mut stage: Stage) -> Stage {
+    assert_eq!(stage.serving.take().unwrap().end().0, 0);
+    let home = std::mem::replace(&mut stage.home, Home::new());
+    Stage::at(home, &[])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn for_the_session_holds_as_long_as_the_gateway_whatever_the_config_becomes() {
+    let http = rogue(&find("Finds.")).await;
+    let config = at("r", &http.url()) + ASK;
+    let stage = Stage::new(&config);
+    let peer = stage.modern("/mcp", able());
+    assert!(answering(&peer, "find", json!({ "q": "a" }), &say("session")).await.0.is_some());
+    stage.configure(&format!("{config}\n[consort.profiles.new]\n"));
+    crate::serve::until(|| stage.serving().get("/mcp/new").0 != 404);
+    let (question, end) = answering(&peer, "find", json!({ "q": "b" }), &say("deny")).await;
+    assert_eq!((question, text(&end)), (None, r#"{"ok":true}"#));
+    assert!(!stage.home.path(".local/state/consort/approvals.json").exists());
+    let stage = restarted(stage);
+    let peer = stage.modern("/mcp", able());
+    assert!(answering(&peer, "find", json!({ "q": "a" }), &say("deny")).await.0.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn read_only_leaves_what_only_reads() {
+    let mut tool = find("Finds.");
+    tool["annotations"] = json!({ "readOnlyHint": true });
+    let http = rogue(&tool).await;
+    let config = at("r", &http.url());
+    let stage = Stage::with(&config, &["--read-only"]);
+    for path in ["/mcp", "/servers/r/mcp"] {
+        assert_eq!(names(&stage.modern(path, json!({}))).await, ["find"]);
+    }
+    let home = home(&format!("[consort]\nbuiltin = false\n{config}"));
+    assert_snapshot!(home.run(&["--read-only", "tools"]).out, @"
+    TOOL    DESCRIPTION
+    r.find  Finds.
+    ");
+    assert_eq!(home.run(&["--read-only", "call", "r.find", "q=a"]).code, 0);
+    assert_eq!(home.run(&["--read-only", "call", "r.seen"]).code, 2);
+    assert_eq!(calls(&http).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_terminal_nobody_is_asked_and_the_call_is_denied() {
+    let http = rogue(&find("Finds.")).await;
+    let home = home(&(at("r", &http.url()) + ASK));
+    let ran = home.run(&["call", "r.find", "q=a"]);
+    assert_eq!(ran.code, 5);
+    assert_snapshot!(ran.err, @"
+    error: denied: nobody agreed: nobody is there to answer
+    ");
+    assert!(calls(&http).is_empty());
+    assert_snapshot!(home.run(&["tools", "--explain", "r.find"]).out, @"
+    r.find -> r.find
+      nothing changes it
+      policy: a person is asked by rule 1 (it costs money); the tool is destructive, open-world
+    ");
+}
