@@ -1,5 +1,7 @@
 //! What can be typed.
 
+mod duration;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -176,10 +178,10 @@ pub(crate) struct Call {
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
     /// Give up after so long without a word from the server (default: 60s, or as configured)
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) idle: Option<std::time::Duration>,
     /// Give up after so long altogether (default: 5m, or as configured)
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) total: Option<std::time::Duration>,
     /// Save images and audio in this folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
@@ -380,32 +382,9 @@ fn long_version() -> &'static str {
     )
 }
 
-/// A time as people write it: `500ms`, `30s`, `5m`, `1h`; a bare number means seconds.
-pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let seconds = match unit.trim() {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("use a number with ms, s, m or h, as in 30s".to_owned()),
-    };
-    let number: f64 =
-        number.parse().map_err(|_| "use a number with ms, s, m or h, as in 30s".to_owned())?;
-    let time = std::time::Duration::try_from_secs_f64(number * seconds)
-        .map_err(|error| error.to_string())?;
-    if time.is_zero() {
-        Err("a time of zero would end everything at once".to_owned())
-    } else {
-        Ok(time)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -417,17 +396,6 @@ mod tests {
     fn the_long_version_names_every_revision() {
         for revision in consort_wire::Revision::ALL {
             assert!(long_version().contains(revision.as_str()));
-        }
-    }
-
-    #[test]
-    fn times_are_read_as_people_write_them() {
-        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("2h"), Ok(Duration::from_hours(2)));
-        for text in ["", "x", "5 parsecs", "-3s", "0"] {
-            assert!(duration(text).is_err(), "{text}");
         }
     }
 }

@@ -90,8 +90,10 @@ impl Running {
     }
 
     /// Reaches the servers that are needed, side by side, and waits for each at most its own time.
-    /// Those that fail are told of; the others are not held up.
+    /// Those that fail are told of; the others are not held up. Under a lock all are asked: what counts
+    /// is what they say now.
     pub(crate) async fn reach(&self, only: Option<&ServerId>, need: Need) {
+        let need = if self.shaping.is_locked() { Need::Fresh } else { need };
         let mut reaching = JoinSet::new();
         for status in self.hub.statuses() {
             let wanted = only.is_none_or(|only| *only == status.server);

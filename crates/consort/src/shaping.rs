@@ -100,6 +100,11 @@ impl Shaping {
         self
     }
 
+    /// Whether a lock is kept.
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// The same, with what people approved before.
     #[must_use]
     pub fn approved(mut self, approved: Arc<Approved>) -> Self {

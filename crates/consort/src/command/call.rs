@@ -6,7 +6,7 @@ mod show;
 use std::io::Read;
 use std::sync::Arc;
 
-use consort_core::{Asked, Event, Invocation, Json, Outcome};
+use consort_core::{Asked, Event, Invocation, Json, Outcome, Unresolved};
 use consort_wire::{Host, Question};
 
 use crate::cli::{Call, Common};
@@ -77,13 +77,19 @@ pub(super) async fn perform(
 /// The tool's full name and schema, asking servers only if what is kept does not tell.
 async fn find(running: &Running, name: &str) -> Result<(String, Json), Failure> {
     let found = |running: &Running| {
-        running.catalog().resolve(name).map(|entry| (entry.id(), entry.tool().input_schema()))
+        let catalog = running.catalog();
+        let entry = catalog.resolve(name)?;
+        Ok::<_, Unresolved>((entry.id(), entry.tool().input_schema(), entry.route.server.clone()))
     };
-    if let Ok(found) = found(running) {
-        return Ok(found);
-    }
-    running.reach(None, Need::Fresh).await;
-    found(running).map_err(Into::into)
+    let server = match found(running) {
+        Ok((id, schema, _)) if !running.shaping.is_locked() => return Ok((id, schema)),
+        // Under a lock, what counts is what the server says now.
+        Ok((.., server)) => Some(server),
+        Err(_) => None,
+    };
+    running.reach(server.as_ref(), Need::Fresh).await;
+    let (id, schema, _) = found(running)?;
+    Ok((id, schema))
 }
 
 /// All arguments as one JSON object.

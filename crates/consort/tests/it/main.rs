@@ -5,6 +5,7 @@
 mod calls;
 mod clients;
 mod config;
+mod docs;
 mod examples;
 mod export;
 mod ledger;

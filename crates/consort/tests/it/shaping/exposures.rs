@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::{Stage, answering, names, program, text};
-use crate::serve::demo;
+use crate::serve::{demo, until};
 
 /// How a tool of the server `ref` is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,18 +50,21 @@ impl Way {
         arguments.clone_from(wrapped.as_object().unwrap());
     }
 
-    /// What a client is to do with the reference server, seen this way.
-    fn plan(self) -> Plan {
-        let mut plan = Fixture::Reference.plan();
+    /// What a client is to do with a server that is seen this way.
+    fn plan(self, fixture: Fixture) -> Plan {
+        let mut plan = fixture.plan();
         let listed = match self {
-            Self::Itself => "echo",
+            Self::Itself => plan.list.tool.as_str(),
             Self::Execute => "mcp_ref",
             Self::CallTool => "find_tools",
         };
-        listed.clone_into(&mut plan.list.tool);
+        plan.list.tool = listed.to_owned();
         self.wrapped(&mut plan.call.tool, &mut plan.call.arguments);
         if let Part::Do(ask) = &mut plan.elicitation {
             self.wrapped(&mut ask.tool, &mut ask.arguments);
+        }
+        if fixture == Fixture::Everything {
+            plan.subscription = Part::unsupported("its tool toggles, and several clients share it");
         }
         if let Part::Do(watch) = &mut plan.subscription {
             self.wrapped(&mut watch.tool, &mut watch.arguments);
@@ -74,7 +77,7 @@ impl Way {
     }
 }
 
-fn config() -> String {
+fn config(fixture: Fixture) -> String {
     let profiles = r#"
         [consort.profiles.individual]
 
@@ -87,21 +90,27 @@ fn config() -> String {
         [consort.profiles.auto]
         exposure = { mode = "auto", budget = 100, direct = ["journal"] }
     "#;
-    program("ref", Fixture::Reference) + profiles
+    program("ref", fixture) + profiles
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn real_clients_use_a_server_whole_however_it_is_shown() {
-    let stage = Stage::with(&config(), &["--no-ledger"]);
-    let places = Arc::new(Semaphore::new(3));
-    let mut playing = JoinSet::new();
-    for client in [
+    let stages = Fixture::ALL.map(|fixture| Stage::with(&config(fixture), &["--no-ledger"]));
+    let all = [
         Client::Python(Era::Modern),
+        Client::TypeScriptV1,
         Client::Python(Era::Legacy),
         Client::TypeScript(Era::Modern),
-        Client::TypeScriptV1,
-    ] {
-        for (profile, way) in [WAYS[1], WAYS[2]] {
+    ];
+    let places = Arc::new(Semaphore::new(3));
+    let mut playing = JoinSet::new();
+    for (fixture, stage) in Fixture::ALL.into_iter().zip(&stages) {
+        // On a busy machine, a server may take longer than a gateway waits for it.
+        until(|| !stage.serving().tools("/mcp").is_empty());
+        let clients = if fixture == Fixture::Reference { &all[..] } else { &all[..2] };
+        for (client, (profile, way)) in
+            clients.iter().flat_map(|client| [(*client, WAYS[1]), (*client, WAYS[2])])
+        {
             let places = Arc::clone(&places);
             let target = Target::Http {
                 url: stage.url(&format!("/mcp/{profile}")),
@@ -109,11 +118,9 @@ async fn real_clients_use_a_server_whole_however_it_is_shown() {
             };
             playing.spawn(async move {
                 let _place = places.acquire_owned().await.unwrap();
-                let row = play(client, Fixture::Reference, &way.plan(), &target).await;
-                row.failures()
-                    .iter()
-                    .map(|failure| format!("{profile}: {failure}"))
-                    .collect::<Vec<_>>()
+                let row = play(client, fixture, &way.plan(fixture), &target).await;
+                let failures = row.failures().into_iter();
+                failures.map(|failure| format!("{profile}: {failure}")).collect::<Vec<_>>()
             });
         }
     }
@@ -130,7 +137,7 @@ async fn progress(peer: &Peer, tool: &str, arguments: Value) -> (Vec<Value>, Val
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_call_has_the_same_progress_result_and_record_however_it_is_made() {
-    let mut stage = Stage::new(&config());
+    let mut stage = Stage::new(&config(Fixture::Reference));
     let slow = json!({ "steps": 3, "ms": 20 });
     let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
     let mut made = 0;
@@ -173,7 +180,7 @@ async fn the_same_call_has_the_same_progress_result_and_record_however_it_is_mad
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_discovers_then_executes() {
-    let stage = Stage::new(&(demo("demo") + &config()));
+    let stage = Stage::new(&(demo("demo") + &config(Fixture::Reference)));
     for peer in stage.both("/mcp/per-server", json!({})).await {
         assert_eq!(names(&peer).await, ["journal", "mcp_demo", "mcp_ref"]);
         let list = peer.ask("tools/list", json!({})).await;
