@@ -1,6 +1,6 @@
 //! What all fronts share.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use consort_core::{Caller, Json, ServerId};
 use tokio::sync::{Semaphore, watch};
@@ -8,13 +8,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::front::Fronts;
+use crate::guard::Keys;
 use crate::ledger::Ledger;
 use crate::metrics::Extra;
 use crate::park::Park;
 use crate::recorded::Records;
 use crate::seal::Seal;
 use crate::session::Sessions;
-use crate::settings::{Settings, Toolboxes};
+use crate::settings::{Access, Settings, Toolboxes};
 use crate::sse::Pipes;
 
 /// How often what timed out is looked for.
@@ -26,6 +27,7 @@ pub struct Gateway(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) settings: Settings,
+    keys: RwLock<Arc<Keys>>,
     pub(crate) records: Records,
     pub(crate) fronts: Fronts,
     pub(crate) sessions: Sessions,
@@ -64,6 +66,7 @@ impl Gateway {
     ) -> Self {
         let limits = &settings.limits;
         let inner = Arc::new(Inner {
+            keys: RwLock::new(Arc::new(Keys::new(&settings.access))),
             fronts: Fronts::new(&settings, toolboxes),
             sessions: Sessions::new(limits.sessions, limits.session),
             pipes: Pipes::default(),
@@ -94,6 +97,12 @@ impl Gateway {
         if *self.0.settled.borrow() {
             self.0.refresh();
         }
+    }
+
+    /// Goes over to other tokens: those that are gone no longer open anything.
+    pub fn set_access(&self, access: &Access) {
+        let keys = Arc::new(Keys::new(access));
+        *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
     }
 
     /// What is going on.
@@ -152,6 +161,10 @@ pub struct Counts {
 }
 
 impl Inner {
+    pub(crate) fn keys(&self) -> Arc<Keys> {
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What is counted, with how things are now.
     pub(crate) fn metrics(&self, states: Vec<(ServerId, &'static str)>) -> String {
         let Records { metrics, ledger, tracer } = &self.records;

@@ -5,7 +5,7 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 
-use crate::settings::{Access, Settings};
+use crate::settings::{Access, Settings, Token};
 
 /// The names of this machine to itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -79,11 +79,23 @@ fn is_ours(authority: &str, hosts: &[String]) -> bool {
         || hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name))
 }
 
+/// Who may use the gateway: everybody, or whoever shows a secret with one of these digests.
+#[derive(Debug)]
+pub(crate) struct Keys(Option<Vec<([u8; 32], Caller)>>);
+
+impl Keys {
+    pub(crate) fn new(access: &Access) -> Self {
+        let Access::Tokens(tokens) = access else { return Self(None) };
+        let key = |token: &Token| {
+            (Sha256::digest(&token.secret).into(), Caller::client(token.name.clone()))
+        };
+        Self(Some(tokens.iter().map(key).collect()))
+    }
+}
+
 /// Who it is that calls.
-pub(crate) fn who(settings: &Settings, headers: &HeaderMap) -> Result<Caller, Refused> {
-    let Access::Tokens(tokens) = &settings.access else {
-        return Ok(Caller::client(Caller::OWNER));
-    };
+pub(crate) fn who(keys: &Keys, headers: &HeaderMap) -> Result<Caller, Refused> {
+    let Keys(Some(keys)) = keys else { return Ok(Caller::client(Caller::OWNER)) };
     let mut shown = headers.get_all(AUTHORIZATION).iter();
     let value = shown.next().and_then(|value| value.to_str().ok()).ok_or(Refused::Token)?;
     let (scheme, secret) = value.split_once(' ').ok_or(Refused::Token)?;
@@ -91,9 +103,9 @@ pub(crate) fn who(settings: &Settings, headers: &HeaderMap) -> Result<Caller, Re
         return Err(Refused::Token);
     }
     // Digests take the same time to compare however much of them agrees.
-    let shown = Sha256::digest(secret.trim());
-    let token = tokens.iter().find(|token| Sha256::digest(&token.secret) == shown);
-    token.map(|token| Caller::client(token.name.clone())).ok_or(Refused::Token)
+    let shown: [u8; 32] = Sha256::digest(secret.trim()).into();
+    let key = keys.iter().find(|(digest, _)| *digest == shown);
+    key.map(|(_, caller)| caller.clone()).ok_or(Refused::Token)
 }
 
 #[cfg(test)]
@@ -101,7 +113,6 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
-    use crate::settings::Token;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -183,8 +194,8 @@ mod tests {
         let token =
             |name: &str, secret: &str| Token { name: name.to_owned(), secret: secret.to_owned() };
         let tokens = vec![token("ada", "s3cret"), token("bob", "other")];
-        let settings = Settings { access: Access::Tokens(tokens), ..Settings::default() };
-        let who = |value: &'static str| who(&settings, &headers(&[("authorization", value)]));
+        let keys = Keys::new(&Access::Tokens(tokens));
+        let who = |value: &'static str| who(&keys, &headers(&[("authorization", value)]));
         assert_eq!(who("Bearer s3cret").unwrap().name, "ada");
         assert_eq!(who("bearer  other").unwrap().name, "bob");
         for wrong in
@@ -192,7 +203,7 @@ mod tests {
         {
             assert_eq!(who(wrong), Err(Refused::Token), "{wrong}");
         }
-        let open = Settings::default();
+        let open = Keys::new(&Access::Anyone);
         assert_eq!(super::who(&open, &HeaderMap::new()).unwrap().name, Caller::OWNER);
     }
 }

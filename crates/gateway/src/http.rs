@@ -119,7 +119,7 @@ async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply 
     if let Err(refused) = guard::meant_for_us(settings, headers) {
         return text(refused.status(), refused.message());
     }
-    let caller = match guard::who(settings, headers) {
+    let caller = match guard::who(&gateway.keys(), headers) {
         Ok(caller) => caller,
         Err(refused) => {
             let mut reply = text(refused.status(), refused.message());

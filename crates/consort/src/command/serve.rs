@@ -72,6 +72,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let file = config.map(|config| config.file);
     let following = reload::Following {
         common,
+        serve: &serve,
         hub: &hub,
         gateway: &gateway,
         records: &recording.records,

@@ -12,8 +12,8 @@ use consort_hub::Hub;
 use consort_shape::Approved;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::settings::toolboxes;
-use crate::cli::Common;
+use super::settings::{access, toolboxes};
+use crate::cli::{Common, Serve};
 use crate::running::{self, Prepared, tell};
 
 /// How often the file is looked at.
@@ -25,6 +25,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// What follows the config.
 pub(super) struct Following<'a> {
     pub(super) common: &'a Common,
+    pub(super) serve: &'a Serve,
     pub(super) hub: &'a Hub,
     pub(super) gateway: &'a Gateway,
     pub(super) records: &'a Records,
@@ -80,9 +81,14 @@ impl Following<'_> {
             Ok(toolboxes) => toolboxes,
             Err(failure) => return refuse(&failure.message),
         };
+        let access = match access(self.serve, &options) {
+            Ok((access, _)) => access,
+            Err(failure) => return refuse(&failure.message),
+        };
         problems.iter().for_each(tell);
         self.hub.reload(settings.servers, DRAIN);
         self.gateway.set(toolboxes);
+        self.gateway.set_access(&access);
         tracing::info!(file = %file.display(), "the config is in force as it is now");
     }
 }

@@ -45,7 +45,8 @@ fn names(common: &Common) -> Option<PathBuf> {
     })
 }
 
-fn access(serve: &Serve, options: &Options) -> Result<(Access, Option<Kept>), Failure> {
+/// Who may use the gateway, and the owner's token if one is needed.
+pub(super) fn access(serve: &Serve, options: &Options) -> Result<(Access, Option<Kept>), Failure> {
     if serve.stdio || serve.allow_unauthenticated {
         return Ok((Access::Anyone, None));
     }

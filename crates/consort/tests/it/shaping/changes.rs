@@ -90,3 +90,25 @@ async fn a_changed_rule_is_told_to_whoever_is_connected() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_good_as_long_as_the_config_names_it() {
+    let home = Home::new();
+    let secret = "ada-0123456789-0123456789-0123456789";
+    std::fs::write(home.path("ada.token"), secret).unwrap();
+    let server = program("ref", Fixture::Reference);
+    let with =
+        format!("{server}[consort.tokens]\nada = \"file:{}\"\n", home.path("ada.token").display());
+    std::fs::write(home.path("consort.toml"), &server).unwrap();
+    let stage = Stage::at(home, &[]);
+    let ada = Peer::modern(&stage.url("/mcp"), Some(secret), json!({}));
+    for (config, status) in [(&with, 200), (&server, 401)] {
+        stage.configure(config);
+        let answered = async {
+            while ada.begin("tools/list", json!({})).await.head.status != status {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, answered).await.unwrap();
+    }
+}
