@@ -31,6 +31,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         tell(problem);
     }
     let options = config.as_ref().map(|config| config.options.clone()).unwrap_or_default();
+    let file = config.as_ref().map(|config| reload::File::new(config.file.clone()));
     // Clients have tools of their own; ours are offered to them only on request.
     if config.is_some() && options.builtin != Some(true) {
         settings.local.clear();
@@ -69,7 +70,6 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
             http(&gateway, common, &serve, kept, &mut signals).await
         }
     };
-    let file = config.map(|config| config.file);
     let following = reload::Following {
         common,
         serve: &serve,
@@ -80,7 +80,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     };
     let served = tokio::select! {
         served = serving => served,
-        never = following.follow(file.as_deref()) => match never {},
+        never = following.follow(file) => match never {},
     };
     gateway.end().await;
     hub.drain().await;

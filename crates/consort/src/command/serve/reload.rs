@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -36,7 +36,7 @@ pub(super) struct Following<'a> {
 impl Following<'_> {
     /// Follows the config file and the lock beside it, and takes them over again whenever they change or
     /// we get SIGHUP.
-    pub(super) async fn follow(&self, file: Option<&Path>) -> Infallible {
+    pub(super) async fn follow(&self, file: Option<File>) -> Infallible {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
         let Some(file) = file else {
             // Nothing is configured: nothing changes, and a lost terminal is no reason to end.
@@ -44,17 +44,16 @@ impl Following<'_> {
                 hangup.recv().await;
             }
         };
-        let lock = lock::path(file);
-        let mut seen = (mark(file), mark(&lock));
+        let File { file, lock, mut seen } = file;
         loop {
             let asked = tokio::select! {
                 _ = hangup.recv() => true,
                 () = tokio::time::sleep(OFTEN) => false,
             };
-            let now = (mark(file), mark(&lock));
+            let now = (mark(&file), mark(&lock));
             if asked || now != seen {
                 seen = now;
-                self.take_over(file);
+                self.take_over(&file);
             }
         }
     }
@@ -93,8 +92,25 @@ impl Following<'_> {
     }
 }
 
+/// A config file and the lock beside it, as they were when they were read.
+pub(super) struct File {
+    file: PathBuf,
+    lock: PathBuf,
+    seen: (Option<Mark>, Option<Mark>),
+}
+
+impl File {
+    pub(super) fn new(file: PathBuf) -> Self {
+        let lock = lock::path(&file);
+        let seen = (mark(&file), mark(&lock));
+        Self { file, lock, seen }
+    }
+}
+
 /// What tells one version of a file from another.
-fn mark(file: &Path) -> Option<(SystemTime, u64)> {
+type Mark = (SystemTime, u64);
+
+fn mark(file: &Path) -> Option<Mark> {
     let about = fs::metadata(file).ok()?;
     Some((about.modified().ok()?, about.len()))
 }
