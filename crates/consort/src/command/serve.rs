@@ -31,7 +31,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         tell(problem);
     }
     let options = config.as_ref().map(|config| config.options.clone()).unwrap_or_default();
-    let file = config.as_ref().map(|config| reload::File::new(config.file.clone()));
+    let file = config.as_ref().map(|config| reload::Followed::new(config.file.clone()));
     // Clients have tools of their own; ours are offered to them only on request.
     if config.is_some() && options.builtin != Some(true) {
         settings.local.clear();

@@ -36,7 +36,7 @@ pub(super) struct Following<'a> {
 impl Following<'_> {
     /// Follows the config file and the lock beside it, and takes them over again whenever they change or
     /// we get SIGHUP.
-    pub(super) async fn follow(&self, file: Option<File>) -> Infallible {
+    pub(super) async fn follow(&self, file: Option<Followed>) -> Infallible {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
         let Some(file) = file else {
             // Nothing is configured: nothing changes, and a lost terminal is no reason to end.
@@ -44,7 +44,7 @@ impl Following<'_> {
                 hangup.recv().await;
             }
         };
-        let File { file, lock, mut seen } = file;
+        let Followed { config: file, lock, mut seen } = file;
         loop {
             let asked = tokio::select! {
                 _ = hangup.recv() => true,
@@ -93,17 +93,17 @@ impl Following<'_> {
 }
 
 /// A config file and the lock beside it, as they were when they were read.
-pub(super) struct File {
-    file: PathBuf,
+pub(super) struct Followed {
+    config: PathBuf,
     lock: PathBuf,
     seen: (Option<Mark>, Option<Mark>),
 }
 
-impl File {
-    pub(super) fn new(file: PathBuf) -> Self {
-        let lock = lock::path(&file);
-        let seen = (mark(&file), mark(&lock));
-        Self { file, lock, seen }
+impl Followed {
+    pub(super) fn new(config: PathBuf) -> Self {
+        let lock = lock::path(&config);
+        let seen = (mark(&config), mark(&lock));
+        Self { config, lock, seen }
     }
 }
 
