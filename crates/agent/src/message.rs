@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use consort_core::{Content, Json, Object};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// One message of a conversation. Its JSON form is stable: a conversation may be kept in it.
 ///
@@ -295,10 +295,22 @@ impl Opaque {
 
     /// Keeps one member of what this provider wants back.
     pub(crate) fn set_member(&mut self, provider: &str, name: &str, value: Value) {
-        let kept = self.0.entry(provider.to_owned()).or_insert_with(|| Map::new().into());
-        if let Value::Object(members) = kept {
+        if let Some(members) = self.members(provider) {
             members.insert(name.to_owned(), value);
         }
+    }
+
+    /// Adds to a list among what this provider wants back.
+    pub(crate) fn extend_member(&mut self, provider: &str, name: &str, items: &[Value]) {
+        let list = self.members(provider).map(|members| members.entry(name).or_insert(json!([])));
+        if let Some(Value::Array(list)) = list {
+            list.extend_from_slice(items);
+        }
+    }
+
+    fn members(&mut self, provider: &str) -> Option<&mut Map<String, Value>> {
+        let kept = self.0.entry(provider.to_owned()).or_insert_with(|| Map::new().into());
+        kept.as_object_mut()
     }
 }
 
@@ -331,4 +343,92 @@ fn part(content: &Content) -> Part {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_in_which_messages_are_kept_stays_as_it_is() {
+        let media = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
+        let url = Media::Url { url: "https://x/a.wav".into(), mime: None };
+        let call = Call { id: "1".into(), name: "a.b".into(), arguments: "{oops".into() };
+        let result = CallResult::error("1", "no");
+        let signed = Part::from(Kind::Thinking { text: "hm".into(), redacted: false });
+        let parts = vec![
+            Part::text("hi"),
+            Kind::Image(media).into(),
+            Kind::Audio(url).into(),
+            Kind::Resource(Resource { uri: "file:///a".into(), ..Resource::default() }).into(),
+            Kind::ToolCall(call).into(),
+            Kind::ToolResult(result).into(),
+            signed.with_opaque("anthropic", json!({ "signature": "s" })),
+            Kind::Thinking { text: String::new(), redacted: true }.into(),
+            Kind::Refusal { text: "no".into() }.into(),
+            Part::from(Kind::Foreign).with_opaque("gemini", json!({ "executableCode": {} })),
+        ];
+        let mut message = Message::new(Role::Assistant, parts);
+        message.opaque.set("openai", json!({ "reasoning_details": [] }));
+        let kept = serde_json::to_string(&message).unwrap();
+        assert_eq!(serde_json::from_str::<Message>(&kept).unwrap(), message);
+        insta::assert_snapshot!(kept.replace("},{", "},\n{"), @r#"
+    {"role":"assistant","parts":[{"type":"text","text":"hi"},
+    {"type":"image","mime":"image/png","data":"aQ=="},
+    {"type":"audio","url":"https://x/a.wav"},
+    {"type":"resource","uri":"file:///a"},
+    {"type":"tool_call","id":"1","name":"a.b","arguments":"{oops"},
+    {"type":"tool_result","call":"1","parts":[{"type":"text","text":"no"}],"is_error":true},
+    {"type":"thinking","text":"hm","opaque":{"anthropic":{"signature":"s"}}},
+    {"type":"thinking","text":"","redacted":true},
+    {"type":"refusal","text":"no"},
+    {"type":"foreign","opaque":{"gemini":{"executableCode":{}}}}],"opaque":{"openai":{"reasoning_details":[]}}}
+    "#);
+    }
+
+    #[test]
+    fn a_result_says_nothing_twice() {
+        let json = |text: &'static str| Json::parse(text).unwrap();
+        let words = |result: &str| {
+            let result =
+                consort_core::ToolResult::from_json(&Json::parse(result.to_owned()).unwrap());
+            CallResult::new("1", &result.unwrap())
+        };
+        let both = consort_core::ToolResult::structured(&json(r#"{"n":1}"#));
+        assert_eq!(CallResult::new("1", &both).parts, [Part::text(r#"{"n":1}"#)]);
+        let data = words(r#"{"content":[],"structuredContent":{"n":1},"isError":true}"#);
+        assert_eq!((data.parts, data.is_error), (vec![Part::text(r#"{"n":1}"#)], true));
+        let linked = words(
+            r#"{"content":[{"type":"resource_link","uri":"file:///a","name":"a","mimeType":"text/plain"},{"type":"resource","resource":{"uri":"b:c","blob":"aQ==","mimeType":"image/png"}},{"type":"hologram"}]}"#,
+        );
+        let kinds: Vec<Kind> = linked.parts.into_iter().map(|part| part.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                Kind::Resource(Resource {
+                    uri: "file:///a".into(),
+                    mime: Some("text/plain".into()),
+                    ..Resource::default()
+                }),
+                Kind::Resource(Resource {
+                    uri: "b:c".into(),
+                    mime: Some("image/png".into()),
+                    text: None,
+                    data: Some("aQ==".into()),
+                }),
+                Kind::Text { text: r#"{"type":"hologram"}"#.into() },
+            ]
+        );
+    }
+
+    #[test]
+    fn arguments_are_an_object_or_not() {
+        assert!(Arguments::from("").object().unwrap().is_empty());
+        assert_eq!(
+            Arguments::from(" {\"a\":1} ").object().unwrap().get("a"),
+            Json::parse("1").ok()
+        );
+        assert_eq!(Arguments::from("[1]").object(), None);
+        assert_eq!(Arguments::from("{").object(), None);
+    }
 }

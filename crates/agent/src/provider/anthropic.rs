@@ -48,6 +48,7 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
         }
     }
     trim_end(&mut messages);
+    let works_without_thoughts = works_without_thoughts(&messages);
     let mut tools = names.definitions(&ask.tools, ask.dialect);
     if ask.cache == CacheMarks::Set {
         let last_user = messages.iter_mut().rev().find(|(role, _)| *role == "user");
@@ -61,7 +62,8 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
         .map(|(role, content)| json!({ "role": role, "content": content }))
         .collect();
     let choice = if tools.is_empty() { None } else { choice(ask, names) };
-    let thinking = thinking(ask, choice.as_ref());
+    let thinking = thinking(ask, choice.as_ref())
+        .filter(|thinking| thinking["type"] != "enabled" || !works_without_thoughts);
     let thinks = thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
     object([
         ("model", Some(json!(ask.model))),
@@ -210,6 +212,16 @@ fn assistant(part: &Part, names: &Names) -> Option<Value> {
         Kind::Foreign => part.opaque.get(WORD).filter(|block| block.is_object()).cloned(),
         _ => block(View::Text(View::of(part, Images::Named)?.words())),
     }
+}
+
+/// Whether the model is at work on calls that it did not think before, or another model made: one with a
+/// budget for thoughts would then be missing them.
+fn works_without_thoughts(messages: &[(&str, Vec<Value>)]) -> bool {
+    let Some([(_, said), (_, results)]) = messages.last_chunk() else { return false };
+    let is = |block: Option<&Value>, kind: &str| block.is_some_and(|block| block["type"] == kind);
+    is(results.first(), "tool_result")
+        && !is(said.first(), "thinking")
+        && !is(said.first(), "redacted_thinking")
 }
 
 /// The last message must not end in white space if the model is to go on with it.

@@ -16,7 +16,7 @@ pub struct Ask {
     pub tools: Vec<Tool>,
     /// Whether it must call.
     pub choice: Choice,
-    /// How many calls it may make at once.
+    /// How many calls it may make at once; Gemini has no word for it.
     pub calls: Calls,
     /// The most tokens it may write.
     pub max_tokens: Option<u32>,

@@ -111,8 +111,9 @@ fn write(turn: &Turn<'_>, is_new: bool, images: Images, names: &Names, into: &mu
             }
         }
         Turn::User(parts) => {
-            let content = content(parts.iter().map(AsRef::as_ref), images);
-            into.extend(content.map(|content| json!({ "role": "user", "content": content })));
+            if let Some(content) = content(parts.iter().map(AsRef::as_ref), images) {
+                user(content, into);
+            }
         }
         Turn::Assistant { parts, opaque } => {
             into.extend(assistant(parts, opaque, is_new, names).map(Value::Object));
@@ -143,8 +144,22 @@ fn write_results(results: &[Answered<'_>], images: Images, into: &mut Vec<Value>
         }
     }
     if !shown.is_empty() {
-        into.push(json!({ "role": "user", "content": shown }));
+        user(shown.into(), into);
     }
+}
+
+/// What a user says, in one message with what was shown right before: some want speakers to alternate.
+fn user(content: Value, into: &mut Vec<Value>) {
+    if let Some(last) = into.last_mut().filter(|last| last["role"] == "user")
+        && let Some(Value::Array(pieces)) = last.get_mut("content")
+    {
+        match content {
+            Value::Array(more) => pieces.extend(more),
+            text => pieces.push(json!({ "type": "text", "text": text })),
+        }
+        return;
+    }
+    into.push(json!({ "role": "user", "content": content }));
 }
 
 /// What a user says: one text where it is only that, which everybody takes.

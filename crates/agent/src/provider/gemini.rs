@@ -86,26 +86,42 @@ fn generation_config(ask: &Ask) -> Map<String, Value> {
         ("maxOutputTokens", ask.max_tokens.map(Into::into)),
         ("temperature", ask.temperature.map(Into::into)),
         ("stopSequences", (!ask.stop.is_empty()).then(|| json!(ask.stop))),
-        ("thinkingConfig", ask.reasoning.map(thinking)),
+        (
+            "thinkingConfig",
+            ask.reasoning.map(|reasoning| thinking(reasoning, generation(&ask.model))),
+        ),
         ("responseMimeType", schema.as_ref().map(|_| json!("application/json"))),
         ("responseJsonSchema", schema),
     ])
 }
 
-fn thinking(reasoning: Reasoning) -> Value {
-    let level = match reasoning {
-        Reasoning::Effort(Effort::Off) | Reasoning::Budget(0) => {
-            return json!({ "thinkingBudget": 0 });
-        }
-        Reasoning::Budget(budget) => {
-            return json!({ "thinkingBudget": budget, "includeThoughts": true });
-        }
-        Reasoning::Effort(Effort::Minimal) => "minimal",
-        Reasoning::Effort(Effort::Low) => "low",
-        Reasoning::Effort(Effort::Medium) => "medium",
-        Reasoning::Effort(Effort::High | Effort::Max) => "high",
+/// How much it thinks: a word for newer models, tokens for those before, as Google itself translates.
+fn thinking(reasoning: Reasoning, generation: u32) -> Value {
+    let budget = match reasoning {
+        Reasoning::Budget(budget) => Some(budget),
+        Reasoning::Effort(effort) if (1..3).contains(&generation) => Some(match effort {
+            Effort::Off => 0,
+            Effort::Minimal | Effort::Low => 1024,
+            Effort::Medium => 8192,
+            Effort::High | Effort::Max => 24_576,
+        }),
+        Reasoning::Effort(_) => None,
     };
-    json!({ "thinkingLevel": level, "includeThoughts": true })
+    match (budget, reasoning.effort()) {
+        (Some(0), _) => json!({ "thinkingBudget": 0 }),
+        (Some(budget), _) => json!({ "thinkingBudget": budget, "includeThoughts": true }),
+        // Newer models think at least a little.
+        (None, Effort::Off) => json!({ "thinkingLevel": "minimal" }),
+        (None, effort) => {
+            let level = match effort {
+                Effort::Off | Effort::Minimal => "minimal",
+                Effort::Low => "low",
+                Effort::Medium => "medium",
+                Effort::High | Effort::Max => "high",
+            };
+            json!({ "thinkingLevel": level, "includeThoughts": true })
+        }
+    }
 }
 
 fn choice(choice: &Choice, names: &Names) -> Option<Value> {

@@ -267,6 +267,10 @@ impl Reader {
         match &mut self.body {
             Body::Unknown(start) => {
                 start.extend_from_slice(bytes);
+                if start.trim_ascii().is_empty() {
+                    // Some keep a connection alive with empty lines.
+                    start.clear();
+                }
                 let Some(is_stream) = is_stream(start) else { return Ok(()) };
                 let start = std::mem::take(start);
                 if is_stream {
@@ -315,7 +319,12 @@ impl Reader {
 
     fn take(&mut self, json: &Json) -> Result<(), Trouble> {
         let value: Value = json.read().map_err(|_| Trouble::Broken(excerpt(json.as_bytes())))?;
-        if value.get("error").is_some_and(|error| error.is_object() || error.is_string()) {
+        let is_error = match value.get("error") {
+            Some(Value::Object(error)) => !error.is_empty(),
+            Some(Value::String(error)) => !error.is_empty(),
+            _ => false,
+        };
+        if is_error {
             return Err(Trouble::Told(value));
         }
         self.codec.take(&Event { value: &value, raw: json }, &mut self.assembly)?;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::chat::{arguments, file_name, id, schema, word};
 use super::media::{Source, View, words};
 use super::turns::{Turn, turns};
-use super::{Ask, Calls, Choice, Delivery, Images, Names, object};
+use super::{Ask, Calls, Choice, Delivery, Effort, Images, Names, object};
 use crate::message::{Kind, Part};
 
 pub(super) mod read;
@@ -50,7 +50,7 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
             }),
         ),
         ("store", Some(json!(false))),
-        ("include", Some(json!(["reasoning.encrypted_content"]))),
+        ("include", reasons(ask).then(|| json!(["reasoning.encrypted_content"]))),
         ("stream", (ask.delivery == Delivery::Stream).then_some(json!(true))),
     ])
 }
@@ -78,16 +78,15 @@ fn write(turn: &Turn<'_>, images: Images, names: &Names, input: &mut Vec<Value>)
                 input.push(json!({ "role": "user", "content": content }));
             }
         }
-        Turn::Assistant { parts, .. } => {
-            for part in parts {
-                assistant(part, names, input);
-            }
-        }
+        Turn::Assistant { parts, .. } => assistant(parts, names, input),
         Turn::Results(results) => {
             for answered in results {
                 let mut output = content(answered.result.parts.iter(), images);
                 if answered.result.is_error {
-                    output.insert(0, json!({ "type": "input_text", "text": "Error:" }));
+                    match output.first_mut().and_then(|first| first.get_mut("text")) {
+                        Some(Value::String(text)) => text.insert_str(0, "Error: "),
+                        _ => output.insert(0, json!({ "type": "input_text", "text": "Error" })),
+                    }
                 }
                 let has_media = output.iter().any(|piece| piece["type"] != "input_text");
                 let output = if has_media {
@@ -128,53 +127,82 @@ fn content<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Vec<Val
     pieces.collect()
 }
 
-/// What the model said goes back as the items it came in.
-fn assistant(part: &Part, names: &Names, input: &mut Vec<Value>) {
-    let kept = part.opaque.get(WORD);
-    let said = match &part.kind {
-        Kind::Thinking { .. } => {
-            // Without its encrypted content it would be looked up, and is not kept there.
-            input.extend(kept.filter(|item| item["encrypted_content"].is_string()).cloned());
-            return;
+/// What the model said goes back as the items it came in, without their ids: nothing is kept there that
+/// they could be looked up in.
+fn assistant(parts: &[&Part], names: &Names, input: &mut Vec<Value>) {
+    // The message that the last item is, if it is one.
+    let mut message = None;
+    for part in parts {
+        let kept = part.opaque.get(WORD);
+        let mut item = kept.and_then(Value::as_object).cloned().unwrap_or_default();
+        let of = item.get("id").cloned();
+        if part.kind != Kind::Foreign {
+            item.remove("id");
         }
-        Kind::Foreign => {
-            input.extend(kept.filter(|item| item.is_object()).cloned());
-            return;
-        }
-        Kind::ToolCall(call) => {
-            let mut item = kept.and_then(Value::as_object).cloned().unwrap_or_default();
-            item.extend(object([
-                ("type", Some(json!("function_call"))),
-                ("call_id", Some(json!(id(&call.id, ID)))),
-                ("name", Some(json!(names.there(&call.name)))),
-                ("arguments", Some(json!(arguments(&call.arguments)))),
-            ]));
+        let said = match &part.kind {
+            Kind::Thinking { .. }
+                if item.get("encrypted_content").is_some_and(Value::is_string) =>
+            {
+                None
+            }
+            Kind::Thinking { .. } => continue,
+            Kind::Foreign if item.is_empty() => continue,
+            Kind::Foreign => None,
+            Kind::ToolCall(call) => {
+                item.extend(object([
+                    ("type", Some(json!("function_call"))),
+                    ("call_id", Some(json!(id(&call.id, ID)))),
+                    ("name", Some(json!(names.there(&call.name)))),
+                    ("arguments", Some(json!(arguments(&call.arguments)))),
+                ]));
+                None
+            }
+            Kind::Refusal { text } => Some(json!({ "type": "refusal", "refusal": text })),
+            _ => match View::of(part, Images::Named).map(View::words) {
+                Some(text) if !text.is_empty() => {
+                    Some(json!({ "type": "output_text", "text": text }))
+                }
+                _ => continue,
+            },
+        };
+        let Some(said) = said else {
+            message = None;
             input.push(item.into());
-            return;
+            continue;
+        };
+        // Several parts of one message are one item again.
+        if message.as_ref() == Some(&of)
+            && let Some(Value::Array(content)) = input.last_mut().map(|last| &mut last["content"])
+        {
+            content.push(said);
+            continue;
         }
-        Kind::Refusal { text } => json!({ "type": "refusal", "refusal": text }),
-        _ => match View::of(part, Images::Named).map(View::words) {
-            Some(text) if !text.is_empty() => json!({ "type": "output_text", "text": text }),
-            _ => return,
-        },
-    };
-    let mut item = kept.and_then(Value::as_object).cloned().unwrap_or_default();
-    // Several parts of one message are one item again.
-    if let Some(last) = input.last_mut()
-        && last["type"] == "message"
-        && last["role"] == "assistant"
-        && last.get("id") == item.get("id")
-        && let Some(content) = last["content"].as_array_mut()
-    {
-        content.push(said);
-        return;
+        message = Some(of);
+        item.extend(object([
+            ("type", Some(json!("message"))),
+            ("role", Some(json!("assistant"))),
+            ("content", Some(json!([said]))),
+        ]));
+        input.push(item.into());
     }
-    item.extend(object([
-        ("type", Some(json!("message"))),
-        ("role", Some(json!("assistant"))),
-        ("content", Some(json!([said]))),
-    ]));
-    input.push(item.into());
+}
+
+/// Whether the model thinks before it writes: others refuse to be asked for their thoughts.
+fn reasons(ask: &Ask) -> bool {
+    let name = ask.model.rsplit('/').next().unwrap_or_default();
+    let number = |rest: &str| {
+        rest.split(|one: char| !one.is_ascii_digit())
+            .next()
+            .and_then(|text| text.parse::<u32>().ok())
+    };
+    let is_o = name.strip_prefix('o').and_then(number).is_some();
+    let is_new = name.strip_prefix("gpt-").and_then(number).is_some_and(|number| number >= 5);
+    let is_chat = name.contains("-chat");
+    ask.reasoning.is_some_and(|reasoning| reasoning.effort() != Effort::Off)
+        || is_o
+        || is_new && !is_chat
+        || name.contains("codex")
+        || name.starts_with("gpt-oss")
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! What the tests of every wire share.
 
 use consort_core::{Json, Tool};
+use serde_json::{Value, json};
 
 use super::{Ask, Delta, Endpoint, ProviderError, Reader, Reply, Wire};
 use crate::message::{Call, CallResult, Kind, Media, Message, Part, Resource, Role};
 
 /// A stream of events with these data.
 pub(super) fn stream(data: &[&str]) -> String {
-    data.iter().map(|data| format!("data: {data}\n\n")).collect()
+    data.iter().flat_map(|data| ["data: ", data, "\n\n"]).collect()
 }
 
 /// What is read of a body of success, the same in whatever pieces it comes.
@@ -50,8 +51,31 @@ pub(super) fn refused(
 /// The body of the request for this, written out for people.
 pub(super) fn body(wire: Wire, ask: &Ask) -> String {
     let request = wire.request(ask, &Endpoint::new(wire.base_url()));
-    let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
-    serde_json::to_string_pretty(&body).unwrap()
+    let body: Value = serde_json::from_slice(&request.body).unwrap();
+    written_out(&body, "")
+}
+
+/// JSON with what fits on a line on one.
+pub(super) fn written_out(value: &Value, indent: &str) -> String {
+    let short = value.to_string();
+    if short.len() + indent.len() <= 120 {
+        return short;
+    }
+    let inner = format!("{indent}  ");
+    let (open, lines, close): (_, Vec<String>, _) = match value {
+        Value::Array(items) => {
+            let lines = items.iter().map(|item| format!("{inner}{}", written_out(item, &inner)));
+            ('[', lines.collect(), ']')
+        }
+        Value::Object(members) => {
+            let lines = members.iter().map(|(name, value)| {
+                format!("{inner}{}: {}", json!(name), written_out(value, &inner))
+            });
+            ('{', lines.collect(), '}')
+        }
+        _ => return short,
+    };
+    format!("{open}\n{}\n{indent}{close}", lines.join(",\n"))
 }
 
 /// Two tools, one of them with a name that no provider takes.

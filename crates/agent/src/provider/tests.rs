@@ -20,35 +20,32 @@ fn streams() -> [(Wire, String); 4] {
 }
 
 /// Words that mean something to some wire, and what may stand behind them.
-fn hostile() -> impl Strategy<Value = serde_json::Value> {
-    const KEYS: [&str; 40] = [
-        "type", "index", "delta", "message", "choices", "content", "text", "tool_calls", "function",
-        "arguments", "name", "id", "error", "usage", "content_block", "output_index", "item",
-        "response", "output", "candidates", "parts", "functionCall", "args", "thought",
-        "thoughtSignature", "finishReason", "finish_reason", "stop_reason", "status", "object",
-        "input", "partial_json", "signature", "summary", "details", "promptFeedback", "code",
-        "reasoning", "refusal", "encrypted_content",
-    ];
-    const TEXTS: [&str; 24] = [
-        "", "message", "response", "error", "message_start", "content_block_start",
-        "content_block_delta", "content_block_stop", "message_delta", "input_json_delta",
-        "text_delta", "signature_delta", "thinking", "tool_use", "text", "server_tool_use",
-        "function_call", "reasoning", "response.output_item.added", "response.output_item.done",
-        "response.completed", "response.function_call_arguments.delta", "stop", "日本",
-    ];
+fn hostile() -> impl Strategy<Value = Value> {
+    const KEYS: &str = "type index delta message choices content text tool_calls function arguments name \
+         id error usage content_block output_index item response output candidates parts \
+         functionCall args thought thoughtSignature finishReason finish_reason \
+         stop_reason status object input partial_json signature summary details \
+         promptFeedback code reasoning refusal encrypted_content";
+    const TEXTS: &str = "message response error message_start content_block_start content_block_delta \
+         content_block_stop message_delta input_json_delta text_delta signature_delta \
+         thinking tool_use text server_tool_use function_call reasoning \
+         response.output_item.added response.output_item.done response.completed \
+         response.function_call_arguments.delta stop 日本";
+    let word = |words: &'static str| prop::sample::select(words.split(' ').collect::<Vec<_>>());
     let leaf = prop_oneof![
-        Just(serde_json::Value::Null),
+        Just("".into()),
+        Just(Value::Null),
         any::<bool>().prop_map(Into::into),
         any::<u64>().prop_map(Into::into),
         (0u64..3).prop_map(Into::into),
-        prop::sample::select(&TEXTS[..]).prop_map(Into::into),
+        word(TEXTS).prop_map(Into::into),
     ];
-    leaf.prop_recursive(6, 64, 6, |inner| {
-        let key = prop::sample::select(&KEYS[..]).prop_map(str::to_owned);
+    leaf.prop_recursive(6, 64, 6, move |inner| {
+        let key = word(KEYS).prop_map(str::to_owned);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
             prop::collection::btree_map(key, inner, 0..8)
-                .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
 }
@@ -84,7 +81,7 @@ proptest! {
                 reader.feed(format!("data: {event}\n\n").as_bytes());
             }
             let _ = reader.end();
-            let whole = serde_json::Value::from(events.clone()).to_string();
+            let whole = Value::from(events.clone()).to_string();
             let _ = in_pieces(Reader::new(wire), [whole.as_bytes()]);
             let _ = in_pieces(Reader::new(wire), [&noise[..]]);
             let _ = refused(wire, 500, &[], &whole);
@@ -198,7 +195,10 @@ fn a_secret_is_in_no_error_and_in_no_debug_text() {
 
         let mut reader = wire.reader(&ask, &endpoint);
         reader.head(401, []);
-        reader.feed(format!(r#"{{"error":{{"message":"bad key {key}: sk-proj-9999999999\u001b[2J"}}}}"#).as_bytes());
+        reader.feed(
+            format!(r#"{{"error":{{"message":"bad key {key}: sk-proj-9999999999\u001b[2J"}}}}"#)
+                .as_bytes(),
+        );
         let error = reader.end().unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -217,7 +217,7 @@ fn headers_and_members_of_an_endpoint_win() {
     let mut endpoint = Endpoint::new("https://proxy.example/v1/");
     endpoint.headers.push(Header::plain("Anthropic-Version", "next"));
     endpoint.body.insert("metadata".into(), serde_json::json!({ "user_id": "u" }));
-    endpoint.body.insert("max_tokens".into(), serde_json::Value::Null);
+    endpoint.body.insert("max_tokens".into(), Value::Null);
     let request = Wire::Anthropic.request(&Ask::new("m", vec![Message::user("hi")]), &endpoint);
     assert_eq!(request.url, "https://proxy.example/v1/messages");
     let versions: Vec<_> = request
@@ -227,7 +227,7 @@ fn headers_and_members_of_an_endpoint_win() {
         .map(|header| header.value.expose())
         .collect();
     assert_eq!(versions, ["next"]);
-    let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+    let body: Value = serde_json::from_slice(&request.body).unwrap();
     assert_eq!(body["metadata"]["user_id"], "u");
     assert_eq!(body.get("max_tokens"), None);
 }

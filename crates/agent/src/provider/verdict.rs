@@ -98,8 +98,12 @@ impl Judge {
             return Cause::Permission;
         }
         if status == 429
-            || is(&["rate_limit_error", "rate_limit_exceeded", "resource_exhausted"])
-            || is(&["too_many_requests"])
+            || is(&[
+                "rate_limit_error",
+                "rate_limit_exceeded",
+                "resource_exhausted",
+                "too_many_requests",
+            ])
         {
             return Cause::RateLimited;
         }
@@ -220,4 +224,24 @@ fn looks_like_html(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_provider_says_is_cleaned_and_cut() {
+        let judge = Judge { secrets: vec!["hunter22\n".to_owned().into()], ..Judge::default() };
+        assert_eq!(
+            judge.clean("a\u{1b}[2J \u{202e}b hunter22 key=AIzaSyA-1234567890 sk-x"),
+            "a[2J b [secret] key=[secret] sk-x"
+        );
+        let long = judge.clean(&"é".repeat(5000));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (LONGEST + 1, true));
+    }
+
+    #[test]
+    fn sizes_are_taken_from_what_is_said() {
+        assert_eq!(sizes("210000 tokens > 200000 maximum"), (Some(200_000), Some(210_000)));
+        assert_eq!(sizes("at most 8,192 tokens"), (Some(8192), None));
+        assert_eq!(sizes("too long (gpt-4)"), (None, None));
+    }
+}

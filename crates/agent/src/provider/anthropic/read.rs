@@ -57,7 +57,7 @@ impl Codec for Anthropic {
             "content_block_stop" => self.close(index, into),
             "message_delta" => {
                 self.count(&value["usage"], into);
-                self.stopped(&value["delta"]);
+                self.stopped(&value["delta"], into);
             }
             "message_stop" => self.is_over = true,
             _ => {}
@@ -90,7 +90,7 @@ impl Anthropic {
             let input = written.as_ref().map_or("", |json| json.as_str());
             self.open(index as u64, block, input, into)?;
         }
-        self.stopped(event.value);
+        self.stopped(event.value, into);
         self.is_over = true;
         Ok(())
     }
@@ -101,9 +101,13 @@ impl Anthropic {
         self.count(&message["usage"], into);
     }
 
-    fn stopped(&mut self, with: &Value) {
+    fn stopped(&mut self, with: &Value, into: &mut Assembly) {
         if let Some(stop) = with["stop_reason"].as_str() {
             self.stop = Some(stop.to_owned());
+            let why = text(&with["stop_details"]["explanation"]);
+            if stop == "refusal" && !why.is_empty() {
+                into.open(Kind::Refusal { text: why.to_owned() }.into());
+            }
         }
     }
 

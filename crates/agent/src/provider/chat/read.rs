@@ -103,9 +103,7 @@ impl Chat {
             think(field, text, into);
         }
         if let Some(details) = delta["reasoning_details"].as_array().filter(|all| !all.is_empty()) {
-            let known = into.opaque.member(WORD, "reasoning_details").and_then(Value::as_array);
-            let all: Vec<Value> = known.into_iter().flatten().chain(details).cloned().collect();
-            into.opaque.set_member(WORD, "reasoning_details", all.into());
+            into.opaque.extend_member(WORD, "reasoning_details", details);
         }
         content(&delta["content"], into);
         if let Some(refusal) = delta["refusal"].as_str().filter(|text| !text.is_empty()) {
