@@ -1,3 +1,5 @@
+//! Gemini, held to what its provider documents.
+
 use serde_json::{Value, json};
 
 use super::super::sample::{body, call, conversation, read, refused, stream, tools, written_out};

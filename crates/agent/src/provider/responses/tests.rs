@@ -1,3 +1,5 @@
+//! Responses, held to what their provider documents.
+
 use serde_json::{Value, json};
 
 use super::super::sample::{body, call, conversation, read, refused, stream, tools, written_out};
