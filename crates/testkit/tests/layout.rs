@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-hub", &["consort-wire", "consort-core"]),
     ("consort-shape", &["consort-wire", "consort-core"]),
     ("consort-gateway", &["consort-wire", "consort-core"]),
+    ("consort-agent", &["consort-wire", "consort-core", "consort-shape"]),
     (
         "consort",
         &["consort-wire", "consort-core", "consort-hub", "consort-shape", "consort-gateway"],

@@ -1,0 +1,157 @@
+//! Who runs models, and what each of them speaks: requests out as bytes, answers in as bytes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use consort_shape::dialect::Dialect;
+use serde_json::{Map, Value};
+
+mod anthropic;
+mod ask;
+mod assembly;
+mod chat;
+mod endpoint;
+mod error;
+mod gemini;
+mod media;
+mod names;
+mod reader;
+mod reply;
+mod responses;
+mod turns;
+mod verdict;
+mod wait;
+
+pub use ask::{
+    Ask, CacheMarks, Calls, Choice, Delivery, Effort, Images, Reasoning, ResponseSchema,
+};
+pub use endpoint::{Endpoint, Header, HttpRequest, Value as HeaderValue};
+pub use error::{Cause, Exceeded, ProviderError, Retry};
+pub use names::Names;
+pub use reader::{Limits, Reader};
+pub use reply::{Delta, Reply, Stop, Usage};
+
+/// What a provider speaks.
+///
+/// ```
+/// use consort_agent::{Ask, Endpoint, Message, Stop, Wire};
+///
+/// let ask = Ask::new("some-model", vec![Message::user("Hello")]);
+/// let endpoint = Endpoint::new("http://localhost:11434/v1");
+/// let request = Wire::OpenAiChat.request(&ask, &endpoint);
+/// assert_eq!(request.url, "http://localhost:11434/v1/chat/completions");
+///
+/// let mut reader = Wire::OpenAiChat.reader(&ask, &endpoint);
+/// reader.head(200, [("content-type", "text/event-stream")]);
+/// reader.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n");
+/// let reply = reader.end()?;
+/// assert_eq!((reply.message.text(), reply.stop), ("Hi".to_owned(), Stop::End));
+/// # Ok::<(), consort_agent::ProviderError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// `OpenAI`'s chat completions, and everybody's who is compatible with them.
+    OpenAiChat,
+    /// `OpenAI`'s responses.
+    OpenAiResponses,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Google's Gemini.
+    Gemini,
+}
+
+impl Wire {
+    /// Every wire there is.
+    pub const ALL: [Self; 4] =
+        [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
+
+    /// The word for it, also in [`Opaque`](crate::Opaque).
+    pub fn as_str(self) -> &'static str {
+        self.dialect().as_str()
+    }
+
+    /// The form it takes definitions of tools in.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            Self::OpenAiChat => Dialect::OpenAiChat,
+            Self::OpenAiResponses => Dialect::OpenAiResponses,
+            Self::Anthropic => Dialect::Anthropic,
+            Self::Gemini => Dialect::Gemini,
+        }
+    }
+
+    /// Where its own provider serves it.
+    pub fn base_url(self) -> &'static str {
+        match self {
+            Self::OpenAiChat | Self::OpenAiResponses => "https://api.openai.com/v1",
+            Self::Anthropic => "https://api.anthropic.com",
+            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta",
+        }
+    }
+
+    /// The request that asks this there.
+    pub fn request(self, ask: &Ask, endpoint: &Endpoint) -> HttpRequest {
+        let names = Names::new(self, &ask.tools);
+        let mut body = match self {
+            Self::OpenAiChat => chat::body(ask, &names, endpoint),
+            Self::OpenAiResponses => responses::body(ask, &names),
+            Self::Anthropic => anthropic::body(ask, &names),
+            Self::Gemini => gemini::body(ask, &names),
+        };
+        endpoint.amend(&mut body);
+        let body = serde_json::to_vec(&body).expect("a map of values always serialises");
+        HttpRequest {
+            method: "POST",
+            url: endpoint.url(&self.path(ask, endpoint)),
+            headers: endpoint.headers_for(self, ask.delivery),
+            body,
+        }
+    }
+
+    /// A reader of the answer to what was asked there.
+    pub fn reader(self, ask: &Ask, endpoint: &Endpoint) -> Reader {
+        Reader::new(self).for_ask(ask).for_endpoint(endpoint)
+    }
+
+    fn path(self, ask: &Ask, endpoint: &Endpoint) -> String {
+        match self {
+            Self::OpenAiChat => "/chat/completions".to_owned(),
+            Self::OpenAiResponses => "/responses".to_owned(),
+            Self::Anthropic if endpoint.ends_in_version() => "/messages".to_owned(),
+            Self::Anthropic => "/v1/messages".to_owned(),
+            Self::Gemini => gemini::path(ask),
+        }
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Wire {
+    type Err = consort_shape::dialect::UnknownDialect;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.parse::<Dialect>()? {
+            Dialect::OpenAiChat => Self::OpenAiChat,
+            Dialect::OpenAiResponses => Self::OpenAiResponses,
+            Dialect::Anthropic => Self::Anthropic,
+            Dialect::Gemini => Self::Gemini,
+        })
+    }
+}
+
+/// A map of those members that are there.
+fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    let present = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    present.collect()
+}
+
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;

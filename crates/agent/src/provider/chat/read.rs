@@ -1,0 +1,234 @@
+//! `OpenAI`'s chat completions, as everybody speaks them: answers.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::WORD;
+use crate::message::Kind;
+use crate::provider::assembly::Assembly;
+use crate::provider::reader::{Codec, Event, Trouble};
+use crate::provider::{Stop, Usage};
+
+/// An answer as far as it was read.
+#[derive(Debug, Default)]
+pub(in crate::provider) struct Chat {
+    calls: Vec<Piece>,
+    /// Which call an index means.
+    by_index: HashMap<u64, usize>,
+    finish: Option<String>,
+    refused: bool,
+    done: bool,
+}
+
+/// A call as far as it was read.
+#[derive(Debug, Default)]
+struct Piece {
+    id: String,
+    name: String,
+    /// Arguments that came before the name.
+    early: String,
+    extra: Option<Value>,
+    /// Its place among the answer's calls, once it has a name.
+    index: Option<usize>,
+}
+
+impl Codec for Chat {
+    fn take(&mut self, event: &Event<'_>, into: &mut Assembly) -> Result<(), Trouble> {
+        let value = event.value;
+        if value == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        if value["object"] == "error" {
+            return Err(Trouble::Told(value.clone()));
+        }
+        if let Some(id) = value["id"].as_str().filter(|_| into.id.is_empty()) {
+            id.clone_into(&mut into.id);
+        }
+        if let Some(model) = value["model"].as_str().filter(|_| into.model.is_empty()) {
+            model.clone_into(&mut into.model);
+        }
+        for usage in [&value["usage"], &value["x_groq"]["usage"]] {
+            if usage.is_object() {
+                into.spend(self::usage(usage));
+            }
+        }
+        let choices = value["choices"].as_array().into_iter().flatten().enumerate();
+        // Others than the first were not asked for.
+        let first = choices.filter(|(_, choice)| choice["index"].as_u64().unwrap_or_default() == 0);
+        for (place, choice) in first {
+            let key = if choice["delta"].is_object() { "delta" } else { "message" };
+            self.delta(&choice[key], &format!("/choices/{place}/{key}"), event, into)?;
+            if let Some(finish) = choice["finish_reason"].as_str().filter(|text| !text.is_empty()) {
+                self.finish = Some(finish.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, into: &mut Assembly) -> Result<Option<Stop>, Trouble> {
+        if self.calls.iter().any(|piece| piece.index.is_none()) {
+            return Err(Trouble::Broken("a call without the name of a tool".to_owned()));
+        }
+        let has_calls = into.calls() > 0;
+        Ok(match self.finish.as_deref() {
+            None if self.done && (has_calls || !into.parts.is_empty()) => Some(Stop::End),
+            None => None,
+            Some("stop" | "eos" | "tool_calls" | "function_call") if !self.refused || has_calls => {
+                Some(Stop::End)
+            }
+            Some("stop" | "eos" | "refusal" | "tool_calls" | "function_call") => {
+                Some(Stop::Refusal)
+            }
+            Some("length" | "max_tokens" | "model_length") => Some(Stop::Length),
+            Some("content_filter") => Some(Stop::ContentFilter),
+            Some(other) => Some(Stop::Other(other.to_owned())),
+        })
+    }
+}
+
+impl Chat {
+    fn delta(
+        &mut self,
+        delta: &Value,
+        at: &str,
+        event: &Event<'_>,
+        into: &mut Assembly,
+    ) -> Result<(), Trouble> {
+        let field = ["reasoning_content", "reasoning"]
+            .into_iter()
+            .find_map(|field| Some((field, delta[field].as_str()?)));
+        if let Some((field, text)) = field {
+            think(field, text, into);
+        }
+        if let Some(details) = delta["reasoning_details"].as_array().filter(|all| !all.is_empty()) {
+            into.opaque.extend_member(WORD, "reasoning_details", details);
+        }
+        content(&delta["content"], into);
+        if let Some(refusal) = delta["refusal"].as_str().filter(|text| !text.is_empty()) {
+            self.refused = true;
+            into.say(Kind::Refusal { text: refusal.to_owned() });
+        }
+        for (place, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
+            let at = format!("{at}/tool_calls/{place}/function/arguments");
+            let slot = self.slot(call);
+            self.call(slot, call, &at, event, into)?;
+        }
+        if delta["function_call"].is_object() {
+            let call = json!({ "index": 0, "function": delta["function_call"] });
+            let slot = self.slot(&call);
+            self.call(slot, &call, &format!("{at}/function_call/arguments"), event, into)?;
+        }
+        Ok(())
+    }
+
+    /// Which call a piece belongs to. Not everybody counts them, or counts right.
+    fn slot(&mut self, call: &Value) -> usize {
+        let id = call["id"].as_str().unwrap_or_default();
+        let name = call["function"]["name"].as_str().unwrap_or_default();
+        let index = call["index"].as_u64();
+        let known = match index {
+            Some(index) => self.by_index.get(&index).copied().filter(|slot| {
+                let piece = &self.calls[*slot];
+                let other = !id.is_empty() && !piece.id.is_empty() && id != piece.id;
+                !other || name.is_empty()
+            }),
+            None if !id.is_empty() => self.calls.iter().position(|piece| piece.id == id),
+            None if name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        let slot = known.unwrap_or(self.calls.len());
+        if known.is_none() {
+            self.calls.push(Piece::default());
+        }
+        if let Some(index) = index {
+            self.by_index.insert(index, slot);
+        }
+        slot
+    }
+
+    fn call(
+        &mut self,
+        slot: usize,
+        call: &Value,
+        at: &str,
+        event: &Event<'_>,
+        into: &mut Assembly,
+    ) -> Result<(), Trouble> {
+        let piece = &mut self.calls[slot];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if piece.id.is_empty() {
+            piece.id = text(&call["id"]);
+        }
+        if piece.name.is_empty() {
+            piece.name = text(&call["function"]["name"]);
+        }
+        if call["extra_content"].is_object() {
+            piece.extra = Some(call["extra_content"].clone());
+        }
+        let fragment = match &call["function"]["arguments"] {
+            Value::String(text) => text.clone(),
+            Value::Object(_) => {
+                event.written(at).map(|json| json.as_str().to_owned()).unwrap_or_default()
+            }
+            _ => String::new(),
+        };
+        piece.early.push_str(&fragment);
+        if piece.index.is_none() && !piece.name.is_empty() {
+            piece.index = Some(into.call(&piece.id, &piece.name)?);
+        }
+        let Some(index) = piece.index else { return Ok(()) };
+        into.arguments(index, &std::mem::take(&mut piece.early))?;
+        if let (Some(extra), Some(part)) = (piece.extra.take(), into.call_part(index)) {
+            part.opaque.set_member(WORD, "extra_content", extra);
+        }
+        Ok(())
+    }
+}
+
+/// Thoughts, with the name of the field they came in.
+fn think(field: &str, text: &str, into: &mut Assembly) {
+    if text.is_empty() {
+        return;
+    }
+    let last = into.parts.last().is_some_and(|last| matches!(last.kind, Kind::Thinking { .. }));
+    if last {
+        into.extend(into.parts.len() - 1, text);
+    } else {
+        let at = into.open(Kind::Thinking { text: text.to_owned(), redacted: false }.into());
+        into.parts[at].opaque.set_member(WORD, "field", field.into());
+    }
+}
+
+/// Words, or a list of them and of thoughts, as Mistral writes it.
+fn content(content: &Value, into: &mut Assembly) {
+    match content {
+        Value::String(text) => into.say(Kind::Text { text: text.clone() }),
+        Value::Array(chunks) => {
+            for chunk in chunks {
+                if let Some(text) = chunk["text"].as_str() {
+                    into.say(Kind::Text { text: text.to_owned() });
+                }
+                for thought in chunk["thinking"].as_array().into_iter().flatten() {
+                    let text = thought["text"].as_str().unwrap_or_default().to_owned();
+                    into.say(Kind::Thinking { text, redacted: false });
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn usage(usage: &Value) -> Usage {
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let cached = &usage["prompt_tokens_details"];
+    Usage {
+        input: number(&usage["prompt_tokens"]),
+        output: number(&usage["completion_tokens"]),
+        cached_read: number(&cached["cached_tokens"])
+            .max(number(&usage["prompt_cache_hit_tokens"])),
+        cached_write: number(&cached["cache_write_tokens"]),
+        reasoning: number(&usage["completion_tokens_details"]["reasoning_tokens"]),
+    }
+}

@@ -1,0 +1,101 @@
+//! What a part looks like to a model: words, or media that its provider takes.
+
+use std::borrow::Cow;
+
+use super::Images;
+use crate::message::{Kind, Media, Part};
+
+/// A part as it may be shown.
+#[derive(Clone, Debug)]
+pub(super) enum View<'a> {
+    Text(Cow<'a, str>),
+    Image(Source<'a>),
+    Audio(Source<'a>),
+    File { uri: &'a str, source: Source<'a> },
+}
+
+/// Where the bytes are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source<'a> {
+    Data { mime: &'a str, data: &'a str },
+    Url { url: &'a str, mime: Option<&'a str> },
+}
+
+impl<'a> View<'a> {
+    /// How a part is shown; `None` for calls, results, thoughts and what is foreign.
+    pub(super) fn of(part: &'a Part, images: Images) -> Option<Self> {
+        let view = match &part.kind {
+            Kind::Text { text } | Kind::Refusal { text } => Self::Text(text.into()),
+            Kind::Image(media) => Self::Image(media.into()),
+            Kind::Audio(media) => Self::Audio(media.into()),
+            Kind::Resource(resource) => {
+                let mime = resource.mime.as_deref();
+                match (&resource.text, &resource.data) {
+                    (Some(text), _) => Self::Text(text.into()),
+                    (None, Some(data)) => {
+                        let mime = mime.unwrap_or("application/octet-stream");
+                        let source = Source::Data { mime, data };
+                        match mime.split('/').next() {
+                            Some("image") => Self::Image(source),
+                            Some("audio") => Self::Audio(source),
+                            _ => Self::File { uri: &resource.uri, source },
+                        }
+                    }
+                    // What is only pointed to is read by a tool, not by the provider.
+                    (None, None) => Self::Text(format!("[Resource: {}]", resource.uri).into()),
+                }
+            }
+            Kind::ToolCall(_) | Kind::ToolResult(_) | Kind::Thinking { .. } | Kind::Foreign => {
+                return None;
+            }
+        };
+        Some(match images {
+            Images::Shown => view,
+            Images::Named => Self::Text(view.words()),
+        })
+    }
+
+    /// The words that stand for it where it cannot be shown.
+    pub(super) fn words(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            Self::Image(source) => format!("[Image: {}]", source.name()).into(),
+            Self::Audio(source) => format!("[Audio: {}]", source.name()).into(),
+            Self::File { uri, .. } => format!("[Resource: {uri}]").into(),
+        }
+    }
+}
+
+impl<'a> Source<'a> {
+    /// The kind of its bytes, or where it is.
+    fn name(self) -> &'a str {
+        match self {
+            Self::Data { mime, .. } => mime,
+            Self::Url { url, .. } => url,
+        }
+    }
+
+    /// An address; bytes become a `data:` one.
+    pub(super) fn url(self) -> String {
+        match self {
+            Self::Data { mime, data } => format!("data:{mime};base64,{data}"),
+            Self::Url { url, .. } => url.to_owned(),
+        }
+    }
+}
+
+impl<'a> From<&'a Media> for Source<'a> {
+    fn from(media: &'a Media) -> Self {
+        match media {
+            Media::Data { mime, data } => Self::Data { mime, data },
+            Media::Url { url, mime } => Self::Url { url, mime: mime.as_deref() },
+        }
+    }
+}
+
+/// The words of all parts that have some, line by line.
+pub(super) fn words<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
+    let views = parts.into_iter().filter_map(|part| View::of(part, Images::Named));
+    let lines: Vec<Cow<'_, str>> = views.map(View::words).filter(|text| !text.is_empty()).collect();
+    lines.join("\n")
+}

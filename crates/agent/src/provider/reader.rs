@@ -1,0 +1,380 @@
+//! An answer read from its bytes, in whatever pieces they come.
+
+use consort_core::Json;
+use consort_wire::sse::{Event as SseEvent, Events};
+use serde_json::Value;
+
+use super::assembly::Assembly;
+use super::error::{Cause, Exceeded, ProviderError};
+use super::verdict::Judge;
+use super::{Ask, Delta, Endpoint, Names, Reply, Stop, Wire, anthropic, chat, gemini, responses};
+
+/// The most bytes of an answer that says what went wrong; more is not read.
+const ERROR_BYTES: usize = 1 << 20;
+
+/// How much an answer may hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of an answer.
+    pub answer_bytes: usize,
+    /// Bytes of one event of an answer.
+    pub event_bytes: usize,
+    /// Bytes of the arguments of one call.
+    pub argument_bytes: usize,
+    /// Calls in one answer.
+    pub calls: usize,
+    /// Events of an answer.
+    pub events: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            answer_bytes: 256 << 20,
+            event_bytes: 32 << 20,
+            argument_bytes: 4 << 20,
+            calls: 256,
+            events: 1_000_000,
+        }
+    }
+}
+
+/// Reads one answer: first [`head`](Self::head), then [`feed`](Self::feed) as bytes come, then
+/// [`end`](Self::end). An answer that comes at once is read alike; it has no deltas but its reply.
+#[derive(Debug)]
+pub struct Reader {
+    wire: Wire,
+    head: Head,
+    body: Body,
+    codec: Box<dyn Codec>,
+    assembly: Assembly,
+    judge: Judge,
+    bytes: usize,
+    events: usize,
+    trouble: Option<Trouble>,
+    handed_out: bool,
+    over: bool,
+}
+
+/// What each wire knows of reading.
+pub(super) trait Codec: std::fmt::Debug + Send {
+    /// Takes an event, or a whole answer.
+    fn take(&mut self, event: &Event<'_>, into: &mut Assembly) -> Result<(), Trouble>;
+
+    /// Why it stopped, once that was said; what is not complete is completed.
+    fn stop(&mut self, into: &mut Assembly) -> Result<Option<Stop>, Trouble>;
+
+    /// Nothing more will come that counts.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// One event: read, and as it was written.
+pub(super) struct Event<'a> {
+    pub(super) value: &'a Value,
+    pub(super) raw: &'a Json,
+}
+
+impl Event<'_> {
+    /// The JSON at a pointer, as it was written.
+    pub(super) fn written(&self, pointer: &str) -> Option<Json> {
+        let mut at = self.raw.clone();
+        for step in pointer.split('/').skip(1) {
+            at = match at.to_object() {
+                Some(object) => object.get(step)?,
+                None => at.to_items()?.into_iter().nth(step.parse().ok()?)?,
+            };
+        }
+        Some(at)
+    }
+}
+
+/// What can go wrong within an answer.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The provider says so.
+    Told(Value),
+    /// It does not answer this, and why.
+    Refused(String),
+    /// It is not what the wire says.
+    Broken(String),
+    /// It is too much.
+    Exceeded(Exceeded),
+}
+
+impl From<Exceeded> for Trouble {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded(exceeded)
+    }
+}
+
+/// The status and headers of an answer.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: u16,
+    headers: Vec<(String, String)>,
+}
+
+impl Head {
+    pub(super) fn new<'a>(
+        status: u16,
+        headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let headers = headers.into_iter();
+        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+        Self { status, headers: headers.collect() }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// What the body turns out to be.
+#[derive(Debug)]
+enum Body {
+    Unknown(Vec<u8>),
+    Events(Box<Events>),
+    Whole(Vec<u8>),
+}
+
+impl Reader {
+    /// A reader of answers on this wire, of success unless [`head`](Self::head) says otherwise.
+    pub fn new(wire: Wire) -> Self {
+        let codec: Box<dyn Codec> = match wire {
+            Wire::OpenAiChat => Box::<chat::read::Chat>::default(),
+            Wire::OpenAiResponses => Box::<responses::read::Responses>::default(),
+            Wire::Anthropic => Box::<anthropic::read::Anthropic>::default(),
+            Wire::Gemini => Box::<gemini::read::Gemini>::default(),
+        };
+        Self {
+            wire,
+            head: Head::new(200, []),
+            body: Body::Unknown(Vec::new()),
+            codec,
+            assembly: Assembly::default(),
+            judge: Judge::default(),
+            bytes: 0,
+            events: 0,
+            trouble: None,
+            handed_out: false,
+            over: false,
+        }
+    }
+
+    /// The same reader with other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.assembly.limits = limits;
+        self
+    }
+
+    /// The same reader, with names of tools turned into those they have here.
+    #[must_use]
+    pub fn with_names(mut self, names: Names) -> Self {
+        self.assembly.names = Some(names);
+        self
+    }
+
+    pub(super) fn for_ask(mut self, ask: &Ask) -> Self {
+        self.assembly.salt = ask.messages.len();
+        self.judge.model.clone_from(&ask.model);
+        let names = Names::new(self.wire, &ask.tools);
+        self.with_names(names)
+    }
+
+    pub(super) fn for_endpoint(mut self, endpoint: &Endpoint) -> Self {
+        self.judge.variable.clone_from(&endpoint.key_variable);
+        self.judge.secrets = endpoint.secrets();
+        self
+    }
+
+    /// Takes the status and the headers.
+    pub fn head<'a>(&mut self, status: u16, headers: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        self.head = Head::new(status, headers);
+    }
+
+    /// Takes bytes of the body as they come, and hands out what they add to the answer.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Delta> {
+        if self.trouble.is_some() || self.over {
+            return Vec::new();
+        }
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if let Err(trouble) = self.read(bytes) {
+            self.trouble = Some(trouble);
+        }
+        let deltas = self.assembly.take_deltas();
+        self.handed_out |= deltas.iter().any(|delta| !matches!(delta, Delta::Usage(_)));
+        deltas
+    }
+
+    /// Whether nothing more needs to be read: the answer is complete, or lost.
+    pub fn is_over(&self) -> bool {
+        self.over || self.trouble.is_some()
+    }
+
+    /// The reply, when the body has ended.
+    pub fn end(mut self) -> Result<Reply, ProviderError> {
+        let stop = match self.trouble.take() {
+            Some(trouble) => Err(trouble),
+            None if !self.head.is_success() => {
+                let (Body::Unknown(body) | Body::Whole(body)) = &self.body else {
+                    return Err(self.error(Trouble::Broken(String::new())));
+                };
+                return Err(self.judge.status(&self.head, body));
+            }
+            None => self.last().and_then(|()| self.codec.stop(&mut self.assembly)),
+        };
+        match stop {
+            Ok(Some(stop)) => Ok(self.assembly.finish(stop)),
+            Ok(None) => {
+                let mut error = self.judge.found(&self.head, Cause::Cut, "");
+                error.handed_out = self.handed_out;
+                Err(error)
+            }
+            Err(trouble) => Err(self.error(trouble)),
+        }
+    }
+
+    fn error(&self, trouble: Trouble) -> ProviderError {
+        let (judge, head) = (&self.judge, &self.head);
+        let mut error = match trouble {
+            Trouble::Told(value) => judge.event(head, &value),
+            Trouble::Refused(why) => judge.found(head, Cause::Refused, &why),
+            Trouble::Broken(what) => judge.found(head, Cause::NotJson, &what),
+            Trouble::Exceeded(exceeded) => judge.found(head, Cause::TooLarge(exceeded), ""),
+        };
+        error.handed_out = self.handed_out;
+        error
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        if !self.head.is_success() {
+            if let Body::Unknown(body) = &mut self.body {
+                let room = ERROR_BYTES.saturating_sub(body.len());
+                body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            return Ok(());
+        }
+        if self.bytes > self.assembly.limits.answer_bytes {
+            return Err(Exceeded::AnswerBytes(self.assembly.limits.answer_bytes).into());
+        }
+        match &mut self.body {
+            Body::Unknown(start) => {
+                start.extend_from_slice(bytes);
+                if start.trim_ascii().is_empty() {
+                    // Some keep a connection alive with empty lines.
+                    start.clear();
+                }
+                let Some(is_stream) = is_stream(start) else { return Ok(()) };
+                let start = std::mem::take(start);
+                if is_stream {
+                    let mut events = Events::new(self.assembly.limits.event_bytes);
+                    events.push(&start);
+                    self.body = Body::Events(Box::new(events));
+                    return self.drain();
+                }
+                self.body = Body::Whole(start);
+            }
+            Body::Events(events) => {
+                events.push(bytes);
+                return self.drain();
+            }
+            Body::Whole(body) => body.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<(), Trouble> {
+        while !self.over {
+            let Body::Events(events) = &mut self.body else { break };
+            let most = self.assembly.limits.event_bytes;
+            let event = events.next_event().map_err(|_| Exceeded::EventBytes(most))?;
+            let Some(event) = event else { break };
+            self.events += 1;
+            if self.events > self.assembly.limits.events {
+                return Err(Exceeded::Events(self.assembly.limits.events).into());
+            }
+            self.event(&event)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &SseEvent) -> Result<(), Trouble> {
+        if event.data.trim_ascii() == b"[DONE]" {
+            // Nothing is lost if it never comes; nothing counts behind it.
+            self.over = true;
+            return self.take(&Json::string("[DONE]"));
+        }
+        let Ok(json) = Json::parse(event.data.clone()) else {
+            return Err(Trouble::Broken(excerpt(&event.data)));
+        };
+        self.take(&json)
+    }
+
+    fn take(&mut self, json: &Json) -> Result<(), Trouble> {
+        let value: Value = json.read().map_err(|_| Trouble::Broken(excerpt(json.as_bytes())))?;
+        let is_error = match value.get("error") {
+            Some(Value::Object(error)) => !error.is_empty(),
+            Some(Value::String(error)) => !error.is_empty(),
+            _ => false,
+        };
+        if is_error {
+            return Err(Trouble::Told(value));
+        }
+        self.codec.take(&Event { value: &value, raw: json }, &mut self.assembly)?;
+        self.over |= self.codec.is_over();
+        Ok(())
+    }
+
+    /// What is left when the body has ended.
+    fn last(&mut self) -> Result<(), Trouble> {
+        let whole = match &mut self.body {
+            Body::Events(events) => {
+                // The last event may lack the empty line behind it, or the half of itself.
+                events.push(b"\n\n");
+                let none_yet = self.events == 0;
+                return match self.drain() {
+                    Err(Trouble::Broken(_)) if !none_yet => Ok(()),
+                    other => other,
+                };
+            }
+            Body::Unknown(body) | Body::Whole(body) => std::mem::take(body),
+        };
+        if whole.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let Ok(json) = Json::parse(whole.clone()) else {
+            return Err(Trouble::Broken(excerpt(&whole)));
+        };
+        match json.to_items() {
+            Some(items) => items.iter().try_for_each(|item| self.take(item)),
+            None => self.take(&json),
+        }
+    }
+}
+
+/// Whether a body that begins so is a stream of events; `None` until that can be told.
+fn is_stream(start: &[u8]) -> Option<bool> {
+    const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    if start.len() < 5 && start.first() != Some(&b':') {
+        return None;
+    }
+    Some(FIELDS.iter().any(|field| start.starts_with(field)))
+}
+
+/// How what is not JSON begins; nothing of a page for people.
+fn excerpt(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
+    if text.trim_start().starts_with('<') {
+        "a page for people".to_owned()
+    } else {
+        text.into_owned()
+    }
+}
