@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use consort_core::Json;
+use consort_core::{Json, Object};
 use consort_wire::{BoxFuture, Host, Offers, Question, Refusal};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
@@ -29,6 +29,27 @@ impl Person {
         *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
     }
 
+    /// Asks what a rule of ours wants to know; nobody at a terminal means no.
+    pub(crate) async fn agree(&self, params: Object) -> Result<Json, Refusal> {
+        if !Self::there() {
+            return Err(Refusal { code: -32603, message: "nobody is at a terminal".to_owned() });
+        }
+        self.put("", params).await
+    }
+
+    /// Puts a question to the terminal, one at a time.
+    async fn put(&self, who: &'static str, params: Object) -> Result<Json, Refusal> {
+        let _turn = self.turn.lock().await;
+        let bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let asking = tokio::task::spawn_blocking(move || match bar {
+            Some(bar) => bar.suspend(|| ask(who, &params)),
+            None => ask(who, &params),
+        });
+        let answer =
+            asking.await.map_err(|error| Refusal { code: -32603, message: error.to_string() })?;
+        Ok(answer.into())
+    }
+
     fn there() -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
@@ -40,27 +61,16 @@ impl Host for Person {
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
-        Box::pin(async move {
-            let _turn = self.turn.lock().await;
-            let bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let asking = tokio::task::spawn_blocking(move || match bar {
-                Some(bar) => bar.suspend(|| ask(&question)),
-                None => ask(&question),
-            });
-            let answer = asking
-                .await
-                .map_err(|error| Refusal { code: -32603, message: error.to_string() })?;
-            Ok(answer.into())
-        })
+        Box::pin(self.put("The server asks: ", question.params))
     }
 }
 
 /// Puts a question to the terminal and reads the answers.
-fn ask(question: &Question) -> Value {
-    let message = question.params.text("message").unwrap_or_default();
-    say(&format!("\nThe server asks: {}", escaped(&message)));
-    if question.params.text("mode").as_deref() == Some("url") {
-        let url = question.params.text("url").unwrap_or_default();
+fn ask(who: &str, params: &Object) -> Value {
+    let message = params.text("message").unwrap_or_default();
+    say(&format!("\n{who}{}", escaped(&message)));
+    if params.text("mode").as_deref() == Some("url") {
+        let url = params.text("url").unwrap_or_default();
         say(&format!("It wants you to open {}", escaped_line(&url)));
         return match read("Open it yourself, then say yes; or no [y/N] ").as_deref() {
             Some("y" | "yes") => json!({ "action": "accept" }),
@@ -68,24 +78,25 @@ fn ask(question: &Question) -> Value {
             None => json!({ "action": "cancel" }),
         };
     }
-    let schema: Value = question
-        .params
-        .get("requestedSchema")
-        .and_then(|json| json.read().ok())
-        .unwrap_or_default();
+    let schema = params.get("requestedSchema");
+    let ordered = schema.as_ref().and_then(Json::to_object);
+    let ordered = ordered.and_then(|schema| schema.get("properties")?.to_object());
+    let schema: Value = schema.and_then(|json| json.read().ok()).unwrap_or_default();
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     say("Answer field by field; an empty line takes the default, a lone dot declines.");
     let mut content = Map::new();
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+    // In the order they were written.
+    for (name, field) in ordered.iter().flat_map(Object::members) {
+        let (name, field): (String, Value) = (name.to_owned(), field.read().unwrap_or_default());
         loop {
-            let Some(line) = read(&prompt(name, field, required.contains(&name.as_str()))) else {
+            let Some(line) = read(&prompt(&name, &field, required.contains(&name.as_str()))) else {
                 return json!({ "action": "cancel" });
             };
             if line == "." {
                 return json!({ "action": "decline" });
             }
-            match value(&line, field) {
+            match value(&line, &field) {
                 Ok(Some(value)) => {
                     content.insert(name.clone(), value);
                     break;

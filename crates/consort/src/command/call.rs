@@ -7,7 +7,6 @@ use std::io::Read;
 use std::sync::Arc;
 
 use consort_core::{Asked, Event, Invocation, Json, Outcome, Unresolved};
-use consort_wire::{Host, Question};
 
 use crate::cli::{Call, Common};
 use crate::exit::{Exit, Failure, exit_of};
@@ -61,12 +60,8 @@ pub(super) async fn perform(
                     Err(error) => Err(error.into()),
                 };
             }
-            Some(Event::Question(Asked { method, params, reply: Some(reply) })) => {
-                // Nobody at a terminal means no.
-                if person.offers().form {
-                    let question = Question { call: None, method, params };
-                    reply.send(person.answer(question).await);
-                }
+            Some(Event::Question(Asked { params, reply: Some(reply), .. })) => {
+                reply.send(person.agree(params).await);
             }
             Some(event) => show.event(&event),
             None => unreachable!("an end comes before nothing"),

@@ -121,3 +121,27 @@ fn a_lock_is_written_when_the_person_at_the_terminal_agrees() {
         assert_eq!(home.path("consort.lock").exists(), written, "{answer}");
     }
 }
+
+#[test]
+fn a_person_at_the_terminal_is_asked_and_what_is_approved_for_always_stays() {
+    let home = Home::new();
+    let server = format!("[mcp.demo]\ncommand = {:?}\n", env!("CARGO_BIN_EXE_consort"));
+    let config = format!("{server}args = [\"demo-server\"]\n[consort.policy]\ndefault = \"ask\"\n");
+    std::fs::write(home.path("consort.toml"), config).unwrap();
+    let call = "call demo.get_weather location=Rome";
+    let denied = home.run(&["call", "demo.get_weather", "location=Rome"]);
+    assert_eq!(denied.code, 5, "{denied:?}");
+    let mut terminal = Terminal::start(&home, call);
+    terminal.until("wants to call `demo.get_weather`");
+    terminal.until("Decision");
+    terminal.type_in(b"always\n");
+    terminal.until("Arguments");
+    terminal.type_in(b"{\"location\":\"Oslo\"}\n");
+    terminal.until("Reason");
+    terminal.type_in(b"\n");
+    let (shown, code) = terminal.end();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("Oslo"), "{shown}");
+    let approved = home.run(&["call", "demo.get_weather", "location=Rome"]);
+    assert_eq!(approved.code, 0, "{approved:?}");
+}
