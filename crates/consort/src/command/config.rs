@@ -21,7 +21,7 @@ pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failu
         ConfigCommand::Path => path(common),
         ConfigCommand::Convert { to, output } => {
             let config = read(common)?.ok_or_else(nothing)?;
-            let written = convert(&config.servers, to.into());
+            let written = config.convert(to.into());
             report(&config, &written.problems);
             match output {
                 Some(path) => write(&path, &written.text)?,

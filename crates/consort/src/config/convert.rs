@@ -14,8 +14,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use consort_core::{Problem, ServerId};
+use serde::Serialize;
 
+use super::Config;
 use super::fields::{listed, shortened};
+use super::options::Options;
 use super::server::{Address, Auth, Connect, Era, ServerConfig, Transport};
 use super::text::Text;
 use out::Out;
@@ -128,6 +131,31 @@ pub fn convert(servers: &[ServerConfig], target: Target) -> Converted {
         Target::Consort => consort::write(&servers, &mut writer),
     };
     Converted { text, problems: writer.problems }
+}
+
+impl Config {
+    /// All of it in the format of `target`. What concerns all servers has a place only in our own.
+    pub fn convert(&self, target: Target) -> Converted {
+        #[derive(Serialize)]
+        struct Whole<'a> {
+            consort: &'a Options,
+        }
+        let mut converted = convert(&self.servers, target);
+        if self.options == Options::default() {
+            return converted;
+        }
+        let whole = Whole { consort: &self.options };
+        match toml::to_string(&whole) {
+            Ok(text) if target == Target::Consort => {
+                converted.text = format!("{text}\n{}", converted.text);
+            }
+            _ => {
+                let message = format!("what `consort` says is left out: {target} cannot say it");
+                converted.problems.push(Problem::warning(message));
+            }
+        }
+        converted
+    }
 }
 
 /// What is being written, and what was lost on the way.

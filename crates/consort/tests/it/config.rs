@@ -186,3 +186,21 @@ fn the_documented_config_is_read_without_complaint() {
         "consort.toml: 2 servers, 0 errors, 0 warnings\n"
     );
 }
+
+#[test]
+fn what_concerns_all_servers_is_converted_or_told_to_be_lost() {
+    let home = Home::new();
+    let text = r#"{"mcpServers":{"x":{"command":"x"}},"consort":{"exposure":"search","transforms":[{"tools":"x.*","prefix":"y_","arguments":{"a":{"value":1.5}}}],"policy":{"rules":[{"tools":["x.z"],"then":"deny"}]}}}"#;
+    std::fs::write(home.path("mcp.json"), text).unwrap();
+    let shown = |file: &str| {
+        let ran = home.run(&["-c", file, "config", "show", "--json"]);
+        let value: Value = serde_json::from_str(&ran.out).unwrap();
+        value["options"].clone()
+    };
+    let converted = home.run(&["-c", "mcp.json", "config", "convert", "--to", "consort"]);
+    std::fs::write(home.path("consort.toml"), &converted.out).unwrap();
+    assert_eq!(shown("consort.toml"), shown("mcp.json"), "{}", converted.out);
+    assert_eq!(shown("mcp.json")["exposure"], "search");
+    let lost = home.run(&["-c", "mcp.json", "config", "convert", "--to", "zed"]);
+    assert!(lost.err.contains("what `consort` says is left out: Zed cannot say it"), "{lost:?}");
+}
