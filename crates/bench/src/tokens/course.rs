@@ -208,6 +208,11 @@ mod tests {
         {"id":"2","name":"two","server":"Sky Net"}
         {"id":"3","name":"three","server":"Sky Net"}
         {"id":"4","name":"four","server":"Sky Net"}
+        {"id":"5","name":"five","server":"Sky Net"}
+        {"id":"6","name":"six","server":"Sky Net"}
+        {"id":"7","name":"seven","server":"Sky Net"}
+        {"id":"8","name":"eight","server":"Sky Net"}
+        {"id":"9","name":"nine","server":"Sky Net"}
         {"id":"w","name":"get weather","server":"Sky Net","description":"Forecast for a city","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}
         {"id":"t","name":"tide","server":"Sky Net","description":"High water"}
         {"id":"m","name":"send","category":"mail","description":"Sends a letter"}
