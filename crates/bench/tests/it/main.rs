@@ -141,7 +141,9 @@ fn a_wrong_word_is_refused_with_the_right_ones() {
         "bench: unknown option `--fast`\n\
          use: bench wire [--json] [--rounds N] [--calls N] [--threads N] [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n     \
          bench gateway [--json] [--rounds N] [--seconds N] [--calls N] [--only calls|lists|big|progress|memory|start] \
-         [--consort PATH|--without-consort]\n"
+         [--consort PATH|--without-consort]\n     \
+         bench search FOLDER... [--distractors FOLDER] [--json]\n     \
+         bench tokens FOLDER... [--queries N] [--json]\n"
     );
 }
 
