@@ -149,6 +149,19 @@ pub fn replaced(object: &Object, name: &str, value: &Json) -> Object {
     writer.finish_object()
 }
 
+/// A list of what is already JSON.
+pub fn list(items: &[Json]) -> Json {
+    let mut bytes = vec![b'['];
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            bytes.push(b',');
+        }
+        bytes.extend_from_slice(item.as_bytes());
+    }
+    bytes.push(b']');
+    Json::checked(bytes.into())
+}
+
 /// A request whose parameters are written in place; `size` is a guess of how much.
 pub fn request(id: &Id, method: &str, size: usize, params: impl FnOnce(&mut Writer)) -> Bytes {
     let mut writer = envelope(size + method.len() + 64);

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use consort_core::{Catalog, Entry, Events, Json, Route, ServerId, Tool, ToolResult};
-use consort_wire::splice::Writer;
+use consort_wire::splice::{self, Writer};
 use serde_json::{Value, json};
 
-use super::listing::{list, object, result};
+use super::listing::{object, result};
 use super::{Exposed, Kind, Made};
 use crate::aside::OWNER;
 use crate::call::{Call, answered};
@@ -99,7 +99,7 @@ impl Exposed {
         let hits = self.index(made).search_among(&query, limit, mine);
         let told: Vec<Json> = hits.iter().map(|hit| described(&all[hit.position])).collect();
         let mut writer = Writer::new();
-        writer.raw("tools", list(&told).as_bytes());
+        writer.raw("tools", splice::list(&told).as_bytes());
         if told.is_empty() {
             writer.text("hint", &format!("nothing fits; there are {}", extent(&made.whole)));
         }

@@ -47,12 +47,6 @@ pub(super) fn result(json: &Json) -> ToolResult {
     ToolResult::text(json.as_str())
 }
 
-/// A list of JSON values.
-pub(super) fn list(items: &[Json]) -> Json {
-    let texts: Vec<&str> = items.iter().map(Json::as_str).collect();
-    Json::parse(format!("[{}]", texts.join(","))).expect("it is made of JSON")
-}
-
 /// Arguments as models write them: an object, or the text of one.
 pub(super) fn object(given: Option<Json>) -> Result<Json, String> {
     let Some(given) = given.filter(|given| given.as_str() != "null") else {

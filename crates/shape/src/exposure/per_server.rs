@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use consort_core::{Catalog, Entry, Events, Json, Route, ServerId, Tool, ToolResult, nearest};
-use consort_wire::splice::Writer;
+use consort_wire::splice::{self, Writer};
 use serde_json::{Value, json};
 
-use super::listing::{list, object, result, told};
+use super::listing::{object, result, told};
 use super::{Exposed, Kind, Made};
 use crate::call::{Call, answered};
 
@@ -155,7 +155,7 @@ impl Exposed {
         {
             writer.text("instructions", instructions);
         }
-        writer.raw("tools", list(&shown).as_bytes());
+        writer.raw("tools", splice::list(&shown).as_bytes());
         writer.number("total", entries.len() as u64);
         if next < entries.len() {
             writer.text("next_cursor", &next.to_string());

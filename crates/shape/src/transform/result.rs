@@ -84,7 +84,7 @@ pub(crate) fn pruned(fields: &Fields, result: &Object) -> Object {
         return pruned;
     };
     let content: Vec<Json> = content.iter().map(|block| block_of(fields, block)).collect();
-    splice::replaced(&pruned, "content", &list(&content))
+    splice::replaced(&pruned, "content", &splice::list(&content))
 }
 
 /// A block of content; a text that is a JSON object or list loses its fields too.
@@ -102,7 +102,7 @@ fn block_of(fields: &Fields, block: &Json) -> Json {
 
 fn kept(json: &Json, paths: &[&[&str]]) -> Json {
     if let Some(items) = json.to_items() {
-        return list(&items.iter().map(|item| kept(item, paths)).collect::<Vec<_>>());
+        return splice::list(&items.iter().map(|item| kept(item, paths)).collect::<Vec<_>>());
     }
     let Some(object) = json.to_object() else { return json.clone() };
     let mut writer = Writer::new();
@@ -119,7 +119,7 @@ fn kept(json: &Json, paths: &[&[&str]]) -> Json {
 
 fn dropped(json: &Json, paths: &[&[&str]]) -> Json {
     if let Some(items) = json.to_items() {
-        return list(&items.iter().map(|item| dropped(item, paths)).collect::<Vec<_>>());
+        return splice::list(&items.iter().map(|item| dropped(item, paths)).collect::<Vec<_>>());
     }
     let Some(object) = json.to_object() else { return json.clone() };
     let mut writer = Writer::new();
@@ -140,11 +140,6 @@ fn below<'a>(
     name: &'a str,
 ) -> impl Iterator<Item = &'a [&'a str]> + 'a {
     paths.iter().filter(move |path| path.first() == Some(&name)).map(|path| &path[1..])
-}
-
-fn list(items: &[Json]) -> Json {
-    let texts: Vec<&str> = items.iter().map(Json::as_str).collect();
-    Json::parse(format!("[{}]", texts.join(","))).expect("it is made of JSON")
 }
 
 #[cfg(test)]
