@@ -38,6 +38,10 @@ async fn rows(fixtures: &'static [Fixture], speaks: Speaks) -> Vec<Row> {
             ];
             let naming = Naming::Template("{server}__{name}".to_owned());
             let served = Served::new(servers, Settings { naming, ..quick() }).await;
+            // A client that waits too long for a first answer may take us for old.
+            while !served.gateway.is_ready() {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
             let row = play(client, fixture, &plan(fixture), &Target::http(&served.url)).await;
             served.end().await;
             (n, row)
