@@ -171,12 +171,16 @@ impl Exchange {
 
     /// The next message that is like this.
     pub async fn until(&mut self, like: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let message = self.next().await.expect("it comes");
-            if like(&message) {
-                return message;
+        let found = async {
+            loop {
+                let message = self.next().await.expect("it comes");
+                if like(&message) {
+                    return message;
+                }
             }
-        }
+        };
+        // A stream that is kept open by its pulse alone says nothing.
+        tokio::time::timeout(PATIENCE, found).await.expect("it comes in time")
     }
 
     /// All messages, the answer last.

@@ -18,6 +18,9 @@ use crate::state::State;
 /// How long a server may take to say that it lives.
 const PROBE: Duration = Duration::from_secs(10);
 
+/// How long the reading of a server's lists waits until it tells of their changes.
+const SUBSCRIBE: Duration = Duration::from_secs(2);
+
 /// The pause before a lost subscription is asked for again.
 const RESUBSCRIBE: Duration = Duration::from_secs(1);
 
@@ -29,6 +32,8 @@ impl Keeper {
             status.found = Some(about.found);
             status.name = about.server.as_ref().and_then(server_name);
         });
+        // What changes while the lists are read is heard, and they are read again.
+        let changes = Changes::new(&client).await;
         let mut lists = Lists::default();
         Box::pin(self.read(&client, &mut lists)).await;
         self.put_client(Some(Line::new(client.clone(), Arc::clone(&self.offers))));
@@ -40,15 +45,14 @@ impl Keeper {
                 status.hint = None;
             }
         });
-        let over = Box::pin(self.watch(&client, &mut lists)).await;
+        let over = Box::pin(self.watch(&client, changes, &mut lists)).await;
         self.put_client(None);
         // Whoever still calls holds a client of its own; closing ends those calls too.
         client.close().await;
         over
     }
 
-    async fn watch(&mut self, client: &Client, lists: &mut Lists) -> Over {
-        let mut changes = Changes::new(client).await;
+    async fn watch(&mut self, client: &Client, mut changes: Changes, lists: &mut Lists) -> Over {
         let mut failures = 0;
         let mut checked = Instant::now();
         loop {
@@ -245,8 +249,10 @@ struct Changes {
 impl Changes {
     async fn new(client: &Client) -> Self {
         let notices = client.notices();
-        let subscription = client.listen(Filter::lists()).await.ok();
-        Self { subscription, notices, again: None }
+        match tokio::time::timeout(SUBSCRIBE, client.listen(Filter::lists())).await {
+            Ok(subscription) => Self { subscription: subscription.ok(), notices, again: None },
+            Err(_) => Self { subscription: None, notices, again: Some(Instant::now()) },
+        }
     }
 
     /// Waits until something changed, or may have, and says what.
