@@ -4,16 +4,19 @@
 //! come back, in any pieces, and hands out [`Delta`]s and one [`Reply`]. A [`Script`] plays a provider
 //! where there is none.
 
+pub mod event;
 pub mod message;
 pub mod provider;
 pub mod scripted;
+pub mod step;
 
+pub use event::Event;
 pub use message::{
     Arguments, Call, CallResult, Kind, Media, Message, Opaque, Part, Resource, Role,
 };
 pub use provider::{
-    Ask, Cause, Delta, Endpoint, Header, HttpRequest, Names, ProviderError, Reader, Reply, Retry,
-    Stop, Usage, Wire,
+    Ask, Cause, Delta, Endpoint, Facts, Header, HttpRequest, Model, Names, Price, Provider,
+    ProviderError, Reader, Reply, Retry, Said, Stop, Usage, Wire,
 };
-
 pub use scripted::Script;
+pub use step::{Began, Journal, Question, Report, Status, Step, What, Why};

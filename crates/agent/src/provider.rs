@@ -14,6 +14,7 @@ mod endpoint;
 mod error;
 mod gemini;
 mod media;
+mod model;
 mod names;
 mod reader;
 mod reply;
@@ -27,6 +28,7 @@ pub use ask::{
 };
 pub use endpoint::{Endpoint, Header, HttpRequest, Value as HeaderValue};
 pub use error::{Cause, Exceeded, ProviderError, Retry};
+pub use model::{Facts, Model, Price, Provider, Said};
 pub use names::Names;
 pub use reader::{Limits, Reader};
 pub use reply::{Delta, Reply, Stop, Usage};

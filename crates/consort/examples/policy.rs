@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut events = toolbox.call(invocation);
         while let Some(event) = events.next().await {
             match event {
-                Event::Question(question) => {
+                Event::Approval(question) => {
                     asked += 1;
                     agree(question);
                 }

@@ -14,6 +14,8 @@ pub enum Event {
     Log(Object),
     /// The server asks something. Without a way to reply, somebody is answering.
     Question(Asked),
+    /// A person must agree before the call leaves. Not answered, it does not leave.
+    Approval(Asked),
     /// It became a task, or the task's state changed.
     Task(Object),
     /// Any other notification that belongs to it.

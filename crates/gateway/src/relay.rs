@@ -87,7 +87,7 @@ pub(crate) async fn answered_in_session(
         let message = match next(&mut events).await {
             Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
             Event::Log(params) => wanted(&params, level).then(|| logged(&params)),
-            Event::Question(question) => asked.put(question),
+            Event::Question(question) | Event::Approval(question) => asked.put(question),
             Event::Notification { method, params } => {
                 Some(splice::notification(&method, Some(params.json())))
             }
@@ -226,7 +226,7 @@ impl Relay<'_> {
                     let wanted = parked.log.is_some() && wanted(&params, parked.log);
                     wanted.then(|| logged(&params))
                 }
-                Event::Question(asked) => {
+                Event::Question(asked) | Event::Approval(asked) => {
                     let allowed = self.modern.offers.allow(&asked.method, &asked.params);
                     if allowed {
                         parked.questions.add(asked);
@@ -267,7 +267,7 @@ impl Relay<'_> {
         let until = tokio::time::Instant::now() + TOGETHER;
         loop {
             match tokio::time::timeout_at(until, next(&mut parked.events)).await {
-                Ok(Event::Question(asked)) => {
+                Ok(Event::Question(asked) | Event::Approval(asked)) => {
                     if self.modern.offers.allow(&asked.method, &asked.params) {
                         parked.questions.add(asked);
                     } else if let Some(reply) = asked.reply {

@@ -230,7 +230,7 @@ impl Guard {
         });
         let params = form.params().to_object().expect("they are an object");
         let method = "elicitation/create".to_owned();
-        let asked = Event::Question(Asked { method, params, reply: Some(reply) });
+        let asked = Event::Approval(Asked { method, params, reply: Some(reply) });
         let answered = async {
             emitter.emit(asked).await;
             answer.await
@@ -364,7 +364,7 @@ mod tests {
         let (mut events, mut asked) = (toolbox.pass(passage), Vec::new());
         loop {
             match events.next().await.unwrap() {
-                Event::Question(question) => {
+                Event::Approval(question) => {
                     asked.push(question.params.json().clone());
                     question.reply.unwrap().send(Ok(answer.clone().into()));
                 }
@@ -491,7 +491,7 @@ mod tests {
         let (call, _) = both("files", "read", &json!({}));
         let mut events = guarded.call(call);
         let kept = events.next().await;
-        assert!(matches!(kept, Some(Event::Question(_))));
+        assert!(matches!(kept, Some(Event::Approval(_))));
         let Some(Event::End(Err(error))) = events.next().await else { panic!("no end") };
         assert_eq!(error.to_string(), "denied: nobody answered within 300s");
         assert!(fake.taken().is_empty());

@@ -1,5 +1,7 @@
 //! What a model is asked.
 
+use std::sync::Arc;
+
 use consort_core::{Json, Tool};
 use consort_shape::dialect::Options;
 
@@ -11,9 +13,9 @@ pub struct Ask {
     /// Which model, in its provider's words.
     pub model: String,
     /// What was said so far.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
     /// What it may call, under the names they have here.
-    pub tools: Vec<Tool>,
+    pub tools: Arc<[Tool]>,
     /// Whether it must call.
     pub choice: Choice,
     /// How many calls it may make at once; Gemini has no word for it.
@@ -43,8 +45,8 @@ impl Ask {
     pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
         Self {
             model: model.into(),
-            messages,
-            tools: Vec::new(),
+            messages: messages.into_iter().map(Arc::new).collect(),
+            tools: Arc::default(),
             choice: Choice::Auto,
             calls: Calls::Several,
             max_tokens: None,

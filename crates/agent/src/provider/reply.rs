@@ -1,9 +1,11 @@
 //! What a model answers.
 
+use serde::{Deserialize, Serialize};
+
 use crate::message::Message;
 
 /// What a model answered, when it is done.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// What it said; with it, what its provider wants back in the next request.
     pub message: Message,
@@ -18,7 +20,8 @@ pub struct Reply {
 }
 
 /// Why a model stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// It said what it had to say.
     End,
@@ -37,7 +40,8 @@ pub enum Stop {
 }
 
 /// What an answer cost, in tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Usage {
     /// Read, with those from a cache.
     pub input: u64,
@@ -52,7 +56,8 @@ pub struct Usage {
 }
 
 /// A piece of an answer, as it arrives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Delta {
     /// Words.
     Text(String),
@@ -78,4 +83,14 @@ pub enum Delta {
     Refusal(String),
     /// What it cost so far.
     Usage(Usage),
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cached_read += other.cached_read;
+        self.cached_write += other.cached_write;
+        self.reasoning += other.reasoning;
+    }
 }

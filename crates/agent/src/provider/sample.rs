@@ -1,5 +1,7 @@
 //! What the tests of every wire share.
 
+use std::sync::Arc;
+
 use consort_core::{Json, Tool};
 use serde_json::{Value, json};
 
@@ -79,15 +81,15 @@ pub(super) fn written_out(value: &Value, indent: &str) -> String {
 }
 
 /// Two tools, one of them with a name that no provider takes.
-pub(super) fn tools() -> Vec<Tool> {
+pub(super) fn tools() -> Arc<[Tool]> {
     let schema = Json::parse(
         r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#,
     );
     let none = Json::parse(r#"{"type":"object"}"#).unwrap();
-    vec![
+    Arc::new([
         Tool::new("web.get_weather", "The weather in a city.", &schema.unwrap()),
         Tool::new("now", "The time.", &none),
-    ]
+    ])
 }
 
 pub(super) fn call(id: &str, name: &str, arguments: &str) -> Part {

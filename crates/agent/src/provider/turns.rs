@@ -1,6 +1,6 @@
 //! A conversation as every provider takes it: turns of one speaker each, every call with its result.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 
 use crate::message::{Call, CallResult, Kind, Message, Opaque, Part, Role};
 
@@ -29,9 +29,9 @@ pub(super) struct Answered<'a> {
 }
 
 /// The turns of a conversation.
-pub(super) fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
+pub(super) fn turns<M: Borrow<Message>>(messages: &[M]) -> Vec<Turn<'_>> {
     let mut teller = Teller::default();
-    for message in messages {
+    for message in messages.iter().map(Borrow::borrow) {
         match message.role {
             Role::System => {
                 teller.close();

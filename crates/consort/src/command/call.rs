@@ -60,7 +60,7 @@ pub(super) async fn perform(
                     Err(error) => Err(error.into()),
                 };
             }
-            Some(Event::Question(Asked { params, reply: Some(reply), .. })) => {
+            Some(Event::Approval(Asked { params, reply: Some(reply), .. })) => {
                 reply.send(person.agree(params).await);
             }
             Some(event) => show.event(&event),

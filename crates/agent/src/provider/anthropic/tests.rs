@@ -245,7 +245,8 @@ fn a_forced_call_and_thinking_exclude_one_another() {
     assert_eq!((with["max_tokens"].as_u64(), with.get("temperature")), (Some(18_192), None));
     // Nor does a model with a budget go on with calls that it did not think before.
     let called = Message::new(Role::Assistant, vec![call("1", "now", "{}")]);
-    let unthinking = Ask { messages: vec![Message::user("hi"), called], ..ask.clone() };
+    let unthinking =
+        Ask { messages: vec![Message::user("hi").into(), called.into()], ..ask.clone() };
     assert_eq!(sent(&unthinking).get("thinking"), None);
     ask.reasoning = Some(Reasoning::Effort(Effort::Off));
     assert_eq!(sent(&ask)["thinking"], json!({ "type": "disabled" }));

@@ -156,7 +156,7 @@ fn thoughts_come_by_either_name_and_go_back_by_it_while_the_question_is_the_same
         let mut ask = Ask::new("m", vec![Message::user("time?"), reply.message]);
         let sent = |ask: &Ask| serde_json::from_str::<Value>(&body(WIRE, ask)).unwrap();
         assert_eq!(sent(&ask)["messages"][1][field], "let me see");
-        ask.messages.push(Message::user("and now?"));
+        ask.messages.push(Message::user("and now?").into());
         assert_eq!(sent(&ask)["messages"][1].get(field), None);
     }
 }

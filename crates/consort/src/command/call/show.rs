@@ -237,7 +237,9 @@ fn content(event: &Event) -> (&'static str, Json) {
             ("progress", shown.into())
         }
         Event::Log(params) => ("log", params.json().clone()),
-        Event::Question(question) => ("question", asked(&question.method, question.params.json())),
+        Event::Question(question) | Event::Approval(question) => {
+            ("question", asked(&question.method, question.params.json()))
+        }
         Event::Task(task) => ("task", task.json().clone()),
         Event::Notification { method, params } => ("data", asked(method, params.json())),
         Event::Skipped(count) => ("skipped", json!(count).into()),
