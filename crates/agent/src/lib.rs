@@ -9,6 +9,7 @@ pub mod message;
 pub mod provider;
 pub mod scripted;
 pub mod step;
+pub mod store;
 
 pub use event::Event;
 pub use message::{
@@ -20,3 +21,4 @@ pub use provider::{
 };
 pub use scripted::Script;
 pub use step::{Began, Journal, Question, Report, Status, Step, What, Why};
+pub use store::{Store, StoreError};
