@@ -4,6 +4,7 @@
 //! come back, in any pieces, and hands out [`Delta`]s and one [`Reply`]. A [`Script`] plays a provider
 //! where there is none.
 
+pub mod context;
 pub mod event;
 pub mod message;
 pub mod provider;
