@@ -38,7 +38,7 @@ pub use error::StoreError;
 pub use id::{Id, InvalidId};
 pub use line::{Forked, Head};
 use line::{Part, Sum, Wrong};
-pub use list::{State, Summary};
+pub use list::{State, Summary, numbers};
 pub use log::Log;
 use log::Ours;
 

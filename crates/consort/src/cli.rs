@@ -1,10 +1,13 @@
 //! What can be typed.
 
+mod conversations;
 mod duration;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use conversations::{Conversations, ConversationsCommand};
 
 /// Many MCP servers play as one.
 #[derive(Debug, Parser)]
@@ -137,6 +140,8 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Read the ledger of calls, or check that nobody changed it
     Ledger(Ledger),
+    /// List, show, copy or remove conversations with models
+    Conversations(Conversations),
     /// See Consort at work on the bundled demo, with nothing configured
     Demo,
     /// Print shell completions

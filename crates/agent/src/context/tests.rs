@@ -243,7 +243,8 @@ fn a_result_that_grew_is_counted_again_and_nothing_else() {
 
 #[test]
 fn a_large_result_keeps_its_beginning_and_its_end() {
-    let text: String = (0..2000).flat_map(|number: u32| [number.to_string(), "\n".into()]).collect();
+    let text: String =
+        (0..2000).flat_map(|number: u32| [number.to_string(), "\n".into()]).collect();
     let image = Kind::Image(crate::Media::Data { mime: "image/png".into(), data: String::new() });
     let parts = vec![Part::text("head"), Part::text(text), image.into()];
     let result = CallResult { call: "1".into(), parts, is_error: true };

@@ -120,7 +120,8 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    pub(super) fn add(&mut self, what: &What) {
+    /// Adds a step. Whether it is part of the last message.
+    pub(super) fn add(&mut self, what: &What) -> bool {
         match what {
             What::Began(_) => (self.unfinished, self.status) = (true, None),
             What::Over { status, .. } => (self.unfinished, self.status) = (false, Some(*status)),
@@ -130,7 +131,7 @@ impl Sum {
             }
             _ => {}
         }
-        self.count(Part::of(what));
+        self.count(Part::of(what))
     }
 
     /// Counts messages alone. Whether the step is part of the last of them.

@@ -5,6 +5,7 @@
 mod calls;
 mod clients;
 mod config;
+mod conversations;
 mod docs;
 mod examples;
 mod export;
@@ -56,6 +57,7 @@ impl Home {
             .env("COLUMNS", "100")
             .env_remove("XDG_CACHE_HOME")
             .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_DATA_HOME")
             .env_remove("XDG_STATE_HOME")
             .env_remove("CONSORT_CONFIG")
             .env_remove("RUST_BACKTRACE");
