@@ -9,20 +9,24 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Caller, Emitter, Emitting, Tool, Toolbox};
+use consort_core::{Emitter, Emitting, Tool, Toolbox, Unresolved};
 use tokio::sync::Semaphore;
 
 use crate::bound::{self, Bound};
-use crate::conversation::{Conversation, Taken, now};
+use crate::conversation::{Conversation, ConversationError, Taken, now};
 use crate::event::Event;
-use crate::hook::{Hook, Moment, Verdict};
-use crate::limits::Limits;
+use crate::hook::{Moment, Verdict};
 use crate::message::{CallResult, Message};
-use crate::provider::{Ask, Images, Model, ProviderError, Reasoning, Reply, Said};
-use crate::run::{CallState, Next, UNKNOWN};
-use crate::step::{Began, Status, What};
+use crate::provider::{Ask, Images, Model, ProviderError, Reply, Said};
+use crate::run::{CallState, Next, Run, UNKNOWN};
+use crate::settings::Settings;
+use crate::step::{Began, Report, Status, What};
+use crate::task::Ready;
 
 pub use sampling::{Consent, Sampling};
+
+/// How a run ends, and why.
+type End = (Status, String);
 
 /// A model over a toolbox.
 ///
@@ -61,94 +65,6 @@ pub struct Agent {
     pub settings: Settings,
 }
 
-/// How an agent works.
-#[derive(Clone)]
-pub struct Settings {
-    /// What it is called.
-    pub name: String,
-    /// On whose account it calls.
-    pub caller: Caller,
-    /// What it is told before anything else.
-    pub instructions: String,
-    /// The tools it may call, as people write them, or patterns; all of the toolbox if absent.
-    pub tools: Option<Vec<String>>,
-    /// Tools that whoever runs the agent runs: a run that calls one ends as waiting, with the call
-    /// among [`Run::pending`](crate::Run::pending).
-    pub foreign: Vec<Tool>,
-    /// How much a run may do.
-    pub limits: Limits,
-    /// How many calls of one server are made at once.
-    pub parallel: usize,
-    /// How many bytes of text of a result the model sees at once.
-    pub result_bytes: usize,
-    /// What is done about a call that comes to no result.
-    pub on_error: OnError,
-    /// Whether somebody can be asked, be it later: without, what wants an approval is refused, and
-    /// `ask_user` is not there.
-    pub person: bool,
-    /// Whether servers may use the model.
-    pub sampling: Sampling,
-    /// What servers are told to tell sessions apart, in `_meta` as `consort/session`; the run's id if
-    /// absent.
-    pub session: Option<String>,
-    /// The most tokens of one answer.
-    pub max_tokens: Option<u32>,
-    /// How freely the model chooses its words.
-    pub temperature: Option<f64>,
-    /// How much the model thinks.
-    pub reasoning: Option<Reasoning>,
-    /// Those who look on.
-    pub hooks: Vec<Arc<dyn Hook>>,
-}
-
-/// What is done about a call that comes to no result, by the word for what went wrong (see
-/// [`CallError::kind`](consort_core::CallError::kind)); a kind that is not named is told to the model.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OnError(pub HashMap<String, Treat>);
-
-/// What is done about a call that comes to no result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Treat {
-    /// The model is told.
-    #[default]
-    Tell,
-    /// It is made again, up to twice, if it is certain that it never got there; then the model is told.
-    Retry,
-    /// The run ends with an error.
-    Fail,
-}
-
-impl Settings {
-    /// The usual settings.
-    pub fn new(name: impl Into<String>) -> Self {
-        let name = name.into();
-        Self {
-            caller: Caller::agent(&name),
-            name,
-            instructions: String::new(),
-            tools: None,
-            foreign: Vec::new(),
-            limits: Limits::default(),
-            parallel: 4,
-            result_bytes: 48 << 10,
-            on_error: OnError::default(),
-            person: false,
-            sampling: Sampling::default(),
-            session: None,
-            max_tokens: None,
-            temperature: None,
-            reasoning: None,
-            hooks: Vec::new(),
-        }
-    }
-}
-
-impl std::fmt::Debug for Settings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Agent").field("name", &self.settings.name).finish_non_exhaustive()
@@ -166,16 +82,32 @@ impl Agent {
     /// that was broken off, or that waited for a person, goes on where it was. The last event is
     /// [`Event::Over`], and there is exactly one.
     pub fn run(&self, conversation: &Conversation, input: Vec<Message>) -> Emitting<Event> {
+        self.go(conversation, input, None)
+    }
+
+    /// Does a task, with its own tools and session.
+    pub fn perform(&self, conversation: &Conversation, ready: Ready) -> Emitting<Event> {
+        let Ready { task, tools } = ready;
+        let mut agent = self.clone();
+        agent.settings.session = task.session.or(Some(task.id)).filter(|id| !id.is_empty());
+        agent.go(conversation, vec![Message::user(task.description)], Some(tools))
+    }
+
+    fn go(
+        &self,
+        conversation: &Conversation,
+        input: Vec<Message>,
+        tools: Option<Bound>,
+    ) -> Emitting<Event> {
         let (agent, conversation) = (self.clone(), conversation.clone());
         Emitting::new(|emitter| async move {
             let report = match conversation.take() {
-                Some(taken) => Box::pin(agent.work(taken, input, &emitter)).await,
-                None => {
-                    let mut report = conversation.report();
-                    report.status = Status::Error;
-                    report.reason = "a run goes on in this conversation".to_owned();
-                    report
-                }
+                Some(taken) => Box::pin(agent.work(taken, input, tools, &emitter)).await,
+                None => Report {
+                    status: Status::Error,
+                    reason: ConversationError::Busy.to_string(),
+                    ..conversation.report()
+                },
             };
             Event::Over { report }
         })
@@ -185,10 +117,11 @@ impl Agent {
         self,
         taken: Taken,
         input: Vec<Message>,
+        tools: Option<Bound>,
         emitter: &Emitter<Event>,
-    ) -> crate::step::Report {
+    ) -> Report {
         let mut hint = None;
-        let (status, reason) = match self.begin(&taken, &input, emitter).await {
+        let (status, reason) = match self.begin(&taken, &input, tools, emitter).await {
             Ok(mut worker) => {
                 let limit = self.settings.limits.time;
                 let working = async {
@@ -225,31 +158,24 @@ impl Agent {
         &self,
         taken: &Taken,
         input: &[Message],
+        tools: Option<Bound>,
         emitter: &Emitter<Event>,
-    ) -> Result<Worker, (Status, String)> {
-        let catalog = self.toolbox.catalog(&self.settings.caller);
-        let resumed = input.is_empty() && taken.look(|run| run.is_unfinished());
-        let frozen = taken.look(|run| run.began().map(|began| began.tools.clone()));
-        let tools = match (&self.settings.tools, frozen.filter(|_| resumed)) {
-            (Some(names), _) => Bound::chosen(&catalog, names, None),
-            // Taken up again, a run has the tools it had, as far as they are still there.
-            (None, Some(ids)) => {
-                let there = |id: &String| catalog.tools.get(id).is_some();
-                let ids: Vec<String> = ids.into_iter().filter(there).collect();
-                Bound::chosen(&catalog, &ids, None)
-            }
-            (None, None) => Ok(Bound::all(&catalog)),
+    ) -> Result<Worker, End> {
+        let resumed = input.is_empty() && taken.look(Run::is_unfinished);
+        let began = taken.look(|run| run.began().cloned()).filter(|_| resumed);
+        let tools = match tools {
+            Some(tools) => tools,
+            None => self.choose(began.as_ref()).map_err(|error| {
+                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                (Status::Error, format!("{error}{hint}"))
+            })?,
         };
-        let tools = tools.map_err(|error| {
-            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            (Status::Error, format!("{error}{hint}"))
-        })?;
-        let run = match taken.look(|run| run.began().map(|began| began.run.clone())) {
-            Some(run) if resumed => {
+        let run = match began {
+            Some(began) => {
                 close_left(taken).map_err(|error| unkept(&error))?;
-                run
+                began.run
             }
-            _ => {
+            None => {
                 self.verdict(Moment::Input(input)).await?;
                 self.start(taken, input, &tools).map_err(|error| unkept(&error))?
             }
@@ -264,6 +190,20 @@ impl Agent {
             slots: HashMap::new(),
             hint: None,
         })
+    }
+
+    /// The tools of a run. Taken up again, it has those it had, as far as they are still there.
+    fn choose(&self, began: Option<&Began>) -> Result<Bound, Unresolved> {
+        let catalog = self.toolbox.catalog(&self.settings.caller);
+        match (began, &self.settings.tools) {
+            (Some(began), _) => {
+                let there = |id: &&String| catalog.tools.get(id).is_some();
+                let ids: Vec<String> = began.tools.iter().filter(there).cloned().collect();
+                Bound::chosen(&catalog, &ids, None)
+            }
+            (None, Some(names)) => Bound::chosen(&catalog, names, None),
+            (None, None) => Ok(Bound::all(&catalog)),
+        }
     }
 
     fn start(&self, taken: &Taken, input: &[Message], tools: &Bound) -> std::io::Result<String> {
@@ -281,7 +221,7 @@ impl Agent {
     }
 
     /// What those who look on say, where all they can do is to stop the run.
-    async fn verdict(&self, moment: Moment<'_>) -> Result<(), (Status, String)> {
+    async fn verdict(&self, moment: Moment<'_>) -> Result<(), End> {
         for hook in &self.settings.hooks {
             match hook.at(moment).await {
                 Verdict::Go | Verdict::Edit(_) => {}
@@ -309,7 +249,7 @@ struct Worker {
 
 impl Worker {
     /// Does what is to be done next, until nothing is.
-    async fn work(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> (Status, String) {
+    async fn work(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> End {
         loop {
             let (limits, price) = (&self.agent.settings.limits, self.agent.model.facts.price);
             let next = taken.look(|run| run.next(limits, price, now()));
@@ -326,14 +266,10 @@ impl Worker {
     }
 
     /// Asks the model once.
-    async fn ask(
-        &mut self,
-        taken: &Taken,
-        emitter: &Emitter<Event>,
-    ) -> Result<(), (Status, String)> {
-        let ask = self.question(taken)?;
+    async fn ask(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> Result<(), End> {
+        let ask = self.question(taken);
         self.agent.verdict(Moment::Asking(&ask)).await?;
-        let turn = taken.look(|run| run.turns()) + 1;
+        let turn = taken.look(Run::turns) + 1;
         emitter.emit(Event::Asking { turn }).await;
         let mut said = self.agent.model.provider.ask(ask);
         let reply = loop {
@@ -354,13 +290,13 @@ impl Worker {
         Ok(())
     }
 
-    fn failed(&mut self, error: &ProviderError) -> (Status, String) {
+    fn failed(&mut self, error: &ProviderError) -> End {
         self.hint = error.hint();
         (Status::Error, error.to_string())
     }
 
     /// What the model is asked now.
-    fn question(&mut self, taken: &Taken) -> Result<Ask, (Status, String)> {
+    fn question(&mut self, taken: &Taken) -> Ask {
         let settings = &self.agent.settings;
         let mut ask = Ask::new(&self.agent.model.name, Vec::new());
         if !settings.instructions.is_empty() {
@@ -374,7 +310,7 @@ impl Worker {
         ask.temperature = self.agent.settings.temperature;
         ask.reasoning = self.agent.settings.reasoning;
         ask.images = if self.agent.model.facts.images { Images::Shown } else { Images::Named };
-        Ok(ask)
+        ask
     }
 
     /// The tools as the model sees them, in the same memory as long as they are the same.
@@ -412,7 +348,7 @@ fn close_left(taken: &Taken) -> std::io::Result<()> {
     Ok(())
 }
 
-fn unkept(error: &std::io::Error) -> (Status, String) {
+fn unkept(error: &std::io::Error) -> End {
     (Status::Error, format!("the conversation cannot be kept: {error}"))
 }
 

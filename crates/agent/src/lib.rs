@@ -15,9 +15,11 @@ pub mod message;
 pub mod provider;
 pub mod run;
 pub mod scripted;
+pub mod settings;
 pub mod step;
+pub mod task;
 
-pub use agent::{Agent, Consent, OnError, Sampling, Settings, Treat};
+pub use agent::{Agent, Consent, Sampling};
 pub use bound::{Bound, Target};
 pub use conversation::{Conversation, ConversationError};
 pub use event::Event;
@@ -32,4 +34,6 @@ pub use provider::{
 };
 pub use run::{CallState, Next, Pending, Run};
 pub use scripted::Script;
+pub use settings::{OnError, Settings, Treat};
 pub use step::{Began, Journal, Question, Report, Status, Step, What, Why};
+pub use task::{Ready, Task};

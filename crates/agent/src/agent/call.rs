@@ -12,7 +12,7 @@ use consort_wire::splice::Writer;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::{Treat, Worker, unkept};
+use super::{End, Worker, unkept};
 use crate::arguments;
 use crate::bound::{ASK_USER, READ_RESULT, Target};
 use crate::conversation::Taken;
@@ -20,6 +20,7 @@ use crate::event::Event;
 use crate::hook::{Moment, Verdict};
 use crate::message::{Call, CallResult, Kind, Part};
 use crate::run::{CallState, Pending};
+use crate::settings::Treat;
 use crate::step::{Question, Status, What};
 
 /// How often a call is made that never gets there.
@@ -30,9 +31,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The name under which servers are told of the session.
 const SESSION: &str = "consort/session";
-
-/// Why a run cannot go on.
-pub(super) type End = (Status, String);
 
 /// What a call came to.
 pub(super) struct Came {
@@ -290,9 +288,8 @@ fn boundary(text: &str, at: usize) -> usize {
 
 fn rest(call: &str, from: usize, whole: usize) -> String {
     format!(
-        "\n\n[{} of {whole} bytes shown; call `{READ_RESULT}` with {{\"call\": \"{call}\", \
-         \"from\": {from}}} for more]",
-        from,
+        "\n\n[{from} of {whole} bytes shown; call `{READ_RESULT}` with {{\"call\": \"{call}\", \
+         \"from\": {from}}} for more]"
     )
 }
 

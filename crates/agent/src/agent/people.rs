@@ -5,8 +5,8 @@ use consort_core::{Asked, Object, Refusal, Reply};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::call::{Came, End, Making, json};
-use super::unkept;
+use super::call::{Came, Making, json};
+use super::{End, unkept};
 use crate::bound::Target;
 use crate::event::Event;
 use crate::message::{CallResult, Part};
