@@ -29,6 +29,7 @@ impl Journal for Kept {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it reads better")]
 fn script(turns: Value) -> Model {
     Model::scripted(Script::parse(&json!({ "turns": turns }).to_string()).unwrap())
 }
@@ -37,6 +38,7 @@ fn agent(fake: &Fake, turns: Value) -> Agent {
     Agent::new(script(turns), Arc::new(fake.clone()), Settings::new("tester"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it reads better")]
 fn call(name: &str, arguments: Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
@@ -74,7 +76,7 @@ fn results(conversation: &Conversation) -> Vec<String> {
     let messages = conversation.messages();
     let tool = messages.iter().rev().find(|message| message.role == Role::Tool).unwrap();
     let text = |part: &crate::Part| match &part.kind {
-        Kind::ToolResult(result) => Message::new(Role::Tool, result.parts.clone()).text(),
+        Kind::ToolResult(result) => result.text(),
         _ => String::new(),
     };
     tool.parts.iter().map(text).collect()
@@ -351,7 +353,7 @@ async fn a_large_result_is_shown_in_part_and_the_rest_can_be_read() {
         .iter()
         .flat_map(|message| message.parts.clone())
         .filter_map(|part| match part.kind {
-            Kind::ToolResult(result) => Some(Message::new(Role::Tool, result.parts).text().len()),
+            Kind::ToolResult(result) => Some(result.text().len()),
             _ => None,
         })
         .collect();

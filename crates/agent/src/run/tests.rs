@@ -120,9 +120,7 @@ fn a_new_run_closes_what_the_last_one_left_open() {
         .parts
         .iter()
         .filter_map(|part| match &part.kind {
-            crate::Kind::ToolResult(result) => {
-                Some(Message::new(crate::message::Role::Tool, result.parts.clone()).text())
-            }
+            crate::Kind::ToolResult(result) => Some(result.text()),
             _ => None,
         })
         .collect();
