@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         match event {
             Event::Called { tool, .. } => println!("{at:.1} s: {tool} begins"),
             Event::Progress { message, .. } => {
-                println!("{at:.1} s: {}", message.unwrap_or_default())
+                println!("{at:.1} s: {}", message.unwrap_or_default());
             }
             Event::Over { report } => println!("{at:.1} s: {:?}, {}", report.status, report.text),
             _ => {}
