@@ -1,5 +1,7 @@
 //! An answer read from its bytes, in whatever pieces they come.
 
+use std::sync::Arc;
+
 use consort_core::Json;
 use consort_wire::sse::{Event as SseEvent, Events};
 use serde_json::Value;
@@ -176,16 +178,15 @@ impl Reader {
 
     /// The same reader, with names of tools turned into those they have here.
     #[must_use]
-    pub fn with_names(mut self, names: Names) -> Self {
-        self.assembly.names = Some(names);
+    pub fn with_names(mut self, names: impl Into<Arc<Names>>) -> Self {
+        self.assembly.names = Some(names.into());
         self
     }
 
     pub(super) fn for_ask(mut self, ask: &Ask) -> Self {
         self.assembly.salt = ask.messages.len();
         self.judge.model.clone_from(&ask.model);
-        let names = Names::new(self.wire, &ask.tools);
-        self.with_names(names)
+        self
     }
 
     pub(super) fn for_endpoint(mut self, endpoint: &Endpoint) -> Self {
