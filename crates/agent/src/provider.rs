@@ -14,10 +14,12 @@ mod chat;
 mod endpoint;
 mod error;
 mod gemini;
+mod http;
 mod media;
 mod model;
 mod names;
 mod offered;
+mod patience;
 mod reader;
 mod reply;
 mod responses;
@@ -30,9 +32,11 @@ pub use ask::{
 };
 pub use endpoint::{Endpoint, Header, HttpRequest, Value as HeaderValue};
 pub use error::{Cause, Exceeded, ProviderError, Retry};
+pub use http::{EndpointError, Http};
 pub use model::{Facts, Model, Price, Provider, Said};
 pub use names::Names;
 use offered::Offered;
+pub use patience::Patience;
 pub use reader::{Limits, Reader};
 pub use reply::{Delta, Reply, Stop, Usage};
 

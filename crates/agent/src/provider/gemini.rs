@@ -71,7 +71,7 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
 }
 
 /// The tools, as one group.
-pub(super) fn tools(definitions: Vec<Value>) -> Value {
+pub(super) fn tools(definitions: &[Value]) -> Value {
     json!([{ "functionDeclarations": definitions }])
 }
 

@@ -28,7 +28,7 @@ impl Offered {
             let written = match wire {
                 Wire::OpenAiChat | Wire::OpenAiResponses => definitions.into(),
                 Wire::Anthropic => anthropic::tools(definitions, ask.cache),
-                Wire::Gemini => gemini::tools(definitions),
+                Wire::Gemini => gemini::tools(&definitions),
             };
             tools = written.to_string().into_bytes();
         }

@@ -45,7 +45,6 @@ impl Default for Limits {
 /// [`end`](Self::end). An answer that comes at once is read alike; it has no deltas but its reply.
 #[derive(Debug)]
 pub struct Reader {
-    wire: Wire,
     head: Head,
     body: Body,
     codec: Box<dyn Codec>,
@@ -155,7 +154,6 @@ impl Reader {
             Wire::Gemini => Box::<gemini::read::Gemini>::default(),
         };
         Self {
-            wire,
             head: Head::new(200, []),
             body: Body::Unknown(Vec::new()),
             codec,
@@ -240,6 +238,14 @@ impl Reader {
             }
             Err(trouble) => Err(self.error(trouble)),
         }
+    }
+
+    /// The reply, when the body broke off with this error: what was complete by then is.
+    pub(super) fn end_broken(self, broken: ProviderError) -> Result<Reply, ProviderError> {
+        self.end().map_err(|error| match error.cause {
+            Cause::Cut | Cause::NotJson => ProviderError { handed_out: error.handed_out, ..broken },
+            _ => error,
+        })
     }
 
     fn error(&self, trouble: Trouble) -> ProviderError {
