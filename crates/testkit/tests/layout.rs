@@ -27,12 +27,22 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-core",
             "consort-hub",
             "consort-shape",
-            "consort-gateway",
             "consort-agent",
+            "consort-gateway",
         ],
     ),
     ("testkit", &["consort-wire"]),
-    ("bench", &["consort-wire", "consort-core", "consort-hub", "consort-shape", "testkit"]),
+    (
+        "bench",
+        &[
+            "consort-wire",
+            "consort-core",
+            "consort-hub",
+            "consort-shape",
+            "consort-agent",
+            "testkit",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {

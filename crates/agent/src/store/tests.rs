@@ -44,7 +44,7 @@ fn calls(ids: &[&str]) -> Step {
 
 fn result(call: &str, text: &str) -> Step {
     let result = CallResult { call: call.into(), parts: vec![Piece::text(text)], is_error: false };
-    step(What::Result { result, error: None, took: 7 })
+    step(What::Result { result, error: None, whole: None, took: 7 })
 }
 
 fn picture(bytes: usize) -> Step {

@@ -88,7 +88,7 @@ fn whats() -> impl Strategy<Value = What> {
         }),
         (texts(), values()).prop_map(|(question, answer)| What::Answered { question, answer }),
         (result, prop::option::of(texts()), any::<u64>())
-            .prop_map(|(result, error, took)| What::Result { result, error, took }),
+            .prop_map(|(result, error, took)| What::Result { result, error, whole: None, took }),
         any::<usize>().prop_map(|before| What::Cut { before }),
         (status, texts()).prop_map(|(status, reason)| What::Over { status, reason }),
     ]
