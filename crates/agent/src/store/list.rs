@@ -113,12 +113,11 @@ impl Store {
     }
 }
 
-/// The number of the message that each step is part of, counted from 1: what a person or a model says is
-/// a message, and so are the results of one turn together. Other steps have none.
+/// The number of the message that each step is part of, counted from 1, as in
+/// [`Conversation::messages`](crate::Conversation::messages). Other steps have none.
 pub fn numbers(steps: &[Step]) -> Vec<Option<usize>> {
     let mut sum = Sum::default();
-    let number = |step: &Step| sum.add(&step.what).then_some(sum.messages);
-    steps.iter().map(number).collect()
+    steps.iter().map(|step| sum.add(&step.what)).collect()
 }
 
 fn glance(file: File, summary: &mut Summary) -> io::Result<()> {

@@ -28,6 +28,7 @@ fn run() -> Vec<What> {
     let result = |call: &str, text: String, is_error| What::Result {
         result: CallResult { call: call.into(), parts: vec![Part::text(text)], is_error },
         error: is_error.then(|| "denied".to_owned()),
+        whole: None,
         took: 12,
     };
     let image = Media::Data { mime: "image/png".into(), data: "A".repeat(5000) };

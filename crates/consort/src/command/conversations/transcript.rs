@@ -43,6 +43,9 @@ impl Transcript {
     fn step(&mut self, step: &Step, number: usize) {
         match &step.what {
             What::Began(began) => {
+                if number > self.message {
+                    self.head(number, "results", "some calls have none");
+                }
                 let tools = match began.tools.len() {
                     1 => "1 tool".to_owned(),
                     tools => format!("{tools} tools"),
@@ -69,7 +72,7 @@ impl Transcript {
             What::Answered { answer, .. } => {
                 self.text(&format!("! {}", shortened(&answer.to_string(), ARGUMENTS)));
             }
-            What::Result { result, error, took } => {
+            What::Result { result, error, took, .. } => {
                 if number != self.message {
                     self.head(number, "results", "");
                 }
