@@ -16,6 +16,7 @@ pub mod hook;
 pub mod limits;
 pub mod message;
 pub mod provider;
+pub mod record;
 pub mod run;
 pub mod scripted;
 pub mod settings;
