@@ -1,6 +1,7 @@
 //! A provider that is none: it plays turns from a file, for demonstrations and tests.
 
 use std::borrow::Borrow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::Emitting;
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::message::{Arguments, Call, Kind, Message, Part, Role};
 use crate::provider::{
-    Ask, Cause, Delivery, Delta, Provider, ProviderError, Reply, Said, Stop, Usage,
+    Ask, Cause, Delivery, Delta, Facts, Model, Provider, ProviderError, Reply, Said, Stop, Usage,
 };
 
 /// The model that every scripted reply says it is of, so that nobody takes it for a real one.
@@ -209,7 +210,7 @@ impl Script {
 /// after a restart.
 impl Provider for Script {
     fn ask(&self, ask: Ask) -> Emitting<Said> {
-        let is_said = |message: &&std::sync::Arc<Message>| message.role == Role::Assistant;
+        let is_said = |message: &&Arc<Message>| message.role == Role::Assistant;
         let number = ask.messages.iter().filter(is_said).count();
         let mut played = self.turn(number, &ask.messages);
         if ask.delivery == Delivery::Whole {
@@ -226,6 +227,15 @@ impl Provider for Script {
             pause(played.pause).await;
             Said::End(played.end)
         })
+    }
+}
+
+impl Model {
+    /// A model that plays a script.
+    pub fn scripted(script: Script) -> Self {
+        let facts = Facts { images: true, audio: true, ..Facts::default() };
+        let name = MODEL.to_owned();
+        Self { id: name.clone(), name, provider: Arc::new(script), facts }
     }
 }
 
@@ -300,7 +310,7 @@ impl Expect {
                 Kind::ToolResult(result) => {
                     results += 1;
                     failed |= result.is_error;
-                    text.push_str(&Message::new(Role::Tool, result.parts.clone()).text());
+                    text.push_str(&result.text());
                 }
                 _ => {}
             }
