@@ -22,7 +22,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-agent", &["consort-wire", "consort-core", "consort-shape"]),
     (
         "consort",
-        &["consort-wire", "consort-core", "consort-hub", "consort-shape", "consort-gateway"],
+        &[
+            "consort-wire",
+            "consort-core",
+            "consort-hub",
+            "consort-shape",
+            "consort-agent",
+            "consort-gateway",
+        ],
     ),
     ("testkit", &["consort-wire"]),
     ("bench", &["consort-wire", "consort-core", "consort-hub", "consort-shape", "testkit"]),
