@@ -4,13 +4,27 @@
 //! come back, in any pieces, and hands out [`Delta`]s and one [`Reply`]. A [`Script`] plays a provider
 //! where there is none.
 
+pub mod agent;
+mod arguments;
+pub mod bound;
+pub mod conversation;
 pub mod event;
+pub mod hook;
+pub mod limits;
 pub mod message;
 pub mod provider;
+pub mod run;
 pub mod scripted;
+pub mod settings;
 pub mod step;
+pub mod task;
 
+pub use agent::{Agent, Consent, Sampling};
+pub use bound::{Bound, Target};
+pub use conversation::{Conversation, ConversationError};
 pub use event::Event;
+pub use hook::{Hook, Moment, Verdict};
+pub use limits::Limits;
 pub use message::{
     Arguments, Call, CallResult, Kind, Media, Message, Opaque, Part, Resource, Role,
 };
@@ -18,5 +32,8 @@ pub use provider::{
     Ask, Cause, Delta, Endpoint, Facts, Header, HttpRequest, Model, Names, Price, Provider,
     ProviderError, Reader, Reply, Retry, Said, Stop, Usage, Wire,
 };
+pub use run::{CallState, Next, Pending, Run};
 pub use scripted::Script;
+pub use settings::{OnError, Settings, Treat};
 pub use step::{Began, Journal, Question, Report, Status, Step, What, Why};
+pub use task::{Ready, Task};

@@ -1,12 +1,17 @@
 //! A provider that is none: it plays turns from a file, for demonstrations and tests.
 
+use std::borrow::Borrow;
+use std::sync::Arc;
 use std::time::Duration;
 
+use consort_core::Emitting;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::message::{Arguments, Call, Kind, Message, Part, Role};
-use crate::provider::{Cause, Delta, ProviderError, Reply, Stop, Usage};
+use crate::provider::{
+    Ask, Cause, Delta, Facts, Model, Provider, ProviderError, Reply, Said, Stop, Usage,
+};
 
 /// The model that every scripted reply says it is of, so that nobody takes it for a real one.
 pub const MODEL: &str = "scripted";
@@ -177,7 +182,8 @@ impl Script {
 
     /// Plays a turn, counted from 0, behind these messages. Without such a turn, or behind a message it
     /// does not expect, it is an error that says so.
-    pub fn turn(&self, number: usize, messages: &[Message]) -> Played {
+    pub fn turn<M: Borrow<Message>>(&self, number: usize, messages: &[M]) -> Played {
+        let last = messages.last().map(Borrow::borrow);
         let found = self.turns.get(number).ok_or_else(|| {
             format!(
                 "the script has {} turns, and turn {} was asked for",
@@ -185,11 +191,10 @@ impl Script {
                 number + 1
             )
         });
-        let checked =
-            found.and_then(|turn| match turn.expect.as_ref().map(|e| e.check(messages)) {
-                Some(Err(why)) => Err(format!("turn {} of the script: {why}", number + 1)),
-                _ => Ok(turn),
-            });
+        let checked = found.and_then(|turn| match turn.expect.as_ref().map(|e| e.check(last)) {
+            Some(Err(why)) => Err(format!("turn {} of the script: {why}", number + 1)),
+            _ => Ok(turn),
+        });
         match checked {
             Ok(turn) => turn.play(number),
             Err(why) => Played {
@@ -198,6 +203,31 @@ impl Script {
                 end: Err(ProviderError::new(Cause::Invalid, why)),
             },
         }
+    }
+}
+
+impl Provider for Script {
+    /// Plays the turn behind as many as the model has said already, so a run that was broken off goes on
+    /// where it was.
+    fn ask(&self, ask: Ask) -> Emitting<Said> {
+        let number = ask.messages.iter().filter(|message| message.role == Role::Assistant).count();
+        let played = self.turn(number, &ask.messages);
+        Emitting::new(|emitter| async move {
+            for delta in played.deltas {
+                tokio::time::sleep(played.pause).await;
+                emitter.emit(Said::Delta(delta)).await;
+            }
+            Said::End(played.end)
+        })
+    }
+}
+
+impl Model {
+    /// A model that plays a script.
+    pub fn scripted(script: Script) -> Self {
+        let facts = Facts { images: true, audio: true, ..Facts::default() };
+        let name = MODEL.to_owned();
+        Self { id: name.clone(), name, provider: Arc::new(script), facts }
     }
 }
 
@@ -257,8 +287,8 @@ impl Turn {
 }
 
 impl Expect {
-    fn check(&self, messages: &[Message]) -> Result<(), String> {
-        let last = messages.last().ok_or("a message is expected, and there is none")?;
+    fn check(&self, last: Option<&Message>) -> Result<(), String> {
+        let last = last.ok_or("a message is expected, and there is none")?;
         if let Some(role) = self.role.filter(|role| *role != last.role) {
             let (role, other) = (word(role), word(last.role));
             return Err(format!("the last message must be of `{role}`, and is of `{other}`"));

@@ -62,6 +62,9 @@ pub enum What {
         /// Why there is no result of the tool, in one word; none if it ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// All of its text, where the model sees only the beginning.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        whole: Option<String>,
         /// How long it took, in milliseconds.
         took: u64,
     },

@@ -138,11 +138,24 @@ pub struct Invocation {
     pub idle: Option<Duration>,
     /// The limit of the whole call, if it differs from the server's.
     pub total: Option<Duration>,
+    /// What the caller can answer, if it answers for itself: what the server asks is then an event with
+    /// a way to reply. Else whoever runs the hub answers.
+    pub offers: Option<Arc<Offers>>,
+    /// Members of `_meta` that go to the server.
+    pub meta: Option<Object>,
 }
 
 impl Invocation {
     /// A call with the server's own limits.
     pub fn new(caller: Caller, tool: impl Into<String>, arguments: Json) -> Self {
-        Self { caller, tool: tool.into(), arguments, idle: None, total: None }
+        Self {
+            caller,
+            tool: tool.into(),
+            arguments,
+            idle: None,
+            total: None,
+            offers: None,
+            meta: None,
+        }
     }
 }

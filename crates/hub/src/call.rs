@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use consort_core::{
-    CallError, Event, Invocation, Json, LocalTool, Logs, Outcome, Passage, Reporter, ServerId,
-    ToolResult,
+    CallError, Event, Invocation, Json, LocalTool, Logs, Object, Outcome, Passage, Reporter,
+    ServerId, ToolResult,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;
@@ -42,13 +42,27 @@ pub(crate) async fn run(
         .connection(&route.server)
         .ok_or_else(|| CallError::Unknown { name: invocation.tool.clone(), nearest: Vec::new() })?;
     let mut request = Request::tool(&route.name, &invocation.arguments);
+    if let Some(meta) = &invocation.meta {
+        request = request.meta(meta.clone());
+    }
+    let passage = invocation.offers.map(|offers| Passage {
+        offers,
+        log: Logs::Usual,
+        ..Passage::new(invocation.caller, route.server, "tools/call", Object::empty())
+    });
+    if let Some(passage) = &passage {
+        let revision = consort_core::Revision::V2026_07_28;
+        request = request
+            .questions(passage.questions)
+            .capabilities(passage.offers.capabilities(revision));
+    }
     if let Some(idle) = invocation.idle {
         request = request.idle(idle);
     }
     if let Some(total) = invocation.total {
         request = request.total(total);
     }
-    remote(connection, None, request, emitter).await.map(|answer| match answer {
+    remote(connection, passage.as_ref(), request, emitter).await.map(|answer| match answer {
         Answer::Complete(result) => Outcome::Complete(ToolResult::from_object(result)),
         Answer::InputRequired(result) => Outcome::InputRequired(result),
         Answer::Task(task) => Outcome::Task(task),

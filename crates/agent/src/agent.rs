@@ -1,0 +1,371 @@
+//! A model over a toolbox, at work: what the run's state says is to be done next is done.
+
+mod call;
+mod people;
+mod sampling;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use consort_core::{Emitter, Emitting, Tool, Toolbox, Unresolved};
+use tokio::sync::Semaphore;
+
+use crate::bound::{self, Bound};
+use crate::conversation::{Conversation, ConversationError, Taken, now};
+use crate::event::Event;
+use crate::hook::{Moment, Verdict};
+use crate::message::{CallResult, Message};
+use crate::provider::{Ask, Images, Model, ProviderError, Reply, Said};
+use crate::run::{CallState, Next, Run, UNKNOWN};
+use crate::settings::Settings;
+use crate::step::{Began, Report, Status, What};
+use crate::task::Ready;
+
+pub use sampling::{Consent, Sampling};
+
+/// How a run ends, and why.
+type End = (Status, String);
+
+/// A model over a toolbox.
+///
+/// ```
+/// use std::sync::Arc;
+/// use consort_agent::{Agent, Conversation, Event, Message, Model, Script, Settings, Status};
+/// # use consort_core::{Caller, Catalog, Changes, Emitting, Events, Invocation, Passage, Toolbox};
+/// # struct Nothing;
+/// # impl Toolbox for Nothing {
+/// #     fn catalog(&self, _: &Caller) -> Arc<Catalog> { Arc::default() }
+/// #     fn call(&self, _: Invocation) -> Events { unreachable!() }
+/// #     fn pass(&self, _: Passage) -> Events { unreachable!() }
+/// #     fn changes(&self) -> Changes { Emitting::new(|_| std::future::pending()) }
+/// # }
+/// # let toolbox = Arc::new(Nothing);
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let script = Script::parse(r#"{"turns": [{"text": "Good morning."}]}"#)?;
+/// let agent = Agent::new(Model::scripted(script), toolbox, Settings::new("greeter"));
+/// let mut events = agent.run(&Conversation::new(), vec![Message::user("Hello!")]);
+/// while let Some(event) = events.next().await {
+///     if let Event::Over { report } = event {
+///         assert_eq!((report.status, &*report.text), (Status::Completed, "Good morning."));
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Agent {
+    /// The model.
+    pub model: Model,
+    /// What it may call.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// How it works.
+    pub settings: Settings,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("name", &self.settings.name).finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// A model over a toolbox.
+    pub fn new(model: Model, toolbox: Arc<dyn Toolbox>, settings: Settings) -> Self {
+        Self { model, toolbox, settings }
+    }
+
+    /// Answers what is said. The run goes on while the stream is read; dropping the stream breaks it
+    /// off and cancels its calls, and [`Conversation::stop`] ends it in order. With nothing said, a run
+    /// that was broken off, or that waited for a person, goes on where it was. The last event is
+    /// [`Event::Over`], and there is exactly one.
+    pub fn run(&self, conversation: &Conversation, input: Vec<Message>) -> Emitting<Event> {
+        self.go(conversation, input, None)
+    }
+
+    /// Does a task, with its own tools and session.
+    pub fn perform(&self, conversation: &Conversation, ready: Ready) -> Emitting<Event> {
+        let Ready { task, tools } = ready;
+        let mut agent = self.clone();
+        agent.settings.session = task.session.or(Some(task.id)).filter(|id| !id.is_empty());
+        agent.go(conversation, vec![Message::user(task.description)], Some(tools))
+    }
+
+    fn go(
+        &self,
+        conversation: &Conversation,
+        input: Vec<Message>,
+        tools: Option<Bound>,
+    ) -> Emitting<Event> {
+        let (agent, conversation) = (self.clone(), conversation.clone());
+        Emitting::new(|emitter| async move {
+            let report = match conversation.take() {
+                Some(taken) => Box::pin(agent.work(taken, input, tools, &emitter)).await,
+                None => Report {
+                    status: Status::Error,
+                    reason: ConversationError::Busy.to_string(),
+                    ..conversation.report()
+                },
+            };
+            Event::Over { report }
+        })
+    }
+
+    async fn work(
+        self,
+        taken: Taken,
+        input: Vec<Message>,
+        tools: Option<Bound>,
+        emitter: &Emitter<Event>,
+    ) -> Report {
+        let mut hint = None;
+        let (status, reason) = match self.begin(&taken, &input, tools, emitter).await {
+            Ok(mut worker) => {
+                let limit = self.settings.limits.time;
+                let working = async {
+                    let end = worker.work(&taken, emitter).await;
+                    hint = worker.hint.take();
+                    end
+                };
+                tokio::select! {
+                    end = working => end,
+                    () = taken.stopped() => (Status::Cancelled, "it was stopped".to_owned()),
+                    () = pause(limit) => {
+                        (Status::LimitReached, self.settings.limits.time_reached())
+                    }
+                }
+            }
+            Err(end) => end,
+        };
+        // What was on its way is no longer waited for.
+        let closed = close_left(&taken);
+        let kept = closed.and_then(|()| taken.step(What::Over { status, reason }));
+        let mut report = taken.look(|run| run.report(self.model.facts.price));
+        report.hint = hint;
+        if let Err(error) = kept {
+            (report.status, report.reason) = unkept(&error);
+        }
+        for hook in &self.settings.hooks {
+            hook.at(Moment::Over(&report)).await;
+        }
+        report
+    }
+
+    /// A run, begun or taken up again.
+    async fn begin(
+        &self,
+        taken: &Taken,
+        input: &[Message],
+        tools: Option<Bound>,
+        emitter: &Emitter<Event>,
+    ) -> Result<Worker, End> {
+        let resumed = input.is_empty() && taken.look(Run::is_unfinished);
+        let began = taken.look(|run| run.began().cloned()).filter(|_| resumed);
+        let tools = match tools {
+            Some(tools) => tools,
+            None => self.choose(began.as_ref()).map_err(|error| {
+                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                (Status::Error, format!("{error}{hint}"))
+            })?,
+        };
+        let run = match began {
+            Some(began) => {
+                close_left(taken).map_err(|error| unkept(&error))?;
+                began.run
+            }
+            None => {
+                self.verdict(Moment::Input(input)).await?;
+                self.start(taken, input, &tools).map_err(|error| unkept(&error))?
+            }
+        };
+        let model = self.model.id.clone();
+        emitter.emit(Event::Began { run: run.clone(), model, tools: tools.ids().len() }).await;
+        Ok(Worker {
+            agent: self.clone(),
+            tools,
+            run,
+            offered: None,
+            slots: HashMap::new(),
+            hint: None,
+        })
+    }
+
+    /// The tools of a run. Taken up again, it has those it had, as far as they are still there.
+    fn choose(&self, began: Option<&Began>) -> Result<Bound, Unresolved> {
+        let catalog = self.toolbox.catalog(&self.settings.caller);
+        match (began, &self.settings.tools) {
+            (Some(began), _) => {
+                let there = |id: &&String| catalog.tools.get(id).is_some();
+                let ids: Vec<String> = began.tools.iter().filter(there).cloned().collect();
+                Bound::chosen(&catalog, &ids, None)
+            }
+            (None, Some(names)) => Bound::chosen(&catalog, names, None),
+            (None, None) => Ok(Bound::all(&catalog)),
+        }
+    }
+
+    fn start(&self, taken: &Taken, input: &[Message], tools: &Bound) -> std::io::Result<String> {
+        let run = id();
+        taken.step(What::Began(Began {
+            run: run.clone(),
+            agent: self.settings.name.clone(),
+            model: self.model.id.clone(),
+            tools: tools.ids(),
+        }))?;
+        for message in input {
+            taken.step(What::Message { message: message.clone() })?;
+        }
+        Ok(run)
+    }
+
+    /// What those who look on say, where all they can do is to stop the run.
+    async fn verdict(&self, moment: Moment<'_>) -> Result<(), End> {
+        for hook in &self.settings.hooks {
+            match hook.at(moment).await {
+                Verdict::Go | Verdict::Edit(_) => {}
+                Verdict::Refuse(reason) | Verdict::Stop(reason) => {
+                    return Err((Status::Denied, reason));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A run at work.
+struct Worker {
+    agent: Agent,
+    tools: Bound,
+    run: String,
+    /// What the model was offered last, and whether `read_result` was among it.
+    offered: Option<(bool, Arc<[Tool]>)>,
+    /// How many calls of each server may be made at once.
+    slots: HashMap<consort_core::ServerId, Arc<Semaphore>>,
+    /// What to do about an error.
+    hint: Option<String>,
+}
+
+impl Worker {
+    /// Does what is to be done next, until nothing is.
+    async fn work(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> End {
+        loop {
+            let (limits, price) = (&self.agent.settings.limits, self.agent.model.facts.price);
+            let next = taken.look(|run| run.next(limits, price, now()));
+            let done = match next {
+                Next::Ask => self.ask(taken, emitter).await,
+                Next::Call(calls) => Box::pin(self.call(taken, calls, emitter)).await,
+                Next::End(status, reason) => return (status, reason),
+                Next::Rest => return (Status::Error, "nothing was said".to_owned()),
+            };
+            if let Err(end) = done {
+                return end;
+            }
+        }
+    }
+
+    /// Asks the model once.
+    async fn ask(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> Result<(), End> {
+        let ask = self.question(taken);
+        self.agent.verdict(Moment::Asking(&ask)).await?;
+        let turn = taken.look(Run::turns) + 1;
+        emitter.emit(Event::Asking { turn }).await;
+        let mut said = self.agent.model.provider.ask(ask);
+        let reply = loop {
+            match said.next().await {
+                Some(Said::Delta(delta)) => emitter.emit(Event::Delta { delta }).await,
+                Some(Said::Again { error, after }) => {
+                    let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+                    emitter.emit(Event::Again { error: error.to_string(), after }).await;
+                }
+                Some(Said::End(end)) => break end.map_err(|error| self.failed(&error))?,
+                None => unreachable!("an end comes before nothing"),
+            }
+        };
+        self.agent.verdict(Moment::Said(&reply)).await?;
+        let Reply { message, usage, .. } = reply.clone();
+        taken.step(What::Said { reply }).map_err(|error| unkept(&error))?;
+        emitter.emit(Event::Said { turn, message: message.into(), usage }).await;
+        Ok(())
+    }
+
+    fn failed(&mut self, error: &ProviderError) -> End {
+        self.hint = error.hint();
+        (Status::Error, error.to_string())
+    }
+
+    /// What the model is asked now.
+    fn question(&mut self, taken: &Taken) -> Ask {
+        let settings = &self.agent.settings;
+        let mut ask = Ask::new(&self.agent.model.name, Vec::new());
+        if !settings.instructions.is_empty() {
+            ask.messages.push(Message::system(&settings.instructions).into());
+        }
+        let rest = taken.look(|run| (run.has_wholes(), run.messages()[run.cut()..].to_vec()));
+        let (shortened, messages) = rest;
+        ask.messages.extend(messages);
+        ask.tools = self.offer(shortened);
+        ask.max_tokens = self.agent.settings.max_tokens;
+        ask.temperature = self.agent.settings.temperature;
+        ask.reasoning = self.agent.settings.reasoning;
+        ask.images = if self.agent.model.facts.images { Images::Shown } else { Images::Named };
+        ask
+    }
+
+    /// The tools as the model sees them, in the same memory as long as they are the same.
+    fn offer(&mut self, shortened: bool) -> Arc<[Tool]> {
+        if let Some((known, offered)) = &self.offered
+            && *known == shortened
+        {
+            return Arc::clone(offered);
+        }
+        let mut tools: Vec<Tool> = self.tools.definitions().to_vec();
+        tools.extend(self.agent.settings.foreign.iter().cloned());
+        if self.agent.settings.person {
+            tools.push(bound::ask_user());
+        }
+        if shortened {
+            tools.push(bound::read_result());
+        }
+        let offered: Arc<[Tool]> = tools.into();
+        self.offered = Some((shortened, Arc::clone(&offered)));
+        offered
+    }
+}
+
+/// Says of calls that left, and of which nothing more will be heard, that nobody knows.
+fn close_left(taken: &Taken) -> std::io::Result<()> {
+    let left = taken.look(|run| {
+        let left = run.pending().iter().filter(|pending| pending.state == CallState::Left);
+        left.map(|pending| pending.call.id.clone()).collect::<Vec<_>>()
+    });
+    for call in left {
+        let result = CallResult::error(call, UNKNOWN);
+        let error = Some("outcome_unknown".to_owned());
+        taken.step(What::Result { result, error, whole: None, took: 0 })?;
+    }
+    Ok(())
+}
+
+fn unkept(error: &std::io::Error) -> End {
+    (Status::Error, format!("the conversation cannot be kept: {error}"))
+}
+
+async fn pause(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => tokio::time::sleep(limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// An id for a run: when, and something to tell it from others of that time.
+fn id() -> String {
+    let millis = now();
+    let when = consort_core::utc(millis / 1000).replace(['-', ':'], "").replace('T', "-");
+    let random = RandomState::new().hash_one(millis) & 0xffff;
+    format!("{}-{random:04x}", when.trim_end_matches('Z'))
+}
+
+#[cfg(test)]
+mod tests;

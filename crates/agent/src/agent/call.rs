@@ -1,0 +1,359 @@
+//! Calls of tools: side by side, each to its end, their results in order.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use consort_core::{
+    CallError, Emitter, Event as Happening, Invocation, Json, Object, Offers, Outcome, Repeat,
+};
+use consort_wire::splice::Writer;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::{End, Worker, unkept};
+use crate::arguments;
+use crate::bound::{ASK_USER, READ_RESULT, Target};
+use crate::conversation::Taken;
+use crate::event::Event;
+use crate::hook::{Moment, Verdict};
+use crate::message::{Call, CallResult, Kind, Part};
+use crate::run::{CallState, Pending};
+use crate::settings::Treat;
+use crate::step::{Question, Status, What};
+
+/// How often a call is made that never gets there.
+const TRIES: u32 = 3;
+
+/// The pause before a call is made again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The name under which servers are told of the session.
+const SESSION: &str = "consort/session";
+
+/// What a call came to.
+pub(super) struct Came {
+    pub(super) result: CallResult,
+    pub(super) error: Option<&'static str>,
+}
+
+/// A call that is made, with all it needs.
+pub(super) struct Making<'a> {
+    pub(super) worker: &'a Worker,
+    pub(super) taken: &'a Taken,
+    pub(super) emitter: &'a Emitter<Event>,
+    pub(super) call: &'a Call,
+    /// What a person answered when the call was to be made before.
+    pub(super) answered: Option<(&'a Question, &'a Value)>,
+    slot: Option<Arc<Semaphore>>,
+}
+
+impl Worker {
+    /// Makes calls side by side, as many of one server as its slots allow.
+    pub(super) async fn call(
+        &mut self,
+        taken: &Taken,
+        calls: Vec<Pending>,
+        emitter: &Emitter<Event>,
+    ) -> Result<(), End> {
+        let slots: Vec<Option<Arc<Semaphore>>> =
+            calls.iter().map(|pending| self.slot(&pending.call)).collect();
+        let worker = &*self;
+        let is_foreign =
+            |call: &Call| worker.agent.settings.foreign.iter().any(|tool| tool.name() == call.name);
+        let mut making = Vec::new();
+        for (pending, slot) in calls.iter().zip(slots) {
+            if is_foreign(&pending.call) {
+                continue;
+            }
+            let answered = match &pending.state {
+                CallState::Answered(question, answer) => Some((question, answer)),
+                _ => None,
+            };
+            let making_one = Making { worker, taken, emitter, call: &pending.call, answered, slot };
+            making.push(Box::pin(making_one.make()));
+        }
+        let are_foreign = making.len() < calls.len();
+        together(making).await?;
+        if are_foreign {
+            return Err((Status::Waiting, "calls are handed out".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn slot(&mut self, call: &Call) -> Option<Arc<Semaphore>> {
+        let (target, _) = self.tools.find(&call.name).ok()?;
+        let slots = self.agent.settings.parallel.max(1);
+        let slot = self.slots.entry(target.server.clone());
+        Some(Arc::clone(slot.or_insert_with(|| Arc::new(Semaphore::new(slots)))))
+    }
+}
+
+impl Making<'_> {
+    /// Makes the call and keeps what it came to; nothing if it waits for a person.
+    async fn make(self) -> Result<(), End> {
+        let _slot = match &self.slot {
+            // Nobody closes it.
+            Some(slot) => slot.acquire().await.ok(),
+            None => None,
+        };
+        let began = Instant::now();
+        let Some(came) = self.came().await? else { return Ok(()) };
+        let Came { result, error } = came;
+        let most = self.worker.agent.settings.result_bytes;
+        let (result, whole) = shortened(result, most);
+        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let error = error.map(str::to_owned);
+        let step = What::Result { result: result.clone(), error: error.clone(), whole, took };
+        self.taken.step(step).map_err(|error| unkept(&error))?;
+        let agent = &self.worker.agent;
+        agent.verdict(Moment::Called { call: self.call, result: &result }).await?;
+        self.emitter.emit(Event::Result { result, error, took }).await;
+        Ok(())
+    }
+
+    async fn came(&self) -> Result<Option<Came>, End> {
+        let settings = &self.worker.agent.settings;
+        match &*self.call.name {
+            ASK_USER if settings.person => return self.ask_user().await,
+            READ_RESULT if self.taken.look(crate::run::Run::has_wholes) => {
+                return Ok(Some(self.read_result()));
+            }
+            _ => {}
+        }
+        let (target, tool) = match self.worker.tools.find(&self.call.name) {
+            Ok(found) => found,
+            Err(nearest) => {
+                let name = self.call.name.clone();
+                return Ok(Some(self.failed(&CallError::Unknown { name, nearest })));
+            }
+        };
+        let arguments = match arguments::read(&self.call.arguments, &tool.input_schema()) {
+            Ok(arguments) => arguments,
+            Err(wrong) => return Ok(Some(self.wrong(wrong, "arguments"))),
+        };
+        let arguments = match self.looked_at(target, arguments).await? {
+            Ok(arguments) => arguments,
+            Err(reason) => return Ok(Some(self.wrong(format!("denied: {reason}"), "denied"))),
+        };
+        self.leave(target, &arguments)?;
+        let call = self.call.clone();
+        self.emitter.emit(Event::Called { call, tool: target.id.clone() }).await;
+        let mut tries = 1;
+        loop {
+            let Some(end) = self.go(target, &arguments).await? else { return Ok(None) };
+            let error = match end {
+                Ok(outcome) => return Ok(Some(self.outcome(&outcome))),
+                Err(error) => error,
+            };
+            match settings.on_error.0.get(error.kind()).copied().unwrap_or_default() {
+                Treat::Fail => return Err((Status::Error, format!("`{}`: {error}", target.id))),
+                Treat::Retry if error.repeat() == Repeat::Safe && tries < TRIES => {
+                    tokio::time::sleep(PAUSE * tries).await;
+                    tries += 1;
+                }
+                Treat::Retry | Treat::Tell => return Ok(Some(self.failed(&error))),
+            }
+        }
+    }
+
+    /// What those who look on make of the call: its arguments, or why it is not made.
+    async fn looked_at(
+        &self,
+        target: &Target,
+        mut arguments: Object,
+    ) -> Result<Result<Object, String>, End> {
+        for hook in &self.worker.agent.settings.hooks {
+            let moment =
+                Moment::Calling { call: self.call, tool: &target.id, arguments: &arguments };
+            match hook.at(moment).await {
+                Verdict::Go => {}
+                Verdict::Edit(edited) => arguments = edited,
+                Verdict::Refuse(reason) => return Ok(Err(reason)),
+                Verdict::Stop(reason) => return Err((Status::Denied, reason)),
+            }
+        }
+        Ok(Ok(arguments))
+    }
+
+    /// Keeps that the call leaves, before it does.
+    pub(super) fn leave(&self, target: &Target, arguments: &Object) -> Result<(), End> {
+        let same = arguments.json().as_str() == self.call.arguments.as_str();
+        let arguments = if same { None } else { arguments.json().read().ok() };
+        let (call, tool) = (self.call.id.clone(), target.id.clone());
+        let step = What::Called { call, tool, arguments };
+        self.taken.step(step).map_err(|error| unkept(&error))
+    }
+
+    /// Makes the call once; nothing if it waits for a person and so has not left.
+    async fn go(
+        &self,
+        target: &Target,
+        arguments: &Object,
+    ) -> Result<Option<Result<Outcome, CallError>>, End> {
+        let settings = &self.worker.agent.settings;
+        let offers = Offers {
+            form: settings.person,
+            sampling: settings.sampling.is_offered(settings.person),
+            ..Offers::default()
+        };
+        let mut meta = Writer::new();
+        meta.text(SESSION, settings.session.as_deref().unwrap_or(&self.worker.run));
+        let mut invocation =
+            Invocation::new(settings.caller.clone(), &target.id, arguments.json().clone());
+        invocation.offers = Some(Arc::new(offers));
+        invocation.meta = Some(meta.finish_object());
+        let mut events = self.worker.agent.toolbox.call(invocation);
+        loop {
+            let call = self.call.id.clone();
+            match events.next().await {
+                Some(Happening::Progress(progress)) => {
+                    let (total, message) = (progress.total(), progress.message());
+                    let progress = progress.progress();
+                    self.emitter.emit(Event::Progress { call, progress, total, message }).await;
+                }
+                Some(Happening::Log(params)) => {
+                    let log = params.json().clone();
+                    self.emitter.emit(Event::Log { call, log }).await;
+                }
+                Some(Happening::Approval(asked)) => {
+                    if !self.approve(target, arguments, asked).await? {
+                        return Ok(None);
+                    }
+                }
+                Some(Happening::Question(asked)) => self.question(asked).await,
+                Some(Happening::Skipped(count)) => {
+                    let text = format!("{count} events of `{}` were not told", target.id);
+                    self.emitter.emit(Event::Note { text }).await;
+                }
+                Some(Happening::End(end)) => return Ok(Some(end)),
+                Some(_) => {}
+                None => unreachable!("an end comes before nothing"),
+            }
+        }
+    }
+
+    fn outcome(&self, outcome: &Outcome) -> Came {
+        match outcome {
+            Outcome::Complete(result) => {
+                Came { result: CallResult::new(&self.call.id, result), error: None }
+            }
+            Outcome::InputRequired(_) => {
+                let text = "the server needs answers that nobody here can give";
+                self.wrong(text.to_owned(), "input_required")
+            }
+            Outcome::Task(task) => {
+                let status = task.text("status").unwrap_or_default();
+                self.wrong(format!("the server made a task of it ({status})"), "task")
+            }
+        }
+    }
+
+    fn failed(&self, error: &CallError) -> Came {
+        let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        self.wrong(format!("{error}{hint}"), error.kind())
+    }
+
+    pub(super) fn wrong(&self, text: String, kind: &'static str) -> Came {
+        Came { result: CallResult::error(&self.call.id, text), error: Some(kind) }
+    }
+
+    /// A part of a result that was too large.
+    fn read_result(&self) -> Came {
+        let wanted = self.call.arguments.object();
+        let call = wanted.as_ref().and_then(|object| object.text("call")).unwrap_or_default();
+        let from = wanted.and_then(|object| object.get("from")?.read::<usize>().ok()).unwrap_or(0);
+        let Some(whole) = self.taken.look(|run| run.whole(&call).cloned()) else {
+            let text = format!("no shortened result is called `{call}`");
+            return self.wrong(text, "unknown");
+        };
+        let most = self.worker.agent.settings.result_bytes;
+        let begin = boundary(&whole, from);
+        let end = boundary(&whole, begin.saturating_add(most));
+        let mut text = whole[begin..end].to_owned();
+        if end < whole.len() {
+            text.push_str(&rest(&call, end, whole.len()));
+        }
+        let parts = vec![Part::text(text)];
+        let result = CallResult { call: self.call.id.clone(), parts, is_error: false };
+        Came { result, error: None }
+    }
+}
+
+/// The last place at or before this one where a character begins.
+fn boundary(text: &str, at: usize) -> usize {
+    text.floor_char_boundary(at.min(text.len()))
+}
+
+fn rest(call: &str, from: usize, whole: usize) -> String {
+    format!(
+        "\n\n[{from} of {whole} bytes shown; call `{READ_RESULT}` with {{\"call\": \"{call}\", \
+         \"from\": {from}}} for more]"
+    )
+}
+
+/// A result of which the model sees so much text, and all of the text if that is more.
+fn shortened(mut result: CallResult, most: usize) -> (CallResult, Option<String>) {
+    let text = |part: &Part| match &part.kind {
+        Kind::Text { text } => text.len(),
+        Kind::Resource(resource) => resource.text.as_ref().map_or(0, String::len),
+        _ => 0,
+    };
+    // What was read of such a result before fits, with the words behind it.
+    if result.parts.iter().map(text).sum::<usize>() <= most + 512 {
+        return (result, None);
+    }
+    let mut whole = String::new();
+    let mut parts = Vec::new();
+    for part in result.parts {
+        let words = match &part.kind {
+            Kind::Text { text } => Some(text.as_str()),
+            Kind::Resource(resource) => resource.text.as_deref(),
+            _ => None,
+        };
+        match words {
+            Some(words) => {
+                if !whole.is_empty() {
+                    whole.push('\n');
+                }
+                whole.push_str(words);
+            }
+            None => parts.push(part),
+        }
+    }
+    let end = boundary(&whole, most);
+    let shown = format!("{}{}", &whole[..end], rest(&result.call, end, whole.len()));
+    parts.insert(0, Part::text(shown));
+    result.parts = parts;
+    (result, Some(whole))
+}
+
+/// Runs futures side by side until all are done, or one fails.
+async fn together<F>(mut running: Vec<Pin<Box<F>>>) -> Result<(), End>
+where
+    F: Future<Output = Result<(), End>>,
+{
+    std::future::poll_fn(|cx| {
+        let mut failed = None;
+        running.retain_mut(|future| match future.as_mut().poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(Ok(())) => false,
+            Poll::Ready(Err(end)) => {
+                failed.get_or_insert(end);
+                false
+            }
+        });
+        match failed {
+            Some(end) => Poll::Ready(Err(end)),
+            None if running.is_empty() => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// The answer of a person as JSON that a server takes.
+pub(super) fn json(value: &Value) -> Json {
+    Json::from(value.clone())
+}

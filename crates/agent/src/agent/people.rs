@@ -1,0 +1,131 @@
+//! People asked in the middle of a run: whether a call may be made, what only they know, what a server
+//! wants of them.
+
+use consort_core::{Asked, Object, Refusal, Reply};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::call::{Came, Making, json};
+use super::{End, unkept};
+use crate::bound::Target;
+use crate::event::Event;
+use crate::message::{CallResult, Part};
+use crate::step::{Question, What, Why};
+
+impl Making<'_> {
+    /// Asks a person, and keeps question and answer; nothing if nobody is there.
+    async fn asked(&self, kind: Why, params: Value) -> Result<Option<Value>, End> {
+        let id = format!("{}-{}", self.call.id, word(kind));
+        let question = Question { id, call: self.call.id.clone(), kind, params };
+        let keeps = matches!(kind, Why::Approval | Why::Model);
+        if keeps {
+            let step = What::Asked { question: question.clone() };
+            self.taken.step(step).map_err(|error| unkept(&error))?;
+        }
+        let Some(answer) = self.put(question.clone()).await else { return Ok(None) };
+        if keeps {
+            let step = What::Answered { question: question.id, answer: answer.clone() };
+            self.taken.step(step).map_err(|error| unkept(&error))?;
+        }
+        Ok(Some(answer))
+    }
+
+    /// Puts a question to whoever listens.
+    pub(super) async fn put(&self, question: Question) -> Option<Value> {
+        let (sender, answer) = oneshot::channel();
+        let reply = Reply::new(move |answer| {
+            let _ = sender.send(answer);
+        });
+        self.emitter.emit(Event::Question { question, answer: Some(reply) }).await;
+        answer.await.ok()?.ok()?.read().ok()
+    }
+
+    /// Whether the call goes on: a person said something, be it no. Else it waits, and has not left.
+    pub(super) async fn approve(
+        &self,
+        target: &Target,
+        arguments: &Object,
+        asked: Asked,
+    ) -> Result<bool, End> {
+        let Some(reply) = asked.reply else { return Ok(true) };
+        if !self.worker.agent.settings.person {
+            reply.send(Err(Refusal { code: -32603, message: "nobody can be asked".to_owned() }));
+            return Ok(true);
+        }
+        let params: Value = asked.params.json().read().unwrap_or_default();
+        // An answer given before counts if it was to the same question.
+        let before = self.answered.filter(|(question, _)| question.params == params);
+        let answer = match before {
+            Some((_, answer)) => answer.clone(),
+            None => match self.asked(Why::Approval, params).await? {
+                Some(answer) => answer,
+                None => return Ok(false),
+            },
+        };
+        // From here on it may leave.
+        self.leave(target, arguments)?;
+        reply.send(Ok(json(&answer)));
+        Ok(true)
+    }
+
+    /// Answers a server, or lets a person do so.
+    pub(super) async fn question(&self, asked: Asked) {
+        let Some(reply) = asked.reply else { return };
+        let params: Value = asked.params.json().read().unwrap_or_default();
+        let answer = match &*asked.method {
+            "elicitation/create" if self.worker.agent.settings.person => {
+                self.asked(Why::Server, params).await.ok().flatten().map(|answer| json(&answer))
+            }
+            "sampling/createMessage" => self.sample(&params).await,
+            _ => None,
+        };
+        reply.send(answer.ok_or_else(|| Refusal::not_offered(&asked.method)));
+    }
+
+    /// The model asks a person; nothing if that waits.
+    pub(super) async fn ask_user(&self) -> Result<Option<Came>, End> {
+        let wanted = self.call.arguments.object();
+        let Some(question) = wanted.as_ref().and_then(|object| object.text("question")) else {
+            return Ok(Some(self.wrong("`question` is missing".to_owned(), "arguments")));
+        };
+        let choices: Option<Vec<String>> =
+            wanted.and_then(|object| object.get("choices")).and_then(|choices| choices.read().ok());
+        let answer = match self.answered {
+            Some((_, answer)) => answer.clone(),
+            None => match self.asked(Why::Model, form(&question, choices.as_deref())).await? {
+                Some(answer) => answer,
+                None => return Ok(None),
+            },
+        };
+        let text = match (answer["action"].as_str(), &answer["content"]["answer"]) {
+            (Some("accept"), Value::String(text)) => text.clone(),
+            (Some("accept"), other) => other.to_string(),
+            _ => "the person does not answer this".to_owned(),
+        };
+        let parts = vec![Part::text(text)];
+        let result = CallResult { call: self.call.id.clone(), parts, is_error: false };
+        Ok(Some(Came { result, error: None }))
+    }
+}
+
+/// What tells the questions of one call apart.
+fn word(kind: Why) -> &'static str {
+    match kind {
+        Why::Approval => "approval",
+        Why::Model => "question",
+        Why::Server => "elicitation",
+        Why::Sampling => "sampling",
+    }
+}
+
+/// A question of the model as a form.
+fn form(question: &str, choices: Option<&[String]>) -> Value {
+    let mut field = json!({ "type": "string", "title": "Answer" });
+    if let Some(choices) = choices.filter(|choices| !choices.is_empty()) {
+        field["enum"] = json!(choices);
+    }
+    json!({
+        "message": question,
+        "requestedSchema": { "type": "object", "properties": { "answer": field }, "required": ["answer"] },
+    })
+}
