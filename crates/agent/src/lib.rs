@@ -12,6 +12,7 @@ pub mod event;
 pub mod hook;
 pub mod limits;
 pub mod message;
+pub mod openai;
 pub mod provider;
 pub mod run;
 pub mod scripted;

@@ -74,10 +74,8 @@ async fn served(parrot: Parrot) -> Served {
 async fn asked(served: &Served, head: &str, body: &str) -> String {
     let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!(
-        "{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
+    let request =
+        format!("{head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
