@@ -32,7 +32,17 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("testkit", &["consort-wire"]),
-    ("bench", &["consort-wire", "consort-core", "consort-hub", "consort-shape", "testkit"]),
+    (
+        "bench",
+        &[
+            "consort-wire",
+            "consort-core",
+            "consort-hub",
+            "consort-shape",
+            "consort-agent",
+            "testkit",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {
