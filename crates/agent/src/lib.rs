@@ -20,6 +20,7 @@ pub mod run;
 pub mod scripted;
 pub mod settings;
 pub mod step;
+pub mod sub;
 pub mod task;
 
 pub use agent::{Agent, Consent, Sampling};

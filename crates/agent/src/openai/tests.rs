@@ -76,13 +76,13 @@ const CLIENTS: &str = r#"{"turns": [
     {"expect": {"role": "tool", "results": 2, "contains": "beeped"}, "text": "Done."}
 ]}"#;
 
-fn chat(more: Value) -> Asked {
+fn chat(more: &Value) -> Asked {
     let mut body = json!({ "model": "helper", "messages": [{ "role": "user", "content": "go" }] });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     Asked::read(Format::Chat, body.to_string().as_bytes()).unwrap()
 }
 
-fn responses(more: Value) -> Asked {
+fn responses(more: &Value) -> Asked {
     let mut body = json!({ "model": "helper", "input": "go" });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     Asked::read(Format::Responses, body.to_string().as_bytes()).unwrap()
@@ -96,7 +96,7 @@ fn data(stream: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_chat_completion_is_the_sum_of_its_turns() {
-    let (answer, _, report, _) = played(&chat(json!({})), SCRIPT).await;
+    let (answer, _, report, _) = played(&chat(&json!({})), SCRIPT).await;
     insta::assert_snapshot!(serde_json::to_string_pretty(&answer.whole(&report)).unwrap(), @r##"
 {
   "choices": [
@@ -142,7 +142,7 @@ async fn a_chat_completion_is_the_sum_of_its_turns() {
 
 #[tokio::test]
 async fn a_stream_of_chunks_says_the_same_as_the_whole() {
-    let asked = chat(json!({ "stream": true, "stream_options": { "include_usage": true } }));
+    let asked = chat(&json!({ "stream": true, "stream_options": { "include_usage": true } }));
     let (answer, told, report, _) = played(&asked, SCRIPT).await;
     assert!(told.ends_with("data: [DONE]\n\n"));
     let chunks = data(&told);
@@ -170,7 +170,7 @@ async fn a_stream_of_chunks_says_the_same_as_the_whole() {
 
 #[tokio::test]
 async fn a_response_tells_its_events_in_order() {
-    let (answer, told, report, _) = played(&responses(json!({ "stream": true })), SCRIPT).await;
+    let (answer, told, report, _) = played(&responses(&json!({ "stream": true })), SCRIPT).await;
     let events = data(&told);
     for (n, event) in events.iter().enumerate() {
         assert_eq!(event["sequence_number"], n);
@@ -292,7 +292,7 @@ response.completed
 #[tokio::test]
 async fn calls_of_the_clients_tools_are_handed_to_it_and_what_was_done_before_is_not_done_twice() {
     let beep = json!({ "type": "function", "function": { "name": "beep", "parameters": { "type": "object" } } });
-    let first = chat(json!({ "tools": [beep], "stream": true }));
+    let first = chat(&json!({ "tools": [beep], "stream": true }));
     let (answer, told, report, conversation) = played(&first, CLIENTS).await;
     assert_eq!(report.status, Status::Waiting);
     let whole = answer.whole(&report);
@@ -309,7 +309,7 @@ async fn calls_of_the_clients_tools_are_handed_to_it_and_what_was_done_before_is
     let run = conversation.run();
     let (calls, handed) = Handed::of(&run, first.messages.len(), first.messages.clone()).unwrap();
     handed_out.keep("ada", &calls, handed);
-    let second = chat(json!({ "tools": [beep], "messages": [
+    let second = chat(&json!({ "tools": [beep], "messages": [
         { "role": "user", "content": "go" },
         { "role": "assistant", "content": "Your turn.", "tool_calls": [call] },
         { "role": "tool", "tool_call_id": "b", "content": "beeped" },
@@ -326,7 +326,7 @@ async fn calls_of_the_clients_tools_are_handed_to_it_and_what_was_done_before_is
 #[tokio::test]
 async fn words_that_have_a_form_are_told_without_those_before_them() {
     let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": { "type": "object" } } });
-    let asked = chat(json!({ "response_format": format, "stream": true }));
+    let asked = chat(&json!({ "response_format": format, "stream": true }));
     let (_, told, ..) = played(&asked, SCRIPT).await;
     let chunks = data(&told);
     let content: String = chunks
@@ -392,7 +392,7 @@ fn what_a_response_showed_of_our_calls_is_read_back() {
         { "type": "function_call", "id": "fc_2", "call_id": "2", "name": "beep", "arguments": "{}" },
         { "type": "function_call_output", "call_id": "2", "output": "beeped" },
     ]);
-    let asked = responses(json!({ "input": input, "instructions": "be brief" }));
+    let asked = responses(&json!({ "input": input, "instructions": "be brief" }));
     let kinds: Vec<(Role, usize)> =
         asked.messages.iter().map(|message| (message.role, message.parts.len())).collect();
     let expected = [
