@@ -135,4 +135,13 @@ pub struct ProviderConfig {
     /// Members of the body of every request.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub body: serde_json::Map<String, serde_json::Value>,
+    /// The model that is asked where nobody says which.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How long it may be silent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Period>,
+    /// How often the same is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
 }

@@ -97,15 +97,16 @@ pub(super) fn providers(fields: &Fields<'_>) -> BTreeMap<String, ProviderConfig>
             key: key(provider),
             headers: headers(provider),
             body,
+            model: provider.string("model").map(str::to_owned),
+            silence: provider.period("silence"),
+            tries: small(provider, "tries"),
         })
     })
 }
 
-/// What is known of this at all, also of wires that are none.
 fn wire(provider: &Fields<'_>) -> Option<String> {
     let word = provider.string("wire")?;
-    let mut known: Vec<&str> = consort_agent::Wire::ALL.map(consort_agent::Wire::as_str).to_vec();
-    known.push("scripted");
+    let known = consort_agent::Wire::ALL.map(consort_agent::Wire::as_str);
     if known.contains(&word) {
         return Some(word.to_owned());
     }
@@ -344,7 +345,7 @@ consort.toml:15:13: `agents.e.max_turns` is a number, but should be a whole numb
 consort.toml:16:12: `agents.e.max_cost` is a number, but should be a number that is not below zero
 consort.toml:17:13: `agents.e.reasoning` is `lots`, which is not known: use `off`, `minimal`, `low`, `medium`, `high` or `max`
 consort.toml:19:21: both `agents.e.instructions` and `agents.e.instructions_file`: only one can be meant
-consort.toml:21:8: `providers.p.wire` is `openai-chta`, which is not known: use `openai`, `openai-responses`, `anthropic`, `gemini` or `scripted`
+consort.toml:21:8: `providers.p.wire` is `openai-chta`, which is not known: use `openai`, `openai-responses`, `anthropic` or `gemini`
 consort.toml:22:7: `providers.p.key` is a string, but should be a text that says where the secret is: `env:NAME` or `file:PATH`
 consort.toml:23:29: `providers.p.headers.Authorization` is a string, but should be a text that says where the secret is: `env:NAME` or `file:PATH`
 consort.toml:24:17: `models`: unknown model `m`: use `provider:name`
