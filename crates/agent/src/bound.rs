@@ -1,6 +1,6 @@
 //! The tools of a run: chosen once, under names that tell them apart, and the same until it is over.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use consort_core::{Catalog, Entry, Pattern, ServerId, Tool, Unresolved, nearest};
@@ -108,11 +108,25 @@ impl Bound {
         });
         match found {
             Some(target) => Ok((target, &self.definitions[target.place])),
-            None => {
-                let near = nearest(name, self.names.keys().map(String::as_str));
-                Err(near.into_iter().map(str::to_owned).collect())
-            }
+            None => Err(self.nearest(name)),
         }
+    }
+
+    /// The names that come nearest, with or without their server.
+    fn nearest(&self, name: &str) -> Vec<String> {
+        let bare =
+            |target: &Target| target.id.split_once('.').map_or("", |(_, bare)| bare).to_owned();
+        let known: BTreeMap<&String, String> =
+            self.names.iter().map(|(name, target)| (name, bare(target))).collect();
+        let all = known.iter().flat_map(|(name, bare)| [name.as_str(), bare.as_str()]);
+        let near = nearest(name, all.collect::<BTreeSet<_>>());
+        let mut found: Vec<String> = Vec::new();
+        for near in near {
+            let meant = known.iter().filter(|(name, bare)| name.as_str() == near || *bare == near);
+            found.extend(meant.map(|(name, _)| (*name).clone()));
+        }
+        found.dedup();
+        found
     }
 
     /// `server.tool` of each.

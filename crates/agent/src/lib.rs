@@ -9,6 +9,8 @@ mod arguments;
 pub mod bound;
 pub mod conversation;
 pub mod event;
+#[cfg(test)]
+mod fake;
 pub mod hook;
 pub mod limits;
 pub mod message;

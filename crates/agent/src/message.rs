@@ -198,11 +198,7 @@ impl Message {
 
     /// Its words: all text, without thoughts.
     pub fn text(&self) -> String {
-        let texts = self.parts.iter().filter_map(|part| match &part.kind {
-            Kind::Text { text } => Some(text.as_str()),
-            _ => None,
-        });
-        texts.collect()
+        words(&self.parts)
     }
 }
 
@@ -235,6 +231,11 @@ impl CallResult {
             parts.extend(result.structured_content().map(|data| Part::text(data.as_str())));
         }
         Self { call: call.into(), parts, is_error: result.is_error() }
+    }
+
+    /// Its words.
+    pub fn text(&self) -> String {
+        words(&self.parts)
     }
 
     /// A failure in words.
@@ -312,6 +313,15 @@ impl Opaque {
         let kept = self.0.entry(provider.to_owned()).or_insert_with(|| Map::new().into());
         kept.as_object_mut()
     }
+}
+
+/// All text, without thoughts.
+fn words(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match &part.kind {
+        Kind::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
 }
 
 /// A block of a tool's result as a part.

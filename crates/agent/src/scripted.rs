@@ -302,7 +302,7 @@ impl Expect {
                 Kind::ToolResult(result) => {
                     results += 1;
                     failed |= result.is_error;
-                    text.push_str(&Message::new(Role::Tool, result.parts.clone()).text());
+                    text.push_str(&result.text());
                 }
                 _ => {}
             }

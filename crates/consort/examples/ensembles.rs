@@ -2,37 +2,41 @@
 
 #![expect(clippy::print_stdout, reason = "showing what happens is the point")]
 
-use consort::{Caller, Hub, Invocation, Outcome, ServerSettings, Settings, Toolbox, demo, end};
-use serde_json::json;
+use std::sync::Arc;
+
+use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
+use consort::{Hub, ServerSettings, Settings, agent, demo};
+
+/// All three have the same tools; each is called on its own server.
+const SCRIPT: &str = r#"{"turns": [
+    {"calls": [{"name": "weather.get_weather", "arguments": {"location": "Paris"}},
+               {"name": "papers.search", "arguments": {"query": "eras", "limit": 1}},
+               {"name": "texts.summarize", "arguments": {"text": "One. Two tools. Three more tools.", "sentences": 1}}]},
+    {"expect": {"results": 3, "is_error": false}, "text": "All three answered."}
+]}"#;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if demo::asked_for() {
         return Ok(demo::serve().await?);
     }
-    let servers: Result<Vec<ServerSettings>, _> = ["weather", "papers", "texts"]
-        .into_iter()
-        .map(|name| {
-            Ok::<_, Box<dyn std::error::Error>>(ServerSettings {
-                id: name.parse()?,
-                ..demo::server()?
-            })
-        })
-        .collect();
-    let hub = Hub::start(Settings { servers: servers?, ..Settings::default() });
+    let mut settings = Settings::default();
+    for name in ["weather", "papers", "texts"] {
+        settings.servers.push(ServerSettings { id: name.parse()?, ..demo::server()? });
+    }
+    let hub = Hub::start(settings);
     hub.settled().await;
     for status in hub.statuses() {
         println!("{}: {}, {} tools", status.server, status.state, status.offers[0]);
     }
-    // All three have the same tools; each is called on its own server.
-    for (tool, arguments) in [
-        ("weather:get_weather", json!({ "location": "Paris" })),
-        ("papers:search", json!({ "query": "eras", "limit": 1 })),
-        ("texts:summarize", json!({ "text": "One. Two tools. Three more tools.", "sentences": 1 })),
-    ] {
-        let invocation = Invocation::new(Caller::person("me"), tool, arguments.into());
-        if let Outcome::Complete(result) = end(hub.call(invocation)).await? {
-            println!("{tool}: {}", result.flattened());
+    let model = Model::scripted(Script::parse(SCRIPT)?);
+    let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("host"));
+    let mut events = agent.run(&Conversation::new(), vec![Message::user("Ask everybody.")]);
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Called { tool, .. } => println!("called {tool}"),
+            Event::Over { report } => println!("{}", report.text),
+            _ => {}
         }
     }
     hub.disconnect(&"papers".parse()?).await;

@@ -20,8 +20,8 @@ use tokio::task::{AbortHandle, JoinSet};
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const MESSAGE_BYTES: usize = 4 << 20;
 
-/// The word that makes a program the demo server.
-const WORD: &str = "demo-server";
+/// The word that, as its only argument, makes a program the demo server.
+pub const WORD: &str = "demo-server";
 
 /// The demo server as a child process: this very program, started anew. Its `main` must then call
 /// [`serve`] if it is [`asked_for`].

@@ -8,6 +8,7 @@ pub mod demo;
 pub mod lock;
 pub mod shaping;
 
+pub use consort_agent as agent;
 pub use consort_core::{
     Asked, CallError, Caller, Catalog, Content, Event, Events, Invocation, Json, Object, Outcome,
     Problem, ServerId, Tool, ToolResult, Toolbox, end,

@@ -22,10 +22,27 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-agent", &["consort-wire", "consort-core", "consort-shape"]),
     (
         "consort",
-        &["consort-wire", "consort-core", "consort-hub", "consort-shape", "consort-gateway"],
+        &[
+            "consort-wire",
+            "consort-core",
+            "consort-hub",
+            "consort-shape",
+            "consort-agent",
+            "consort-gateway",
+        ],
     ),
     ("testkit", &["consort-wire"]),
-    ("bench", &["consort-wire", "consort-core", "consort-hub", "consort-shape", "testkit"]),
+    (
+        "bench",
+        &[
+            "consort-wire",
+            "consort-core",
+            "consort-hub",
+            "consort-shape",
+            "consort-agent",
+            "testkit",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {

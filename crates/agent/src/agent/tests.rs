@@ -1,1 +1,417 @@
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
+use consort_core::{BoxFuture, Json};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fake::Fake;
+use crate::hook::Hook;
+use crate::limits::Limits;
+use crate::message::{Kind, Role};
+use crate::scripted::Script;
+use crate::settings::{OnError, Treat};
+use crate::step::{Journal, Step, Why};
+use crate::task::Task;
+
+/// A journal that others can look into, and that breaks when it is full.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<Step>>>, Option<usize>);
+
+impl Journal for Kept {
+    fn keep(&mut self, step: &Step) -> std::io::Result<()> {
+        let mut steps = self.0.lock().unwrap();
+        if self.1.is_some_and(|room| steps.len() >= room) {
+            return Err(std::io::Error::other("full"));
+        }
+        steps.push(step.clone());
+        Ok(())
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it reads better")]
+fn script(turns: Value) -> Model {
+    Model::scripted(Script::parse(&json!({ "turns": turns }).to_string()).unwrap())
+}
+
+fn agent(fake: &Fake, turns: Value) -> Agent {
+    Agent::new(script(turns), Arc::new(fake.clone()), Settings::new("tester"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it reads better")]
+fn call(name: &str, arguments: Value) -> Value {
+    json!({ "name": name, "arguments": arguments })
+}
+
+/// Runs to the end, answering questions with this.
+async fn answering(
+    agent: &Agent,
+    conversation: &Conversation,
+    input: &str,
+    answer: Option<Value>,
+) -> (Vec<Event>, Report) {
+    let input = if input.is_empty() { vec![] } else { vec![Message::user(input)] };
+    let mut events = agent.run(conversation, input);
+    let mut seen = Vec::new();
+    loop {
+        match events.next().await.expect("an end comes before nothing") {
+            Event::Over { report } => return (seen, report),
+            Event::Question { question, answer: reply } => {
+                if let Some(answer) = &answer {
+                    reply.unwrap().send(Ok(Json::from(answer.clone())));
+                }
+                seen.push(Event::Question { question, answer: None });
+            }
+            event => seen.push(event),
+        }
+    }
+}
+
+async fn run(agent: &Agent, conversation: &Conversation) -> Report {
+    answering(agent, conversation, "go", None).await.1
+}
+
+/// The texts of the results in the last message of tools.
+fn results(conversation: &Conversation) -> Vec<String> {
+    let messages = conversation.messages();
+    let tool = messages.iter().rev().find(|message| message.role == Role::Tool).unwrap();
+    let text = |part: &crate::Part| match &part.kind {
+        Kind::ToolResult(result) => result.text(),
+        _ => String::new(),
+    };
+    tool.parts.iter().map(text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_run_side_by_side_and_their_results_stand_in_order() {
+    let fake = Fake::new();
+    let slow = |ms: u64, text: &str| call("slow", json!({ "ms": ms, "text": text }));
+    let calls: Vec<Value> = (0..6).map(|n| slow(60 - n * 10, &n.to_string())).collect();
+    let mut agent = agent(&fake, json!([{ "calls": calls }, { "text": "ok" }]));
+    agent.settings.parallel = 3;
+    let conversation = Conversation::new();
+    let (events, report) = answering(&agent, &conversation, "go", None).await;
+    assert_eq!((report.status, &*report.text), (Status::Completed, "ok"));
+    assert_eq!((report.turns, report.calls, report.failed), (2, 6, 0));
+    assert_eq!(results(&conversation), ["0", "1", "2", "3", "4", "5"]);
+    assert_eq!(fake.most.load(Ordering::SeqCst), 3);
+    let progress = events.iter().filter(|event| matches!(event, Event::Progress { .. })).count();
+    assert_eq!(progress, 6);
+    // Servers are told which run it is.
+    assert!(fake.meta.lock().unwrap()[0].contains(&report.run));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_wrong_is_told_to_the_model_unless_it_shall_not_be() {
+    let fake = Fake::new();
+    fake.gone.store(9, Ordering::Relaxed);
+    let calls = json!([
+        call("ehco", json!({})),
+        call("slow", json!("{oops")),
+        call("search", json!(r#""{\"list\":\"[1]\"}""#)),
+        call("fail", json!({})),
+        call("gone", json!({})),
+        call("lost", json!({})),
+        call("echo", json!({})),
+        call("one.echo", json!({ "text": "x" })),
+    ]);
+    let agent_of = |on_error: &[(&str, Treat)]| {
+        let mut agent = agent(&fake, json!([{ "calls": calls }, { "text": "ok" }]));
+        let on_error = on_error.iter().map(|(kind, treat)| ((*kind).to_owned(), *treat));
+        agent.settings.on_error = OnError(on_error.collect());
+        agent
+    };
+    let conversation = Conversation::new();
+    let report = run(&agent_of(&[]), &conversation).await;
+    assert_eq!((report.status, report.calls, report.failed), (Status::Completed, 8, 6));
+    let told = results(&conversation);
+    assert_eq!(told[0], "unknown tool `ehco` (did you mean `one.echo` or `two.echo`?)");
+    assert!(told[1].starts_with("invalid arguments: they are not JSON"), "{}", told[1]);
+    assert_eq!(told[2], "done");
+    assert_eq!(told[3], "it broke");
+    assert_eq!(told[4], "MCP server connection failed: `one` cannot be reached");
+    assert_eq!(
+        told[5],
+        "outcome unknown: it went away; check before repeating (it may have run: look before calling it again)"
+    );
+    // Two servers have it, so the model has to say which.
+    assert!(told[6].starts_with("unknown tool `echo`"), "{}", told[6]);
+    assert_eq!(told[7], "x");
+    assert!(fake.left().contains(&r#"only.search {"list":[1]}"#.to_owned()), "{:?}", fake.left());
+
+    // Made again only if it never got there.
+    fake.gone.store(2, Ordering::Relaxed);
+    fake.left.lock().unwrap().clear();
+    let retry = [("connection", Treat::Retry), ("outcome_unknown", Treat::Retry)];
+    let report = run(&agent_of(&retry), &Conversation::new()).await;
+    assert_eq!(report.failed, 5);
+    let left = |name: &str| fake.left().iter().filter(|call| call.starts_with(name)).count();
+    assert_eq!((left("one.gone"), left("one.lost")), (1, 1));
+
+    let report = run(&agent_of(&[("outcome_unknown", Treat::Fail)]), &Conversation::new()).await;
+    assert_eq!(report.status, Status::Error);
+    assert_eq!(report.reason, "`one.lost`: outcome unknown: it went away; check before repeating");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_limit_ends_a_run() {
+    let fake = Fake::new();
+    let again = |n: u64| json!({ "calls": [call("slow", json!({ "ms": 100, "n": n }))], "usage": { "input": 10, "output": 5 } });
+    let turns: Vec<Value> = (0..9).map(again).collect();
+    let with = async |limits: Limits, turns: Vec<Value>| {
+        let mut agent = agent(&fake, turns.into());
+        agent.settings.limits = limits;
+        agent.model.facts.price =
+            Some(crate::Price { input: 1e6, output: 0.0, ..crate::Price::default() });
+        let report = run(&agent, &Conversation::new()).await;
+        assert_eq!(report.status, Status::LimitReached);
+        (report.reason, report.turns, report.calls)
+    };
+    let usual = Limits::default();
+    let reached = |text: &str, turns, calls| (text.to_owned(), turns, calls);
+    let limits = Limits { turns: 3, ..usual.clone() };
+    assert_eq!(with(limits, turns.clone()).await, reached("the model was asked 3 times", 3, 3));
+    let limits = Limits { calls: 2, ..usual.clone() };
+    let calls = reached("no more than 2 calls may be made", 3, 2);
+    assert_eq!(with(limits, turns.clone()).await, calls);
+    let limits = Limits { tokens: Some(30), ..usual.clone() };
+    assert_eq!(with(limits, turns.clone()).await, reached("it used 30 of 30 tokens", 2, 1));
+    let limits = Limits { cost: Some(15.0), ..usual.clone() };
+    let cost = reached("it cost 20.0000 of 15 US dollars", 2, 1);
+    assert_eq!(with(limits, turns.clone()).await, cost);
+    let limits = Limits { time: Some(Duration::from_millis(250)), ..usual.clone() };
+    let time = with(limits, turns).await;
+    assert_eq!(time, reached("it took longer than 250ms", 3, 3));
+    let same: Vec<Value> = (0..9).map(|_| again(1)).collect();
+    let same = with(Limits { repeats: 2, ..usual }, same).await;
+    assert_eq!(same, reached("the model called `slow` with the same arguments 3 times", 3, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_dies_at_any_step_goes_on_and_calls_nothing_twice() {
+    let turns = json!([
+        { "calls": [call("slow", json!({ "text": "a" })), call("one.echo", json!({ "text": "b" }))] },
+        { "text": "then", "calls": [call("one.echo", json!({ "text": "c" }))] },
+        { "text": "ok" },
+    ]);
+    let whole = Kept::default();
+    let conversation = Conversation::kept(&[], Box::new(whole.clone()));
+    let report = run(&agent(&Fake::new(), turns.clone()), &conversation).await;
+    assert_eq!(report.status, Status::Completed);
+    let all = whole.0.lock().unwrap().clone();
+    assert_eq!(all.len(), 12);
+    for room in 2..all.len() {
+        let fake = Fake::new();
+        let broken = Kept(Arc::default(), Some(room));
+        let conversation = Conversation::kept(&[], Box::new(broken.clone()));
+        let report = run(&agent(&fake, turns.clone()), &conversation).await;
+        assert_eq!(report.status, Status::Error, "{room}");
+        let steps = broken.0.lock().unwrap().clone();
+        // What was kept survives its own form.
+        let kept = serde_json::to_string(&steps).unwrap();
+        let steps: Vec<Step> = serde_json::from_str(&kept).unwrap();
+        let resumed = Kept(Arc::new(Mutex::new(steps.clone())), None);
+        let conversation = Conversation::kept(&steps, Box::new(resumed.clone()));
+        assert!(conversation.is_unfinished());
+        let (_, report) = answering(&agent(&fake, turns.clone()), &conversation, "", None).await;
+        assert_eq!((report.status, &*report.text), (Status::Completed, "ok"), "{room}");
+        let mut left = fake.left();
+        left.sort();
+        let before = left.len();
+        left.dedup();
+        assert_eq!(left.len(), before, "twice at {room}: {left:?}");
+        let unknown = resumed.0.lock().unwrap().iter().filter(|step| {
+            matches!(&step.what, What::Result { error: Some(error), .. } if error == "outcome_unknown")
+        }).count();
+        // Every call was made, or is said to be unknown.
+        assert!(left.len() + unknown >= 3, "lost at {room}: {left:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_may_answer_after_a_restart() {
+    let fake = Fake::new();
+    let turns = json!([
+        { "calls": [call("guarded", json!({ "text": "x" })), call(bound::ASK_USER, json!({ "question": "Which?", "choices": ["a", "b"] }))] },
+        { "text": "ok" },
+    ]);
+    let mut agent = agent(&fake, turns);
+    agent.settings.person = true;
+    let kept = Kept::default();
+    let conversation = Conversation::kept(&[], Box::new(kept.clone()));
+    let report = run(&agent, &conversation).await;
+    assert_eq!((report.status, report.calls), (Status::Waiting, 0));
+    let kinds: Vec<Why> = report.waiting.iter().map(|question| question.kind).collect();
+    assert_eq!(kinds, [Why::Approval, Why::Model]);
+    assert!(fake.left().is_empty());
+    // Another process.
+    let steps = kept.0.lock().unwrap().clone();
+    let conversation = Conversation::kept(&steps, Box::new(kept.clone()));
+    let accept = |content: Value| json!({ "action": "accept", "content": content });
+    let [approval, question] = report.waiting.try_into().unwrap();
+    conversation.answer(&approval.id, accept(json!({}))).unwrap();
+    assert!(conversation.answer("other", json!({})).is_err());
+    let (_, report) = answering(&agent, &conversation, "", None).await;
+    assert_eq!((report.status, report.calls), (Status::Waiting, 1));
+    assert_eq!(fake.left(), [r#"one.guarded {"text":"x"}"#]);
+    conversation.answer(&question.id, accept(json!({ "answer": "b" }))).unwrap();
+    let (_, report) = answering(&agent, &conversation, "", None).await;
+    assert_eq!((report.status, &*report.text), (Status::Completed, "ok"));
+    assert_eq!(results(&conversation), ["x", "b"]);
+    assert_eq!(fake.left().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_are_asked_where_they_are_and_refused_for_where_they_are_not() {
+    let fake = Fake::new();
+    let calls =
+        json!([call("guarded", json!({})), call("asks", json!({})), call("samples", json!({}))]);
+    let turns = json!([{ "calls": calls }, { "text": "ok" }]);
+    let mut agent = agent(&fake, turns.clone());
+    let conversation = Conversation::new();
+    assert_eq!(run(&agent, &conversation).await.status, Status::Completed);
+    assert_eq!(results(&conversation), ["denied: nobody agreed", "refused", "refused"]);
+    agent.settings.person = true;
+    agent.settings.sampling = Sampling::new(Consent::Ask, 1000);
+    // The server's question is answered by the model's second turn.
+    agent.model =
+        script(json!([{ "calls": calls }, { "text": "a summary", "usage": { "input": 1 } }]));
+    let conversation = Conversation::new();
+    let answer = json!({ "action": "accept", "content": { "allow": true } });
+    let (events, report) = answering(&agent, &conversation, "go", Some(answer.clone())).await;
+    assert_eq!(report.status, Status::Completed, "{report:?}");
+    let asked = events.iter().filter_map(|event| match event {
+        Event::Question { question, .. } => Some(question.kind),
+        _ => None,
+    });
+    let mut asked: Vec<Why> = asked.collect();
+    asked.sort_by_key(|why| format!("{why:?}"));
+    assert_eq!(asked, [Why::Approval, Why::Sampling, Why::Server]);
+    let results = results(&conversation);
+    assert_eq!(results[0], "done");
+    assert_eq!(serde_json::from_str::<Value>(&results[1]).unwrap(), answer);
+}
+
+/// Refuses, edits and stops by name.
+struct Rail;
+
+impl Hook for Rail {
+    fn at<'a>(&'a self, moment: Moment<'a>) -> BoxFuture<'a, Verdict> {
+        let verdict = match moment {
+            Moment::Input([message, ..]) if message.text().contains("secret") => {
+                Verdict::Stop("no secrets".to_owned())
+            }
+            Moment::Calling { tool: "one.fail", .. } => Verdict::Refuse("not that one".to_owned()),
+            Moment::Calling { tool: "one.slow", .. } => {
+                Verdict::Edit(Json::from(json!({ "text": "edited" })).to_object().unwrap())
+            }
+            Moment::Calling { tool: "one.lost", .. } => Verdict::Stop("never".to_owned()),
+            Moment::Said(reply) if reply.message.text() == "rude" => {
+                Verdict::Stop("be kind".to_owned())
+            }
+            _ => Verdict::Go,
+        };
+        Box::pin(std::future::ready(verdict))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn guardrails_refuse_edit_and_stop() {
+    let fake = Fake::new();
+    let with = |turns: Value| {
+        let mut agent = agent(&fake, turns);
+        agent.settings.hooks.push(Arc::new(Rail));
+        agent
+    };
+    let conversation = Conversation::new();
+    let calls = json!([call("fail", json!({})), call("slow", json!({}))]);
+    let report = run(&with(json!([{ "calls": calls }, { "text": "ok" }])), &conversation).await;
+    assert_eq!(report.status, Status::Completed);
+    assert_eq!(results(&conversation), ["denied: not that one", "edited"]);
+    let stopped =
+        run(&with(json!([{ "calls": [call("lost", json!({}))] }])), &Conversation::new()).await;
+    assert_eq!((stopped.status, &*stopped.reason), (Status::Denied, "never"));
+    let rude = run(&with(json!([{ "text": "rude" }])), &Conversation::new()).await;
+    assert_eq!((rude.status, &*rude.reason), (Status::Denied, "be kind"));
+    let secret = answering(&with(json!([])), &conversation, "a secret", None).await.1;
+    assert_eq!((secret.status, &*secret.reason), (Status::Denied, "no secrets"));
+    assert_eq!(fake.left(), [r#"one.slow {"text":"edited"}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_result_is_shown_in_part_and_the_rest_can_be_read() {
+    let fake = Fake::new();
+    let read =
+        |from: u64| call(bound::READ_RESULT, json!({ "call": "scripted_1_1", "from": from }));
+    let turns = json!([{ "calls": [call("big", json!({}))] }, { "calls": [read(48 << 10)] }, { "calls": [read(199_999)] }, { "text": "ok" }]);
+    let agent = agent(&fake, turns);
+    let conversation = Conversation::new();
+    let report = run(&agent, &conversation).await;
+    assert_eq!((report.status, report.failed), (Status::Completed, 0));
+    let sizes: Vec<usize> = conversation
+        .messages()
+        .iter()
+        .flat_map(|message| message.parts.clone())
+        .filter_map(|part| match part.kind {
+            Kind::ToolResult(result) => Some(result.text().len()),
+            _ => None,
+        })
+        .collect();
+    assert!(sizes[0] < 50_000 && sizes[1] < 50_000 && sizes[2] == 2, "{sizes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_can_be_stopped_and_the_conversation_goes_on() {
+    let fake = Fake::new();
+    let turns = json!([{ "calls": [call("hangs", json!({}))] }, { "text": "ok" }]);
+    let agent = agent(&fake, turns);
+    let conversation = Conversation::new();
+    let stopper = conversation.clone();
+    let stopping = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(run(&agent, &stopper).await.status, Status::Error);
+        stopper.stop();
+    };
+    let (report, ()) = tokio::join!(run(&agent, &conversation), stopping);
+    assert_eq!((report.status, report.calls), (Status::Cancelled, 1));
+    assert!(results(&conversation)[0].starts_with("outcome unknown"));
+    let report = run(&agent, &conversation).await;
+    assert_eq!((report.status, &*report.text), (Status::Completed, "ok"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_has_its_own_tools_and_session() {
+    let fake = Fake::new();
+    let catalog = Toolbox::catalog(&fake, &consort_core::Caller::agent("a"));
+    let task = Task::new("t-1", "find it", ["mcp.search", "one.echo"]);
+    let ready = task.ready(&catalog, None).unwrap();
+    assert_eq!(ready.tools.ids(), ["one.echo", "only.search"]);
+    let agent = agent(&fake, json!([{ "calls": [call("search", json!({}))] }, { "text": "ok" }]));
+    let mut events = agent.perform(&Conversation::new(), ready);
+    while events.next().await.is_some() {}
+    assert_eq!(*fake.meta.lock().unwrap(), [r#"{"consort/session":"t-1"}"#]);
+    let missing = Task::new("t", "x", ["serach"]).ready(&catalog, None).unwrap_err();
+    assert_eq!(missing.hint().as_deref(), Some("did you mean `search`?"));
+    let mut narrow = consort_core::Catalog::clone(&catalog);
+    narrow.retain(|server| server.as_str() != "only");
+    let ready = Task::new("t", "x", ["search", "one.echo"]).ready(&narrow, Some(&catalog)).unwrap();
+    assert_eq!(
+        (ready.tools.ids(), ready.tools.denied),
+        (vec!["one.echo".to_owned()], vec!["search".to_owned()])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_others_are_handed_out() {
+    let fake = Fake::new();
+    let mut agent =
+        agent(&fake, json!([{ "calls": [call("theirs", json!({})), call("search", json!({}))] }]));
+    agent.settings.foreign =
+        vec![Tool::new("theirs", "Not ours.", &json!({ "type": "object" }).into())];
+    let conversation = Conversation::new();
+    let report = run(&agent, &conversation).await;
+    assert_eq!((report.status, report.calls), (Status::Waiting, 1));
+    let run = conversation.run();
+    let ready = run.pending().iter().find(|pending| pending.state == CallState::Ready).unwrap();
+    assert_eq!(ready.call.name, "theirs");
+}

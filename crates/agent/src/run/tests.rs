@@ -1,1 +1,128 @@
+use serde_json::json;
 
+use super::*;
+use crate::provider::Reply;
+use crate::step::Why;
+
+fn steps() -> Vec<Step> {
+    let call = Call { id: "1".into(), name: "a".into(), arguments: "{}".into() };
+    let other = Call { id: "2".into(), ..call.clone() };
+    let message = Message::new(
+        crate::message::Role::Assistant,
+        vec![crate::Kind::ToolCall(call).into(), crate::Kind::ToolCall(other).into()],
+    );
+    let reply = |message: Message, stop: Stop| Reply {
+        message,
+        stop,
+        usage: Usage { input: 3, output: 2, ..Usage::default() },
+        model: "m".into(),
+        id: String::new(),
+    };
+    let result = |call: &str| What::Result {
+        result: CallResult::error(call, "no"),
+        error: Some("denied".into()),
+        whole: None,
+        took: 5,
+    };
+    let question = Question {
+        id: "2-approval".into(),
+        call: "2".into(),
+        kind: Why::Approval,
+        params: json!({ "message": "?" }),
+    };
+    let (tool, answer) = ("s.a".to_owned(), json!({ "action": "accept" }));
+    let whats = [
+        What::Began(Began { run: "r".into(), ..Began::default() }),
+        What::Message { message: Message::user("hi") },
+        What::Said { reply: reply(message, Stop::ToolCalls) },
+        What::Called { call: "2".into(), tool: tool.clone(), arguments: Some(json!({ "x": 1 })) },
+        What::Asked { question },
+        What::Called { call: "1".into(), tool: tool.clone(), arguments: None },
+        result("1"),
+        What::Over { status: Status::Waiting, reason: "a person is asked".into() },
+        What::Answered { question: "2-approval".into(), answer },
+        What::Called { call: "2".into(), tool, arguments: None },
+        result("2"),
+        What::Cut { before: 1 },
+        What::Said { reply: reply(Message::assistant("done"), Stop::End) },
+        What::Over { status: Status::Completed, reason: String::new() },
+    ];
+    whats.into_iter().zip(0..).map(|(what, at)| Step { at, what }).collect()
+}
+
+/// What is next after each of the steps, in a word.
+fn nexts(steps: &[Step]) -> Vec<String> {
+    let mut run = Run::default();
+    let word = |next: Next| match next {
+        Next::Call(calls) => {
+            calls.iter().map(|pending| pending.call.id.as_str()).collect::<Vec<_>>().join(",")
+        }
+        Next::End(status, _) => format!("{status:?}"),
+        other => format!("{other:?}"),
+    };
+    let next = |step: &Step| {
+        run.apply(step);
+        word(run.next(&Limits::default(), None, step.at))
+    };
+    steps.iter().map(next).collect()
+}
+
+#[test]
+fn the_same_steps_come_to_the_same_state_whatever_they_went_through() {
+    let steps = steps();
+    let kept: Vec<String> = steps.iter().map(|step| serde_json::to_string(step).unwrap()).collect();
+    let read: Vec<Step> = kept.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(read, steps);
+    assert_eq!(Run::of(&read), Run::of(&steps));
+    insta::assert_snapshot!(nexts(&steps).join("\n"), @"
+    Ask
+    Ask
+    1,2
+    1
+    1
+    Waiting
+    Waiting
+    Rest
+    2
+    Waiting
+    Ask
+    Ask
+    Completed
+    Rest
+    ");
+    insta::assert_snapshot!(kept.join("\n"), @r#"
+    {"at":0,"step":"began","run":"r","agent":"","model":"","tools":[]}
+    {"at":1,"step":"message","message":{"role":"user","parts":[{"type":"text","text":"hi"}]}}
+    {"at":2,"step":"said","reply":{"message":{"role":"assistant","parts":[{"type":"tool_call","id":"1","name":"a","arguments":"{}"},{"type":"tool_call","id":"2","name":"a","arguments":"{}"}]},"stop":"tool_calls","usage":{"input":3,"output":2,"cached_read":0,"cached_write":0,"reasoning":0},"model":"m","id":""}}
+    {"at":3,"step":"called","call":"2","tool":"s.a","arguments":{"x":1}}
+    {"at":4,"step":"asked","question":{"id":"2-approval","call":"2","kind":"approval","params":{"message":"?"}}}
+    {"at":5,"step":"called","call":"1","tool":"s.a"}
+    {"at":6,"step":"result","result":{"call":"1","parts":[{"type":"text","text":"no"}],"is_error":true},"error":"denied","took":5}
+    {"at":7,"step":"over","status":"waiting","reason":"a person is asked"}
+    {"at":8,"step":"answered","question":"2-approval","answer":{"action":"accept"}}
+    {"at":9,"step":"called","call":"2","tool":"s.a"}
+    {"at":10,"step":"result","result":{"call":"2","parts":[{"type":"text","text":"no"}],"is_error":true},"error":"denied","took":5}
+    {"at":11,"step":"cut","before":1}
+    {"at":12,"step":"said","reply":{"message":{"role":"assistant","parts":[{"type":"text","text":"done"}]},"stop":"end","usage":{"input":3,"output":2,"cached_read":0,"cached_write":0,"reasoning":0},"model":"m","id":""}}
+    {"at":13,"step":"over","status":"completed"}
+    "#);
+}
+
+#[test]
+fn a_new_run_closes_what_the_last_one_left_open() {
+    let mut steps = steps();
+    steps.truncate(6);
+    steps.push(Step { at: 9, what: What::Began(Began::default()) });
+    let run = Run::of(&steps);
+    assert!(run.pending().is_empty());
+    let last = run.messages().last().unwrap();
+    let texts: Vec<String> = last
+        .parts
+        .iter()
+        .filter_map(|part| match &part.kind {
+            crate::Kind::ToolResult(result) => Some(result.text()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(texts, [UNKNOWN, NOT_MADE]);
+}

@@ -1,0 +1,164 @@
+//! A toolbox of tools with manners, for tests.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use consort_core::{
+    Asked, CallError, Caller, Catalog, Changes, Emitter, Emitting, Event, Events, Invocation, Json,
+    Offer, Outcome, Passage, Progress, Refusal, Reply, ServerId, ShelfKind, Source, ToolResult,
+    Toolbox,
+};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+/// A toolbox of two servers, `one` and `two`, each with every tool, and `only` with one.
+#[derive(Clone, Default)]
+pub(crate) struct Fake(Arc<Seen>);
+
+/// What it saw.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// `server.tool arguments` of every call that left.
+    pub(crate) left: Mutex<Vec<String>>,
+    /// What servers were told in `_meta`.
+    pub(crate) meta: Mutex<Vec<String>>,
+    now: AtomicUsize,
+    /// The most calls at once.
+    pub(crate) most: AtomicUsize,
+    /// How often `gone` is not reached.
+    pub(crate) gone: AtomicUsize,
+}
+
+/// Tools and what they do.
+const TOOLS: [&str; 10] =
+    ["echo", "slow", "fail", "gone", "lost", "guarded", "big", "asks", "samples", "hangs"];
+
+impl Fake {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn left(&self) -> Vec<String> {
+        self.left.lock().unwrap().clone()
+    }
+
+    async fn run(
+        self,
+        invocation: Invocation,
+        emitter: &Emitter<Event>,
+    ) -> Result<ToolResult, CallError> {
+        let (server, tool) = invocation.tool.split_once('.').unwrap();
+        let server: ServerId = server.parse().unwrap();
+        let arguments: Value = invocation.arguments.read().unwrap();
+        if tool == "guarded" {
+            let reason = "nobody agreed".to_owned();
+            let answer = ask(emitter, Event::Approval, "elicitation/create").await;
+            let answer = answer.map_err(|_| CallError::Denied { reason: reason.clone() })?;
+            if answer["action"] != "accept" {
+                return Err(CallError::Denied { reason });
+            }
+        }
+        if tool == "gone" && self.gone.load(Ordering::Relaxed) > 0 {
+            self.gone.fetch_sub(1, Ordering::Relaxed);
+            let source = Source::new(std::io::Error::other("refused"));
+            return Err(CallError::Connection { server, source });
+        }
+        self.left.lock().unwrap().push(format!("{} {arguments}", invocation.tool));
+        if let Some(meta) = &invocation.meta {
+            self.meta.lock().unwrap().push(meta.json().to_string());
+        }
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        emitter.emit(Event::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
+        let text = arguments["text"].as_str().unwrap_or("done").to_owned();
+        let end = match tool {
+            "slow" => {
+                let millis = arguments["ms"].as_u64().unwrap_or(10);
+                tokio::time::sleep(Duration::from_millis(millis)).await;
+                Ok(ToolResult::text(text))
+            }
+            "fail" => Ok(ToolResult::error("it broke")),
+            "lost" => Err(CallError::OutcomeUnknown { server, reason: "it went away".to_owned() }),
+            "big" => Ok(ToolResult::text("é".repeat(100_000))),
+            "asks" => {
+                let answer = ask(emitter, Event::Question, "elicitation/create").await;
+                Ok(ToolResult::text(
+                    answer.map_or("refused".to_owned(), |answer| answer.to_string()),
+                ))
+            }
+            "samples" => {
+                let answer = ask(emitter, Event::Question, "sampling/createMessage").await;
+                Ok(ToolResult::text(
+                    answer.map_or("refused".to_owned(), |answer| answer.to_string()),
+                ))
+            }
+            "hangs" => std::future::pending().await,
+            _ => Ok(ToolResult::text(text)),
+        };
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        end
+    }
+}
+
+impl std::ops::Deref for Fake {
+    type Target = Seen;
+
+    fn deref(&self) -> &Seen {
+        &self.0
+    }
+}
+
+async fn ask(
+    emitter: &Emitter<Event>,
+    event: impl FnOnce(Asked) -> Event,
+    method: &str,
+) -> Result<Value, Refusal> {
+    let (sender, answer) = oneshot::channel();
+    let reply = Reply::new(move |answer| {
+        let _ = sender.send(answer);
+    });
+    let params = json!({
+        "message": "really?", "requestedSchema": {},
+        "messages": [{ "role": "user", "content": { "type": "text", "text": "sum up" } }],
+    });
+    let params = Json::from(params).to_object().unwrap();
+    emitter.emit(event(Asked { method: method.to_owned(), params, reply: Some(reply) })).await;
+    answer.await.unwrap().map(|answer| answer.read().unwrap())
+}
+
+impl Toolbox for Fake {
+    fn catalog(&self, _: &Caller) -> Arc<Catalog> {
+        let tool = |name: &str| {
+            let definition = json!({
+                "name": name, "description": format!("The tool {name}."),
+                "inputSchema": { "type": "object", "properties": { "list": { "type": "array" } } },
+            });
+            (name.to_owned(), Json::from(definition).to_object().unwrap())
+        };
+        let offer = |tools: &[&str]| {
+            let tools = tools.iter().map(|name| tool(name)).collect();
+            Offer { shelves: BTreeMap::from([(ShelfKind::Tools, tools)]), ..Offer::default() }
+        };
+        let offers =
+            [("one", offer(&TOOLS)), ("two", offer(&["echo"])), ("only", offer(&["search"]))];
+        let offers = offers.into_iter().map(|(name, offer)| (name.parse().unwrap(), offer));
+        Arc::new(Catalog::build(&offers.collect()))
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        let fake = self.clone();
+        Emitting::new(|emitter| async move {
+            Event::End(fake.run(invocation, &emitter).await.map(Outcome::Complete))
+        })
+    }
+
+    fn pass(&self, _: Passage) -> Events {
+        unreachable!("an agent only calls")
+    }
+
+    fn changes(&self) -> Changes {
+        Emitting::new(|_| std::future::pending())
+    }
+}

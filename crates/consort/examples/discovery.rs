@@ -1,0 +1,46 @@
+//! Servers of an `mcp.json` are found and connected when the work begins; then it goes on tick by tick,
+//! and each sees what came of the last.
+
+#![expect(clippy::print_stdout, reason = "showing what happens is the point")]
+
+use std::sync::Arc;
+
+use consort::agent::{Agent, Conversation, Event, Message, Model, Script};
+use consort::config::{Config, System};
+use consort::{Hub, Settings, agent, demo};
+use serde_json::json;
+
+const SCRIPT: &str = r#"{"turns": [
+    {"calls": [{"name": "search", "arguments": {"query": "gateway", "limit": 1}}]},
+    {"calls": [{"name": "analyze", "arguments": {"text": "a good gateway"}}]},
+    {"text": "It is good."}
+]}"#;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if demo::asked_for() {
+        return Ok(demo::serve().await?);
+    }
+    let program = std::env::current_exe()?;
+    let text = json!({ "mcpServers": { "papers": { "command": program, "args": [demo::WORD] } } });
+    let config = Config::parse("mcp.json".as_ref(), &text.to_string())?;
+    let servers: Result<Vec<_>, _> =
+        config.servers.iter().map(|server| server.to_settings(&System::silent())).collect();
+    let hub = Hub::start(Settings { servers: servers?, ..Settings::default() });
+    hub.settled().await;
+
+    let model = Model::scripted(Script::parse(SCRIPT)?);
+    let agent = Agent::new(model, Arc::new(hub.clone()), agent::Settings::new("reader"));
+    let mut events = agent.run(&Conversation::new(), vec![Message::user("Are gateways good?")]);
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Began { tools, .. } => println!("found {tools} tools"),
+            Event::Asking { turn } => println!("tick {turn}"),
+            Event::Called { tool, .. } => println!("  {tool}"),
+            Event::Over { report } => println!("{} ({} calls)", report.text, report.calls),
+            _ => {}
+        }
+    }
+    hub.drain().await;
+    Ok(())
+}
