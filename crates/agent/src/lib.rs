@@ -7,6 +7,7 @@
 pub mod agent;
 mod arguments;
 pub mod bound;
+pub mod context;
 pub mod conversation;
 pub mod event;
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub mod run;
 pub mod scripted;
 pub mod settings;
 pub mod step;
+pub mod store;
 pub mod task;
 
 pub use agent::{Agent, Consent, Sampling};
@@ -38,4 +40,5 @@ pub use run::{CallState, Next, Pending, Run};
 pub use scripted::Script;
 pub use settings::{OnError, Settings, Treat};
 pub use step::{Began, Journal, Question, Report, Status, Step, What, Why};
+pub use store::{Store, StoreError};
 pub use task::{Ready, Task};

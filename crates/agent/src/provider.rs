@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use consort_shape::dialect::Dialect;
 use serde_json::{Map, Value};
@@ -13,9 +14,12 @@ mod chat;
 mod endpoint;
 mod error;
 mod gemini;
+mod http;
 mod media;
 mod model;
 mod names;
+mod offered;
+mod patience;
 mod reader;
 mod reply;
 mod responses;
@@ -28,8 +32,11 @@ pub use ask::{
 };
 pub use endpoint::{Endpoint, Header, HttpRequest, Value as HeaderValue};
 pub use error::{Cause, Exceeded, ProviderError, Retry};
+pub use http::{EndpointError, Http};
 pub use model::{Facts, Model, Price, Provider, Said};
 pub use names::Names;
+use offered::Offered;
+pub use patience::Patience;
 pub use reader::{Limits, Reader};
 pub use reply::{Delta, Reply, Stop, Usage};
 
@@ -93,15 +100,27 @@ impl Wire {
 
     /// The request that asks this there.
     pub fn request(self, ask: &Ask, endpoint: &Endpoint) -> HttpRequest {
-        let names = Names::new(self, &ask.tools);
-        let mut body = match self {
-            Self::OpenAiChat => chat::body(ask, &names, endpoint),
-            Self::OpenAiResponses => responses::body(ask, &names),
-            Self::Anthropic => anthropic::body(ask, &names),
-            Self::Gemini => gemini::body(ask, &names),
+        self.request_with(ask, endpoint, &Offered::new(self, ask))
+    }
+
+    /// The same, with tools that were made ready before.
+    fn request_with(self, ask: &Ask, endpoint: &Endpoint, offered: &Offered) -> HttpRequest {
+        let names = &*offered.names;
+        let mut members = match self {
+            Self::OpenAiChat => chat::body(ask, names, endpoint),
+            Self::OpenAiResponses => responses::body(ask, names),
+            Self::Anthropic => anthropic::body(ask, names),
+            Self::Gemini => gemini::body(ask, names),
         };
-        endpoint.amend(&mut body);
-        let body = serde_json::to_vec(&body).expect("a map of values always serialises");
+        endpoint.amend(&mut members);
+        let mut body = Vec::with_capacity(offered.tools.len() + 4096);
+        serde_json::to_writer(&mut body, &members).expect("a map of values always serialises");
+        if !offered.tools.is_empty() && !endpoint.body.contains_key("tools") {
+            body.pop();
+            body.extend_from_slice(if members.is_empty() { b"\"tools\":" } else { b",\"tools\":" });
+            body.extend_from_slice(&offered.tools);
+            body.push(b'}');
+        }
         HttpRequest {
             method: "POST",
             url: endpoint.url(&self.path(ask, endpoint)),
@@ -112,7 +131,11 @@ impl Wire {
 
     /// A reader of the answer to what was asked there.
     pub fn reader(self, ask: &Ask, endpoint: &Endpoint) -> Reader {
-        Reader::new(self).for_ask(ask).for_endpoint(endpoint)
+        self.reader_with(ask, endpoint, Arc::new(Names::new(self, &ask.tools)))
+    }
+
+    fn reader_with(self, ask: &Ask, endpoint: &Endpoint, names: Arc<Names>) -> Reader {
+        Reader::new(self).for_ask(ask).for_endpoint(endpoint).with_names(names)
     }
 
     fn path(self, ask: &Ask, endpoint: &Endpoint) -> String {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::message::{Arguments, Call, Kind, Message, Part, Role};
 use crate::provider::{
-    Ask, Cause, Delta, Facts, Model, Provider, ProviderError, Reply, Said, Stop, Usage,
+    Ask, Cause, Delivery, Delta, Facts, Model, Provider, ProviderError, Reply, Said, Stop, Usage,
 };
 
 /// The model that every scripted reply says it is of, so that nobody takes it for a real one.
@@ -54,7 +54,7 @@ pub struct Turn {
     pub usage: ScriptedUsage,
     /// Why it stops, if not for its calls or at its end: `length`, `refusal`, `content_filter`, `paused`.
     pub stop: Option<ScriptedStop>,
-    /// Milliseconds before each piece of it.
+    /// Milliseconds before each piece of it, and before its end.
     pub pause_ms: u64,
     /// What goes wrong, behind whatever it says.
     pub error: Option<ScriptedError>,
@@ -206,17 +206,25 @@ impl Script {
     }
 }
 
+/// Turns are counted by what the model has said in the conversation, so that a script goes on where it was
+/// after a restart.
 impl Provider for Script {
-    /// Plays the turn behind as many as the model has said already, so a run that was broken off goes on
-    /// where it was.
     fn ask(&self, ask: Ask) -> Emitting<Said> {
-        let number = ask.messages.iter().filter(|message| message.role == Role::Assistant).count();
-        let played = self.turn(number, &ask.messages);
+        let is_said = |message: &&Arc<Message>| message.role == Role::Assistant;
+        let number = ask.messages.iter().filter(is_said).count();
+        let mut played = self.turn(number, &ask.messages);
+        if ask.delivery == Delivery::Whole {
+            played.deltas.clear();
+            if let Err(error) = &mut played.end {
+                error.handed_out = false;
+            }
+        }
         Emitting::new(|emitter| async move {
             for delta in played.deltas {
-                tokio::time::sleep(played.pause).await;
+                pause(played.pause).await;
                 emitter.emit(Said::Delta(delta)).await;
             }
+            pause(played.pause).await;
             Said::End(played.end)
         })
     }
@@ -368,6 +376,13 @@ impl From<ScriptedUsage> for Usage {
     }
 }
 
+async fn pause(duration: Duration) {
+    // Without pauses a script needs no clock.
+    if !duration.is_zero() {
+        tokio::time::sleep(duration).await;
+    }
+}
+
 /// A text word by word, each with the space behind it.
 fn pieces(text: &str) -> impl Iterator<Item = String> {
     text.split_inclusive(char::is_whitespace).map(str::to_owned)
@@ -476,6 +491,44 @@ mod tests {
             "in the middle of the answer: the answer ended before its end"
         );
         assert_eq!(error.retry(), Retry::No);
+    }
+
+    async fn heard(script: &Script, ask: Ask) -> (usize, Result<Reply, ProviderError>) {
+        let mut said = script.ask(ask);
+        let mut deltas = 0;
+        loop {
+            match said.next().await.unwrap() {
+                Said::Delta(_) => deltas += 1,
+                Said::Again { .. } => panic!("a script is asked once"),
+                Said::End(end) => return (deltas, end),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_turn_to_be_played_is_told_by_what_was_said() {
+        let script = Script::parse(
+            r#"{"turns":[{"calls":[{"name":"a"}]},{"text":"all done","pause_ms":50},
+                {"text":"I ","error":{"kind":"overloaded"}}]}"#,
+        );
+        let script = script.unwrap();
+        let mut messages = vec![Message::user("go")];
+        let (deltas, end) = heard(&script, Ask::new(MODEL, messages.clone())).await;
+        let reply = end.unwrap();
+        assert_eq!((deltas, &reply.stop), (2, &Stop::ToolCalls));
+        messages.push(reply.message);
+        messages.push(Message::results([CallResult::error("scripted_1_1", "no")]));
+
+        let began = tokio::time::Instant::now();
+        let (deltas, end) = heard(&script, Ask::new(MODEL, messages.clone())).await;
+        assert_eq!((deltas, end.as_ref().unwrap().message.text()), (2, "all done".to_owned()));
+        assert_eq!(began.elapsed().as_millis(), 150);
+        messages.push(end.unwrap().message);
+
+        let ask = Ask::new(MODEL, messages);
+        assert_eq!(heard(&script, ask.clone()).await.1.unwrap_err().retry(), Retry::No);
+        let (deltas, end) = heard(&script, Ask { delivery: Delivery::Whole, ..ask }).await;
+        assert_eq!((deltas, end.unwrap_err().handed_out), (0, false));
     }
 
     #[test]

@@ -40,4 +40,8 @@ pub use client::{
     request::{Cancel, Request},
 };
 #[cfg(feature = "client")]
-pub use transport::{process::Command, url::Endpoint};
+pub use transport::{
+    origin::{Barrier, Origin, Response, Unanswered},
+    process::Command,
+    url::Endpoint,
+};

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub(crate) mod http;
+pub(crate) mod origin;
 pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod sse;

@@ -49,19 +49,16 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
     }
     trim_end(&mut messages);
     let works_without_thoughts = works_without_thoughts(&messages);
-    let mut tools = names.definitions(&ask.tools, ask.dialect);
     if ask.cache == CacheMarks::Set {
         let last_user = messages.iter_mut().rev().find(|(role, _)| *role == "user");
         let last = last_user.and_then(|(_, blocks)| blocks.last_mut());
-        for marked in [tools.last_mut(), system.last_mut(), last].into_iter().flatten() {
-            marked["cache_control"] = json!({ "type": "ephemeral" });
-        }
+        [system.last_mut(), last].into_iter().flatten().for_each(mark);
     }
     let messages: Vec<Value> = messages
         .into_iter()
         .map(|(role, content)| json!({ "role": role, "content": content }))
         .collect();
-    let choice = if tools.is_empty() { None } else { choice(ask, names) };
+    let choice = if ask.tools.is_empty() { None } else { choice(ask, names) };
     let thinking = thinking(ask, choice.as_ref())
         .filter(|thinking| thinking["type"] != "enabled" || !works_without_thoughts);
     let thinks = thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
@@ -70,7 +67,6 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
         ("max_tokens", Some(json!(max_tokens(ask)))),
         ("system", (!system.is_empty()).then(|| system.into())),
         ("messages", Some(messages.into())),
-        ("tools", (!tools.is_empty()).then(|| tools.into())),
         ("tool_choice", choice),
         // A model that thinks takes none.
         ("temperature", ask.temperature.filter(|_| !thinks).map(Into::into)),
@@ -79,6 +75,18 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
         ("output_config", output(ask)),
         ("stream", (ask.delivery == Delivery::Stream).then_some(json!(true))),
     ])
+}
+
+/// The tools, the last of them marked if the provider is to remember them.
+pub(super) fn tools(mut definitions: Vec<Value>, cache: CacheMarks) -> Value {
+    if cache == CacheMarks::Set {
+        definitions.last_mut().into_iter().for_each(mark);
+    }
+    definitions.into()
+}
+
+fn mark(block: &mut Value) {
+    block["cache_control"] = json!({ "type": "ephemeral" });
 }
 
 /// Thoughts count as written, so their budget comes on top.

@@ -1,6 +1,7 @@
 //! An answer put together from its pieces.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::error::Exceeded;
 use super::reader::Limits;
@@ -16,7 +17,7 @@ pub(super) struct Assembly {
     pub(super) model: String,
     pub(super) id: String,
     pub(super) limits: Limits,
-    pub(super) names: Option<Names>,
+    pub(super) names: Option<Arc<Names>>,
     /// Sets ids we make apart from those of other answers in the conversation.
     pub(super) salt: usize,
     /// The place of each call's part.

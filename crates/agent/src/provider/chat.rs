@@ -25,14 +25,12 @@ pub(super) fn body(ask: &Ask, names: &Names, endpoint: &Endpoint) -> Map<String,
     for (place, turn) in turns.iter().enumerate() {
         write(turn, place > since, ask.images, names, &mut messages);
     }
-    let tools = names.definitions(&ask.tools, ask.dialect);
-    let (has_tools, streams) = (!tools.is_empty(), ask.delivery == Delivery::Stream);
+    let (has_tools, streams) = (!ask.tools.is_empty(), ask.delivery == Delivery::Stream);
     // `OpenAI` itself has a new word for it that others do not know.
     let max = if endpoint.is_openai() { "max_completion_tokens" } else { "max_tokens" };
     object([
         ("model", Some(json!(ask.model))),
         ("messages", Some(messages.into())),
-        ("tools", has_tools.then(|| tools.into())),
         ("tool_choice", has_tools.then(|| choice(&ask.choice, names)).flatten()),
         ("parallel_tool_calls", (has_tools && ask.calls == Calls::One).then_some(json!(false))),
         (max, ask.max_tokens.map(Into::into)),

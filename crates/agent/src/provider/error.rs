@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use consort_wire::Barrier;
+
 /// Why an answer did not come, and what may be done about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderError {
@@ -60,6 +62,25 @@ pub enum Cause {
     NotJson,
     /// The answer is larger than we take.
     TooLarge(Exceeded),
+    /// There is no connection to the provider.
+    Unreachable {
+        /// Host and port.
+        host: String,
+        /// What stands in the way.
+        barrier: Barrier,
+    },
+    /// Nothing was heard for too long.
+    Silent {
+        /// For how many seconds.
+        seconds: u64,
+    },
+    /// All of it took longer than it may.
+    TooSlow,
+    /// The provider sends us elsewhere, where its key does not belong.
+    Elsewhere {
+        /// Where, without what may be secret.
+        to: String,
+    },
 }
 
 /// Which limit an answer exceeds, and where that is.
@@ -99,7 +120,13 @@ impl ProviderError {
         let least = match self.cause {
             Cause::RateLimited => Duration::from_secs(5),
             Cause::Overloaded => Duration::from_secs(2),
-            Cause::Failed | Cause::Cut | Cause::MidStream => Duration::from_secs(1),
+            Cause::Failed | Cause::Cut | Cause::MidStream | Cause::Silent { .. } => {
+                Duration::from_secs(1)
+            }
+            Cause::Unreachable {
+                barrier: Barrier::Name | Barrier::Silence | Barrier::Other,
+                ..
+            } => Duration::from_secs(1),
             _ => return Retry::No,
         };
         Retry::After(self.wait.unwrap_or(least))
@@ -119,7 +146,27 @@ impl ProviderError {
             }
             Cause::OutOfCredit => Some("add credit to the provider's account".to_owned()),
             Cause::NotJson => Some("check the base URL".to_owned()),
+            Cause::Elsewhere { .. } => {
+                Some("if you trust that address, make it the base URL".to_owned())
+            }
+            Cause::Unreachable { host, barrier } => Some(way_there(host, *barrier).to_owned()),
             _ => None,
+        }
+    }
+}
+
+/// What to do about a provider that cannot be reached.
+fn way_there(host: &str, barrier: Barrier) -> &'static str {
+    match barrier {
+        Barrier::Refused if host.ends_with(":11434") => {
+            "start Ollama with `ollama serve`, or set `OLLAMA_HOST` to where it runs"
+        }
+        Barrier::Refused => "nobody listens there: start it, or check the base URL",
+        Barrier::Name => "check the base URL, and whether this machine is online",
+        Barrier::Silence | Barrier::Other => "check the base URL, and what may be in the way",
+        Barrier::Tls => {
+            "check whether the base URL speaks https, and whose certificates are trusted here \
+             (`SSL_CERT_FILE`)"
         }
     }
 }
@@ -169,6 +216,14 @@ impl fmt::Display for Cause {
             Self::Cut => f.write_str("the answer ended before its end"),
             Self::NotJson => f.write_str("the answer is not what a provider writes"),
             Self::TooLarge(exceeded) => write!(f, "{exceeded}"),
+            Self::Unreachable { host, .. } => write!(f, "cannot reach `{host}`"),
+            Self::Silent { seconds } => {
+                write!(f, "the provider said nothing for {seconds} seconds")
+            }
+            Self::TooSlow => f.write_str("the answer took longer than it may"),
+            Self::Elsewhere { to } => {
+                write!(f, "the provider sends us to `{to}`, which is not followed")
+            }
         }
     }
 }

@@ -60,16 +60,19 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
     }
     let contents: Vec<Value> =
         contents.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect();
-    let tools = names.definitions(&ask.tools, ask.dialect);
-    let has_tools = !tools.is_empty();
+    let has_tools = !ask.tools.is_empty();
     let generation = generation_config(ask);
     object([
         ("systemInstruction", (!system.is_empty()).then(|| json!({ "parts": system }))),
         ("contents", Some(contents.into())),
-        ("tools", has_tools.then(|| json!([{ "functionDeclarations": tools }]))),
         ("toolConfig", has_tools.then(|| choice(&ask.choice, names)).flatten()),
         ("generationConfig", (!generation.is_empty()).then(|| generation.into())),
     ])
+}
+
+/// The tools, as one group.
+pub(super) fn tools(definitions: &[Value]) -> Value {
+    json!([{ "functionDeclarations": definitions }])
 }
 
 /// The number behind `gemini-` in a model's name; 0 if there is none.

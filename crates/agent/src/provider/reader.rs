@@ -1,5 +1,7 @@
 //! An answer read from its bytes, in whatever pieces they come.
 
+use std::sync::Arc;
+
 use consort_core::Json;
 use consort_wire::sse::{Event as SseEvent, Events};
 use serde_json::Value;
@@ -43,7 +45,6 @@ impl Default for Limits {
 /// [`end`](Self::end). An answer that comes at once is read alike; it has no deltas but its reply.
 #[derive(Debug)]
 pub struct Reader {
-    wire: Wire,
     head: Head,
     body: Body,
     codec: Box<dyn Codec>,
@@ -153,7 +154,6 @@ impl Reader {
             Wire::Gemini => Box::<gemini::read::Gemini>::default(),
         };
         Self {
-            wire,
             head: Head::new(200, []),
             body: Body::Unknown(Vec::new()),
             codec,
@@ -176,16 +176,15 @@ impl Reader {
 
     /// The same reader, with names of tools turned into those they have here.
     #[must_use]
-    pub fn with_names(mut self, names: Names) -> Self {
-        self.assembly.names = Some(names);
+    pub fn with_names(mut self, names: impl Into<Arc<Names>>) -> Self {
+        self.assembly.names = Some(names.into());
         self
     }
 
     pub(super) fn for_ask(mut self, ask: &Ask) -> Self {
         self.assembly.salt = ask.messages.len();
         self.judge.model.clone_from(&ask.model);
-        let names = Names::new(self.wire, &ask.tools);
-        self.with_names(names)
+        self
     }
 
     pub(super) fn for_endpoint(mut self, endpoint: &Endpoint) -> Self {
@@ -239,6 +238,14 @@ impl Reader {
             }
             Err(trouble) => Err(self.error(trouble)),
         }
+    }
+
+    /// The reply, when the body broke off with this error: what was complete by then is.
+    pub(super) fn end_broken(self, broken: ProviderError) -> Result<Reply, ProviderError> {
+        self.end().map_err(|error| match error.cause {
+            Cause::Cut | Cause::NotJson => ProviderError { handed_out: error.handed_out, ..broken },
+            _ => error,
+        })
     }
 
     fn error(&self, trouble: Trouble) -> ProviderError {

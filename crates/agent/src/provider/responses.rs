@@ -26,8 +26,7 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
             turn => write(turn, ask.images, names, &mut input),
         }
     }
-    let tools = names.definitions(&ask.tools, ask.dialect);
-    let has_tools = !tools.is_empty();
+    let has_tools = !ask.tools.is_empty();
     let reasoning = ask
         .reasoning
         .map(|reasoning| json!({ "effort": word(reasoning.effort()), "summary": "auto" }));
@@ -35,7 +34,6 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
         ("model", Some(json!(ask.model))),
         ("instructions", instructions.pop().filter(|text| !text.is_empty()).map(Into::into)),
         ("input", Some(input.into())),
-        ("tools", has_tools.then(|| tools.into())),
         ("tool_choice", has_tools.then(|| choice(&ask.choice, names)).flatten()),
         ("parallel_tool_calls", (has_tools && ask.calls == Calls::One).then_some(json!(false))),
         ("max_output_tokens", ask.max_tokens.map(Into::into)),

@@ -157,8 +157,10 @@ impl Pool {
     async fn reach(&self) -> io::Result<TcpStream> {
         let origin = &self.0;
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-        let addresses: Vec<_> =
-            tokio::net::lookup_host((origin.url.host(), origin.url.port())).await?.collect();
+        let addresses: Vec<_> = tokio::net::lookup_host((origin.url.host(), origin.url.port()))
+            .await
+            .map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?
+            .collect();
         let share = origin.connect / u32::try_from(addresses.len().max(1)).unwrap_or(1);
         for address in addresses {
             match tokio::time::timeout(share, TcpStream::connect(address)).await {

@@ -141,7 +141,7 @@ impl Url {
         self.authority.as_str()
     }
 
-    fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         let host = self.host().trim_end_matches('.').to_ascii_lowercase();
         host == "localhost"
             || host.ends_with(".localhost")

@@ -1,0 +1,105 @@
+//! A conversation kept within what its model reads.
+
+use std::sync::Arc;
+
+use consort_core::Tool;
+
+use crate::context::{Gauge, Limit};
+use crate::conversation::Taken;
+use crate::message::{Kind, Message};
+use crate::provider::Facts;
+use crate::settings::Settings;
+use crate::step::What;
+
+/// What is left for an answer, unless the settings say more.
+const ANSWER: u64 = 8192;
+
+/// What a part that is no text is taken for until tokens are counted.
+const MEDIA: u64 = 4096;
+
+/// How much of what a model reads is taken. As long as there are fewer bytes than tokens allowed, nothing
+/// is counted: no token is less than a byte.
+#[derive(Default)]
+pub(super) struct Fit {
+    gauge: Option<Gauge>,
+    /// How many messages were weighed, and what they weigh in bytes.
+    weighed: (usize, u64),
+    /// The same for tools: where they are, and their bytes.
+    tools: Option<(Arc<[Tool]>, u64)>,
+}
+
+impl Fit {
+    /// Leaves out what no longer fits, and keeps that as a step.
+    pub(super) fn make(
+        &mut self,
+        taken: &Taken,
+        facts: &Facts,
+        settings: &Settings,
+        tools: &Arc<[Tool]>,
+    ) -> std::io::Result<()> {
+        let Some(window) = facts.window else { return Ok(()) };
+        let answer = settings.max_tokens.map_or(ANSWER, u64::from).min(window / 2);
+        let limit = Limit { window, answer };
+        let (messages, before) = taken.look(|run| (run.messages().to_vec(), run.cut()));
+        if self.gauge.is_none() && self.bytes(&messages, tools, settings) < limit.sent() / 2 {
+            return Ok(());
+        }
+        let same = self.tools.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, tools));
+        if !same {
+            self.tools = Some((Arc::clone(tools), 0));
+            self.gauge = None;
+        }
+        let gauge = self.gauge.get_or_insert_with(|| {
+            let mut gauge = Gauge::new(tools);
+            gauge.add(&settings.instructions);
+            gauge
+        });
+        match gauge.cut(&messages, before, limit) {
+            Some(before) => taken.step(What::Cut { before }),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes to heart what the provider counted, before its answer is added.
+    pub(super) fn sent(&mut self, taken: &Taken, input: u64) {
+        if let Some(gauge) = &mut self.gauge {
+            let (messages, before) = taken.look(|run| (run.messages().to_vec(), run.cut()));
+            gauge.correct(&messages, before, input);
+        }
+    }
+
+    fn bytes(
+        &mut self,
+        messages: &[Arc<Message>],
+        tools: &Arc<[Tool]>,
+        settings: &Settings,
+    ) -> u64 {
+        let (seen, bytes) = self.weighed;
+        let new = messages.iter().skip(seen).map(|message| weight(message)).sum::<u64>();
+        self.weighed = (messages.len(), bytes + new);
+        let known = self.tools.as_ref().filter(|(known, _)| Arc::ptr_eq(known, tools));
+        let tool_bytes = match known {
+            Some((_, bytes)) => *bytes,
+            None => tools.iter().map(|tool| tool.definition().json().as_bytes().len() as u64).sum(),
+        };
+        self.tools = Some((Arc::clone(tools), tool_bytes));
+        self.weighed.1 + tool_bytes + settings.instructions.len() as u64
+    }
+}
+
+/// The bytes of a message's words, and a good measure for everything else.
+fn weight(message: &Message) -> u64 {
+    let words = |kind: &Kind| match kind {
+        Kind::Text { text } | Kind::Thinking { text, .. } | Kind::Refusal { text } => {
+            text.len() as u64
+        }
+        Kind::ToolCall(call) => (call.name.len() + call.arguments.as_str().len()) as u64,
+        Kind::Resource(resource) => MEDIA + resource.text.as_ref().map_or(0, String::len) as u64,
+        Kind::ToolResult(_) | Kind::Image(_) | Kind::Audio(_) | Kind::Foreign => MEDIA,
+    };
+    let part = |kind: &Kind| match kind {
+        Kind::ToolResult(result) => result.parts.iter().map(|part| words(&part.kind)).sum::<u64>(),
+        kind => words(kind),
+    };
+    message.parts.iter().map(|one| part(&one.kind) + 16).sum::<u64>() + 16
+}

@@ -1,0 +1,102 @@
+//! Tools as a wire takes them, made ready once for many requests.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use consort_core::Tool;
+use consort_shape::dialect::Options;
+
+use super::{Ask, CacheMarks, Names, Wire, anthropic, gemini};
+
+/// How many lists of tools are kept ready: those of a few agents with the same provider.
+const KEPT: usize = 4;
+
+/// Tools as a wire takes them.
+#[derive(Debug)]
+pub(super) struct Offered {
+    pub(super) names: Arc<Names>,
+    /// What stands behind `"tools":`; empty without tools.
+    pub(super) tools: Vec<u8>,
+}
+
+impl Offered {
+    pub(super) fn new(wire: Wire, ask: &Ask) -> Self {
+        let names = Names::new(wire, &ask.tools);
+        let definitions = names.definitions(&ask.tools, ask.dialect);
+        let mut tools = Vec::new();
+        if !definitions.is_empty() {
+            let written = match wire {
+                Wire::OpenAiChat | Wire::OpenAiResponses => definitions.into(),
+                Wire::Anthropic => anthropic::tools(definitions, ask.cache),
+                Wire::Gemini => gemini::tools(&definitions),
+            };
+            tools = written.to_string().into_bytes();
+        }
+        Self { names: Arc::new(names), tools }
+    }
+}
+
+/// The lists of tools that were asked with last, made ready.
+#[derive(Debug, Default)]
+pub(super) struct Ready(Mutex<VecDeque<Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    /// Held, so that no other list can come to stand at its address.
+    tools: Arc<[Tool]>,
+    options: Options,
+    cache: CacheMarks,
+    offered: Arc<Offered>,
+}
+
+impl Entry {
+    fn is_for(&self, ask: &Ask) -> bool {
+        let is_same = Arc::ptr_eq(&self.tools, &ask.tools) || self.tools == ask.tools;
+        is_same && self.options == ask.dialect && self.cache == ask.cache
+    }
+}
+
+impl Ready {
+    /// The tools of this question, made ready now if they are not.
+    pub(super) fn get(&self, wire: Wire, ask: &Ask) -> Arc<Offered> {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = entries.iter().position(|entry| entry.is_for(ask)) {
+            let entry = entries.remove(at).expect("it was just found");
+            let offered = Arc::clone(&entry.offered);
+            entries.push_back(entry);
+            return offered;
+        }
+        let offered = Arc::new(Offered::new(wire, ask));
+        if entries.len() >= KEPT {
+            entries.pop_front();
+        }
+        entries.push_back(Entry {
+            tools: Arc::clone(&ask.tools),
+            options: ask.dialect,
+            cache: ask.cache,
+            offered: Arc::clone(&offered),
+        });
+        offered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{conversation, tools};
+    use super::*;
+
+    #[test]
+    fn a_list_of_tools_is_made_ready_once() {
+        let ready = Ready::default();
+        let ask = conversation();
+        let first = ready.get(Wire::Anthropic, &ask);
+        assert!(Arc::ptr_eq(&first, &ready.get(Wire::Anthropic, &ask.clone())));
+        let equal = Ask { tools: tools(), ..ask.clone() };
+        assert!(Arc::ptr_eq(&first, &ready.get(Wire::Anthropic, &equal)));
+        let unmarked = Ask { cache: CacheMarks::Unset, ..ask.clone() };
+        let other = ready.get(Wire::Anthropic, &unmarked);
+        assert_ne!(first.tools, other.tools);
+        let none = Ask { tools: Arc::default(), ..ask };
+        assert!(ready.get(Wire::Anthropic, &none).tools.is_empty());
+    }
+}

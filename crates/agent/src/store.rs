@@ -1,0 +1,366 @@
+//! Conversations, kept as files: one for each, of one line a step.
+//!
+//! A step is on the disk before [`Journal::keep`](crate::Journal::keep) returns. A process that is
+//! killed loses at most the step it was keeping; what it left of that is cut off when the conversation
+//! is opened again. Large texts are kept beside, once for all who have them.
+//!
+//! ```
+//! use consort_agent::{Journal, Message, Step, Store, What};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let folder = folder.path().join("conversations");
+//! let store = Store::new(folder);
+//! let (id, mut journal) = store.create("a greeting")?;
+//! let step = Step { at: 0, what: What::Message { message: Message::user("Hello") } };
+//! journal.keep(&step).unwrap();
+//! drop(journal);
+//! assert_eq!(store.find("last")?, id);
+//! assert_eq!(store.open(&id)?.steps, [step]);
+//! # Ok::<(), consort_agent::StoreError>(())
+//! ```
+
+mod blobs;
+mod error;
+mod id;
+mod line;
+mod list;
+mod log;
+mod remove;
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use blobs::{Blobs, sync};
+pub use error::StoreError;
+pub use id::{Id, InvalidId};
+pub use line::{Forked, Head};
+use line::{Part, Sum, Wrong};
+pub use list::{State, Summary};
+pub use log::Log;
+use log::Ours;
+
+use crate::step::Step;
+
+/// How the files of conversations end.
+const ENDING: &str = "jsonl";
+
+/// How they end while they are made.
+const DRAFT: &str = "new";
+
+/// The word for the conversation that was written to last.
+const LAST: &str = "last";
+
+/// A folder of conversations. Several processes may use it at once.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+    blobs: Blobs,
+}
+
+/// A conversation, open for writing.
+#[derive(Debug)]
+pub struct Opened {
+    /// Where it came from and what it is called.
+    pub head: Head,
+    /// All that happened.
+    pub steps: Vec<Step>,
+    /// Bytes at the end that were no whole step, and are gone: a process was killed while writing.
+    pub torn: u64,
+    /// Where to go on.
+    pub journal: Log,
+}
+
+impl Store {
+    /// The conversations in a folder, which need not be there yet.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        Self { blobs: Blobs::new(&folder), folder }
+    }
+
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Begins a conversation.
+    pub fn create(&self, title: &str) -> Result<(Id, Log), StoreError> {
+        let (head, file, length) = self.begin(title, None, &[])?;
+        Ok((head.id, Log::new(file, length, Sum::default(), self.blobs.clone())))
+    }
+
+    /// Opens a conversation to go on with it.
+    pub fn open(&self, id: &Id) -> Result<Opened, StoreError> {
+        let (path, file) = self.locked(id)?;
+        let bytes = fs::read(&path).map_err(StoreError::unusable(&path))?;
+        let Parsed { head, steps, whole, ends } = self.parse(id, &bytes)?;
+        let mut sum = Sum::default();
+        for step in &steps {
+            sum.add(&step.what);
+        }
+        let mended = || -> io::Result<u64> {
+            if whole < bytes.len() {
+                file.0.set_len(whole as u64)?;
+            }
+            if !ends {
+                (&file.0).write_all(b"\n")?;
+            }
+            file.0.sync_data()?;
+            Ok(whole as u64 + u64::from(!ends))
+        };
+        let length = mended().map_err(StoreError::unusable(&path))?;
+        let torn = (bytes.len() - whole) as u64;
+        let journal = Log::new(file, length, sum, self.blobs.clone());
+        Ok(Opened { head, steps, torn, journal })
+    }
+
+    /// What happened in a conversation, also while somebody else goes on with it.
+    pub fn read(&self, id: &Id) -> Result<(Head, Vec<Step>), StoreError> {
+        let Parsed { head, steps, .. } = self.parse(id, &self.bytes(id)?)?;
+        Ok((head, steps))
+    }
+
+    /// A copy of a conversation, up to and with its n-th message, counted from 1; all of it without.
+    /// What a person or a model says is a message, and so are the results of one turn together.
+    pub fn fork(&self, id: &Id, at: Option<usize>) -> Result<Id, StoreError> {
+        // Until the copy is there, what it refers to must not be removed with the original.
+        let _using = self.using()?;
+        let bytes = self.bytes(id)?;
+        let mut lines = lines(&bytes);
+        let (head, from) = lines.next().unwrap_or((&bytes, bytes.len()));
+        let head = Head::read(head).map_err(|wrong| damaged(id, 1, wrong))?;
+        let (mut sum, mut end) = (Sum::default(), from);
+        for (number, (line, behind)) in lines.enumerate() {
+            let part = match Part::read(line) {
+                Err(Wrong::Torn(_)) if behind == bytes.len() => break,
+                read => read.map_err(|wrong| damaged(id, number + 2, wrong))?,
+            };
+            let mut next = sum;
+            let counts = next.count(part);
+            if at.is_some_and(|at| at > 0 && next.messages > at) {
+                break;
+            }
+            sum = next;
+            if counts || at.is_none() {
+                end = behind;
+            }
+        }
+        if let Some(at) = at.filter(|at| *at == 0 || *at > sum.messages) {
+            return Err(StoreError::NoMessage { id: id.clone(), at, messages: sum.messages });
+        }
+        let mut steps = bytes[from..end].to_vec();
+        if steps.last().is_some_and(|byte| *byte != b'\n') {
+            steps.push(b'\n');
+        }
+        let forked = Forked { from: id.clone(), at };
+        let (head, ..) = self.begin(&head.title, Some(&forked), &steps)?;
+        Ok(head.id)
+    }
+
+    /// The conversation that is meant: by its id, by a beginning that no other has, by the four digits
+    /// at its end, or by `last`, the one that was written to last.
+    pub fn find(&self, name: &str) -> Result<Id, StoreError> {
+        let ids = self.ids()?;
+        if name == LAST {
+            let written =
+                |id: &Id| fs::metadata(self.path(id)).and_then(|file| file.modified()).ok();
+            let last = ids.into_iter().max_by_key(|id| (written(id), id.clone()));
+            return last.ok_or(StoreError::Empty);
+        }
+        let meant =
+            |id: &&Id| !name.is_empty() && (id.as_str().starts_with(name) || id.chance() == name);
+        let mut candidates: Vec<Id> = ids.iter().filter(meant).cloned().collect();
+        match candidates.len() {
+            1 => Ok(candidates.remove(0)),
+            0 => {
+                let nearest = consort_core::nearest(name, ids.iter().map(Id::as_str));
+                let nearest = nearest.into_iter().map(str::to_owned).collect();
+                Err(StoreError::Unknown { name: name.to_owned(), nearest })
+            }
+            _ => Err(StoreError::Ambiguous { name: name.to_owned(), candidates }),
+        }
+    }
+
+    /// The ids of all conversations, the oldest first.
+    pub fn ids(&self) -> Result<Vec<Id>, StoreError> {
+        let listed = || {
+            let mut ids = Vec::new();
+            for file in fs::read_dir(&self.folder)? {
+                let path = file?.path();
+                if path.extension().is_some_and(|ending| ending == ENDING) {
+                    let name = path.file_stem().and_then(|name| name.to_str());
+                    ids.extend(name.and_then(|name| name.parse::<Id>().ok()));
+                }
+            }
+            ids.sort_unstable();
+            Ok(ids)
+        };
+        match listed() {
+            Err(error) if is_missing(&error) => Ok(Vec::new()),
+            listed => listed.map_err(StoreError::unusable(&self.folder)),
+        }
+    }
+
+    fn path(&self, id: &Id) -> PathBuf {
+        self.folder.join(format!("{id}.{ENDING}"))
+    }
+
+    /// A new file with a head and these lines, there as a whole or not at all; and its length.
+    fn begin(
+        &self,
+        title: &str,
+        forked: Option<&Forked>,
+        lines: &[u8],
+    ) -> Result<(Head, Ours, u64), StoreError> {
+        let made = || loop {
+            let head = Head::new(Id::new(now()), now(), title, forked.cloned());
+            let path = self.path(&head.id);
+            let draft = path.with_extension(DRAFT);
+            let mut options = OpenOptions::new();
+            let mut file = match options.append(true).create_new(true).mode(0o600).open(&draft) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                opened => opened?,
+            };
+            let mut whole = head.line();
+            whole.extend_from_slice(lines);
+            let written = || -> io::Result<bool> {
+                // Only now: whoever had the same draft before us is done with it.
+                if path.exists() {
+                    return Ok(false);
+                }
+                file.lock()?;
+                file.write_all(&whole)?;
+                file.sync_all()?;
+                fs::rename(&draft, &path)?;
+                sync(&self.folder)?;
+                Ok(true)
+            };
+            match { written }() {
+                Ok(true) => return Ok((head, Ours(file), whole.len() as u64)),
+                Ok(false) => fs::remove_file(&draft)?,
+                Err(error) => {
+                    let _ = fs::remove_file(&draft);
+                    return Err(error);
+                }
+            }
+        };
+        self.make_folder()?;
+        made().map_err(StoreError::unusable(&self.folder))
+    }
+
+    fn make_folder(&self) -> Result<(), StoreError> {
+        let made = || {
+            if self.folder.is_dir() {
+                return Ok(());
+            }
+            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+            let above = self.folder.parent().filter(|above| !above.as_os_str().is_empty());
+            sync(above.unwrap_or(Path::new(".")))
+        };
+        made().map_err(StoreError::unusable(&self.folder))
+    }
+
+    /// A conversation's file, which from now on is ours.
+    fn locked(&self, id: &Id) -> Result<(PathBuf, Ours), StoreError> {
+        let path = self.path(id);
+        let opened = OpenOptions::new().append(true).open(&path);
+        let file = opened.map_err(|source| self.missing(id, &path, source))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { id: id.clone() }),
+            Err(TryLockError::Error(source)) => return Err(StoreError::Unusable { path, source }),
+        }
+        let file = Ours(file);
+        let ours = file.0.metadata().map_err(StoreError::unusable(&path))?;
+        // Whoever had it may have removed it.
+        match fs::metadata(&path) {
+            Ok(there) if there.ino() == ours.ino() => Ok((path, file)),
+            Ok(_) => Err(self.unknown(id)),
+            Err(source) => Err(self.missing(id, &path, source)),
+        }
+    }
+
+    fn using(&self) -> Result<File, StoreError> {
+        self.make_folder()?;
+        self.blobs.using().map_err(StoreError::unusable(&self.folder))
+    }
+
+    fn bytes(&self, id: &Id) -> Result<Vec<u8>, StoreError> {
+        let path = self.path(id);
+        fs::read(&path).map_err(|source| self.missing(id, &path, source))
+    }
+
+    fn missing(&self, id: &Id, path: &Path, source: io::Error) -> StoreError {
+        if is_missing(&source) {
+            return self.unknown(id);
+        }
+        StoreError::Unusable { path: path.to_owned(), source }
+    }
+
+    fn unknown(&self, id: &Id) -> StoreError {
+        match self.find(id.as_str()) {
+            Err(error) => error,
+            Ok(_) => StoreError::Unknown { name: id.to_string(), nearest: Vec::new() },
+        }
+    }
+
+    fn parse(&self, id: &Id, bytes: &[u8]) -> Result<Parsed, StoreError> {
+        let mut lines = lines(bytes);
+        let (line, mut whole) = lines.next().unwrap_or((bytes, bytes.len()));
+        let head = Head::read(line).map_err(|wrong| damaged(id, 1, wrong))?;
+        let mut steps = Vec::new();
+        for (number, (line, behind)) in lines.enumerate() {
+            match line::read(line, |digest| self.blobs.get(digest)) {
+                Ok(step) => steps.push(step),
+                // The last line was not written to its end.
+                Err(Wrong::Torn(_)) if behind == bytes.len() => break,
+                Err(wrong) => return Err(damaged(id, number + 2, wrong)),
+            }
+            whole = behind;
+        }
+        Ok(Parsed { head, steps, whole, ends: bytes[whole - 1] == b'\n' })
+    }
+}
+
+/// A file, read.
+struct Parsed {
+    head: Head,
+    steps: Vec<Step>,
+    /// Bytes of whole lines.
+    whole: usize,
+    /// Whether the last of them has its end.
+    ends: bool,
+}
+
+/// The lines of a file, each with the place behind it.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
+    let mut at = 0;
+    bytes.split_inclusive(|byte| *byte == b'\n').map(move |line| {
+        at += line.len();
+        (line.strip_suffix(b"\n").unwrap_or(line), at)
+    })
+}
+
+fn damaged(id: &Id, line: usize, wrong: Wrong) -> StoreError {
+    match wrong {
+        Wrong::Later(version) => StoreError::Later { id: id.clone(), version },
+        Wrong::Torn(reason) | Wrong::Foreign(reason) => {
+            StoreError::Damaged { id: id.clone(), line, reason }
+        }
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Large texts, kept once by what they are: `blobs/ab/abcdef…`, the name their SHA-256.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The SHA-256 of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(super) struct Digest([u8; 32]);
+
+impl Digest {
+    pub(super) fn of(text: &str) -> Self {
+        Self(Sha256::digest(text).into())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.to_string()
+    }
+}
+
+impl FromStr for Digest {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = "a digest has 64 digits from 0 to 9 and a to f";
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 64 || !text.bytes().all(is_digit) {
+            return Err(wrong);
+        }
+        let mut bytes = [0; 32];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| wrong)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+/// The folder of large texts, and the lock that keeps those in use from being removed.
+#[derive(Clone, Debug)]
+pub(super) struct Blobs {
+    folder: PathBuf,
+    lock: PathBuf,
+}
+
+impl Blobs {
+    pub(super) fn new(store: &Path) -> Self {
+        Self { folder: store.join("blobs"), lock: store.join("lock") }
+    }
+
+    /// While this is held, nothing is removed.
+    pub(super) fn using(&self) -> io::Result<File> {
+        let lock = self.lock_file()?;
+        lock.lock_shared()?;
+        Ok(lock)
+    }
+
+    /// While this is held, nothing is referred to anew.
+    pub(super) fn tidying(&self) -> io::Result<File> {
+        let lock = self.lock_file()?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    fn lock_file(&self) -> io::Result<File> {
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&self.lock)
+    }
+
+    fn path(&self, digest: Digest) -> PathBuf {
+        let name = digest.to_string();
+        self.folder.join(&name[..2]).join(name)
+    }
+
+    /// Keeps a text. When this returns, it is on the disk.
+    pub(super) fn put(&self, digest: Digest, text: &str) -> io::Result<()> {
+        static DRAFTS: AtomicU64 = AtomicU64::new(0);
+        let path = self.path(digest);
+        let folder = path.parent().expect("a blob is in a folder");
+        if !fs::metadata(&path).is_ok_and(|file| file.len() == text.len() as u64) {
+            if !folder.is_dir() {
+                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                sync(&self.folder)?;
+                sync(self.folder.parent().unwrap_or(Path::new(".")))?;
+            }
+            let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+            let draft = path.with_extension(format!("{}-{number}.new", std::process::id()));
+            let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft);
+            let written = written.and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.sync_all()?;
+                fs::rename(&draft, &path)
+            });
+            if written.is_err() {
+                let _ = fs::remove_file(&draft);
+            }
+            written?;
+        }
+        // Also where it was there before: whoever put it may not have come this far.
+        sync(folder)
+    }
+
+    /// A text that was kept.
+    pub(super) fn get(&self, digest: Digest) -> Result<String, String> {
+        let text = fs::read_to_string(self.path(digest))
+            .map_err(|error| format!("its blob `{digest}` cannot be read: {error}"))?;
+        if Digest::of(&text) == digest {
+            Ok(text)
+        } else {
+            Err(format!("its blob `{digest}` was changed"))
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        fs::read_dir(&self.folder).map_or(true, |mut folders| folders.next().is_none())
+    }
+
+    /// Removes all but those in use, and drafts that were left behind.
+    pub(super) fn tidy(&self, used: &BTreeSet<Digest>) -> io::Result<()> {
+        for folder in fs::read_dir(&self.folder)? {
+            let folder = folder?.path();
+            let mut rest = 0;
+            for blob in fs::read_dir(&folder)? {
+                let blob = blob?;
+                let name = blob.file_name();
+                let digest = name.to_str().and_then(|name| name.parse().ok());
+                let ours = digest.is_some()
+                    || Path::new(&name).extension().is_some_and(|ending| ending == "new");
+                if ours && digest.is_none_or(|digest| !used.contains(&digest)) {
+                    fs::remove_file(blob.path())?;
+                } else {
+                    rest += 1;
+                }
+            }
+            if rest == 0 {
+                fs::remove_dir(&folder)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sees to it that what was made, renamed or removed in a folder stays so.
+pub(super) fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,99 @@
+//! What tells one conversation from another.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What tells one conversation from another: when it began, and four digits of chance, as in
+/// `20261115-164500-3f9a`. In the order of letters, the oldest comes first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Id(String);
+
+/// Where the digits are; the rest are dashes.
+const FORM: &[u8] = b"00000000-000000-xxxx";
+
+impl Id {
+    /// An id for what begins now, in milliseconds since 1970.
+    pub(super) fn new(now: u64) -> Self {
+        let time: String =
+            consort_core::utc(now / 1000).chars().filter(char::is_ascii_digit).collect();
+        let (date, time) = time.split_at(time.len() - 6);
+        let chance = RandomState::new().hash_one(now) & 0xffff;
+        Self(format!("{date}-{time}-{chance:04x}"))
+    }
+
+    /// The text of it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The four digits of chance.
+    pub(super) fn chance(&self) -> &str {
+        &self.0[self.0.len() - 4..]
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that is no id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not the id of a conversation: write it like `20261115-164500-3f9a`")]
+pub struct InvalidId;
+
+impl FromStr for Id {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let fits = |(byte, form): (u8, &u8)| match form {
+            b'0' => byte.is_ascii_digit(),
+            b'x' => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+            dash => byte == *dash,
+        };
+        let is_id = text.len() == FORM.len() && text.bytes().zip(FORM).all(fits);
+        is_id.then(|| Self(text.to_owned())).ok_or(InvalidId)
+    }
+}
+
+impl TryFrom<String> for Id {
+    type Error = InvalidId;
+
+    fn try_from(text: String) -> Result<Self, InvalidId> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_is_written_and_later_ones_come_later() {
+        let ids = [0, 1_763_222_400_000, 1_763_222_401_000].map(Id::new);
+        assert!(ids[1].as_str().starts_with("20251115-160000-"), "{}", ids[1]);
+        assert!(ids.is_sorted());
+        for id in ids {
+            assert_eq!(id.as_str().parse(), Ok(id));
+        }
+    }
+
+    #[test]
+    fn what_could_lead_out_of_the_folder_is_no_id() {
+        for text in [
+            "",
+            "last",
+            "../x",
+            "20261115-164500-3F9A",
+            "20261115-164500-3f9a/",
+            "20261115_164500-3f9a",
+        ] {
+            assert_eq!(text.parse::<Id>(), Err(InvalidId), "{text}");
+        }
+    }
+}

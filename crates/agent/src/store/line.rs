@@ -1,0 +1,320 @@
+//! The lines of a conversation's file: a head, then one step each.
+//!
+//! A step's line is its JSON with two members before it: `sum`, what all steps so far come to, so that
+//! a listing reads two lines of a file; and `blobs`, by JSON pointer the texts that are kept elsewhere.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Id;
+use super::blobs::Digest;
+use crate::step::{Status, Step, What};
+
+/// Changes when the form of the file does.
+pub(super) const VERSION: u32 = 1;
+
+/// Says whose file it is.
+const FORMAT: &str = "consort conversation";
+
+/// The most levels a line may have: beyond, it could not be read back.
+const DEPTH: usize = 127;
+
+/// Bytes from which `data` is kept elsewhere.
+const LARGE_DATA: usize = 4 << 10;
+
+/// Bytes from which any text is.
+const LARGE_TEXT: usize = 64 << 10;
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    format: String,
+    version: u32,
+    /// Which conversation it is.
+    pub id: Id,
+    /// When it was made, in milliseconds since 1970.
+    pub created: u64,
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// Where it came from, if it is a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<Forked>,
+}
+
+/// Where a copy came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    /// From which conversation.
+    pub from: Id,
+    /// Up to which message, counted from 1; all of it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<usize>,
+}
+
+/// Why a line cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// It is not even JSON: at the end of a file it was never written to its end.
+    Torn(String),
+    /// It is not what we write.
+    Foreign(String),
+    /// It is what a later version writes.
+    Later(u32),
+}
+
+impl From<serde_json::Error> for Wrong {
+    fn from(error: serde_json::Error) -> Self {
+        if error.is_data() {
+            Self::Foreign(error.to_string())
+        } else {
+            Self::Torn(error.to_string())
+        }
+    }
+}
+
+impl Head {
+    pub(super) fn new(id: Id, created: u64, title: &str, forked: Option<Forked>) -> Self {
+        let (format, version, title) = (FORMAT.to_owned(), VERSION, title.to_owned());
+        Self { format, version, id, created, title, forked }
+    }
+
+    pub(super) fn line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).expect("texts and numbers always serialise");
+        line.push(b'\n');
+        line
+    }
+
+    pub(super) fn read(line: &[u8]) -> Result<Self, Wrong> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: String,
+            version: u32,
+        }
+        let Version { format, version } = serde_json::from_slice(line)?;
+        match version {
+            _ if format != FORMAT => Err(Wrong::Foreign(format!("`{format}` is another format"))),
+            VERSION => Ok(serde_json::from_slice(line)?),
+            later => Err(Wrong::Later(later)),
+        }
+    }
+}
+
+/// What the steps of a conversation come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sum {
+    pub(super) messages: usize,
+    pub(super) input: u64,
+    pub(super) output: u64,
+    /// A run began and is not over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) unfinished: bool,
+    /// How the last run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<Status>,
+    /// The last message is of results, and the next result is part of it.
+    #[serde(skip)]
+    results: bool,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, what: &What) {
+        match what {
+            What::Began(_) => (self.unfinished, self.status) = (true, None),
+            What::Over { status, .. } => (self.unfinished, self.status) = (false, Some(*status)),
+            What::Said { reply } => {
+                self.input += reply.usage.input;
+                self.output += reply.usage.output;
+            }
+            _ => {}
+        }
+        self.count(Part::of(what));
+    }
+
+    /// Counts messages alone. Whether the step is part of the last of them.
+    pub(super) fn count(&mut self, part: Part) -> bool {
+        let begins = match part {
+            Part::Message => true,
+            Part::Result => !self.results,
+            Part::Other => return false,
+        };
+        self.messages += usize::from(begins);
+        self.results = part == Part::Result;
+        true
+    }
+}
+
+/// What a step is to the messages of its conversation. The results of one turn are one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Message,
+    Result,
+    Other,
+}
+
+impl Part {
+    fn of(what: &What) -> Self {
+        match what {
+            What::Message { .. } | What::Said { .. } => Self::Message,
+            What::Result { .. } => Self::Result,
+            _ => Self::Other,
+        }
+    }
+
+    /// What the step of a line is, without reading the rest of it.
+    pub(super) fn read(line: &[u8]) -> Result<Self, Wrong> {
+        #[derive(Deserialize)]
+        struct Tag {
+            step: String,
+        }
+        let Tag { step } = serde_json::from_slice(line)?;
+        Ok(match &*step {
+            "message" | "said" => Self::Message,
+            "result" => Self::Result,
+            _ => Self::Other,
+        })
+    }
+}
+
+/// The end of a file, for a listing.
+#[derive(Debug, Deserialize)]
+pub(super) struct Tail {
+    pub(super) sum: Sum,
+    pub(super) at: u64,
+}
+
+/// Texts that are kept elsewhere, by JSON pointer.
+pub(super) type Elsewhere = BTreeMap<String, String>;
+
+/// Texts that are not in their line.
+pub(super) type Large = Vec<(Digest, String)>;
+
+#[derive(Serialize)]
+struct Line<'a, T> {
+    sum: &'a Sum,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    blobs: BTreeMap<&'a str, Digest>,
+    #[serde(flatten)]
+    step: &'a T,
+}
+
+/// The line of a step, and the large texts that are not in it.
+pub(super) fn write(step: &Step, sum: &Sum) -> Result<(Vec<u8>, Large), String> {
+    let mut line = to_line(&Line { sum, blobs: BTreeMap::new(), step });
+    let mut taken = Vec::new();
+    if line.len() > LARGE_DATA {
+        let mut value = serde_json::to_value(step).expect("a step always serialises");
+        let mut elsewhere = Elsewhere::new();
+        take(&mut value, "", &mut String::new(), &mut elsewhere);
+        if !elsewhere.is_empty() {
+            let digest = |(at, text): (&'_ String, &'_ String)| (at.clone(), Digest::of(text));
+            let digests: Vec<(String, Digest)> = elsewhere.iter().map(digest).collect();
+            let blobs = digests.iter().map(|(at, digest)| (&**at, *digest)).collect();
+            line = to_line(&Line { sum, blobs, step: &value });
+            taken = digests.iter().map(|(_, it)| *it).zip(elsewhere.into_values()).collect();
+        }
+    }
+    if depth(&line) > DEPTH {
+        return Err(format!("a step is nested more than {DEPTH} levels deep"));
+    }
+    Ok((line, taken))
+}
+
+fn to_line(line: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(line).expect("a step always serialises");
+    line.push(b'\n');
+    line
+}
+
+/// Takes large texts out of a value.
+fn take(value: &mut Value, name: &str, at: &mut String, taken: &mut Elsewhere) {
+    let length = at.len();
+    match value {
+        Value::String(text) if text.len() > largest(name) => {
+            taken.insert(at.clone(), std::mem::take(text));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                at.push('/');
+                at.push_str(&index.to_string());
+                take(item, "", at, taken);
+                at.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                at.push('/');
+                at.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                take(member, name, at, taken);
+                at.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// How many bytes a member of this name may have in a line.
+fn largest(name: &str) -> usize {
+    if name == "data" { LARGE_DATA } else { LARGE_TEXT }
+}
+
+/// How deep a line is nested.
+fn depth(line: &[u8]) -> usize {
+    let (mut depth, mut most, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in line {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                most = most.max(depth);
+            }
+            b'}' | b']' if !quoted => depth -= 1,
+            _ => {}
+        }
+    }
+    most
+}
+
+/// Which texts of a line are kept elsewhere; none of most.
+pub(super) fn digests(line: &[u8]) -> Result<BTreeMap<String, Digest>, Wrong> {
+    #[derive(Deserialize)]
+    struct Blobs {
+        blobs: BTreeMap<String, Digest>,
+    }
+    // The sum comes first, and there are no braces in it.
+    let behind = line.iter().position(|byte| *byte == b'}').map_or(&line[..0], |at| &line[at..]);
+    if !behind.starts_with(b"},\"blobs\":") {
+        return Ok(BTreeMap::new());
+    }
+    Ok(serde_json::from_slice::<Blobs>(line)?.blobs)
+}
+
+/// All that looks like a digest in a line that cannot be read.
+pub(super) fn anything_like_digests(line: &[u8]) -> impl Iterator<Item = Digest> + '_ {
+    let words = line.split(|byte| !byte.is_ascii_alphanumeric());
+    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+}
+
+/// The step of a line, its large texts put back.
+pub(super) fn read(
+    line: &[u8],
+    mut fetch: impl FnMut(Digest) -> Result<String, String>,
+) -> Result<Step, Wrong> {
+    let digests = digests(line)?;
+    if digests.is_empty() {
+        return Ok(serde_json::from_slice(line)?);
+    }
+    let mut value: Value = serde_json::from_slice(line)?;
+    for (at, digest) in digests {
+        let text = fetch(digest).map_err(Wrong::Foreign)?;
+        match value.pointer_mut(&at) {
+            Some(place) => *place = Value::String(text),
+            None => return Err(Wrong::Foreign(format!("there is no `{at}` for its blob"))),
+        }
+    }
+    Ok(Step::deserialize(value)?)
+}

@@ -1,0 +1,162 @@
+//! Conversations at a glance: the first and the last line of each file are read, and no more.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use serde::{Serialize, Serializer};
+
+use super::line::{Sum, Tail, Wrong};
+use super::{Head, Id, Store, StoreError};
+use crate::step::Status;
+
+/// The longest head that is read.
+const HEAD: u64 = 1 << 20;
+
+/// Bytes that are read from the end, for a start.
+const CHUNK: u64 = 8 << 10;
+
+/// A conversation at a glance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Which.
+    pub id: Id,
+    /// What it is about.
+    pub title: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: u64,
+    /// When its last step was made.
+    pub last: u64,
+    /// How many messages it has.
+    pub messages: usize,
+    /// Tokens its models read.
+    pub input: u64,
+    /// Tokens its models wrote.
+    pub output: u64,
+    /// How it stands.
+    pub state: State,
+    /// What it takes on the disk, without what is kept beside.
+    pub bytes: u64,
+}
+
+/// How a conversation stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No run began.
+    New,
+    /// A run is on, or was broken off.
+    Unfinished,
+    /// The last run ended so.
+    Over(Status),
+    /// It cannot be read.
+    Damaged(String),
+}
+
+impl State {
+    /// The word for it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Unfinished => "unfinished",
+            Self::Over(Status::Completed) => "completed",
+            Self::Over(Status::LimitReached) => "limit_reached",
+            Self::Over(Status::Error) => "error",
+            Self::Over(Status::Cancelled) => "cancelled",
+            Self::Over(Status::Denied) => "denied",
+            Self::Over(Status::Waiting) => "waiting",
+            Self::Damaged(_) => "damaged",
+        }
+    }
+}
+
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl From<&Sum> for State {
+    fn from(sum: &Sum) -> Self {
+        match sum.status {
+            _ if sum.unfinished => Self::Unfinished,
+            Some(status) => Self::Over(status),
+            None => Self::New,
+        }
+    }
+}
+
+impl Store {
+    /// Every conversation at a glance, the oldest first. One that cannot be read is among them.
+    pub fn list(&self) -> Result<Vec<Summary>, StoreError> {
+        let mut summaries = Vec::new();
+        for id in self.ids()? {
+            let path = self.path(&id);
+            let mut summary = Summary {
+                id,
+                title: String::new(),
+                created: 0,
+                last: 0,
+                messages: 0,
+                input: 0,
+                output: 0,
+                state: State::New,
+                bytes: 0,
+            };
+            match File::open(&path).and_then(|file| glance(file, &mut summary)) {
+                Ok(()) => {}
+                // Somebody removed it in between.
+                Err(error) if super::is_missing(&error) => continue,
+                Err(error) => summary.state = State::Damaged(error.to_string()),
+            }
+            summaries.push(summary);
+        }
+        Ok(summaries)
+    }
+}
+
+fn glance(file: File, summary: &mut Summary) -> io::Result<()> {
+    summary.bytes = file.metadata()?.len();
+    let mut file = BufReader::new(file);
+    let mut line = Vec::new();
+    let read = Read::by_ref(&mut file).take(HEAD).read_until(b'\n', &mut line)?;
+    let head = Head::read(&line).map_err(told)?;
+    (summary.title, summary.created, summary.last) = (head.title, head.created, head.created);
+    let start = read as u64;
+    if let Some(line) = last_line(file.get_mut(), start, summary.bytes)? {
+        let Tail { sum, at } = serde_json::from_slice(&line).map_err(Wrong::from).map_err(told)?;
+        (summary.last, summary.messages) = (at, sum.messages);
+        (summary.input, summary.output) = (sum.input, sum.output);
+        summary.state = State::from(&sum);
+    }
+    Ok(())
+}
+
+/// The last line that has an end, from `start` on.
+fn last_line(file: &mut File, start: u64, length: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut chunk = CHUNK;
+    loop {
+        let from = length.saturating_sub(chunk).max(start);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        Read::by_ref(file).take(length - from).read_to_end(&mut bytes)?;
+        let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+            if from == start {
+                return Ok(None);
+            }
+            chunk *= 4;
+            continue;
+        };
+        match bytes[..end].iter().rposition(|byte| *byte == b'\n') {
+            Some(before) => return Ok(Some(bytes[before + 1..end].to_vec())),
+            None if from == start => return Ok(Some(bytes[..end].to_vec())),
+            None => chunk *= 4,
+        }
+    }
+}
+
+fn told(wrong: Wrong) -> io::Error {
+    let reason = match wrong {
+        Wrong::Torn(reason) | Wrong::Foreign(reason) => reason,
+        Wrong::Later(version) => format!("it is of a later version ({version})"),
+    };
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}

@@ -1,0 +1,147 @@
+//! Requests to an origin that is no MCP server, over connections of the same kind.
+
+use std::io;
+
+use ::http::header::{HOST, HeaderValue, USER_AGENT};
+use ::http::{HeaderMap, Request};
+use bytes::Bytes;
+use http_body_util::Full;
+
+use super::Ticket;
+use super::pool::{Failure, Pool, Reply};
+use super::url::Url;
+use crate::client::error::ConnectError;
+use crate::limits::{Limits, Times};
+
+/// An HTTP origin and the connections to it. Redirects are not followed and nothing is repeated: whoever
+/// asks decides. Times out only while connecting.
+///
+/// ```no_run
+/// use consort_wire::{Limits, Origin, Times};
+///
+/// # async fn asks() -> Result<(), Box<dyn std::error::Error>> {
+/// let origin = Origin::new("https://models.example/v1", &Limits::default(), &Times::default())?;
+/// let request = http::Request::get("/v1/models").body(bytes::Bytes::new())?;
+/// let mut response = origin.send(request).await?;
+/// while let Some(piece) = response.chunk().await {
+///     println!("{} bytes", piece?.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Origin {
+    pool: Pool,
+    host: HeaderValue,
+}
+
+impl Origin {
+    /// The origin of this URL, whatever its path. Of the limits and times, those of connections count.
+    pub fn new(url: &str, limits: &Limits, times: &Times) -> Result<Self, ConnectError> {
+        let url = Url::parse(url)?;
+        let host = HeaderValue::try_from(url.authority()).expect("an authority is a header value");
+        Ok(Self { pool: Pool::new(url, limits, times), host })
+    }
+
+    /// Host and port, as written.
+    pub fn host(&self) -> &str {
+        self.pool.url().authority()
+    }
+
+    /// Whether it is on this machine.
+    pub fn is_local(&self) -> bool {
+        self.pool.url().is_loopback()
+    }
+
+    /// Whether nobody on the way can read what is said: it speaks `https`, or is on this machine.
+    pub fn is_private(&self) -> bool {
+        self.pool.url().secure || self.is_local()
+    }
+
+    /// Sends a request for a path of this origin, and waits for the head of the response. The headers
+    /// `host` and `user-agent` are added. Dropping it, or the response, closes the connection.
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Response, Unanswered> {
+        let mut request = request.map(Full::new);
+        let headers = request.headers_mut();
+        headers.insert(HOST, self.host.clone());
+        let agent = HeaderValue::from_static(concat!("consort/", env!("CARGO_PKG_VERSION")));
+        headers.entry(USER_AGENT).or_insert(agent);
+        match self.pool.send(request, &Ticket::default()).await {
+            Ok(reply) => Ok(Response(reply)),
+            Err(Failure::Unreachable(source)) => Err(Unanswered::Unreachable {
+                host: self.host().to_owned(),
+                barrier: Barrier::of(&source),
+                source,
+            }),
+            Err(Failure::Broken(reason)) => Err(Unanswered::Broken(reason)),
+        }
+    }
+}
+
+/// A response whose body is still to come.
+#[derive(Debug)]
+pub struct Response(Reply);
+
+impl Response {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.0.status.as_u16()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.0.headers
+    }
+
+    /// The next piece of the body, `None` at its end. A body read to its end leaves the connection to
+    /// the next request.
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, Unanswered>> {
+        Some(self.0.chunk().await?.map_err(Unanswered::Broken))
+    }
+}
+
+/// Why there is no response, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Unanswered {
+    /// No connection: the request never left.
+    #[error("cannot reach `{host}`")]
+    Unreachable {
+        /// Host and port.
+        host: String,
+        /// What stands in the way.
+        barrier: Barrier,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The connection broke when the request had left, or part of it.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+}
+
+/// What stands in the way of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// The host's name leads nowhere.
+    Name,
+    /// Nobody listens there.
+    Refused,
+    /// Nobody answered in time.
+    Silence,
+    /// There is no private connection: a certificate that is not trusted, or no TLS at all.
+    Tls,
+    /// Something else.
+    Other,
+}
+
+impl Barrier {
+    fn of(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Name,
+            io::ErrorKind::ConnectionRefused => Self::Refused,
+            io::ErrorKind::TimedOut => Self::Silence,
+            // So rustls reports what it makes of a peer.
+            io::ErrorKind::InvalidData => Self::Tls,
+            _ => Self::Other,
+        }
+    }
+}
