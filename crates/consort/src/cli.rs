@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod conversations;
 pub(crate) mod duration;
 mod talk;
 
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use conversations::{Conversations, ConversationsCommand};
 pub(crate) use talk::{Ask, Chat, Run, Talk};
 
 /// Many MCP servers play as one.
@@ -147,6 +149,8 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Read the ledger of calls, or check that nobody changed it
     Ledger(Ledger),
+    /// List, show, copy or remove conversations with models
+    Conversations(Conversations),
     /// See Consort at work on the bundled demo, with nothing configured
     Demo,
     /// Print shell completions

@@ -5,6 +5,7 @@ mod call;
 mod chat;
 mod check;
 mod config;
+mod conversations;
 mod demo;
 mod dialect;
 mod doctor;
@@ -108,6 +109,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Config(command) => config::run(&common, command),
         Command::Lock(lock) => lock::run(&common, lock).await,
         Command::Ledger(ledger) => ledger::run(&common, ledger).await,
+        Command::Conversations(options) => conversations::run(&common, options).await,
     }
 }
 

@@ -32,7 +32,6 @@ mod period;
 mod place;
 mod read;
 mod resolve;
-mod secret;
 mod server;
 mod settings;
 mod sketch;

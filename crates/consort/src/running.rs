@@ -307,6 +307,14 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     Some(state.or_else(|| Some(home?.join(".local/state")))?.join("consort"))
 }
 
+/// Where what people want to keep is kept.
+pub(crate) fn data_folder() -> Option<PathBuf> {
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    let data = data.filter(|folder| folder.is_absolute());
+    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    Some(data.or_else(|| Some(home?.join(".local/share")))?.join("consort"))
+}
+
 /// Where what servers offer is kept.
 fn kept_folder() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

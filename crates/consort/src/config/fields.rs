@@ -3,14 +3,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use consort_core::{ServerId, nearest};
+use consort_core::{ServerId, nearest, secret};
 use serde::de::DeserializeOwned;
 
 use super::error::Mistake;
 use super::findings::Findings;
 use super::period::Period;
 use super::place::Place;
-use super::secret;
 use super::text::{Secrecy, Text};
 use super::tree::{Entry, Node, Table, Value};
 

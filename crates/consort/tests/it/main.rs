@@ -7,6 +7,7 @@ mod calls;
 mod chats;
 mod clients;
 mod config;
+mod conversations;
 mod docs;
 mod examples;
 mod export;
@@ -61,6 +62,7 @@ impl Home {
             .env("COLUMNS", "100")
             .env_remove("XDG_CACHE_HOME")
             .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_DATA_HOME")
             .env_remove("XDG_STATE_HOME")
             .env_remove("CONSORT_CONFIG")
             .env_remove("RUST_BACKTRACE");

@@ -123,6 +123,21 @@ fn a_lock_is_written_when_the_person_at_the_terminal_agrees() {
 }
 
 #[test]
+fn a_conversation_is_removed_when_the_person_at_the_terminal_agrees() {
+    let home = Home::new();
+    let store = consort_agent::Store::new(home.path("kept"));
+    store.create("a talk").unwrap();
+    for (answer, left, code) in [("n\r", 1, 5), ("y\r", 0, 0)] {
+        let mut terminal = Terminal::start(&home, "conversations --folder kept delete last");
+        terminal.until("0 messages  a talk");
+        terminal.until("Remove for good? [y/N]");
+        terminal.type_in(answer.as_bytes());
+        assert_eq!(terminal.end().1, code, "{answer}");
+        assert_eq!(store.ids().unwrap().len(), left, "{answer}");
+    }
+}
+
+#[test]
 fn a_person_at_the_terminal_is_asked_and_what_is_approved_for_always_stays() {
     let home = Home::new();
     let server = format!("[mcp.demo]\ncommand = {:?}\n", env!("CARGO_BIN_EXE_consort"));
