@@ -1,6 +1,7 @@
 //! A model over a toolbox, at work: what the run's state says is to be done next is done.
 
 mod call;
+mod fit;
 mod people;
 mod sampling;
 
@@ -13,6 +14,7 @@ use consort_core::{Emitter, Emitting, Tool, Toolbox, Unresolved};
 use tokio::sync::Semaphore;
 
 use crate::bound::{self, Bound};
+use crate::context;
 use crate::conversation::{Conversation, ConversationError, Taken, now};
 use crate::event::Event;
 use crate::hook::{Moment, Verdict};
@@ -23,6 +25,7 @@ use crate::settings::Settings;
 use crate::step::{Began, Report, Status, What};
 use crate::task::Ready;
 
+use fit::Fit;
 pub use sampling::{Consent, Sampling};
 
 /// How a run ends, and why.
@@ -183,6 +186,7 @@ impl Agent {
         let model = self.model.id.clone();
         emitter.emit(Event::Began { run: run.clone(), model, tools: tools.ids().len() }).await;
         Ok(Worker {
+            fit: Fit::default(),
             agent: self.clone(),
             tools,
             run,
@@ -243,6 +247,8 @@ struct Worker {
     offered: Option<(bool, Arc<[Tool]>)>,
     /// How many calls of each server may be made at once.
     slots: HashMap<consort_core::ServerId, Arc<Semaphore>>,
+    /// How much of what the model reads is taken.
+    fit: Fit,
     /// What to do about an error.
     hint: Option<String>,
 }
@@ -267,7 +273,7 @@ impl Worker {
 
     /// Asks the model once.
     async fn ask(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> Result<(), End> {
-        let ask = self.question(taken);
+        let ask = self.question(taken).map_err(|error| unkept(&error))?;
         self.agent.verdict(Moment::Asking(&ask)).await?;
         let turn = taken.look(Run::turns) + 1;
         emitter.emit(Event::Asking { turn }).await;
@@ -285,6 +291,7 @@ impl Worker {
         };
         self.agent.verdict(Moment::Said(&reply)).await?;
         let Reply { message, usage, .. } = reply.clone();
+        self.fit.sent(taken, usage.input);
         taken.step(What::Said { reply }).map_err(|error| unkept(&error))?;
         emitter.emit(Event::Said { turn, message: message.into(), usage }).await;
         Ok(())
@@ -296,21 +303,21 @@ impl Worker {
     }
 
     /// What the model is asked now.
-    fn question(&mut self, taken: &Taken) -> Ask {
+    fn question(&mut self, taken: &Taken) -> std::io::Result<Ask> {
+        let tools = self.offer(taken.look(Run::has_wholes));
         let settings = &self.agent.settings;
+        self.fit.make(taken, &self.agent.model.facts, settings, &tools)?;
         let mut ask = Ask::new(&self.agent.model.name, Vec::new());
         if !settings.instructions.is_empty() {
             ask.messages.push(Message::system(&settings.instructions).into());
         }
-        let rest = taken.look(|run| (run.has_wholes(), run.messages()[run.cut()..].to_vec()));
-        let (shortened, messages) = rest;
-        ask.messages.extend(messages);
-        ask.tools = self.offer(shortened);
+        ask.messages.extend(taken.look(|run| context::shown(run.messages(), run.cut())));
+        ask.tools = tools;
         ask.max_tokens = self.agent.settings.max_tokens;
         ask.temperature = self.agent.settings.temperature;
         ask.reasoning = self.agent.settings.reasoning;
         ask.images = if self.agent.model.facts.images { Images::Shown } else { Images::Named };
-        ask
+        Ok(ask)
     }
 
     /// The tools as the model sees them, in the same memory as long as they are the same.

@@ -15,6 +15,7 @@ mod fake;
 pub mod hook;
 pub mod limits;
 pub mod message;
+pub mod openai;
 pub mod provider;
 pub mod record;
 pub mod run;
@@ -22,6 +23,7 @@ pub mod scripted;
 pub mod settings;
 pub mod step;
 pub mod store;
+pub mod sub;
 pub mod task;
 
 pub use agent::{Agent, Consent, Sampling};

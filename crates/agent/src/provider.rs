@@ -5,16 +5,20 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use consort_shape::dialect::Dialect;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 mod anthropic;
 mod ask;
 mod assembly;
 mod chat;
+mod choose;
 mod endpoint;
 mod error;
+mod facts;
 mod gemini;
 mod http;
+mod known;
 mod media;
 mod model;
 mod names;
@@ -23,6 +27,8 @@ mod patience;
 mod reader;
 mod reply;
 mod responses;
+mod spec;
+mod tags;
 mod turns;
 mod verdict;
 mod wait;
@@ -30,8 +36,10 @@ mod wait;
 pub use ask::{
     Ask, CacheMarks, Calls, Choice, Delivery, Effort, Images, Reasoning, ResponseSchema,
 };
+pub use choose::{ChooseError, MODEL_VARIABLE, Providers};
 pub use endpoint::{Endpoint, Header, HttpRequest, Value as HeaderValue};
 pub use error::{Cause, Exceeded, ProviderError, Retry};
+pub use facts::{FactsSpec, PriceSpec};
 pub use http::{EndpointError, Http};
 pub use model::{Facts, Model, Price, Provider, Said};
 pub use names::Names;
@@ -39,6 +47,7 @@ use offered::Offered;
 pub use patience::Patience;
 pub use reader::{Limits, Reader};
 pub use reply::{Delta, Reply, Stop, Usage};
+pub use spec::ProviderSpec;
 
 /// What a provider speaks.
 ///
@@ -57,7 +66,8 @@ pub use reply::{Delta, Reply, Stop, Usage};
 /// assert_eq!((reply.message.text(), reply.stop), ("Hi".to_owned(), Stop::End));
 /// # Ok::<(), consort_agent::ProviderError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Wire {
     /// `OpenAI`'s chat completions, and everybody's who is compatible with them.
     OpenAiChat,
@@ -151,7 +161,7 @@ impl Wire {
 
 impl fmt::Display for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.pad(self.as_str())
     }
 }
 
@@ -165,6 +175,14 @@ impl FromStr for Wire {
             Dialect::Anthropic => Self::Anthropic,
             Dialect::Gemini => Self::Gemini,
         })
+    }
+}
+
+impl TryFrom<String> for Wire {
+    type Error = consort_shape::dialect::UnknownDialect;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
     }
 }
 

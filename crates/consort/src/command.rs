@@ -1,6 +1,8 @@
 //! The commands.
 
+mod ask;
 mod call;
+mod chat;
 mod check;
 mod config;
 mod conversations;
@@ -14,6 +16,7 @@ mod lists;
 mod lock;
 mod prompts;
 mod resources;
+mod run;
 mod search;
 mod serve;
 mod servers;
@@ -43,6 +46,9 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Demo => demo::run(&common).await,
         Command::Call(call) => call::run(&common, call).await,
+        Command::Ask(ask) => ask::run(&common, ask).await,
+        Command::Chat(chat) => chat::run(&common, chat).await,
+        Command::Run(run) => run::run(&common, run).await,
         Command::Servers => {
             with(&common, async |running| servers::run(running, &common).await).await
         }

@@ -226,6 +226,7 @@ pub(crate) fn prepare_of(common: &Common, config: Config) -> Result<Prepared, Fa
             }
         })?;
     }
+    problems.extend(shaping.problems());
     Ok(Prepared { config: Some(config), settings, shaping, problems })
 }
 

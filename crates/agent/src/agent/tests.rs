@@ -415,3 +415,34 @@ async fn calls_of_others_are_handed_out() {
     let ready = run.pending().iter().find(|pending| pending.state == CallState::Ready).unwrap();
     assert_eq!(ready.call.name, "theirs");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_no_longer_fits_is_left_out_and_the_run_goes_on() {
+    let fake = Fake::new();
+    let words = "many words of a long answer ".repeat(100);
+    let turn = |n: u64| json!({ "calls": [call("slow", json!({ "text": words, "n": n }))] });
+    let mut turns: Vec<Value> = (0..12).map(turn).collect();
+    // A script counts its turns by what it is shown.
+    turns.push(json!({ "text": "ok" }));
+    let mut agent = agent(&fake, turns.into());
+    agent.model.facts.window = Some(8_000);
+    agent.settings.max_tokens = Some(500);
+    agent.settings.limits.turns = 12;
+    let kept = Kept::default();
+    let conversation = Conversation::kept(&[], Box::new(kept.clone()));
+    let report = run(&agent, &conversation).await;
+    assert_eq!((report.status, report.turns), (Status::LimitReached, 12));
+    let cuts: Vec<usize> = kept
+        .0
+        .lock()
+        .unwrap()
+        .iter()
+        .filter_map(|step| match step.what {
+            What::Cut { before } => Some(before),
+            _ => None,
+        })
+        .collect();
+    assert!(!cuts.is_empty() && cuts.is_sorted(), "{cuts:?}");
+    let shown = context::shown(&conversation.messages(), *cuts.last().unwrap());
+    assert!(shown[0].text().starts_with("go") && shown[0].text().contains("left out"), "{shown:?}");
+}

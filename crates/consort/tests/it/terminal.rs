@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::Home;
 
 /// `consort` in a pseudo terminal, by the `script` command.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
 }
 
 impl Terminal {
-    fn start(home: &Home, arguments: &str) -> Self {
+    pub(crate) fn start(home: &Home, arguments: &str) -> Self {
         let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_consort"));
         let child = Command::new("script")
             .args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"])
@@ -28,7 +28,7 @@ impl Terminal {
     }
 
     /// Reads until a text has appeared; everything up to there.
-    fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         let mut seen = Vec::new();
         let out = self.child.stdout.as_mut().unwrap();
         let begun = Instant::now();
@@ -45,13 +45,13 @@ impl Terminal {
         String::from_utf8_lossy(&seen).into_owned()
     }
 
-    fn type_in(&mut self, keys: &[u8]) {
+    pub(crate) fn type_in(&mut self, keys: &[u8]) {
         let keyboard = self.child.stdin.as_mut().unwrap();
         keyboard.write_all(keys).unwrap();
         keyboard.flush().unwrap();
     }
 
-    fn end(mut self) -> (String, i32) {
+    pub(crate) fn end(mut self) -> (String, i32) {
         let mut rest = Vec::new();
         self.child.stdout.as_mut().unwrap().read_to_end(&mut rest).unwrap();
         (
@@ -148,12 +148,13 @@ fn a_person_at_the_terminal_is_asked_and_what_is_approved_for_always_stays() {
     assert_eq!(denied.code, 5, "{denied:?}");
     let mut terminal = Terminal::start(&home, call);
     terminal.until("wants to call `demo.get_weather`");
-    terminal.until("Decision");
-    terminal.type_in(b"always\n");
-    terminal.until("Arguments");
-    terminal.type_in(b"{\"location\":\"Oslo\"}\n");
-    terminal.until("Reason");
-    terminal.type_in(b"\n");
+    terminal.until("[d]eny: ");
+    terminal.type_in(b"edit\r");
+    terminal.until("Arguments: ");
+    terminal.until("\"Rome\"}");
+    terminal.type_in(b"\x15{\"location\":\"Oslo\"}\r");
+    terminal.until("[d]eny: ");
+    terminal.type_in(b"always\r");
     let (shown, code) = terminal.end();
     assert_eq!(code, 0, "{shown}");
     assert!(shown.contains("Oslo"), "{shown}");

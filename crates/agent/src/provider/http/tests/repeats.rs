@@ -1,0 +1,158 @@
+//! What is asked again, and what is not.
+
+use super::*;
+
+#[tokio::test]
+async fn who_has_too_much_to_do_is_asked_again_when_it_says() {
+    let busy = [
+        (
+            429,
+            ("retry-after-ms", "1"),
+            r#"{"error":{"message":"slow","code":"rate_limit_exceeded"}}"#,
+        ),
+        (
+            529,
+            ("retry-after", "0"),
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#,
+        ),
+        (
+            503,
+            ("retry-after", "0.001"),
+            r#"{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}"#,
+        ),
+    ];
+    for (wire, body) in streams() {
+        let refusals =
+            busy.map(|(status, header, body)| Does::Say(answer(status, &[header], body)));
+        let mut does = Vec::from(refusals);
+        does.push(Does::Say(events(&body)));
+        let peer = Peer::start(does, usize::MAX).await;
+        let heard = hear(&http(wire, &peer, Patience::default()), ask()).await;
+        assert!(heard.end.is_ok(), "{wire}: {:?}", heard.end);
+        let told: Vec<_> = heard.again.iter().map(|(error, _)| error.as_str()).collect();
+        assert_eq!(
+            told,
+            [
+                "too much was asked in too short a time (HTTP 429): slow",
+                "the provider is overloaded (HTTP 529): busy",
+                "the provider is overloaded (HTTP 503): busy",
+            ]
+        );
+        assert!(heard.again.iter().all(|(_, after)| *after < Duration::from_millis(5)));
+        let seen = peer.seen();
+        assert_eq!(seen.len(), 4);
+        assert!(seen.iter().all(|again| again.body == seen[0].body), "the same is asked");
+        assert!(seen.iter().all(|again| again.connection == 0), "over the same connection");
+    }
+}
+
+#[tokio::test]
+async fn an_overload_at_the_beginning_of_a_stream_is_repeated() {
+    let start = r#"{"type":"message_start","message":{"id":"a","model":"m","usage":{"input_tokens":9,"output_tokens":1}}}"#;
+    let overloaded =
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let busy = events(&stream(&[start, overloaded]));
+    let does = vec![Does::Say(busy), Does::Say(events(&anthropic::tests::everything()))];
+    let peer = Peer::start(does, usize::MAX).await;
+    let heard = hear(&http(Wire::Anthropic, &peer, impatient()), ask()).await;
+    assert_eq!(
+        heard.again,
+        [("the provider is overloaded: Overloaded".into(), impatient().longest_wait)]
+    );
+    assert!(heard.end.is_ok());
+}
+
+#[tokio::test]
+async fn after_part_of_an_answer_nothing_is_asked_again() {
+    for (wire, body) in streams() {
+        let half = &body[..body.floor_char_boundary(body.len() * 4 / 5)];
+        let told = r#"{"error":{"type":"overloaded_error","message":"busy","code":503}}"#;
+        let broken = [
+            Does::Cut(begun(half)),
+            Does::Hang(begun(half)),
+            Does::Say(events(half)),
+            Does::Say(events(&format!("{half}\n\ndata: {told}\n\n"))),
+        ];
+        for does in broken {
+            let peer = Peer::start(vec![does], 100).await;
+            let heard = hear(&http(wire, &peer, impatient()), ask()).await;
+            assert!(!heard.deltas.is_empty(), "{wire}");
+            assert!(heard.again.is_empty(), "{wire}");
+            let error = heard.error();
+            assert!(error.handed_out, "{wire}: {error}");
+            assert!(error.to_string().starts_with("in the middle of the answer: "), "{error}");
+            assert_eq!(peer.seen().len(), 1, "{wire}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_before_the_answer_is_replaced() {
+    let whole = wholes()[0].1.clone();
+    let body = chat::tests::everything();
+    for delivery in [Delivery::Stream, Delivery::Whole] {
+        let half = answer(200, &[], &whole);
+        let mut does = vec![
+            Does::Cut(Vec::new()),
+            Does::Cut(b"HTTP/1.1 200 OK\r\ncontent-ty".to_vec()),
+            Does::Cut(half[..half.len() - 40].to_vec()),
+        ];
+        does.push(match delivery {
+            Delivery::Stream => Does::Say(events(&body)),
+            Delivery::Whole => Does::Say(half),
+        });
+        let peer = Peer::start(does, usize::MAX).await;
+        let question = Ask { delivery, ..ask() };
+        let heard = hear(&http(Wire::OpenAiChat, &peer, impatient()), question).await;
+        assert_eq!(heard.again.len(), 3, "{:?}", heard.again);
+        for (error, _) in &heard.again {
+            assert!(error.starts_with("the answer ended before its end"), "{error}");
+        }
+        assert!(heard.end.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn it_is_given_up_after_so_many_tries() {
+    let failed = || Does::Say(answer(500, &[], r#"{"error":{"message":"oops"}}"#));
+    let peer = Peer::start((0..9).map(|_| failed()).collect(), usize::MAX).await;
+    let heard = hear(&http(Wire::OpenAiChat, &peer, impatient()), ask()).await;
+    assert_eq!((heard.again.len(), peer.seen().len()), (3, 4));
+    assert_eq!(heard.error().to_string(), "the provider failed (HTTP 500): oops");
+}
+
+#[tokio::test]
+async fn a_wait_that_is_too_long_is_not_waited() {
+    let limited = answer(429, &[("retry-after", "900")], r#"{"error":{"message":"quota"}}"#);
+    let peer = Peer::start(vec![Does::Say(limited)], usize::MAX).await;
+    let heard = hear(&http(Wire::OpenAiChat, &peer, Patience::default()), ask()).await;
+    assert_eq!(peer.seen().len(), 1);
+    assert_eq!(
+        heard.error().to_string(),
+        "too much was asked in too short a time (HTTP 429): quota (it wants us to wait 15 min)"
+    );
+}
+
+#[tokio::test]
+async fn who_never_answers_is_not_waited_for_any_longer() {
+    for delivery in [Delivery::Stream, Delivery::Whole] {
+        let does = vec![Does::Hang(Vec::new()), Does::Hang(begun(": still here\n\n"))];
+        let peer = Peer::start(does, usize::MAX).await;
+        let patience = Patience { tries: 2, ..impatient() };
+        let question = Ask { delivery, ..ask() };
+        let heard = hear(&http(Wire::OpenAiChat, &peer, patience), question).await;
+        assert_eq!((heard.again.len(), peer.seen().len()), (1, 2));
+        assert_eq!(heard.error().cause, Cause::Silent { seconds: 0 });
+    }
+}
+
+#[tokio::test]
+async fn all_of_it_may_be_limited() {
+    let peer = Peer::start(vec![Does::Hang(begun(": still here\n\n"))], usize::MAX).await;
+    let total = Some(Duration::from_millis(50));
+    let patience = Patience { total, ..Patience::default() };
+    let heard = hear(&http(Wire::OpenAiChat, &peer, patience), ask()).await;
+    let error = heard.error();
+    assert_eq!(error.to_string(), "the answer took longer than it may");
+    assert_eq!(error.retry(), Retry::No);
+}
