@@ -13,7 +13,7 @@ pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
         return Err(Failure::usage("there is nothing to ask")
             .hint("say it, as in `consort ask how is the weather in Oslo`, or pipe it in"));
     }
-    let mut setup = Setup::new(common, &ask.talk, Form::Events)?;
+    let mut setup = Setup::new(common, &ask.talk, Form::Events).await?;
     let done = perform(&mut setup, &ask, &text).await;
     setup.end().await;
     done
