@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 
 use super::media::{Source, View};
 use super::turns::{Answered, Turn, turns};
-use super::{Ask, CacheMarks, Calls, Choice, Delivery, Effort, Images, Names, Reasoning, object};
+use super::{Ask, CacheMarks, Calls, Choice, Delivery, Effort, Images, Names, object};
 use crate::message::{Arguments, Kind, Part};
 
 pub(super) mod read;
+mod version;
+
+use version::Version;
 
 /// The word for this wire among what is opaque.
 const WORD: &str = "anthropic";
-
-/// The most tokens a model may write where nobody says: the wire wants a number.
-const MAX_TOKENS: u32 = 8192;
 
 /// The kinds of pictures it takes.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -59,20 +59,24 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
         .map(|(role, content)| json!({ "role": role, "content": content }))
         .collect();
     let choice = if ask.tools.is_empty() { None } else { choice(ask, names) };
-    let thinking = thinking(ask, choice.as_ref())
+    let version = Version::of(&ask.model);
+    let thinking = thinking(ask, version, choice.as_ref())
         .filter(|thinking| thinking["type"] != "enabled" || !works_without_thoughts);
     let thinks = thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
     object([
         ("model", Some(json!(ask.model))),
-        ("max_tokens", Some(json!(max_tokens(ask)))),
+        ("max_tokens", Some(json!(max_tokens(ask, version)))),
         ("system", (!system.is_empty()).then(|| system.into())),
         ("messages", Some(messages.into())),
         ("tool_choice", choice),
         // A model that thinks takes none.
-        ("temperature", ask.temperature.filter(|_| !thinks).map(Into::into)),
+        (
+            "temperature",
+            ask.temperature.filter(|_| !thinks && !version.is_adaptive()).map(Into::into),
+        ),
         ("stop_sequences", (!ask.stop.is_empty()).then(|| json!(ask.stop))),
         ("thinking", thinking),
-        ("output_config", output(ask)),
+        ("output_config", output(ask, version)),
         ("stream", (ask.delivery == Delivery::Stream).then_some(json!(true))),
     ])
 }
@@ -90,40 +94,41 @@ fn mark(block: &mut Value) {
 }
 
 /// Thoughts count as written, so their budget comes on top.
-fn max_tokens(ask: &Ask) -> u32 {
-    let most = ask.max_tokens.unwrap_or(MAX_TOKENS);
-    match ask.reasoning {
-        Some(Reasoning::Budget(budget)) if budget >= most => most.saturating_add(budget),
+fn max_tokens(ask: &Ask, version: Version<'_>) -> u32 {
+    let most = ask.max_tokens.unwrap_or_else(|| version.max_tokens());
+    match ask.reasoning.and_then(|reasoning| version.budget(reasoning)) {
+        Some(budget) if budget >= most => most.saturating_add(budget),
         _ => most,
     }
 }
 
 /// What is told of thinking; a model that is made to call cannot think before.
-fn thinking(ask: &Ask, choice: Option<&Value>) -> Option<Value> {
+fn thinking(ask: &Ask, version: Version<'_>, choice: Option<&Value>) -> Option<Value> {
     let is_forced =
         choice.is_some_and(|choice| choice["type"] == "any" || choice["type"] == "tool");
-    match ask.reasoning? {
-        Reasoning::Effort(Effort::Off) | Reasoning::Budget(0) => {
-            Some(json!({ "type": "disabled" }))
-        }
+    match ask.reasoning {
+        Some(reasoning) if reasoning.effort() == Effort::Off => version.no_thinking(),
         _ if is_forced => None,
-        Reasoning::Effort(_) => Some(json!({ "type": "adaptive" })),
-        Reasoning::Budget(budget) => {
-            Some(json!({ "type": "enabled", "budget_tokens": budget.max(1024) }))
-        }
+        None => version.thinks().then(|| version.thinking()),
+        Some(reasoning) => Some(match version.budget(reasoning) {
+            Some(budget) => json!({ "type": "enabled", "budget_tokens": budget }),
+            None => version.thinking(),
+        }),
     }
 }
 
-fn output(ask: &Ask) -> Option<Value> {
+fn output(ask: &Ask, version: Version<'_>) -> Option<Value> {
     let effort = match ask.reasoning {
-        Some(Reasoning::Effort(effort)) => match effort {
-            Effort::Off => None,
+        Some(reasoning) if version.budget(reasoning).is_some() => None,
+        Some(reasoning) => match reasoning.effort() {
+            // Who cannot but think thinks little.
+            Effort::Off => version.no_thinking().is_none().then_some("low"),
             Effort::Minimal | Effort::Low => Some("low"),
             Effort::Medium => Some("medium"),
             Effort::High => Some("high"),
             Effort::Max => Some("max"),
         },
-        _ => None,
+        None => None,
     };
     let format = ask.response.as_ref().map(|response| {
         let schema: Value = response.schema.read().unwrap_or_default();
