@@ -20,9 +20,9 @@ pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
 }
 
 async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failure> {
-    let kept = match &ask.going_on {
-        Some(id) => setup.stage.keeping.open(id.as_deref())?,
-        None => setup.stage.keeping.begin(text)?,
+    let opened = match &ask.going_on {
+        Some(id) => Some(setup.stage.keeping.open(id.as_deref())?),
+        None => None,
     };
     if setup.reach(&ask.talk.tools).await?.is_none() {
         return Ok(Exit::Interrupted);
@@ -32,6 +32,10 @@ async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failu
     let message = match audience.unless_interrupted(saying).await {
         Some(message) => message?,
         None => return Ok(Exit::Interrupted),
+    };
+    let kept = match opened {
+        Some(kept) => kept,
+        None => stage.keeping.begin(text)?,
     };
     if let Some(id) = &kept.id {
         audience.show.conversation(id);

@@ -81,8 +81,8 @@ impl Keeping {
     }
 
     fn store(&self) -> Result<&Store, Failure> {
-        self.0.as_ref().ok_or_else(|| {
-            Failure::usage("no conversation is kept").hint("leave out --no-store")
-        })
+        self.0
+            .as_ref()
+            .ok_or_else(|| Failure::usage("no conversation is kept").hint("leave out --no-store"))
     }
 }
