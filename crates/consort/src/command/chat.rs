@@ -10,7 +10,7 @@ use consort_agent::{Message, Report, Status, Usage};
 use crate::cli::{Chat, Common};
 use crate::exit::{Exit, Failure};
 use crate::keyboard;
-use crate::output::{Styled, escaped, escaped_line, shortened, styled};
+use crate::output::{Styled, escaped_line, shortened, styled};
 use crate::person::Person;
 use crate::talk::{self, Form, Kept, Quit, Setup};
 use editor::Line;
@@ -29,7 +29,7 @@ pub(super) async fn run(common: &Common, chat: Chat) -> Result<Exit, Failure> {
 
 async fn perform(setup: &mut Setup, chat: &Chat) -> Result<Exit, Failure> {
     let kept = match &chat.going_on {
-        Some(id) => setup.stage.keeping.open(id.as_deref())?,
+        Some(id) => setup.stage.keeping.open(id)?,
         None => Kept::default(),
     };
     if setup.reach(&chat.talk.tools).await?.is_none() {
@@ -229,15 +229,14 @@ impl Used {
 
     fn words(&self) -> String {
         let Usage { input, output, cached_read, reasoning, .. } = self.usage;
-        let mut text = format!(
+        let cost = match self.cost {
+            Some(cost) => format!(", ${cost:.4}"),
+            None => "; the model's price is not known".to_owned(),
+        };
+        format!(
             "{} turns, {} calls, {input} tokens read ({cached_read} from a cache), {output} written \
-             ({reasoning} for thoughts)",
+             ({reasoning} for thoughts){cost}",
             self.turns, self.calls
-        );
-        match self.cost {
-            Some(cost) => text.push_str(&format!(", ${cost:.4}")),
-            None => text.push_str("; the model's price is not known"),
-        }
-        escaped(&text)
+        )
     }
 }

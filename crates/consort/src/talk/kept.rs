@@ -50,10 +50,10 @@ impl Keeping {
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
 
-    /// A conversation of before: the last, or that of an id.
-    pub(crate) fn open(&self, id: Option<&str>) -> Result<Kept, Failure> {
+    /// A conversation of before: that of an id, or the `last`.
+    pub(crate) fn open(&self, id: &str) -> Result<Kept, Failure> {
         let store = self.store()?;
-        let id = store.find(id.unwrap_or("last"))?;
+        let id = store.find(id)?;
         let opened = store.open(&id)?;
         let conversation = Conversation::kept(&opened.steps, Box::new(opened.journal));
         Ok(Kept { id: Some(id.to_string()), conversation })
@@ -64,7 +64,7 @@ impl Keeping {
         let store = self.store()?;
         let id = kept.id.as_deref().ok_or_else(|| Failure::usage("nothing was said yet"))?;
         let fork = store.fork(&store.find(id)?, messages)?;
-        self.open(Some(fork.as_str()))
+        self.open(fork.as_str())
     }
 
     /// The last conversations, the latest first.
