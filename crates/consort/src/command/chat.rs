@@ -5,7 +5,7 @@ mod orders;
 mod source;
 mod typed;
 
-use consort_agent::{Message, Report, Status, Usage};
+use consort_agent::{Message, Report, Role, Status, Usage};
 
 use crate::cli::{Chat, Common};
 use crate::exit::{Exit, Failure};
@@ -91,9 +91,7 @@ impl Chatting<'_> {
                 let message = question.params["message"].as_str().unwrap_or_default();
                 format!("it waits for an answer: {message}")
             }
-            None if self.kept.conversation.is_unfinished() => {
-                "its last run was broken off".to_owned()
-            }
+            None if self.is_open() => "its last run was broken off".to_owned(),
             None => return,
         };
         self.note(&format!("{offer}; /go goes on"));
@@ -105,6 +103,14 @@ impl Chatting<'_> {
                 self.told(gone);
             }
         }
+    }
+
+    /// Whether a run can go on: it did not end, and the model had not said all it had to say.
+    fn is_open(&self) -> bool {
+        let messages = self.kept.conversation.messages();
+        let is_last =
+            |message: &Message| message.role == Role::Assistant && message.calls().next().is_none();
+        self.kept.conversation.is_unfinished() && !messages.last().is_some_and(|last| is_last(last))
     }
 
     /// Reads and does, until the end.

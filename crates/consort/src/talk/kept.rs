@@ -4,7 +4,7 @@ use consort_agent::{Conversation, Store};
 
 use crate::command::conversations;
 use crate::exit::Failure;
-use crate::output::shortened;
+use crate::output::{note, shortened};
 
 /// How many characters of what is said first are the title.
 const TITLE: usize = 80;
@@ -55,6 +55,9 @@ impl Keeping {
         let store = self.store()?;
         let id = store.find(id)?;
         let opened = store.open(&id)?;
+        if opened.torn > 0 {
+            note(format!("warning: {} bytes at the end of `{id}` were not whole", opened.torn));
+        }
         let conversation = Conversation::kept(&opened.steps, Box::new(opened.journal));
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
