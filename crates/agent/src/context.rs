@@ -11,22 +11,20 @@
 //!    is being worked on. A note behind the first says how many messages are not there.
 //! 5. Nothing that was shown is rewritten: no old result is shortened, which would change a remembered
 //!    prompt each time and show the model what it never saw. A single result that is too large is
-//!    shortened once, when it arrives: [`shortened`].
+//!    shortened once, when it arrives: [`Settings::result_bytes`](crate::Settings::result_bytes).
 //!
 //! A cut is kept as [`What::Cut`](crate::What::Cut), so it is the same after a restart.
 
 mod count;
-mod shorten;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use consort_core::Tool;
-use consort_shape::tokens::{self, Vocabulary};
+use consort_shape::tokens::{Vocabulary, count as counted, text};
 
 use crate::message::{Kind, Message, Part, Role};
 pub use count::{AUDIO, FILE, IMAGE, tokens};
-pub use shorten::shortened;
 
 /// Tokens of the note that messages are left out.
 const NOTE: u64 = 24;
@@ -106,6 +104,8 @@ fn is_user(message: &Arc<Message>) -> bool {
 /// counted once.
 #[derive(Clone, Debug)]
 pub struct Gauge {
+    /// Tokens of the instructions.
+    instructions: u64,
     /// Tokens of the definitions of tools.
     tools: u64,
     counted: Vec<Counted>,
@@ -131,9 +131,10 @@ struct Counted {
 }
 
 impl Gauge {
-    /// A gauge for a model that is told of these tools.
-    pub fn new(definitions: &[Tool]) -> Self {
+    /// A gauge for a model that is told this before all messages, and of these tools.
+    pub fn new(instructions: &str, definitions: &[Tool]) -> Self {
         let mut gauge = Self {
+            instructions: tokens(&Message::system(instructions)),
             tools: 0,
             counted: Vec::new(),
             ratio: 1.0,
@@ -146,7 +147,7 @@ impl Gauge {
 
     /// From now on the model is told of these tools.
     pub fn set_tools(&mut self, definitions: &[Tool]) {
-        let count = |tool| tokens::count(Vocabulary::O200k, &tokens::text(tool)) as u64;
+        let count = |tool| counted(Vocabulary::O200k, &text(tool)) as u64;
         self.tools = definitions.iter().map(count).sum();
     }
 
@@ -203,7 +204,7 @@ impl Gauge {
         let first = self.counted.last().and_then(|last| last.first);
         let first = first.map_or(0, |at| self.counted[at].tokens);
         let system = self.counted.last().map_or(0, |last| last.system);
-        let base = self.scaled(self.tools + first + system + NOTE);
+        let base = self.scaled(self.fixed() + first + system + NOTE);
         let half = base + limit.full().saturating_sub(base) / 2;
         half.max(limit.sent() / 2)
     }
@@ -241,15 +242,20 @@ impl Gauge {
 
     /// Our own count of what is sent, in no more time for more messages.
     fn at(&self, before: usize) -> u64 {
-        let Some(end) = self.counted.last() else { return self.tools };
+        let Some(end) = self.counted.last() else { return self.fixed() };
         let all = end.before + end.tokens;
         let Some(cut) = self.counted.get(before).filter(|_| before > 0) else {
-            return self.tools + all;
+            return self.fixed() + all;
         };
         let of = |at: Option<usize>| at.map_or(0, |at| self.counted[at].tokens);
         let first = cut.first.filter(|first| *first < before);
         let current = cut.last.filter(|last| !is_user(&cut.message) && Some(*last) != first);
-        self.tools + all - cut.before + cut.system + of(first) + of(current) + NOTE
+        self.fixed() + all - cut.before + cut.system + of(first) + of(current) + NOTE
+    }
+
+    /// Tokens of what is sent before all messages.
+    fn fixed(&self) -> u64 {
+        self.instructions + self.tools
     }
 
     #[expect(

@@ -15,12 +15,14 @@ mod fake;
 pub mod hook;
 pub mod limits;
 pub mod message;
+pub mod openai;
 pub mod provider;
 pub mod run;
 pub mod scripted;
 pub mod settings;
 pub mod step;
 pub mod store;
+pub mod sub;
 pub mod task;
 
 pub use agent::{Agent, Consent, Sampling};

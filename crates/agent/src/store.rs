@@ -31,17 +31,17 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use blobs::{Blobs, sync};
 pub use error::StoreError;
 pub use id::{Id, InvalidId};
 pub use line::{Forked, Head};
-use line::{Part, Sum, Wrong};
-pub use list::{State, Summary};
+use line::{Sum, Wrong};
+pub use list::{State, Summary, numbers};
 pub use log::Log;
 use log::Ours;
 
+use crate::conversation::now;
 use crate::step::Step;
 
 /// How the files of conversations end.
@@ -123,7 +123,8 @@ impl Store {
     }
 
     /// A copy of a conversation, up to and with its n-th message, counted from 1; all of it without.
-    /// What a person or a model says is a message, and so are the results of one turn together.
+    /// What a person or a model says is a message, and so are the results of one turn together. Calls
+    /// whose results are not in the copy have none.
     pub fn fork(&self, id: &Id, at: Option<usize>) -> Result<Id, StoreError> {
         // Until the copy is there, what it refers to must not be removed with the original.
         let _using = self.using()?;
@@ -133,19 +134,15 @@ impl Store {
         let head = Head::read(head).map_err(|wrong| damaged(id, 1, wrong))?;
         let (mut sum, mut end) = (Sum::default(), from);
         for (number, (line, behind)) in lines.enumerate() {
-            let part = match Part::read(line) {
+            if at.is_some_and(|at| at > 0 && sum.messages >= at) {
+                break;
+            }
+            let step = match line::read(line, |digest| self.blobs.get(digest)) {
                 Err(Wrong::Torn(_)) if behind == bytes.len() => break,
                 read => read.map_err(|wrong| damaged(id, number + 2, wrong))?,
             };
-            let mut next = sum;
-            let counts = next.count(part);
-            if at.is_some_and(|at| at > 0 && next.messages > at) {
-                break;
-            }
-            sum = next;
-            if counts || at.is_none() {
-                end = behind;
-            }
+            sum.add(&step.what);
+            end = behind;
         }
         if let Some(at) = at.filter(|at| *at == 0 || *at > sum.messages) {
             return Err(StoreError::NoMessage { id: id.clone(), at, messages: sum.messages });
@@ -354,12 +351,6 @@ fn damaged(id: &Id, line: usize, wrong: Wrong) -> StoreError {
 
 fn is_missing(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
-}
-
-/// Milliseconds since 1970.
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+mod agent;
 mod allocations;
 mod allocator;
 mod calls;
@@ -57,6 +58,7 @@ fn run() -> Result<(), Failure> {
         Command::Gateway(options) => gateway::gateway(&options),
         Command::Search(options) => search::search(&options),
         Command::Tokens(options) => tokens::tokens(&options),
+        Command::Agent(options) => agent::agent(&options),
         Command::Proxy(to) => proxy::run(&to),
         Command::Serve(serve) => server::run(&serve),
         Command::Client(assignment) => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use consort_wire::{Era, Json};
 
 use crate::Failure;
+use crate::agent;
 use crate::client::Assignment;
 use crate::gateway;
 use crate::hub::Task;
@@ -19,7 +20,8 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
                                 [--only calls|lists|big|progress|memory|start] \
                                 [--consort PATH|--without-consort]\n     \
                                 bench search FOLDER... [--distractors FOLDER] [--json]\n     \
-                                bench tokens FOLDER... [--queries N] [--json]";
+                                bench tokens FOLDER... [--queries N] [--json]\n     \
+                                bench agent [--json] [--rounds N] [--tools N]";
 
 const SERVE: &str =
     "use: bench serve stdio|http [--era legacy|modern] [--fillers N] [--prefix TEXT]";
@@ -39,6 +41,8 @@ pub(crate) enum Command {
     Search(search::Options),
     /// Measure what exposures cost.
     Tokens(tokens::Options),
+    /// Measure what an agent costs.
+    Agent(agent::Options),
     /// Be the server of a measurement.
     Serve(Serve),
     /// Be the raw proxy before the server at this host and port.
@@ -125,6 +129,7 @@ impl Command {
             Some("gateway") => gateway::Options::parse(words).map(Self::Gateway),
             Some("search") => search::Options::parse(words).map(Self::Search),
             Some("tokens") => tokens::Options::parse(words).map(Self::Tokens),
+            Some("agent") => agent::Options::parse(words).map(Self::Agent),
             Some("serve") => serve(words).map(Self::Serve),
             Some("proxy") => Ok(Self::Proxy(words.next().ok_or("use: bench proxy HOST:PORT")?)),
             Some("client") => {

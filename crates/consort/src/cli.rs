@@ -1,17 +1,23 @@
 //! What can be typed.
 
-mod duration;
+mod conversations;
+pub(crate) mod duration;
+mod talk;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use conversations::{Conversations, ConversationsCommand};
+pub(crate) use talk::{Ask, Chat, Run, Talk};
 
 /// Many MCP servers play as one.
 #[derive(Debug, Parser)]
 #[command(name = "consort", version, long_version = long_version(), max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 ok, 1 the tool or server reported an error, 2 wrong usage or config, \
-    3 server unreachable, 4 timeout, 5 denied, 6 outcome unknown, 7 not what the lock says, 130 interrupted."
+    3 server unreachable, 4 timeout, 5 denied, 6 outcome unknown, 7 not what the lock says, 8 a limit was reached, 9 a person is waited for, \
+    130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -90,6 +96,12 @@ pub(crate) enum Command {
     Dialect(DialectArguments),
     /// Call a tool and show what happens
     Call(Call),
+    /// Ask a model once, with the tools on offer
+    Ask(Ask),
+    /// Talk to a model, with the tools on offer
+    Chat(Chat),
+    /// Have a model do a task that is described in a file
+    Run(Run),
     /// Show the prompts on offer
     Prompts {
         /// Only this server's
@@ -137,6 +149,8 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Read the ledger of calls, or check that nobody changed it
     Ledger(Ledger),
+    /// List, show, copy or remove conversations with models
+    Conversations(Conversations),
     /// See Consort at work on the bundled demo, with nothing configured
     Demo,
     /// Print shell completions

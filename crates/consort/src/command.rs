@@ -1,8 +1,11 @@
 //! The commands.
 
+mod ask;
 mod call;
+mod chat;
 mod check;
 mod config;
+mod conversations;
 mod demo;
 mod dialect;
 mod doctor;
@@ -13,6 +16,7 @@ mod lists;
 mod lock;
 mod prompts;
 mod resources;
+mod run;
 mod search;
 mod serve;
 mod servers;
@@ -42,6 +46,9 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Demo => demo::run(&common).await,
         Command::Call(call) => call::run(&common, call).await,
+        Command::Ask(ask) => ask::run(&common, ask).await,
+        Command::Chat(chat) => chat::run(&common, chat).await,
+        Command::Run(run) => run::run(&common, run).await,
         Command::Servers => {
             with(&common, async |running| servers::run(running, &common).await).await
         }
@@ -102,6 +109,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Config(command) => config::run(&common, command),
         Command::Lock(lock) => lock::run(&common, lock).await,
         Command::Ledger(ledger) => ledger::run(&common, ledger).await,
+        Command::Conversations(options) => conversations::run(&common, options).await,
     }
 }
 

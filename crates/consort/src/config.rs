@@ -17,6 +17,7 @@
 //! # Ok::<(), consort::config::UnusableFile>(())
 //! ```
 
+mod agents;
 mod convert;
 mod detect;
 mod endpoint;
@@ -32,7 +33,6 @@ mod period;
 mod place;
 mod read;
 mod resolve;
-mod secret;
 mod server;
 mod settings;
 mod sketch;
@@ -47,6 +47,7 @@ use std::path::{Path, PathBuf};
 use consort_core::Problem;
 use serde::Serialize;
 
+pub use agents::{AgentConfig, Effort, ModelConfig, PriceConfig, ProviderConfig, Thinking};
 pub use convert::{Converted, Target, UnknownTarget, convert};
 pub use detect::Format;
 pub use error::{ConfigError, UnusableFile};

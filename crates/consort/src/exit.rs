@@ -11,7 +11,7 @@ use crate::output::escaped;
 pub(crate) enum Exit {
     /// All well.
     Ok = 0,
-    /// The tool or the server reported an error.
+    /// The tool, the server or the model reported an error.
     Tool = 1,
     /// Wrong usage, or wrong config.
     Usage = 2,
@@ -25,6 +25,10 @@ pub(crate) enum Exit {
     Unknown = 6,
     /// What servers say is not what the lock says.
     Differs = 7,
+    /// A run reached a limit.
+    Limit = 8,
+    /// A run waits for a person.
+    Waiting = 9,
     /// Ctrl-C.
     Interrupted = 130,
 }

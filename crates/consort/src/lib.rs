@@ -3,9 +3,11 @@
 //! This is the library behind the binary: a [`Hub`] is started from [`Settings`], and is a
 //! [`Toolbox`].
 
+pub mod agents;
 pub mod config;
 pub mod demo;
 pub mod lock;
+pub mod models;
 pub mod shaping;
 
 pub use consort_agent as agent;

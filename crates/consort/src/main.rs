@@ -4,10 +4,12 @@ mod approvals;
 mod cli;
 mod command;
 mod exit;
+mod keyboard;
 mod log;
 mod output;
 mod person;
 mod running;
+mod talk;
 
 use std::process::ExitCode;
 

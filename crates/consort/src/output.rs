@@ -4,11 +4,13 @@ mod style;
 mod table;
 mod text;
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde::Serialize;
 
 pub(crate) use style::{Styled, styled};
 pub(crate) use table::{Cell, Table, width};
-pub(crate) use text::{escaped, escaped_line, shortened};
+pub(crate) use text::{escaped, escaped_line, shortened, spoken};
 
 /// Prints a line to the standard output. A reader who left is not our problem.
 pub(crate) fn line(text: impl AsRef<str>) {
@@ -28,4 +30,11 @@ pub(crate) fn json(value: &impl Serialize) {
         Ok(text) => line(text),
         Err(error) => note(format!("cannot write JSON: {error}")),
     }
+}
+
+/// The time, to the millisecond: `2026-11-15T07:32:50.314Z`.
+pub(crate) fn now() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let second = consort_core::utc(now.as_secs());
+    format!("{}.{:03}Z", second.trim_end_matches('Z'), now.subsec_millis())
 }

@@ -1,6 +1,8 @@
 //! The person at the terminal, whom servers may ask.
 
-use std::io::{IsTerminal, Write};
+mod approval;
+
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{Json, Object};
@@ -8,6 +10,7 @@ use consort_wire::{BoxFuture, Host, Offers, Question, Refusal};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 
+use crate::keyboard;
 use crate::output::{escaped, escaped_line};
 
 /// Asks the person at the terminal; without a terminal, nobody may be asked.
@@ -29,28 +32,38 @@ impl Person {
         *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
     }
 
-    /// Asks what a rule of ours wants to know; nobody at a terminal means no.
+    /// Asks whether a call may be made; nobody at a terminal means no.
     pub(crate) async fn agree(&self, params: Object) -> Result<Json, Refusal> {
-        if !Self::there() {
-            return Err(Refusal { code: -32603, message: "nobody is at a terminal".to_owned() });
-        }
-        self.put("", params).await
+        self.put(params, |params| approval::ask(params).unwrap_or_else(|| ask("", params))).await
+    }
+
+    /// Asks what somebody else wants to know; nobody at a terminal means that it cannot be answered.
+    pub(crate) async fn ask(&self, who: &'static str, params: Object) -> Result<Json, Refusal> {
+        self.put(params, move |params| ask(who, params)).await
     }
 
     /// Puts a question to the terminal, one at a time.
-    async fn put(&self, who: &'static str, params: Object) -> Result<Json, Refusal> {
+    async fn put(
+        &self,
+        params: Object,
+        ask: impl FnOnce(&Object) -> Value + Send + 'static,
+    ) -> Result<Json, Refusal> {
+        if !Self::there() {
+            return Err(Refusal { code: -32603, message: "nobody is at a terminal".to_owned() });
+        }
         let _turn = self.turn.lock().await;
         let bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let asking = tokio::task::spawn_blocking(move || match bar {
-            Some(bar) => bar.suspend(|| ask(who, &params)),
-            None => ask(who, &params),
+            Some(bar) => bar.suspend(|| ask(&params)),
+            None => ask(&params),
         });
         let answer =
             asking.await.map_err(|error| Refusal { code: -32603, message: error.to_string() })?;
         Ok(answer.into())
     }
 
-    fn there() -> bool {
+    /// Whether somebody is at a terminal.
+    pub(crate) fn there() -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 }
@@ -61,7 +74,7 @@ impl Host for Person {
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
-        Box::pin(self.put("The server asks: ", question.params))
+        Box::pin(self.ask("The server asks: ", question.params))
     }
 }
 
@@ -164,10 +177,7 @@ fn say(text: &str) {
 }
 
 fn read(prompt: &str) -> Option<String> {
-    let mut err = std::io::stderr();
-    let _ = write!(err, "{prompt}");
-    let _ = err.flush();
-    read_line()
+    keyboard::line(prompt, "").map(|line| line.trim().to_owned())
 }
 
 /// A line from the terminal; `None` at its end.

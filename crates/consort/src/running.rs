@@ -226,6 +226,7 @@ pub(crate) fn prepare_of(common: &Common, config: Config) -> Result<Prepared, Fa
             }
         })?;
     }
+    problems.extend(shaping.problems());
     Ok(Prepared { config: Some(config), settings, shaping, problems })
 }
 
@@ -305,6 +306,14 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     let state = state.filter(|folder| folder.is_absolute());
     let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
     Some(state.or_else(|| Some(home?.join(".local/state")))?.join("consort"))
+}
+
+/// Where what people want to keep is kept.
+pub(crate) fn data_folder() -> Option<PathBuf> {
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    let data = data.filter(|folder| folder.is_absolute());
+    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    Some(data.or_else(|| Some(home?.join(".local/share")))?.join("consort"))
 }
 
 /// Where what servers offer is kept.

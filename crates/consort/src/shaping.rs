@@ -9,6 +9,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use consort_agent::Model;
+use consort_agent::sub::{Roster, ServerAgents, WithAgents};
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
 use consort_shape::pin::Lock;
 use consort_shape::policy::{Policy, PolicySpec, Question};
@@ -19,6 +21,7 @@ use consort_shape::{
 };
 
 use crate::config::{Config, Options, ProfileConfig, ServerConfig, Transport, merged};
+use crate::models::{ModelError, Models};
 
 /// What the config says about what is on offer.
 #[derive(Clone, Default)]
@@ -31,6 +34,9 @@ pub struct Shaping {
     cache: Vec<Remember>,
     lock: Option<Arc<Lock>>,
     approved: Arc<Approved>,
+    models: Option<Arc<Models>>,
+    agents: Vec<(String, String)>,
+    roster: Arc<Roster>,
 }
 
 /// What is on offer at one address.
@@ -81,7 +87,8 @@ impl Shaping {
         let profiles = options.profiles.iter().map(profile).collect();
         let cache = options.cache.iter().filter_map(|spec| spec.compile().ok()).collect();
         let servers = Shape { servers: None, transforms: servers };
-        Self { servers, whole, profiles, cache, ..Self::default() }
+        let models = Some(Arc::new(Models::of(Some(config))));
+        Self { servers, whole, profiles, cache, models, ..Self::default() }
     }
 
     /// The same, with everything that does more than read denied.
@@ -98,6 +105,40 @@ impl Shaping {
     pub fn locked(mut self, lock: Option<Arc<Lock>>) -> Self {
         self.lock = lock;
         self
+    }
+
+    /// The same, with agents of these names and descriptions beside everything; they are put on the
+    /// roster once they are made.
+    #[must_use]
+    pub fn with_agents(mut self, agents: Vec<(String, String)>, roster: Arc<Roster>) -> Self {
+        self.agents = agents;
+        self.roster = roster;
+        self
+    }
+
+    /// The models of the config, if there is one.
+    pub fn models(&self) -> Option<&Arc<Models>> {
+        self.models.as_ref()
+    }
+
+    /// What is wrong with exposures that need a model.
+    pub fn problems(&self) -> Vec<Problem> {
+        let views = std::iter::once(&self.whole).chain(self.profiles.values());
+        let wrong = views.filter_map(|view| {
+            let error = self.agent_of(view)?.err()?;
+            let place = view.profile.as_ref().map(|name| format!("profiles.{name}."));
+            let place = place.unwrap_or_default();
+            let message = format!("`{place}exposure`: {error}; every tool is shown instead");
+            let problem = Problem::error(message);
+            Some(error.hint().into_iter().fold(problem, Problem::hint))
+        });
+        wrong.collect()
+    }
+
+    /// The model of the agents that stand for servers, if that is how they are shown.
+    fn agent_of(&self, view: &View) -> Option<Result<Model, ModelError>> {
+        let id = view.exposing.agent.as_ref()?;
+        Some(self.models.as_ref()?.model(id))
     }
 
     /// Whether a lock is kept.
@@ -134,6 +175,12 @@ impl Shaping {
         }
         if let Some(lock) = &self.lock {
             base = Arc::new(Pinned::new(base, Arc::clone(lock)));
+        }
+        let views = std::iter::once(&self.whole).chain(self.profiles.values());
+        let mut exposings = views.map(|view| &view.exposing);
+        if !self.agents.is_empty() || exposings.any(|exposing| exposing.agent.is_some()) {
+            let agents = self.agents.iter().map(|(name, about)| (name.as_str(), about.as_str()));
+            base = Arc::new(WithAgents::new(base, agents, Arc::clone(&self.roster)));
         }
         Layers { shaping: self, base, wrap }
     }
@@ -209,11 +256,29 @@ impl Layers<'_> {
     /// What a model sees of them.
     pub fn shown(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
         let view = self.shaping.view(profile)?;
-        let tools = self.tools(profile)?;
-        Some(match view.exposing.mode {
-            Mode::Fixed(Exposure::Individual) => tools,
-            _ => Arc::new(Exposed::new(tools, view.exposing.clone())),
-        })
+        Some(self.exposed(view, self.tools(profile)?))
+    }
+
+    /// What a model sees of those that one more transform leaves.
+    pub fn shown_through(
+        &self,
+        profile: Option<&str>,
+        transform: Arc<dyn Transform>,
+    ) -> Option<Arc<dyn Toolbox>> {
+        let view = self.shaping.view(profile)?;
+        let shape = Shape { servers: None, transforms: vec![transform] };
+        Some(self.exposed(view, shaped(self.tools(profile)?, shape)))
+    }
+
+    fn exposed(&self, view: &View, tools: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
+        let exposing = view.exposing.clone();
+        match (self.shaping.agent_of(view), exposing.mode) {
+            (Some(Ok(model)), _) => {
+                Arc::new(ServerAgents::new(tools, model, exposing.direct, exposing.servers))
+            }
+            (_, Mode::Fixed(Exposure::Individual)) => tools,
+            _ => Arc::new(Exposed::new(tools, exposing)),
+        }
     }
 
     /// What a model would see of them by another exposure.

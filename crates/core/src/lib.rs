@@ -15,6 +15,7 @@ mod name;
 mod nearest;
 mod pattern;
 mod problem;
+pub mod secret;
 mod time;
 mod tool;
 mod toolbox;

@@ -16,6 +16,7 @@ use tokio::time::{Instant, Sleep};
 use crate::metrics::Metrics;
 use crate::pieces::Pieces;
 use crate::request::{Answering, Out};
+use crate::site::Streamed;
 
 /// Bytes and the room they take, given back when the last of them was sent.
 struct Held {
@@ -43,6 +44,8 @@ pub(crate) enum Body {
     Whole(Option<Pieces>),
     /// As it happens.
     Events(Box<Events>),
+    /// As a site makes it.
+    Site(Box<Streamed>),
 }
 
 impl Body {
@@ -112,6 +115,7 @@ impl HttpBody for Body {
                 }
                 polled.map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
             }
+            Self::Site(body) => body.poll(cx).map(|bytes| bytes.map(|it| Ok(Frame::data(it)))),
         }
     }
 
@@ -124,7 +128,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::Events(_) => SizeHint::default(),
+            Self::Events(_) | Self::Site(_) => SizeHint::default(),
         }
     }
 }

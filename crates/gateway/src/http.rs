@@ -22,10 +22,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::body::{Body, Events, event, held};
 use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
-use crate::guard;
+use crate::guard::{self, Refused};
 use crate::pieces::Pieces;
 use crate::post;
 use crate::request::{Answering, Out};
+use crate::site;
 use crate::sse;
 use crate::stall::Stall;
 use crate::threads::Threads;
@@ -116,17 +117,16 @@ async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply 
     }
     let settings = &gateway.settings;
     let headers = request.headers();
-    if let Err(refused) = guard::meant_for_us(settings, headers) {
-        return text(refused.status(), refused.message());
-    }
-    let caller = match guard::who(&gateway.keys(), headers) {
-        Ok(caller) => caller,
-        Err(refused) => {
-            let mut reply = text(refused.status(), refused.message());
-            let challenge = HeaderValue::from_static("Bearer realm=\"consort\"");
-            reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-            return reply;
+    let site = site::at(gateway, path);
+    let let_in =
+        guard::meant_for_us(settings, headers).and_then(|()| guard::who(&gateway.keys(), headers));
+    let caller = match (let_in, site) {
+        (Ok(caller), _) => caller,
+        (Err(refused), Some(site)) => return site::refused(gateway, &**site, refused).await,
+        (Err(refused @ Refused::Token), None) => {
+            return challenged(text(refused.status(), refused.message()));
         }
+        (Err(refused), None) => return text(refused.status(), refused.message()),
     };
     if path == "/metrics" && request.method() == Method::GET {
         return metrics(gateway);
@@ -134,6 +134,9 @@ async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply 
     match address(gateway, path, &caller) {
         Some(Address::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
         Some(Address::Sse(front)) => Box::pin(sse::respond(gateway, &front, caller, request)).await,
+        None if let Some(site) = site => {
+            Box::pin(site::respond(gateway, &**site, caller, request)).await
+        }
         None => text(StatusCode::NOT_FOUND, "nothing is served here; the endpoint is /mcp"),
     }
 }
@@ -202,6 +205,13 @@ pub(crate) fn bare(status: StatusCode) -> Reply {
     reply
 }
 
+/// A refusal that says how to be let in.
+pub(crate) fn challenged(mut reply: Reply) -> Reply {
+    let challenge = HeaderValue::from_static("Bearer realm=\"consort\"");
+    reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    reply
+}
+
 /// What may be asked for with another method.
 pub(crate) fn only(methods: &'static str) -> Reply {
     let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
@@ -262,7 +272,7 @@ pub(crate) async fn answer(gateway: &Inner, mut answering: Answering, events: bo
 }
 
 /// Room for bytes that are held, once there is some. Small ones take none.
-async fn room(gateway: &Inner, bytes: usize) -> Option<OwnedSemaphorePermit> {
+pub(crate) async fn room(gateway: &Inner, bytes: usize) -> Option<OwnedSemaphorePermit> {
     let most = gateway.settings.limits.held_bytes >> 10;
     let wanted = u32::try_from((bytes >> 10).min(most)).unwrap_or(u32::MAX);
     if wanted < 64 {
@@ -281,18 +291,31 @@ pub(crate) enum BadBody {
 }
 
 impl BadBody {
-    pub(crate) fn reply(&self) -> Reply {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Kind => text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json"),
-            Self::Encoded => text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send it uncompressed"),
-            Self::TooLarge => text(StatusCode::PAYLOAD_TOO_LARGE, "the message is too large"),
-            Self::Slow => text(StatusCode::REQUEST_TIMEOUT, "the message took too long"),
-            Self::Broken => text(StatusCode::BAD_REQUEST, "the message broke off"),
+            Self::Kind | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken => StatusCode::BAD_REQUEST,
         }
+    }
+
+    pub(crate) fn message(&self) -> &'static str {
+        match self {
+            Self::Kind => "send application/json",
+            Self::Encoded => "send it uncompressed",
+            Self::TooLarge => "the message is too large",
+            Self::Slow => "the message took too long",
+            Self::Broken => "the message broke off",
+        }
+    }
+
+    pub(crate) fn reply(&self) -> Reply {
+        text(self.status(), self.message())
     }
 }
 
-/// Reads a body, within its limits.
+/// Reads a message of JSON, within its limits.
 pub(crate) async fn read(
     gateway: &Inner,
     headers: &HeaderMap,
@@ -303,6 +326,15 @@ pub(crate) async fn read(
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(BadBody::Kind);
     }
+    read_any(gateway, headers, body).await
+}
+
+/// Reads a body of any kind, within its limits.
+pub(crate) async fn read_any(
+    gateway: &Inner,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Bytes, BadBody> {
     if headers.contains_key(CONTENT_ENCODING) {
         return Err(BadBody::Encoded);
     }

@@ -61,6 +61,8 @@ pub struct Metrics {
     pub parked: Gauge,
     started: SystemTime,
     requests: [[[AtomicU64; CLASSES]; METHODS.len()]; 2],
+    /// By the first digit of their status.
+    sites: [AtomicU64; 6],
     received: AtomicU64,
     sent: AtomicU64,
     servers: RwLock<BTreeMap<ServerId, Arc<Calls>>>,
@@ -84,6 +86,7 @@ impl Default for Metrics {
             requests: std::array::from_fn(|_| {
                 std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0)))
             }),
+            sites: std::array::from_fn(|_| AtomicU64::new(0)),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             servers: RwLock::default(),
@@ -108,6 +111,12 @@ impl Metrics {
         let method = METHODS.iter().position(|known| *known == method);
         let method = method.unwrap_or(METHODS.len() - 1);
         self.requests[at(era)][method][class.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that was answered by a site, by its HTTP status.
+    pub fn site(&self, status: u16) {
+        let at = usize::from(status / 100).min(self.sites.len() - 1);
+        self.sites[at].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a call that ended.
@@ -135,7 +144,7 @@ impl Metrics {
 
     /// Everything, as it is now.
     pub fn families(&self, extra: &Extra) -> Vec<Family> {
-        let mut families = vec![self.requests()];
+        let mut families = vec![self.requests(), self.sites()];
         families.extend(self.calls());
         let gauge = |name, help, gauge: &Gauge| Family::gauge(name, help, gauge.get());
         let counter = |name, help, unit, counter: &AtomicU64| {
@@ -177,6 +186,20 @@ impl Metrics {
             unit: "1",
             measure: Measure::Counter,
             series,
+        }
+    }
+
+    fn sites(&self) -> Family {
+        const WORDS: [&str; 6] = ["0xx", "1xx", "2xx", "3xx", "4xx", "5xx"];
+        let counts = WORDS.into_iter().zip(&self.sites);
+        let counts = counts.map(|(status, count)| (status, count.load(Ordering::Relaxed)));
+        let series = |(status, count)| Series::new([("status", status)], Value::Count(count));
+        Family {
+            name: "consort_site_requests",
+            help: "Requests beside MCP, by HTTP status",
+            unit: "1",
+            measure: Measure::Counter,
+            series: counts.filter(|(_, count)| *count > 0).map(series).collect(),
         }
     }
 

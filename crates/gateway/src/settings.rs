@@ -9,6 +9,7 @@ use std::time::Duration;
 use consort_core::{ServerId, Toolbox};
 
 use crate::naming::Naming;
+use crate::site::Site;
 
 /// How a gateway serves.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ pub struct Settings {
     pub names: Option<PathBuf>,
     /// How every server is doing, for who watches over us.
     pub states: States,
+    /// What is served beside MCP.
+    pub sites: Vec<Arc<dyn Site>>,
     /// How much, and how long.
     pub limits: Limits,
 }
@@ -47,6 +50,7 @@ impl Default for Settings {
             naming: Naming::default(),
             names: None,
             states: Arc::new(Vec::new),
+            sites: Vec::new(),
             limits: Limits::default(),
         }
     }

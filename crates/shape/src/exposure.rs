@@ -65,6 +65,9 @@ pub struct Exposing {
     pub direct: Vec<Pattern>,
     /// What each server is about, for the one tool that stands for it.
     pub servers: BTreeMap<ServerId, String>,
+    /// The model, as `provider:name`, of the agents that stand for servers. They are made elsewhere, of
+    /// what is shown here.
+    pub agent: Option<String>,
 }
 
 /// What is shown, or how that is decided.
@@ -85,7 +88,7 @@ pub enum Mode {
 impl Default for Exposing {
     fn default() -> Self {
         let mode = Mode::Fixed(Exposure::Individual);
-        Self { mode, direct: Vec::new(), servers: BTreeMap::new() }
+        Self { mode, direct: Vec::new(), servers: BTreeMap::new(), agent: None }
     }
 }
 

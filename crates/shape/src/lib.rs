@@ -24,5 +24,6 @@ pub use cached::{CacheSpec, Cached, Remember};
 pub use explain::{Changed, Explanation, Step, explain};
 pub use exposure::{Exposed, Exposing, Exposure, Mode};
 pub use guarded::{ANSWER, Approved, Guard, Guarded};
+pub use memo::Memo;
 pub use pinned::Pinned;
 pub use shaped::{Shape, Shaped};

@@ -6,7 +6,7 @@ use consort_core::Catalog;
 
 /// Things made of catalogs. One is made anew only if the catalog is another.
 #[derive(Debug)]
-pub(crate) struct Memo<T>(Mutex<Vec<(Arc<Catalog>, Arc<T>)>>);
+pub struct Memo<T>(Mutex<Vec<(Arc<Catalog>, Arc<T>)>>);
 
 impl<T> Default for Memo<T> {
     fn default() -> Self {
@@ -16,7 +16,7 @@ impl<T> Default for Memo<T> {
 
 impl<T> Memo<T> {
     /// What was made of this catalog, or is now.
-    pub(crate) fn get(&self, catalog: Arc<Catalog>, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
+    pub fn get(&self, catalog: Arc<Catalog>, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = made.iter().find(|(known, _)| Arc::ptr_eq(known, &catalog)) {
             return Arc::clone(known);

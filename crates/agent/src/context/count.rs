@@ -27,7 +27,7 @@ pub fn tokens(message: &Message) -> u64 {
     MESSAGE + message.parts.iter().map(part).sum::<u64>()
 }
 
-pub(super) fn part(part: &Part) -> u64 {
+fn part(part: &Part) -> u64 {
     match &part.kind {
         Kind::Text { text } | Kind::Thinking { text, .. } | Kind::Refusal { text } => words(text),
         Kind::Image(media) => address(media) + IMAGE,
@@ -54,6 +54,6 @@ fn address(media: &Media) -> u64 {
     }
 }
 
-pub(super) fn words(text: &str) -> u64 {
+fn words(text: &str) -> u64 {
     count(Vocabulary::O200k, text) as u64
 }

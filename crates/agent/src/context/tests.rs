@@ -81,7 +81,7 @@ fn whole(messages: &[Arc<Message>]) -> bool {
 proptest! {
     #[test]
     fn no_cut_parts_a_result_from_its_call(messages in conversations(), window in 200_u64..4000) {
-        let mut gauge = Gauge::new(&[]);
+        let mut gauge = Gauge::new("", &[]);
         let limit = Limit { window, answer: 100 };
         let mut before = 0;
         for end in 1..=messages.len() {
@@ -96,7 +96,7 @@ proptest! {
 
     #[test]
     fn between_cuts_each_prompt_begins_with_the_one_before(messages in conversations(), window in 200_u64..4000) {
-        let mut gauge = Gauge::new(&[]);
+        let mut gauge = Gauge::new("", &[]);
         let limit = Limit { window, answer: 100 };
         let (mut before, mut last) = (0, Vec::new());
         for end in 1..=messages.len() {
@@ -112,7 +112,7 @@ proptest! {
 
     #[test]
     fn what_can_be_brought_within_the_limit_is(messages in conversations(), window in 200_u64..4000) {
-        let mut gauge = Gauge::new(&[]);
+        let mut gauge = Gauge::new("", &[]);
         let limit = Limit { window, answer: 100 };
         let now = gauge.estimate(&messages, 0);
         let least = places(&messages, 0).into_iter().map(|at| gauge.estimate(&messages, at)).min();
@@ -130,29 +130,12 @@ proptest! {
     fn the_estimate_is_that_of_what_is_shown(messages in conversations(), at in any::<prop::sample::Index>()) {
         let before = at.index(messages.len());
         let tool = Tool::new("a", "Does a.", &Json::parse(r#"{"type":"object"}"#).unwrap());
-        let mut gauge = Gauge::new(&[tool]);
+        let mut gauge = Gauge::new("", &[tool]);
         let tools = gauge.estimate(&[], 0);
         prop_assert!(tools > 5);
         let sent: u64 = shown(&messages, before).iter().map(|message| tokens(message)).sum();
         let estimate = gauge.estimate(&messages, before);
         prop_assert!(estimate.abs_diff(sent + tools) <= NOTE, "{estimate} {sent}");
-    }
-
-    #[test]
-    fn a_shortened_result_is_within_its_limit_or_has_no_text_left(
-        sizes in prop::collection::vec(0_usize..400, 1..5), letter in "[a-zé日 ]", most in 60_u64..500,
-    ) {
-        let parts: Vec<Part> = sizes.into_iter().map(|size| Part::text(letter.repeat(size))).collect();
-        let result = CallResult { call: "1".into(), parts, is_error: false };
-        let tokens = |result: &CallResult| result.parts.iter().map(count::part).sum::<u64>();
-        match shortened(&result, most) {
-            None => prop_assert!(tokens(&result) <= most),
-            Some(short) => {
-                prop_assert!(tokens(&result) > most);
-                prop_assert!(tokens(&short) <= most + 24, "{}", tokens(&short));
-                prop_assert_eq!(shortened(&result, most), Some(short));
-            }
-        }
     }
 }
 
@@ -199,7 +182,7 @@ fn a_call_that_is_answered_late_is_not_parted_from_its_answer() {
 #[test]
 fn a_provider_that_counts_otherwise_is_believed_within_reason() {
     let messages = [Arc::new(Message::user(words(1000)))];
-    let mut gauge = Gauge::new(&[]);
+    let mut gauge = Gauge::new("", &[]);
     let ours = gauge.estimate(&messages, 0);
     gauge.correct(&messages, 0, ours * 3 / 2);
     assert_eq!(gauge.estimate(&messages, 0), ours * 3 / 2);
@@ -211,7 +194,7 @@ fn a_provider_that_counts_otherwise_is_believed_within_reason() {
 
 #[test]
 fn a_thousand_turns_cost_a_thousand_times_one() {
-    let mut gauge = Gauge::new(&[]);
+    let mut gauge = Gauge::new("", &[]);
     let mut messages = vec![Arc::new(Message::user(words(50)))];
     let (mut before, mut cuts) = (0, 0);
     for turn in 0..1000 {
@@ -233,28 +216,10 @@ fn a_thousand_turns_cost_a_thousand_times_one() {
 fn a_result_that_grew_is_counted_again_and_nothing_else() {
     let call = ["1".to_owned()];
     let mut messages = vec![Arc::new(Message::user("a")), said("b", &call), results(&call, "c")];
-    let mut gauge = Gauge::new(&[]);
+    let mut gauge = Gauge::new("", &[]);
     gauge.estimate(&messages, 0);
     messages[2] = results(&call, &words(100));
-    let fresh = Gauge::new(&[]).estimate(&messages, 0);
+    let fresh = Gauge::new("", &[]).estimate(&messages, 0);
     assert_eq!(gauge.estimate(&messages, 0), fresh);
     assert_eq!(gauge.work, 4);
-}
-
-#[test]
-fn a_large_result_keeps_its_beginning_and_its_end() {
-    let text: String =
-        (0..2000).flat_map(|number: u32| [number.to_string(), "\n".into()]).collect();
-    let image = Kind::Image(crate::Media::Data { mime: "image/png".into(), data: String::new() });
-    let parts = vec![Part::text("head"), Part::text(text), image.into()];
-    let result = CallResult { call: "1".into(), parts, is_error: true };
-    let short = shortened(&result, 200).unwrap();
-    let said = Message::new(Role::Tool, short.parts.clone()).text();
-    assert!(
-        short.is_error && said.starts_with("head0\n1\n2\n") && said.contains("1998\n1999\n"),
-        "{said}"
-    );
-    assert!(said.contains("characters are left out: the result is too large …]"), "{said}");
-    assert!(said.ends_with("[1 more parts of the result are left out: it is too large]"), "{said}");
-    assert_eq!(shortened(&result, 1_000_000), None);
 }

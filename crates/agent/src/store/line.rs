@@ -103,7 +103,7 @@ impl Head {
 }
 
 /// What the steps of a conversation come to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sum {
     pub(super) messages: usize,
     pub(super) input: u64,
@@ -114,67 +114,48 @@ pub(super) struct Sum {
     /// How the last run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<Status>,
-    /// The last message is of results, and the next result is part of it.
+    /// The calls that have not come to anything: when all have, their results are a message.
     #[serde(skip)]
-    results: bool,
+    pending: Vec<String>,
 }
 
 impl Sum {
-    pub(super) fn add(&mut self, what: &What) {
+    /// Adds a step. The number of the message that it is part of, if it is.
+    pub(super) fn add(&mut self, what: &What) -> Option<usize> {
         match what {
-            What::Began(_) => (self.unfinished, self.status) = (true, None),
-            What::Over { status, .. } => (self.unfinished, self.status) = (false, Some(*status)),
+            What::Began(_) => {
+                (self.unfinished, self.status) = (true, None);
+                // A new run closes what the last one left open.
+                let closes = !self.pending.is_empty();
+                self.pending.clear();
+                self.messages += usize::from(closes);
+                closes.then_some(self.messages)
+            }
+            What::Over { status, .. } => {
+                (self.unfinished, self.status) = (false, Some(*status));
+                None
+            }
+            What::Message { .. } => Some(self.message()),
             What::Said { reply } => {
                 self.input += reply.usage.input;
                 self.output += reply.usage.output;
+                self.pending = reply.message.calls().map(|call| call.id.clone()).collect();
+                Some(self.message())
             }
-            _ => {}
-        }
-        self.count(Part::of(what));
-    }
-
-    /// Counts messages alone. Whether the step is part of the last of them.
-    pub(super) fn count(&mut self, part: Part) -> bool {
-        let begins = match part {
-            Part::Message => true,
-            Part::Result => !self.results,
-            Part::Other => return false,
-        };
-        self.messages += usize::from(begins);
-        self.results = part == Part::Result;
-        true
-    }
-}
-
-/// What a step is to the messages of its conversation. The results of one turn are one message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Message,
-    Result,
-    Other,
-}
-
-impl Part {
-    fn of(what: &What) -> Self {
-        match what {
-            What::Message { .. } | What::Said { .. } => Self::Message,
-            What::Result { .. } => Self::Result,
-            _ => Self::Other,
+            What::Result { result, .. } => {
+                let at = self.pending.iter().position(|call| *call == result.call)?;
+                self.pending.remove(at);
+                Some(if self.pending.is_empty() { self.message() } else { self.messages + 1 })
+            }
+            What::Called { .. } | What::Asked { .. } | What::Answered { .. } | What::Cut { .. } => {
+                None
+            }
         }
     }
 
-    /// What the step of a line is, without reading the rest of it.
-    pub(super) fn read(line: &[u8]) -> Result<Self, Wrong> {
-        #[derive(Deserialize)]
-        struct Tag {
-            step: String,
-        }
-        let Tag { step } = serde_json::from_slice(line)?;
-        Ok(match &*step {
-            "message" | "said" => Self::Message,
-            "result" => Self::Result,
-            _ => Self::Other,
-        })
+    fn message(&mut self) -> usize {
+        self.messages += 1;
+        self.messages
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::line::{Sum, Tail, Wrong};
 use super::{Head, Id, Store, StoreError};
-use crate::step::Status;
+use crate::step::{Status, Step};
 
 /// The longest head that is read.
 const HEAD: u64 = 1 << 20;
@@ -111,6 +111,13 @@ impl Store {
         }
         Ok(summaries)
     }
+}
+
+/// The number of the message that each step is part of, counted from 1, as in
+/// [`Conversation::messages`](crate::Conversation::messages). Other steps have none.
+pub fn numbers(steps: &[Step]) -> Vec<Option<usize>> {
+    let mut sum = Sum::default();
+    steps.iter().map(|step| sum.add(&step.what)).collect()
 }
 
 fn glance(file: File, summary: &mut Summary) -> io::Result<()> {

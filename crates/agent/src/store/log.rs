@@ -88,7 +88,7 @@ impl Journal for Log {
                 "the conversation could not be written before: open it again",
             ));
         }
-        let mut sum = self.sum;
+        let mut sum = self.sum.clone();
         sum.add(&step.what);
         let (line, large) = line::write(step, &sum)
             .map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;

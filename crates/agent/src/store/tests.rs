@@ -4,7 +4,7 @@ mod crash;
 mod laws;
 
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -252,6 +252,13 @@ fn a_copy_ends_with_the_message_it_is_made_at() {
     let copy = store.fork(&id, None).unwrap();
     assert_eq!(steps_of(&store, &copy), steps);
     assert_eq!(steps_of(&store, &id), steps);
+    // Of two results, one is no message yet.
+    let id = kept(&store, &steps[..6]);
+    assert_eq!(
+        store.fork(&id, Some(3)).unwrap_err().to_string(),
+        format!("conversation `{id}` has no message 3: it has 2")
+    );
+    let id = kept(&store, &steps);
     for at in [0, 5] {
         let error = store.fork(&id, Some(at)).unwrap_err();
         assert_eq!(error.to_string(), format!("conversation `{id}` has no message {at}: it has 4"));

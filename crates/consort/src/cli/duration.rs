@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A time as people write it: `500ms`, `30s`, `5m`, `1h`; a bare number means seconds.
-pub(super) fn read(text: &str) -> Result<Duration, String> {
+pub(crate) fn read(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let seconds = match unit.trim() {

@@ -178,7 +178,7 @@ fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<Se
 }
 
 /// What the person at the terminal says; `None` if interrupted.
-async fn asked(question: String) -> Option<bool> {
+pub(super) async fn asked(question: String) -> Option<bool> {
     let asking = tokio::task::spawn_blocking(move || {
         let mut err = std::io::stderr();
         let _ = write!(err, "{question}");

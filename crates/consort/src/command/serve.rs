@@ -1,5 +1,7 @@
 //! `consort serve`: every server as one MCP endpoint.
 
+mod offered;
+mod openai;
 mod records;
 mod reload;
 mod settings;
@@ -8,6 +10,7 @@ mod token;
 use std::sync::Arc;
 
 use consort::config::{Reach, Recipient, snippet};
+use consort_agent::sub::Roster;
 use consort_gateway::{Gateway, States};
 use consort_hub::{Hub, Status};
 use serde_json::json;
@@ -18,6 +21,8 @@ use crate::cli::{Common, Serve};
 use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
 use crate::running::{self, Prepared, tell};
+use offered::{Offered, Parts};
+use openai::OpenAi;
 use records::Recording;
 
 /// The most threads that are taken unasked.
@@ -55,13 +60,27 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         let hub = hub.clone();
         async move { hub.known().await }
     };
-    let toolboxes = match settings::toolboxes(&hub, &recording.records, &shaping, &options) {
-        Ok(toolboxes) => toolboxes,
+    let roster = Arc::<Roster>::default();
+    let approvals = shaping.approvals();
+    let parts = Parts {
+        hub: &hub,
+        records: &recording.records,
+        options: &options,
+        file: config.map(|config| config.file),
+        only: common.profile.as_deref(),
+        roster: &roster,
+    };
+    let Offered { toolboxes, askable, problems, agents } = match parts.offered(shaping) {
+        Ok(offered) => offered,
         Err(failure) => {
             hub.drain().await;
             return Err(failure);
         }
     };
+    problems.iter().for_each(tell);
+    roster.set(agents);
+    let openai = OpenAi::new(askable);
+    gateway_settings.sites = vec![Arc::new(openai.clone())];
     let gateway = Gateway::start(toolboxes, gateway_settings, recording.records.clone(), known);
     let serving = async {
         if serve.stdio {
@@ -76,13 +95,16 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         hub: &hub,
         gateway: &gateway,
         records: &recording.records,
-        approvals: shaping.approvals(),
+        approvals,
+        openai: &openai,
+        roster: &roster,
     };
     let served = tokio::select! {
         served = serving => served,
         never = following.follow(file) => match never {},
     };
     gateway.end().await;
+    roster.set([]);
     hub.drain().await;
     drop(gateway);
     recording.end().await;

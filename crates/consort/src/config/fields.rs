@@ -3,14 +3,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use consort_core::{ServerId, nearest};
+use consort_core::{ServerId, nearest, secret};
 use serde::de::DeserializeOwned;
 
 use super::error::Mistake;
 use super::findings::Findings;
 use super::period::Period;
 use super::place::Place;
-use super::secret;
 use super::text::{Secrecy, Text};
 use super::tree::{Entry, Node, Table, Value};
 
@@ -182,6 +181,28 @@ impl<'a> Fields<'a> {
         };
         let failed = |reason| self.error(node.at, Mistake::Period { key: self.path(key), reason });
         period.map_err(failed).ok()
+    }
+
+    /// A number, not below zero.
+    pub(super) fn number(&self, key: &'static str) -> Option<f64> {
+        let node = self.get(key)?;
+        let number = match &node.value {
+            Value::Number(number) => number.parse().ok(),
+            _ => None,
+        };
+        let usable = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
+        usable.or_else(|| self.wrong(key, node, "a number that is not below zero"))
+    }
+
+    /// A whole number from one on.
+    pub(super) fn count(&self, key: &'static str) -> Option<u64> {
+        let node = self.get(key)?;
+        let count = match &node.value {
+            Value::Number(number) => number.parse().ok(),
+            _ => None,
+        };
+        let usable = count.filter(|count| *count > 0);
+        usable.or_else(|| self.wrong(key, node, "a whole number above zero"))
     }
 
     /// One of a few words, or another word for one of them.

@@ -8,6 +8,8 @@ use consort_shape::policy::PolicySpec;
 use consort_shape::transform::TransformSpec;
 use serde::Serialize;
 
+use super::agents::{AgentConfig, ModelConfig, ProviderConfig};
+
 /// The table `[consort]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Options {
@@ -35,6 +37,15 @@ pub struct Options {
     /// Who may use a gateway: names, and where the secret of each is (`env:NAME`, `file:PATH`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tokens: BTreeMap<String, String>,
+    /// Models over tools, to be asked by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, AgentConfig>,
+    /// Who runs models, beside those that are known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub providers: BTreeMap<String, ProviderConfig>,
+    /// What is known of models, by `provider:name`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<String, ModelConfig>,
 }
 
 /// The table `[consort.profiles.NAME]`.

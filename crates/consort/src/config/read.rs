@@ -1,6 +1,7 @@
 //! From a tree to servers: what all formats share.
 
 pub(super) mod aether;
+mod agents;
 pub(super) mod aidk;
 mod auth;
 pub(super) mod codex;

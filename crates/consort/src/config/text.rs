@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use consort_core::secret;
 use serde::{Serialize, Serializer};
 
 use super::place::Spot;
-use super::secret;
 
 /// Defaults within defaults end somewhere.
 const DEEPEST: usize = 8;

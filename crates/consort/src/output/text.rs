@@ -8,6 +8,12 @@ pub(crate) fn escaped(text: &str) -> String {
     escape(text, |c| matches!(c, '\n' | '\t'))
 }
 
+/// The same for what a model says: the marks that join letters stay, without which some languages
+/// cannot be written, nor many small pictures.
+pub(crate) fn spoken(text: &str) -> String {
+    escape(text, |c| matches!(c, '\n' | '\t' | '\u{200c}' | '\u{200d}'))
+}
+
 /// The same for what must stay on one line.
 pub(crate) fn escaped_line(text: &str) -> String {
     escape(text, |_| false)

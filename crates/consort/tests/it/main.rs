@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+mod asks;
 mod calls;
+mod chats;
 mod clients;
 mod config;
+mod conversations;
 mod docs;
 mod examples;
 mod export;
@@ -13,11 +16,14 @@ mod lists;
 mod lock;
 mod serve;
 mod shaping;
+mod tasks;
 mod terminal;
 
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A home of its own, in which `consort` finds nothing but what a test puts there.
@@ -56,6 +62,7 @@ impl Home {
             .env("COLUMNS", "100")
             .env_remove("XDG_CACHE_HOME")
             .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_DATA_HOME")
             .env_remove("XDG_STATE_HOME")
             .env_remove("CONSORT_CONFIG")
             .env_remove("RUST_BACKTRACE");
@@ -64,6 +71,33 @@ impl Home {
 
     fn run(&self, arguments: &[&str]) -> Ran {
         Ran::from(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs a command that reads this.
+    fn run_with(&self, arguments: &[&str], input: &str) -> Ran {
+        let mut command = self.command(arguments);
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = pipes.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        Ran::from(child.wait_with_output().unwrap())
+    }
+
+    /// Writes a file, and gives its name.
+    fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).unwrap();
+        name.to_owned()
+    }
+
+    /// Writes a script of turns, and gives the model that plays it.
+    fn script(&self, turns: &Value) -> String {
+        let text = json!({ "turns": turns }).to_string();
+        format!("scripted:{}", self.write("script.json", &text))
+    }
+
+    /// Writes a config with the demo server, and whatever else.
+    fn configure(&self, more: &str) {
+        let server = format!("[mcp.demo]\ncommand = {:?}\n", env!("CARGO_BIN_EXE_consort"));
+        self.write("consort.toml", &format!("{server}args = [\"demo-server\"]\n{more}"));
     }
 }
 

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::Home;
 
 /// `consort` in a pseudo terminal, by the `script` command.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
 }
 
 impl Terminal {
-    fn start(home: &Home, arguments: &str) -> Self {
+    pub(crate) fn start(home: &Home, arguments: &str) -> Self {
         let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_consort"));
         let child = Command::new("script")
             .args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"])
@@ -28,7 +28,7 @@ impl Terminal {
     }
 
     /// Reads until a text has appeared; everything up to there.
-    fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         let mut seen = Vec::new();
         let out = self.child.stdout.as_mut().unwrap();
         let begun = Instant::now();
@@ -45,13 +45,13 @@ impl Terminal {
         String::from_utf8_lossy(&seen).into_owned()
     }
 
-    fn type_in(&mut self, keys: &[u8]) {
+    pub(crate) fn type_in(&mut self, keys: &[u8]) {
         let keyboard = self.child.stdin.as_mut().unwrap();
         keyboard.write_all(keys).unwrap();
         keyboard.flush().unwrap();
     }
 
-    fn end(mut self) -> (String, i32) {
+    pub(crate) fn end(mut self) -> (String, i32) {
         let mut rest = Vec::new();
         self.child.stdout.as_mut().unwrap().read_to_end(&mut rest).unwrap();
         (
@@ -123,6 +123,21 @@ fn a_lock_is_written_when_the_person_at_the_terminal_agrees() {
 }
 
 #[test]
+fn a_conversation_is_removed_when_the_person_at_the_terminal_agrees() {
+    let home = Home::new();
+    let store = consort_agent::Store::new(home.path("kept"));
+    store.create("a talk").unwrap();
+    for (answer, left, code) in [("n\r", 1, 5), ("y\r", 0, 0)] {
+        let mut terminal = Terminal::start(&home, "conversations --folder kept delete last");
+        terminal.until("0 messages  a talk");
+        terminal.until("Remove for good? [y/N]");
+        terminal.type_in(answer.as_bytes());
+        assert_eq!(terminal.end().1, code, "{answer}");
+        assert_eq!(store.ids().unwrap().len(), left, "{answer}");
+    }
+}
+
+#[test]
 fn a_person_at_the_terminal_is_asked_and_what_is_approved_for_always_stays() {
     let home = Home::new();
     let server = format!("[mcp.demo]\ncommand = {:?}\n", env!("CARGO_BIN_EXE_consort"));
@@ -133,12 +148,13 @@ fn a_person_at_the_terminal_is_asked_and_what_is_approved_for_always_stays() {
     assert_eq!(denied.code, 5, "{denied:?}");
     let mut terminal = Terminal::start(&home, call);
     terminal.until("wants to call `demo.get_weather`");
-    terminal.until("Decision");
-    terminal.type_in(b"always\n");
-    terminal.until("Arguments");
-    terminal.type_in(b"{\"location\":\"Oslo\"}\n");
-    terminal.until("Reason");
-    terminal.type_in(b"\n");
+    terminal.until("[d]eny: ");
+    terminal.type_in(b"edit\r");
+    terminal.until("Arguments: ");
+    terminal.until("\"Rome\"}");
+    terminal.type_in(b"\x15{\"location\":\"Oslo\"}\r");
+    terminal.until("[d]eny: ");
+    terminal.type_in(b"always\r");
     let (shown, code) = terminal.end();
     assert_eq!(code, 0, "{shown}");
     assert!(shown.contains("Oslo"), "{shown}");

@@ -13,6 +13,7 @@ mod listening;
 mod menus;
 mod parked;
 mod questions;
+mod sites;
 mod tasks;
 
 use std::sync::Arc;

@@ -12,11 +12,15 @@ use crate::transform::one_or_more;
 /// Tokens of definitions that `auto` shows: a tenth of a usual context.
 const BUDGET: usize = 20_000;
 
+/// What is wrong with an agent that is of no model.
+const NO_MODEL: &str =
+    "`agent` needs a model: write `{ mode = \"agent\", model = \"provider:name\" }`";
+
 /// `exposure`: a word, or a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "`individual`, `per-server`, `search`, `auto` or a table with `mode`"
+    expecting = "`individual`, `per-server`, `search`, `auto`, `agent` or a table with `mode`"
 )]
 pub enum ExposureSpec {
     /// The word alone.
@@ -38,6 +42,8 @@ pub enum ModeSpec {
     Search,
     /// By a budget of tokens.
     Auto,
+    /// An agent for each server.
+    Agent,
 }
 
 /// An exposure with more about it.
@@ -52,6 +58,9 @@ pub struct TableSpec {
     /// In which tokens are counted: `o200k` (if absent) or `cl100k`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<String>,
+    /// The model of the agents, as `provider:name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Tools that are shown directly, whatever the exposure: names or patterns.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
     pub direct: Vec<String>,
@@ -69,17 +78,32 @@ impl ExposureSpec {
         if *mode != ModeSpec::Auto && (table.budget.is_some() || table.vocabulary.is_some()) {
             return Err("`budget` and `vocabulary` are for `mode = \"auto\"`".to_owned());
         }
+        let agent = match (mode, &table.model) {
+            (ModeSpec::Agent, None) => {
+                return Err(NO_MODEL.to_owned());
+            }
+            (ModeSpec::Agent, Some(model)) if !model.contains(':') => {
+                return Err(format!(
+                    "unknown model `{}`: use `provider:name`",
+                    model.escape_debug()
+                ));
+            }
+            (ModeSpec::Agent, model) => model.clone(),
+            (_, Some(_)) => return Err("`model` is for `mode = \"agent\"`".to_owned()),
+            (_, None) => None,
+        };
         let vocabulary = match &table.vocabulary {
             None => Vocabulary::O200k,
             Some(name) => name.parse().map_err(|error| format!("{error}"))?,
         };
         let mode = match mode {
-            ModeSpec::Individual => Mode::Fixed(Exposure::Individual),
+            // The agents are made by whoever has models: what they are given is every tool.
+            ModeSpec::Individual | ModeSpec::Agent => Mode::Fixed(Exposure::Individual),
             ModeSpec::PerServer => Mode::Fixed(Exposure::PerServer),
             ModeSpec::Search => Mode::Fixed(Exposure::Search),
             ModeSpec::Auto => Mode::Auto { budget: table.budget.unwrap_or(BUDGET), vocabulary },
         };
         let direct = table.direct.iter().map(Pattern::new).collect();
-        Ok(Exposing { mode, direct, servers: servers.clone() })
+        Ok(Exposing { mode, direct, servers: servers.clone(), agent })
     }
 }

@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use consort_core::{CallError, Content, Event, Json, Outcome, ToolResult, utc};
+use consort_core::{CallError, Content, Event, Json, Outcome, ToolResult};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::Common;
 use crate::exit::Failure;
-use crate::output::{Styled, escaped, escaped_line, json, line, note, styled};
+use crate::output::{Styled, escaped, escaped_line, json, line, note, now, styled};
 
 /// Shows one call.
 pub(super) struct Show {
@@ -210,9 +210,6 @@ impl Show {
         metadata: serde_json::Map<String, serde_json::Value>,
     ) {
         self.sequence += 1;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let second = utc(now.as_secs());
-        let timestamp = format!("{}.{:03}Z", second.trim_end_matches('Z'), now.subsec_millis());
         let tool_name = &self.tool;
         json(&Chunk {
             tool_name,
@@ -221,7 +218,7 @@ impl Show {
             is_final,
             sequence_id: self.sequence,
             metadata,
-            timestamp,
+            timestamp: now(),
         });
     }
 }

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use consort::lock;
+use consort_agent::sub::Roster;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
 use consort_shape::Approved;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::settings::{access, toolboxes};
+use super::offered::{Offered, Parts};
+use super::openai::OpenAi;
+use super::settings::access;
 use crate::cli::{Common, Serve};
 use crate::running::{self, Prepared, tell};
 
@@ -31,6 +34,8 @@ pub(super) struct Following<'a> {
     pub(super) records: &'a Records,
     /// What people agreed to holds on, whatever the config becomes.
     pub(super) approvals: Arc<Approved>,
+    pub(super) openai: &'a OpenAi,
+    pub(super) roster: &'a Arc<Roster>,
 }
 
 impl Following<'_> {
@@ -76,16 +81,27 @@ impl Following<'_> {
         if let Some(problem) = broken {
             return refuse(&problem.to_string());
         }
-        let toolboxes = match toolboxes(self.hub, self.records, &shaping, &options) {
-            Ok(toolboxes) => toolboxes,
+        let parts = Parts {
+            hub: self.hub,
+            records: self.records,
+            options: &options,
+            file: Some(file.to_owned()),
+            only: self.common.profile.as_deref(),
+            roster: self.roster,
+        };
+        let offered = match parts.offered(shaping) {
+            Ok(offered) => offered,
             Err(failure) => return refuse(&failure.message),
         };
         let access = match access(self.serve, &options) {
             Ok((access, _)) => access,
             Err(failure) => return refuse(&failure.message),
         };
-        problems.iter().for_each(tell);
+        let Offered { toolboxes, askable, problems: left_out, agents } = offered;
+        problems.iter().chain(&left_out).for_each(tell);
         self.hub.reload(settings.servers, DRAIN);
+        self.roster.set(agents);
+        self.openai.set(askable);
         self.gateway.set(toolboxes);
         self.gateway.set_access(&access);
         tracing::info!(file = %file.display(), "the config is in force as it is now");

@@ -1,14 +1,10 @@
 //! How the gateway shall serve, from the command line and the config.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use consort::config::Options;
-use consort::shaping::Shaping;
-use consort_core::{Caller, ServerId, Toolbox};
-use consort_gateway::{Access, Naming, Profile, Recorded, Records, Settings, Token, Toolboxes};
-use consort_hub::Hub;
+use consort_core::{Caller, ServerId};
+use consort_gateway::{Access, Naming, Settings, Token};
 
 use super::token::{self, Kept};
 use crate::cli::{Common, Serve};
@@ -58,28 +54,7 @@ pub(super) fn access(serve: &Serve, options: &Options) -> Result<(Access, Option
     Ok((Access::Tokens(tokens), Some(kept)))
 }
 
-/// What is served at each address, with every call recorded.
-pub(super) fn toolboxes(
-    hub: &Hub,
-    records: &Records,
-    shaping: &Shaping,
-    options: &Options,
-) -> Result<Toolboxes, Failure> {
-    let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
-        Arc::new(Recorded::new(toolbox, records.clone(), front))
-    };
-    let layers = shaping.over(Arc::new(hub.clone()), &wrap);
-    let mut profiles = BTreeMap::new();
-    for (name, profile) in &options.profiles {
-        let Some(toolbox) = layers.shown(Some(name)) else { continue };
-        let naming = naming(profile.naming.as_deref())?;
-        profiles.insert(name.clone(), Profile { toolbox, naming });
-    }
-    let whole = layers.shown(None).unwrap_or_else(|| layers.servers());
-    Ok(Toolboxes { whole, servers: layers.servers(), profiles })
-}
-
-fn naming(written: Option<&str>) -> Result<Option<Naming>, Failure> {
+pub(super) fn naming(written: Option<&str>) -> Result<Option<Naming>, Failure> {
     match written {
         None => Ok(None),
         Some("auto") => Ok(Some(Naming::Auto)),

@@ -12,6 +12,7 @@ use super::super::fields::{Fields, shortened};
 use super::super::findings::Findings;
 use super::super::options::{Options, ProfileConfig, merged};
 use super::super::tree::{Table, Value};
+use super::agents;
 
 /// The key it is under.
 pub(in super::super) const KEY: &str = "consort";
@@ -26,15 +27,19 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
     };
     let fields = Fields::new(findings, None, node.at, table);
     let policy = with_callers(policy(&fields, None), &fields);
+    let profiles = profiles(&fields, policy.as_ref());
     let options = Options {
         builtin: fields.bool("builtin"),
         naming: fields.string("naming").map(str::to_owned),
         transforms: transforms(&fields),
         exposure: exposure(&fields),
         cache: fields.specs("cache", |spec: &CacheSpec| spec.compile().map(drop)),
-        profiles: profiles(&fields, policy.as_ref()),
+        agents: agents::agents(&fields, &profiles),
+        profiles,
         policy,
         tokens: tokens(&fields),
+        providers: agents::providers(&fields),
+        models: agents::models(&fields),
     };
     fields.finish();
     options

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 /// What stands for a secret.
-pub(super) const HIDDEN: &str = "***";
+pub const HIDDEN: &str = "***";
 
 /// Words that say what kind of credential follows; they are no secret and explain the rest.
 const SCHEMES: [&str; 7] = ["bearer", "basic", "token", "digest", "apikey", "api-key", "bot"];
@@ -65,7 +65,7 @@ const ENDINGS: [&str; 6] = ["token", "secret", "secrets", "password", "passwd", 
 const LONG_RUN: usize = 20;
 
 /// Whether something of this name is a secret.
-pub(super) fn is_secret_name(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     words(name).any(|word| {
         let word = word.to_ascii_lowercase();
         WORDS.contains(&word.as_str()) || ENDINGS.iter().any(|ending| word.ends_with(ending))
@@ -92,7 +92,7 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether the value looks like a secret whatever its name is.
-pub(super) fn is_secret_value(value: &str) -> bool {
+pub fn is_secret_value(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     if PREFIXES.iter().any(|prefix| lower.starts_with(prefix) && lower.len() >= prefix.len() + 8) {
         return true;
@@ -142,7 +142,7 @@ fn split_scheme(value: &str) -> Option<(&str, &str)> {
 }
 
 /// The text of a secret, for people.
-pub(super) fn hide(literal: &str) -> Cow<'_, str> {
+pub fn hide(literal: &str) -> Cow<'_, str> {
     match split_scheme(literal) {
         _ if literal.trim().is_empty() => Cow::Borrowed(literal),
         Some((scheme, "")) => Cow::Borrowed(scheme),
@@ -152,7 +152,7 @@ pub(super) fn hide(literal: &str) -> Cow<'_, str> {
 }
 
 /// Any text, for people: what looks like a secret is hidden, also after `--token=` and `X-Key: `.
-pub(super) fn hide_if_secret(literal: &str) -> Cow<'_, str> {
+pub fn hide_if_secret(literal: &str) -> Cow<'_, str> {
     if literal.contains("://") {
         return hide_in_url(literal);
     }
@@ -168,7 +168,7 @@ pub(super) fn hide_if_secret(literal: &str) -> Cow<'_, str> {
 }
 
 /// An address, for people: without credentials, keys in the query, or keys in the path.
-pub(super) fn hide_in_url(url: &str) -> Cow<'_, str> {
+pub fn hide_in_url(url: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(url.len());
     let start = url.find("://").map_or(0, |at| at + 3);
     shown.push_str(&url[..start]);

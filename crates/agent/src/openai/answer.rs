@@ -1,0 +1,234 @@
+//! What happens in a run, as a client is told of it.
+
+mod stream;
+
+use serde_json::{Value, json};
+
+use super::error::ApiError;
+use super::item::{Item, Own};
+use super::{Asked, Format};
+use crate::event::Event;
+use crate::message::{Call, CallResult, Message};
+use crate::provider::Delta;
+use crate::step::Report;
+
+/// An answer to a client, as it comes about: told piece by piece, or whole at the end. What the model says
+/// over several turns is one answer; calls of our tools are part of it, calls of the client's end it.
+#[derive(Debug)]
+pub struct Answer {
+    pub(super) format: Format,
+    pub(super) id: String,
+    pub(super) created: u64,
+    pub(super) model: String,
+    pub(super) echoed: Value,
+    pub(super) items: Vec<Item>,
+    /// Whether the last item is words that go on.
+    open: bool,
+    tellable: Tellable,
+    include_usage: bool,
+    foreign: Vec<String>,
+    /// Whether the model said anything in this turn.
+    heard: bool,
+    /// The calls of this turn.
+    calls: Vec<Call>,
+    /// How many pieces were told.
+    told: u64,
+}
+
+/// When words are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tellable {
+    /// As they are said.
+    Now,
+    /// Once it is known that they are the last, for they have a form.
+    Last,
+}
+
+/// What is new, to be told.
+enum New<'a> {
+    /// Something that is not part of the answer, for those who know us.
+    Aside(Value),
+    /// A piece of what the model thinks.
+    Thought(&'a str),
+    /// Words that begin at this item.
+    Begun(usize),
+    /// More of the words of the last item.
+    Words(&'a str),
+    /// The words of this item are over.
+    Ended(usize),
+    /// A call of ours begins.
+    Called(usize),
+    /// How far a call of ours is.
+    Progress(usize, Value),
+    /// A call of ours came to something.
+    Came(usize, Value),
+    /// A call for the client.
+    Handed(usize),
+}
+
+impl Answer {
+    /// An answer of this id, at this time in seconds since 1970.
+    pub fn new(asked: &Asked, id: impl Into<String>, created: u64) -> Self {
+        Self {
+            format: asked.format,
+            id: id.into(),
+            created,
+            model: asked.model.clone(),
+            echoed: asked.echoed.clone(),
+            items: Vec::new(),
+            open: false,
+            tellable: match asked.wishes.response {
+                Some(_) => Tellable::Last,
+                None => Tellable::Now,
+            },
+            include_usage: asked.include_usage,
+            foreign: asked.tools.iter().map(consort_core::Tool::name).collect(),
+            heard: false,
+            calls: Vec::new(),
+            told: 0,
+        }
+    }
+
+    /// Takes in what happens, and gives what a stream says of it, which may be nothing.
+    pub fn tell(&mut self, event: &Event) -> String {
+        let mut out = String::new();
+        if self.told == 0 {
+            self.begin(&mut out);
+        }
+        match event {
+            Event::Asking { .. } => self.heard = false,
+            Event::Delta { delta: Delta::Text(text) } if self.tellable == Tellable::Now => {
+                self.words(text, Item::Text(String::new()), &mut out);
+            }
+            Event::Delta { delta: Delta::Refusal(text) } if self.tellable == Tellable::Now => {
+                self.words(text, Item::Refusal(String::new()), &mut out);
+            }
+            Event::Delta { delta: Delta::Thinking(text) } => {
+                self.put(&New::Thought(text), &mut out);
+            }
+            Event::Said { message, .. } => self.said(message, &mut out),
+            Event::Called { call, tool } => {
+                let own = Own { call: call.clone(), tool: Some(tool.clone()), result: None };
+                self.items.push(Item::Own(own));
+                self.put(&New::Called(self.items.len() - 1), &mut out);
+            }
+            Event::Progress { call, .. } => {
+                if let (Some(at), Ok(progress)) = (self.own(call), serde_json::to_value(event)) {
+                    self.put(&New::Progress(at, progress), &mut out);
+                }
+            }
+            Event::Result { result, error, took } => {
+                self.came(result, error.as_deref(), *took, &mut out);
+            }
+            Event::Again { error, after } => {
+                let again = json!({ "event": "again", "error": error, "after": after });
+                self.put(&New::Aside(again), &mut out);
+            }
+            _ => {}
+        }
+        out
+    }
+
+    /// What a stream says at its end. Behind an error of a run, what was told so far stands.
+    pub fn end(&mut self, report: &Report, error: Option<&ApiError>) -> String {
+        let mut out = String::new();
+        if self.told == 0 {
+            self.begin(&mut out);
+        }
+        self.close(&mut out);
+        self.finished(report, error, &mut out);
+        out
+    }
+
+    /// The whole answer, once the run is over and was no error.
+    pub fn whole(&self, report: &Report) -> Value {
+        match self.format {
+            Format::Chat => self.completion(report),
+            Format::Responses => self.response(Some(report), None),
+        }
+    }
+
+    /// More words, of a kind as `like` is.
+    fn words(&mut self, text: &str, like: Item, out: &mut String) {
+        if text.is_empty() {
+            return;
+        }
+        self.heard = true;
+        let same = self.open
+            && self
+                .items
+                .last()
+                .is_some_and(|last| std::mem::discriminant(last) == std::mem::discriminant(&like));
+        if !same {
+            self.close(out);
+            self.items.push(like);
+            self.open = true;
+            self.put(&New::Begun(self.items.len() - 1), out);
+        }
+        if let Some(Item::Text(words) | Item::Refusal(words)) = self.items.last_mut() {
+            words.push_str(text);
+        }
+        self.put(&New::Words(text), out);
+    }
+
+    /// The model said all of a turn.
+    fn said(&mut self, message: &Message, out: &mut String) {
+        self.calls = message.calls().cloned().collect();
+        // Words of a turn that calls are not in the form that was asked for.
+        if !self.heard && (self.tellable == Tellable::Now || self.calls.is_empty()) {
+            self.words(&message.text(), Item::Text(String::new()), out);
+            for part in &message.parts {
+                if let crate::message::Kind::Refusal { text } = &part.kind {
+                    self.words(text, Item::Refusal(String::new()), out);
+                }
+            }
+        }
+        self.close(out);
+        for call in self.calls.clone() {
+            if self.foreign.contains(&call.name) {
+                self.items.push(Item::Handed(call));
+                self.put(&New::Handed(self.items.len() - 1), out);
+            }
+        }
+    }
+
+    /// A call of ours came to something, perhaps without ever having left.
+    fn came(&mut self, result: &CallResult, error: Option<&str>, took: u64, out: &mut String) {
+        let at = match self.own(&result.call) {
+            Some(at) => at,
+            None => {
+                let Some(call) = self.calls.iter().find(|call| call.id == result.call) else {
+                    return;
+                };
+                let own = Own { call: call.clone(), tool: None, result: None };
+                self.items.push(Item::Own(own));
+                let at = self.items.len() - 1;
+                self.put(&New::Called(at), out);
+                at
+            }
+        };
+        if let Item::Own(own) = &mut self.items[at] {
+            own.result = Some(result.clone());
+        }
+        let mut told = json!({
+            "event": "result", "call": result.call, "is_error": result.is_error, "took": took,
+        });
+        if let Some(error) = error {
+            told["error"] = error.into();
+        }
+        self.put(&New::Came(at, told), out);
+    }
+
+    /// The call of ours with this id that has come to nothing yet.
+    fn own(&self, id: &str) -> Option<usize> {
+        let open = |item: &Item| matches!(item, Item::Own(own) if own.call.id == id && own.result.is_none());
+        self.items.iter().position(open)
+    }
+
+    /// Ends words that went on.
+    fn close(&mut self, out: &mut String) {
+        if std::mem::take(&mut self.open) {
+            self.put(&New::Ended(self.items.len() - 1), out);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What an answer is made of, in order.
+
+use serde_json::{Value, json};
+
+use crate::message::{Call, CallResult, Kind, Part};
+
+/// A piece of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Item {
+    /// Words.
+    Text(String),
+    /// Words of a refusal.
+    Refusal(String),
+    /// A call of one of our tools, which we make.
+    Own(Own),
+    /// A call of one of the client's tools, which it makes.
+    Handed(Call),
+}
+
+/// A call of one of our tools.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Own {
+    pub(super) call: Call,
+    /// `server.tool`; nothing if it never got that far.
+    pub(super) tool: Option<String>,
+    pub(super) result: Option<CallResult>,
+}
+
+/// How far a piece is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Begun,
+    Done,
+}
+
+impl Item {
+    /// Its id in a response.
+    pub(super) fn id(&self, response: &str, index: usize) -> String {
+        match self {
+            Self::Text(_) | Self::Refusal(_) => format!("msg_{response}_{index}"),
+            Self::Own(own) => format!("mcp_{}", own.call.id),
+            Self::Handed(call) => format!("fc_{}", call.id),
+        }
+    }
+
+    /// As an item of a response.
+    pub(super) fn json(&self, response: &str, index: usize, stage: Stage) -> Value {
+        let id = self.id(response, index);
+        let done = stage == Stage::Done;
+        let status = if done { "completed" } else { "in_progress" };
+        match self {
+            Self::Text(_) | Self::Refusal(_) => {
+                let content = if done { vec![self.part(stage)] } else { Vec::new() };
+                json!({
+                    "id": id, "type": "message", "role": "assistant", "status": status,
+                    "content": content,
+                })
+            }
+            Self::Own(own) => {
+                let failed = own.result.as_ref().is_some_and(|result| result.is_error);
+                let told = own.result.as_ref().map(words).filter(|_| done);
+                let (output, error) = if failed { (None, told) } else { (told, None) };
+                json!({
+                    "id": id, "type": "mcp_call", "server_label": own.server(),
+                    "name": own.call.name, "approval_request_id": null,
+                    "arguments": if done { own.call.arguments.as_str() } else { "" },
+                    "status": if done && failed { "failed" } else { status },
+                    "output": output, "error": error,
+                })
+            }
+            Self::Handed(call) => json!({
+                "id": id, "type": "function_call", "status": status, "call_id": call.id,
+                "name": call.name,
+                "arguments": if done { call.arguments.as_str() } else { "" },
+            }),
+        }
+    }
+
+    /// The content of a message.
+    pub(super) fn part(&self, stage: Stage) -> Value {
+        let said = |text: &str| if stage == Stage::Done { text.to_owned() } else { String::new() };
+        match self {
+            Self::Refusal(text) => json!({ "type": "refusal", "refusal": said(text) }),
+            Self::Text(text) => {
+                json!({ "type": "output_text", "text": said(text), "annotations": [], "logprobs": [] })
+            }
+            Self::Own(_) | Self::Handed(_) => Value::Null,
+        }
+    }
+}
+
+impl Own {
+    fn server(&self) -> &str {
+        let tool = self.tool.as_deref().and_then(|tool| tool.split_once('.'));
+        tool.map_or("consort", |(server, _)| server)
+    }
+}
+
+/// A result in words.
+fn words(result: &CallResult) -> String {
+    let word = |part: &Part| match &part.kind {
+        Kind::Text { text } => text.clone(),
+        Kind::Resource(resource) => {
+            resource.text.clone().unwrap_or_else(|| format!("[resource {}]", resource.uri))
+        }
+        Kind::Image(_) => "[image]".to_owned(),
+        Kind::Audio(_) => "[audio]".to_owned(),
+        _ => String::new(),
+    };
+    result.parts.iter().map(word).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,73 @@
+//! The content of messages, piece by piece.
+
+use super::ApiError;
+use super::reading::At;
+use crate::message::{Kind, Media, Part, Resource};
+
+/// A message's content: a text, or parts of it.
+pub(super) fn content(at: &At<'_>) -> Result<Vec<Part>, ApiError> {
+    match at.value.as_str() {
+        Some("") => Ok(Vec::new()),
+        Some(text) => Ok(vec![Part::text(text)]),
+        None => at.items()?.map(|at| part(&at)).collect(),
+    }
+}
+
+fn part(at: &At<'_>) -> Result<Part, ApiError> {
+    match at.need("type")?.text()? {
+        "text" | "input_text" | "output_text" => Ok(Part::text(at.need("text")?.text()?)),
+        "refusal" => Ok(Kind::Refusal { text: at.need("refusal")?.text()?.to_owned() }.into()),
+        "image_url" => image(&at.need("image_url")?.need("url")?),
+        "input_image" => match at.get("image_url") {
+            Some(url) => image(&url),
+            None => Err(at.wrong("must have `image_url`: no files are kept here")),
+        },
+        "input_audio" => {
+            let audio = at.need("input_audio")?;
+            let mime = format!("audio/{}", audio.need("format")?.text()?);
+            let data = audio.need("data")?.text()?.to_owned();
+            Ok(Kind::Audio(Media::Data { mime, data }).into())
+        }
+        "file" => file(&at.need("file")?),
+        "input_file" => file(at),
+        _ => Err(at.wrong("is of an unknown type: send text, images, audio or files")),
+    }
+}
+
+/// A picture: its bytes in a data URL, or where it is.
+fn image(url: &At<'_>) -> Result<Part, ApiError> {
+    let text = url.text()?;
+    if !text.starts_with("data:") {
+        let media = Media::Url { url: text.to_owned(), mime: None };
+        return Ok(Kind::Image(media).into());
+    }
+    let (mime, data) = data_url(text).ok_or_else(|| {
+        url.wrong("is not a data URL: write `data:image/png;base64,` and the bytes in base64")
+    })?;
+    Ok(Kind::Image(Media::Data { mime, data }).into())
+}
+
+fn file(at: &At<'_>) -> Result<Part, ApiError> {
+    let name = at.maybe_text("filename")?.unwrap_or("file").to_owned();
+    if let Some(url) = at.maybe_text("file_url")? {
+        let resource = Resource { uri: url.to_owned(), ..Resource::default() };
+        return Ok(Kind::Resource(resource).into());
+    }
+    let Some(data) = at.get("file_data") else {
+        return Err(at.wrong("must have `file_data`: no files are kept here"));
+    };
+    let text = data.text()?;
+    let (mime, data) = match data_url(text) {
+        Some((mime, data)) => (Some(mime), data),
+        None => (None, text.to_owned()),
+    };
+    Ok(Kind::Resource(Resource { uri: name, mime, text: None, data: Some(data) }).into())
+}
+
+/// The type and the base64 of a data URL.
+fn data_url(text: &str) -> Option<(String, String)> {
+    let (head, data) = text.strip_prefix("data:")?.split_once(',')?;
+    let mime = head.strip_suffix(";base64")?;
+    let mime = mime.split(';').next().filter(|mime| mime.contains('/'))?;
+    Some((mime.to_owned(), data.to_owned()))
+}

@@ -1,0 +1,149 @@
+//! A request read member by member, with complaints that say where.
+
+use serde_json::Value;
+
+use super::{ApiError, Wishes};
+use crate::message::{CallResult, Kind, Message, Role};
+use crate::provider::{Calls, Effort, Reasoning, ResponseSchema};
+
+/// A value of a request, and where it is in it.
+#[derive(Clone)]
+pub(super) struct At<'a> {
+    pub(super) value: &'a Value,
+    path: String,
+}
+
+impl<'a> At<'a> {
+    pub(super) fn root(value: &'a Value) -> Self {
+        Self { value, path: String::new() }
+    }
+
+    /// A complaint about it.
+    pub(super) fn wrong(&self, message: impl AsRef<str>) -> ApiError {
+        let path = if self.path.is_empty() { "the body" } else { &self.path };
+        let message = format!("`{path}` {}", message.as_ref());
+        ApiError::invalid(Some(&self.path), message)
+    }
+
+    /// A member; nothing where there is none, or `null`.
+    pub(super) fn get(&self, name: &str) -> Option<Self> {
+        let value = self.value.get(name).filter(|value| !value.is_null())?;
+        let dot = if self.path.is_empty() { "" } else { "." };
+        Some(Self { value, path: format!("{}{dot}{name}", self.path) })
+    }
+
+    /// A member that must be there.
+    pub(super) fn need(&self, name: &str) -> Result<Self, ApiError> {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        let path = format!("{}{dot}{name}", self.path);
+        self.get(name).ok_or_else(|| ApiError::invalid(Some(&path), format!("`{path}` is missing")))
+    }
+
+    pub(super) fn text(&self) -> Result<&'a str, ApiError> {
+        self.value.as_str().ok_or_else(|| self.wrong("must be a string"))
+    }
+
+    pub(super) fn items(&self) -> Result<impl Iterator<Item = At<'a>> + use<'a>, ApiError> {
+        let items = self.value.as_array().ok_or_else(|| self.wrong("must be an array"))?;
+        let path = self.path.clone();
+        let at = move |(n, value)| At { value, path: format!("{path}[{n}]") };
+        Ok(items.iter().enumerate().map(at))
+    }
+
+    pub(super) fn maybe_text(&self, name: &str) -> Result<Option<&'a str>, ApiError> {
+        self.get(name).map(|at| at.text()).transpose()
+    }
+
+    pub(super) fn maybe_number(&self, name: &str) -> Result<Option<f64>, ApiError> {
+        let number = |at: At<'_>| at.value.as_f64().ok_or_else(|| at.wrong("must be a number"));
+        self.get(name).map(number).transpose()
+    }
+
+    pub(super) fn maybe_count(&self, name: &str) -> Result<Option<u32>, ApiError> {
+        let count = |at: At<'_>| {
+            let count = at.value.as_u64().filter(|count| *count > 0);
+            let count = count.ok_or_else(|| at.wrong("must be a whole number above zero"))?;
+            Ok(u32::try_from(count).unwrap_or(u32::MAX))
+        };
+        self.get(name).map(count).transpose()
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        let flag = |at: At<'_>| at.value.as_bool().ok_or_else(|| at.wrong("must be true or false"));
+        Ok(self.get(name).map(flag).transpose()?.unwrap_or_default())
+    }
+
+    /// Complains about a member that means something we do not do.
+    pub(super) fn without(&self, name: &str, why: &str) -> Result<(), ApiError> {
+        match self.get(name) {
+            Some(at) if *at.value != Value::Bool(false) => {
+                Err(at.wrong(format!("is not supported: {why}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Texts at which the model stops: one or several.
+pub(super) fn stop(body: &At<'_>) -> Result<Vec<String>, ApiError> {
+    let Some(stop) = body.get("stop") else { return Ok(Vec::new()) };
+    if let Some(text) = stop.value.as_str() {
+        return Ok(vec![text.to_owned()]);
+    }
+    stop.items()?.map(|at| at.text().map(str::to_owned)).collect()
+}
+
+pub(super) fn calls(body: &At<'_>) -> Calls {
+    match body.get("parallel_tool_calls").map(|at| at.value) {
+        Some(Value::Bool(false)) => Calls::One,
+        _ => Calls::Several,
+    }
+}
+
+/// How much the model thinks, in `OpenAI`'s words.
+pub(super) fn effort(at: &At<'_>) -> Result<Reasoning, ApiError> {
+    Ok(Reasoning::Effort(match at.text()? {
+        "none" => Effort::Off,
+        "minimal" => Effort::Minimal,
+        "low" => Effort::Low,
+        "medium" => Effort::Medium,
+        "high" => Effort::High,
+        "xhigh" | "max" => Effort::Max,
+        _ => return Err(at.wrong("must be `none`, `minimal`, `low`, `medium`, `high` or `xhigh`")),
+    }))
+}
+
+/// The form of the last words: `inner` is where the schema is.
+pub(super) fn response(
+    format: &At<'_>,
+    inner: Option<&str>,
+) -> Result<Option<ResponseSchema>, ApiError> {
+    match format.need("type")?.text()? {
+        "text" => Ok(None),
+        "json_object" => {
+            let schema = serde_json::json!({ "type": "object" }).into();
+            Ok(Some(ResponseSchema { name: "answer".to_owned(), schema }))
+        }
+        "json_schema" => {
+            let within = inner.map(|inner| format.need(inner)).transpose()?;
+            let within = within.as_ref().unwrap_or(format);
+            let name = within.maybe_text("name")?.unwrap_or("answer").to_owned();
+            let schema = within.need("schema")?.value.clone().into();
+            Ok(Some(ResponseSchema { name, schema }))
+        }
+        _ => Err(format.wrong("must be of type `text`, `json_object` or `json_schema`")),
+    }
+}
+
+/// Adds a result behind those of the same turn.
+pub(super) fn push_result(messages: &mut Vec<Message>, result: CallResult) {
+    match messages.last_mut() {
+        Some(last) if last.role == Role::Tool => last.parts.push(Kind::ToolResult(result).into()),
+        _ => messages.push(Message::results([result])),
+    }
+}
+
+/// The wishes that both formats write alike.
+pub(super) fn wishes(body: &At<'_>) -> Result<Wishes, ApiError> {
+    Ok(Wishes { calls: calls(body), stop: stop(body)?, ..Wishes::default() })
+}

@@ -1,0 +1,177 @@
+//! Responses: what is asked.
+
+use consort_core::Tool;
+use serde_json::{Value, json};
+
+use super::part::content;
+use super::reading::{At, effort, push_result, response, wishes};
+use super::{ApiError, Asked, Format};
+use crate::message::{Call, CallResult, Kind, Message, Part, Role};
+use crate::provider::{Choice, Delivery};
+
+const NOT_KEPT: &str = "nothing is kept here; send all of the conversation as `input`";
+
+/// What is said back as it was asked.
+const ECHOED: [&str; 8] = [
+    "instructions",
+    "max_output_tokens",
+    "metadata",
+    "parallel_tool_calls",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_p",
+];
+
+pub(super) fn read(body: &Value) -> Result<Asked, ApiError> {
+    let body = At::root(body);
+    body.without("previous_response_id", NOT_KEPT)?;
+    body.without("conversation", NOT_KEPT)?;
+    body.without("background", "the answer comes while you wait")?;
+    body.without("prompt", "send `instructions` and `input`")?;
+    let mut wishes = wishes(&body)?;
+    wishes.choice = choice(&body)?;
+    if let Some(format) = body.get("text").and_then(|text| text.get("format")) {
+        wishes.response = response(&format, None)?;
+    }
+    let mut messages = Vec::new();
+    if let Some(instructions) = body.maybe_text("instructions")? {
+        messages.push(Message::system(instructions));
+    }
+    input(&body.need("input")?, &mut messages)?;
+    let thinks = body.get("reasoning").and_then(|reasoning| reasoning.get("effort"));
+    let stream = body.flag("stream")?;
+    let echoed = ECHOED.iter().filter_map(|name| Some(((*name).to_owned(), body.get(name)?)));
+    Ok(Asked {
+        format: Format::Responses,
+        model: body.need("model")?.text()?.to_owned(),
+        messages,
+        tools: tools(&body)?,
+        wishes,
+        max_tokens: body.maybe_count("max_output_tokens")?,
+        temperature: body.maybe_number("temperature")?,
+        reasoning: thinks.map(|at| effort(&at)).transpose()?,
+        delivery: if stream { Delivery::Stream } else { Delivery::Whole },
+        include_usage: true,
+        echoed: Value::Object(echoed.map(|(name, at)| (name, at.value.clone())).collect()),
+    })
+}
+
+/// A text, or what was said so far.
+fn input(at: &At<'_>, messages: &mut Vec<Message>) -> Result<(), ApiError> {
+    if let Some(text) = at.value.as_str() {
+        messages.push(Message::user(text));
+        return Ok(());
+    }
+    let before = messages.len();
+    for at in at.items()? {
+        item(&at, messages)?;
+    }
+    if messages.len() == before {
+        return Err(at.wrong("is empty: say something"));
+    }
+    Ok(())
+}
+
+fn item(at: &At<'_>, messages: &mut Vec<Message>) -> Result<(), ApiError> {
+    match at.maybe_text("type")?.unwrap_or("message") {
+        "message" => {
+            let role = at.need("role")?;
+            let parts = content(&at.need("content")?)?;
+            match role.text()? {
+                "system" | "developer" => messages.push(Message::new(Role::System, parts)),
+                "user" => messages.push(Message::new(Role::User, parts)),
+                "assistant" => parts.into_iter().for_each(|part| push_said(messages, part)),
+                _ => {
+                    let known = "must be `system`, `developer`, `user` or `assistant`";
+                    return Err(role.wrong(known));
+                }
+            }
+        }
+        "function_call" => {
+            push_said(messages, Kind::ToolCall(call(at, &at.need("call_id")?)?).into());
+        }
+        "function_call_output" => {
+            let call = at.need("call_id")?.text()?.to_owned();
+            let parts = content(&at.need("output")?)?;
+            push_result(messages, CallResult { call, parts, is_error: false });
+        }
+        // What we showed of our own calls, and get back.
+        "mcp_call" => {
+            let call = call(at, &at.need("id")?)?;
+            let result = match (at.get("output"), at.get("error")) {
+                (_, Some(error)) => CallResult::error(&call.id, words(error.value)),
+                (output, None) => {
+                    let text = output.map(|at| at.text()).transpose()?.unwrap_or_default();
+                    let parts = vec![Part::text(text)];
+                    CallResult { call: call.id.clone(), parts, is_error: false }
+                }
+            };
+            push_said(messages, Kind::ToolCall(call).into());
+            push_result(messages, result);
+        }
+        // Thoughts of another model are of no use to this one.
+        "reasoning" | "mcp_list_tools" => {}
+        "item_reference" => return Err(at.wrong(format!("cannot be followed: {NOT_KEPT}"))),
+        other => {
+            return Err(at.wrong(format!("is of the unknown type `{}`", other.escape_debug())));
+        }
+    }
+    Ok(())
+}
+
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn call(at: &At<'_>, id: &At<'_>) -> Result<Call, ApiError> {
+    Ok(Call {
+        id: id.text()?.to_owned(),
+        name: at.need("name")?.text()?.to_owned(),
+        arguments: at.need("arguments")?.text()?.into(),
+    })
+}
+
+/// Adds what the model said to its message, or begins one.
+fn push_said(messages: &mut Vec<Message>, part: Part) {
+    match messages.last_mut() {
+        Some(last) if last.role == Role::Assistant => last.parts.push(part),
+        _ => messages.push(Message::new(Role::Assistant, vec![part])),
+    }
+}
+
+fn tools(body: &At<'_>) -> Result<Vec<Tool>, ApiError> {
+    let Some(tools) = body.get("tools") else { return Ok(Vec::new()) };
+    let tool = |at: At<'_>| {
+        if at.need("type")?.text()? != "function" {
+            return Err(at.wrong("must be of type `function`: what else there is, is here already"));
+        }
+        at.need("name")?.text()?;
+        Tool::from_openai(at.value).ok_or_else(|| at.wrong("is not a function"))
+    };
+    tools.items()?.map(tool).collect()
+}
+
+fn choice(body: &At<'_>) -> Result<Choice, ApiError> {
+    let Some(at) = body.get("tool_choice") else { return Ok(Choice::Auto) };
+    match at.value.as_str() {
+        Some("none") => Ok(Choice::None),
+        Some("auto") => Ok(Choice::Auto),
+        Some("required") => Ok(Choice::Required),
+        Some(_) => Err(at.wrong("must be `none`, `auto`, `required` or a function")),
+        None if at.maybe_text("type")? == Some("function") => {
+            Ok(Choice::Named(at.need("name")?.text()?.to_owned()))
+        }
+        None => Ok(Choice::Auto),
+    }
+}
+
+/// The members of a response that are always there.
+pub(super) fn usual() -> Value {
+    json!({
+        "error": null, "incomplete_details": null, "instructions": null, "metadata": {},
+        "parallel_tool_calls": true, "temperature": null, "tool_choice": "auto", "tools": [],
+        "top_p": null, "max_output_tokens": null, "previous_response_id": null, "store": false,
+        "truncation": "disabled", "usage": null,
+    })
+}

@@ -1,0 +1,494 @@
+use std::sync::Arc;
+
+use consort_core::{
+    Caller, Catalog, Changes, Emitting, Event as Happening, Events, Invocation, Offer, Outcome,
+    Passage, Progress, ShelfKind, ToolResult, Toolbox,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::message::{CallResult, Kind, Media, Part, Role};
+use crate::provider::Effort;
+use crate::step::{Report, Status};
+use crate::{Agent, Conversation, Event, Model, Script, Settings};
+
+/// A server `files` with a tool `read` that tells how far it is and then what it read.
+struct Files;
+
+impl Toolbox for Files {
+    fn catalog(&self, _: &Caller) -> Arc<Catalog> {
+        let tool = Tool::new("read", "Reads a file.", &json!({ "type": "object" }).into());
+        let shelf = vec![("read".to_owned(), tool.definition().clone())];
+        let offer = Offer { shelves: [(ShelfKind::Tools, shelf)].into(), ..Offer::default() };
+        Arc::new(Catalog::build(&[("files".parse().unwrap(), offer)].into()))
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        Emitting::new(|emitter| async move {
+            emitter.emit(Happening::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
+            let text = format!("read {}", invocation.arguments.as_str());
+            Happening::End(Ok(Outcome::Complete(ToolResult::text(text))))
+        })
+    }
+
+    fn pass(&self, _: Passage) -> Events {
+        unreachable!("agents call")
+    }
+
+    fn changes(&self) -> Changes {
+        Emitting::new(|_| std::future::pending())
+    }
+}
+
+/// Plays a script for what is asked.
+async fn played(asked: &Asked, script: &str) -> (Answer, String, Report, Conversation) {
+    let mut settings = Settings::new("helper");
+    settings.foreign.clone_from(&asked.tools);
+    let model = Model::scripted(Script::parse(script).unwrap());
+    let agent = Agent::new(model, Arc::new(Files), settings);
+    let conversation = Conversation::new();
+    let mut events = agent.run(&conversation, asked.messages.clone());
+    let mut answer = Answer::new(asked, "1", 7);
+    let mut told = String::new();
+    loop {
+        match events.next().await.unwrap() {
+            Event::Over { mut report } => {
+                report.took = 0;
+                told.push_str(&answer.end(&report, None));
+                return (answer, told, report, conversation);
+            }
+            Event::Result { result, error, .. } => {
+                told.push_str(&answer.tell(&Event::Result { result, error, took: 0 }));
+            }
+            event => told.push_str(&answer.tell(&event)),
+        }
+    }
+}
+
+const SCRIPT: &str = r#"{"turns": [
+    {"text": "Let me look.", "calls": [{"name": "read", "arguments": {"path": "a"}}], "usage": {"input": 10, "output": 5}},
+    {"text": "It says so.", "usage": {"input": 20, "output": 3, "cached_read": 10}}
+]}"#;
+
+const CLIENTS: &str = r#"{"turns": [
+    {"calls": [{"name": "read"}]},
+    {"text": "Your turn.", "calls": [{"name": "read", "id": "r"}, {"name": "beep", "id": "b", "arguments": {"n": 1}}]},
+    {"expect": {"role": "tool", "results": 2, "contains": "beeped"}, "text": "Done."}
+]}"#;
+
+fn chat(more: &Value) -> Asked {
+    let mut body = json!({ "model": "helper", "messages": [{ "role": "user", "content": "go" }] });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Asked::read(Format::Chat, body.to_string().as_bytes()).unwrap()
+}
+
+fn responses(more: &Value) -> Asked {
+    let mut body = json!({ "model": "helper", "input": "go" });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Asked::read(Format::Responses, body.to_string().as_bytes()).unwrap()
+}
+
+/// The data of a stream's events.
+fn data(stream: &str) -> Vec<Value> {
+    let lines = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+    lines.filter(|line| *line != "[DONE]").map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_chat_completion_is_the_sum_of_its_turns() {
+    let (answer, _, report, _) = played(&chat(&json!({})), SCRIPT).await;
+    insta::assert_snapshot!(serde_json::to_string_pretty(&answer.whole(&report)).unwrap(), @r##"
+{
+  "choices": [
+    {
+      "finish_reason": "stop",
+      "index": 0,
+      "logprobs": null,
+      "message": {
+        "annotations": [],
+        "content": "Let me look.\n\nIt says so.",
+        "refusal": null,
+        "role": "assistant"
+      }
+    }
+  ],
+  "consort": {
+    "calls": 1,
+    "event": "over",
+    "failed": 0,
+    "status": "completed",
+    "took": 0,
+    "turns": 2
+  },
+  "created": 7,
+  "id": "chatcmpl-1",
+  "model": "helper",
+  "object": "chat.completion",
+  "system_fingerprint": null,
+  "usage": {
+    "completion_tokens": 8,
+    "completion_tokens_details": {
+      "reasoning_tokens": 0
+    },
+    "prompt_tokens": 30,
+    "prompt_tokens_details": {
+      "cached_tokens": 10
+    },
+    "total_tokens": 38
+  }
+}
+"##);
+}
+
+#[tokio::test]
+async fn a_stream_of_chunks_says_the_same_as_the_whole() {
+    let asked = chat(&json!({ "stream": true, "stream_options": { "include_usage": true } }));
+    let (answer, told, report, _) = played(&asked, SCRIPT).await;
+    assert!(told.ends_with("data: [DONE]\n\n"));
+    let chunks = data(&told);
+    let content: String = chunks
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
+    let whole = answer.whole(&report);
+    assert_eq!(content, whole["choices"][0]["message"]["content"].as_str().unwrap());
+    assert_eq!(content, "Let me look.\n\nIt says so.");
+    let last = chunks.last().unwrap();
+    assert_eq!((&last["choices"], &last["usage"]), (&json!([]), &whole["usage"]));
+    let asides: Vec<String> = chunks
+        .iter()
+        .filter(|chunk| !chunk["consort"].is_null())
+        .map(|chunk| chunk["consort"].to_string())
+        .collect();
+    insta::assert_snapshot!(asides.join("\n"), @r##"
+{"arguments":"{\"path\":\"a\"}","call":"scripted_1_1","event":"called","name":"read","tool":"files.read"}
+{"call":"scripted_1_1","event":"progress","message":"half","progress":1.0,"total":2.0}
+{"call":"scripted_1_1","event":"result","is_error":false,"took":0}
+{"calls":1,"event":"over","failed":0,"status":"completed","took":0,"turns":2}
+"##);
+}
+
+#[tokio::test]
+async fn a_response_tells_its_events_in_order() {
+    let (answer, told, report, _) = played(&responses(&json!({ "stream": true })), SCRIPT).await;
+    let events = data(&told);
+    for (n, event) in events.iter().enumerate() {
+        assert_eq!(event["sequence_number"], n);
+    }
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    insta::assert_snapshot!(kinds.join("\n"), @r##"
+response.created
+response.in_progress
+response.output_item.added
+response.content_part.added
+response.output_text.delta
+response.output_text.delta
+response.output_text.delta
+response.output_text.done
+response.content_part.done
+response.output_item.done
+response.output_item.added
+response.mcp_call.in_progress
+response.mcp_call_arguments.delta
+response.mcp_call_arguments.done
+response.mcp_call.in_progress
+response.mcp_call.completed
+response.output_item.done
+response.output_item.added
+response.content_part.added
+response.output_text.delta
+response.output_text.delta
+response.output_text.delta
+response.output_text.done
+response.content_part.done
+response.output_item.done
+response.completed
+"##);
+    assert_eq!(events.last().unwrap()["response"], answer.whole(&report));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&answer.whole(&report)).unwrap(), @r##"
+{
+  "consort": {
+    "calls": 1,
+    "event": "over",
+    "failed": 0,
+    "status": "completed",
+    "took": 0,
+    "turns": 2
+  },
+  "created_at": 7,
+  "error": null,
+  "id": "resp_1",
+  "incomplete_details": null,
+  "instructions": null,
+  "max_output_tokens": null,
+  "metadata": {},
+  "model": "helper",
+  "object": "response",
+  "output": [
+    {
+      "content": [
+        {
+          "annotations": [],
+          "logprobs": [],
+          "text": "Let me look.",
+          "type": "output_text"
+        }
+      ],
+      "id": "msg_1_0",
+      "role": "assistant",
+      "status": "completed",
+      "type": "message"
+    },
+    {
+      "approval_request_id": null,
+      "arguments": "{\"path\":\"a\"}",
+      "error": null,
+      "id": "mcp_scripted_1_1",
+      "name": "read",
+      "output": "read {\"path\":\"a\"}",
+      "server_label": "files",
+      "status": "completed",
+      "type": "mcp_call"
+    },
+    {
+      "content": [
+        {
+          "annotations": [],
+          "logprobs": [],
+          "text": "It says so.",
+          "type": "output_text"
+        }
+      ],
+      "id": "msg_1_2",
+      "role": "assistant",
+      "status": "completed",
+      "type": "message"
+    }
+  ],
+  "parallel_tool_calls": true,
+  "previous_response_id": null,
+  "status": "completed",
+  "store": false,
+  "temperature": null,
+  "tool_choice": "auto",
+  "tools": [],
+  "top_p": null,
+  "truncation": "disabled",
+  "usage": {
+    "input_tokens": 30,
+    "input_tokens_details": {
+      "cached_tokens": 10
+    },
+    "output_tokens": 8,
+    "output_tokens_details": {
+      "reasoning_tokens": 0
+    },
+    "total_tokens": 38
+  }
+}
+"##);
+}
+
+#[tokio::test]
+async fn calls_of_the_clients_tools_are_handed_to_it_and_what_was_done_before_is_not_done_twice() {
+    let beep = json!({ "type": "function", "function": { "name": "beep", "parameters": { "type": "object" } } });
+    let first = chat(&json!({ "tools": [beep], "stream": true }));
+    let (answer, told, report, conversation) = played(&first, CLIENTS).await;
+    assert_eq!(report.status, Status::Waiting);
+    let whole = answer.whole(&report);
+    let choice = &whole["choices"][0];
+    assert_eq!(choice["finish_reason"], "tool_calls");
+    let call = json!({ "id": "b", "type": "function", "function": { "name": "beep", "arguments": "{\"n\":1}" } });
+    assert_eq!(choice["message"]["tool_calls"], json!([call]));
+    let chunks = data(&told);
+    let handed =
+        chunks.iter().find_map(|chunk| chunk["choices"][0]["delta"]["tool_calls"].as_array());
+    assert_eq!(handed.unwrap()[0]["function"]["name"], "beep");
+
+    let handed_out = HandedOut::default();
+    let run = conversation.run();
+    let (calls, handed) = Handed::of(&run, first.messages.len(), first.messages.clone()).unwrap();
+    handed_out.keep("ada", &calls, handed);
+    let second = chat(&json!({ "tools": [beep], "messages": [
+        { "role": "user", "content": "go" },
+        { "role": "assistant", "content": "Your turn.", "tool_calls": [call] },
+        { "role": "tool", "tool_call_id": "b", "content": "beeped" },
+    ]}));
+    let restored = handed_out.restored("ada", &second.messages);
+    let roles: Vec<Role> = restored.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Assistant, Role::Tool]);
+    assert_eq!(handed_out.restored("bob", &second.messages), second.messages);
+    let (answer, _, report, _) = played(&Asked { messages: restored, ..second }, CLIENTS).await;
+    assert_eq!(report.status, Status::Completed, "{}", report.reason);
+    assert_eq!(answer.whole(&report)["choices"][0]["message"]["content"], "Done.");
+}
+
+#[tokio::test]
+async fn words_that_have_a_form_are_told_without_those_before_them() {
+    let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "schema": { "type": "object" } } });
+    let asked = chat(&json!({ "response_format": format, "stream": true }));
+    let (_, told, ..) = played(&asked, SCRIPT).await;
+    let chunks = data(&told);
+    let content: String = chunks
+        .iter()
+        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+        .collect();
+    assert_eq!(content, "It says so.");
+}
+
+#[test]
+fn everything_a_client_may_say_is_read() {
+    let body = json!({
+        "model": "helper", "temperature": 0.5, "max_completion_tokens": 9, "max_tokens": 8, "stop": "end",
+        "reasoning_effort": "low", "parallel_tool_calls": false, "seed": 1, "user": "u", "top_p": 1,
+        "tool_choice": { "type": "function", "function": { "name": "beep" } },
+        "messages": [
+            { "role": "developer", "content": "be brief" },
+            { "role": "user", "name": "ada", "content": [
+                { "type": "text", "text": "look" },
+                { "type": "image_url", "image_url": { "url": "data:image/png;base64,aQ==", "detail": "low" } },
+                { "type": "image_url", "image_url": { "url": "https://a.example/b.png" } },
+                { "type": "input_audio", "input_audio": { "data": "aQ==", "format": "wav" } },
+                { "type": "file", "file": { "filename": "a.pdf", "file_data": "data:application/pdf;base64,aQ==" } },
+            ]},
+            { "role": "assistant", "content": null, "tool_calls": [
+                { "id": "1", "type": "function", "function": { "name": "beep", "arguments": "{}" } },
+                { "id": "2", "type": "function", "function": { "name": "beep", "arguments": "{}" } },
+            ]},
+            { "role": "tool", "tool_call_id": "1", "content": "one" },
+            { "role": "tool", "tool_call_id": "2", "content": [{ "type": "text", "text": "two" }] },
+        ],
+    });
+    let asked = Asked::read(Format::Chat, body.to_string().as_bytes()).unwrap();
+    let result = |call: &str, text: &str| CallResult {
+        call: call.into(),
+        parts: vec![Part::text(text)],
+        is_error: false,
+    };
+    assert_eq!(asked.messages.len(), 4);
+    assert_eq!(asked.messages[0], Message::system("be brief"));
+    let image = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
+    assert_eq!(asked.messages[1].parts[1].kind, Kind::Image(image));
+    assert_eq!(asked.messages[3], Message::results([result("1", "one"), result("2", "two")]));
+    assert_eq!((asked.max_tokens, asked.temperature), (Some(9), Some(0.5)));
+    assert_eq!(asked.reasoning, Some(Reasoning::Effort(Effort::Low)));
+    let wishes = Wishes {
+        choice: Choice::Named("beep".into()),
+        calls: Calls::One,
+        stop: vec!["end".into()],
+        response: None,
+    };
+    assert_eq!(asked.wishes, wishes);
+}
+
+#[test]
+fn what_a_response_showed_of_our_calls_is_read_back() {
+    let input = json!([
+        { "role": "user", "content": "go" },
+        { "type": "reasoning", "id": "r", "summary": [] },
+        { "type": "message", "id": "m", "role": "assistant", "status": "completed",
+          "content": [{ "type": "output_text", "text": "Let me look.", "annotations": [] }] },
+        { "type": "mcp_call", "id": "mcp_1", "server_label": "files", "name": "read", "arguments": "{}", "output": "ok" },
+        { "type": "function_call", "id": "fc_2", "call_id": "2", "name": "beep", "arguments": "{}" },
+        { "type": "function_call_output", "call_id": "2", "output": "beeped" },
+    ]);
+    let asked = responses(&json!({ "input": input, "instructions": "be brief" }));
+    let kinds: Vec<(Role, usize)> =
+        asked.messages.iter().map(|message| (message.role, message.parts.len())).collect();
+    let expected = [
+        (Role::System, 1),
+        (Role::User, 1),
+        (Role::Assistant, 2),
+        (Role::Tool, 1),
+        (Role::Assistant, 1),
+        (Role::Tool, 1),
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(asked.echoed, json!({ "instructions": "be brief" }));
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_told() {
+    let wrong = |format, body: Value| {
+        let error = Asked::read(format, body.to_string().as_bytes()).unwrap_err();
+        format!("{} {} {}", error.status, error.param.clone().unwrap_or_default(), error)
+    };
+    let said = json!([{ "role": "user", "content": "go" }]);
+    let told = [
+        wrong(Format::Chat, json!([])),
+        wrong(Format::Chat, json!({ "messages": said })),
+        wrong(Format::Chat, json!({ "model": 1, "messages": said })),
+        wrong(Format::Chat, json!({ "model": "a", "messages": [] })),
+        wrong(Format::Chat, json!({ "model": "a", "messages": [{ "role": "robot" }] })),
+        wrong(Format::Chat, json!({ "model": "a", "messages": [{ "role": "user" }] })),
+        wrong(
+            Format::Chat,
+            json!({ "model": "a", "messages": [{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "data:oops" } }] }] }),
+        ),
+        wrong(Format::Chat, json!({ "model": "a", "messages": said, "n": 2 })),
+        wrong(Format::Chat, json!({ "model": "a", "messages": said, "stream": "yes" })),
+        wrong(
+            Format::Chat,
+            json!({ "model": "a", "messages": said, "tools": [{ "type": "custom" }] }),
+        ),
+        wrong(
+            Format::Responses,
+            json!({ "model": "a", "input": "go", "previous_response_id": "resp_1" }),
+        ),
+        wrong(
+            Format::Responses,
+            json!({ "model": "a", "input": [{ "type": "item_reference", "id": "x" }] }),
+        ),
+        wrong(
+            Format::Responses,
+            json!({ "model": "a", "input": "go", "tools": [{ "type": "web_search" }] }),
+        ),
+    ];
+    insta::assert_snapshot!(told.join("\n"), @r##"
+400  the body must be an object
+400 model `model` is missing
+400 model `model` must be a string
+400 messages `messages` is empty: say something
+400 messages[0].role `messages[0].role` must be `system`, `developer`, `user`, `assistant` or `tool`
+400 messages[0].content `messages[0].content` is missing
+400 messages[0].content[0].image_url.url `messages[0].content[0].image_url.url` is not a data URL: write `data:image/png;base64,` and the bytes in base64
+400 n `n` is not supported: there is one answer
+400 stream `stream` must be true or false
+400 tools[0] `tools[0]` must be of type `function`
+400 previous_response_id `previous_response_id` is not supported: nothing is kept here; send all of the conversation as `input`
+400 input[0] `input[0]` cannot be followed: nothing is kept here; send all of the conversation as `input`
+400 tools[0] `tools[0]` must be of type `function`: what else there is, is here already
+"##);
+}
+
+#[test]
+fn whose_fault_it_is_decides_the_status() {
+    use crate::provider::{Cause, ProviderError};
+    let report = Report {
+        run: String::new(),
+        status: Status::Error,
+        reason: "no".into(),
+        hint: None,
+        text: String::new(),
+        turns: 1,
+        calls: 2,
+        failed: 0,
+        usage: crate::Usage::default(),
+        cost: None,
+        took: 0,
+        waiting: Vec::new(),
+    };
+    let status = |cause| {
+        let error = ProviderError::new(cause, "");
+        ApiError::of_run(&report, Some(&error)).status
+    };
+    assert_eq!(status(Cause::Authentication { variable: None }), 502);
+    assert_eq!(status(Cause::RateLimited), 429);
+    assert_eq!(status(Cause::ContextTooLong { most: None, given: None }), 400);
+    assert_eq!(status(Cause::UnknownModel { model: "m".into() }), 404);
+    assert_eq!(status(Cause::Overloaded), 503);
+    let error = ApiError::of_run(&report, None);
+    assert_eq!((error.status, error.acted), (500, true));
+    let shape = json!({ "error": { "message": "no", "type": "server_error", "param": null, "code": null } });
+    assert_eq!(error.json(), shape);
+}

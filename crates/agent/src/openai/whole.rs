@@ -1,0 +1,131 @@
+//! Answers that come at once, and what streams say at their end.
+
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::error::ApiError;
+use super::item::{Item, Stage};
+use super::responses::usual;
+use crate::provider::Usage;
+use crate::step::{Report, Status};
+
+impl Answer {
+    /// A chat completion.
+    pub(super) fn completion(&self, report: &Report) -> Value {
+        let joined = |pieces: Vec<&str>| (!pieces.is_empty()).then(|| pieces.join("\n\n"));
+        let texts = self.items.iter().filter_map(|item| match item {
+            Item::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let refusals = self.items.iter().filter_map(|item| match item {
+            Item::Refusal(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let calls: Vec<Value> = self
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Handed(call) => Some(json!({
+                    "id": call.id, "type": "function",
+                    "function": { "name": call.name, "arguments": call.arguments.as_str() },
+                })),
+                _ => None,
+            })
+            .collect();
+        let mut message = json!({
+            "role": "assistant", "content": joined(texts.collect()), "refusal": joined(refusals.collect()),
+            "annotations": [],
+        });
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        json!({
+            "id": format!("chatcmpl-{}", self.id), "object": "chat.completion", "created": self.created,
+            "model": self.model, "system_fingerprint": null, "usage": completion_usage(&report.usage),
+            "choices": [{
+                "index": 0, "message": message, "logprobs": null, "finish_reason": self.finish(report),
+            }],
+            "consort": over(report),
+        })
+    }
+
+    /// Why a chat completion is over.
+    pub(super) fn finish(&self, report: &Report) -> &'static str {
+        let handed = self.items.iter().any(|item| matches!(item, Item::Handed(_)));
+        match report.status {
+            _ if handed => "tool_calls",
+            Status::LimitReached => "length",
+            Status::Denied => "content_filter",
+            _ => "stop",
+        }
+    }
+
+    /// A response as it stands; with a report, as it ended.
+    pub(super) fn response(&self, ended: Option<&Report>, error: Option<&ApiError>) -> Value {
+        let mut response = usual();
+        if let (Some(members), Value::Object(echoed)) = (response.as_object_mut(), &self.echoed) {
+            members.extend(echoed.clone());
+        }
+        let output: Vec<Value> = match ended {
+            None => Vec::new(),
+            Some(_) => {
+                let items = self.items.iter().enumerate();
+                items.map(|(n, item)| item.json(&self.id, n, Stage::Done)).collect()
+            }
+        };
+        let (status, details) = match ended.map(|report| report.status) {
+            None => ("in_progress", Value::Null),
+            Some(_) if error.is_some() => ("failed", Value::Null),
+            Some(Status::LimitReached) => ("incomplete", json!({ "reason": "max_output_tokens" })),
+            Some(Status::Denied) => ("incomplete", json!({ "reason": "content_filter" })),
+            Some(_) => ("completed", Value::Null),
+        };
+        let rest = json!({
+            "id": format!("resp_{}", self.id), "object": "response", "created_at": self.created,
+            "model": self.model, "status": status, "incomplete_details": details, "output": output,
+            "error": error.map(|error| json!({
+                "code": error.code.unwrap_or("server_error"), "message": error.message,
+            })),
+            "usage": ended.map(|report| response_usage(&report.usage)),
+            "consort": ended.map(over),
+        });
+        if let (Some(members), Value::Object(rest)) = (response.as_object_mut(), rest) {
+            members.extend(rest);
+        }
+        response
+    }
+}
+
+/// What a run came to, for those who know us.
+pub(super) fn over(report: &Report) -> Value {
+    let mut over = json!({
+        "event": "over", "status": report.status, "turns": report.turns, "calls": report.calls,
+        "failed": report.failed, "took": report.took,
+    });
+    if !report.reason.is_empty() {
+        over["reason"] = report.reason.as_str().into();
+    }
+    if let Some(cost) = report.cost {
+        over["cost"] = cost.into();
+    }
+    over
+}
+
+/// What a run cost, as chat completions say it.
+pub(super) fn completion_usage(usage: &Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.input, "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "prompt_tokens_details": { "cached_tokens": usage.cached_read },
+        "completion_tokens_details": { "reasoning_tokens": usage.reasoning },
+    })
+}
+
+fn response_usage(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input, "output_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "input_tokens_details": { "cached_tokens": usage.cached_read },
+        "output_tokens_details": { "reasoning_tokens": usage.reasoning },
+    })
+}

@@ -1,0 +1,141 @@
+//! A toolbox with agents beside what it has.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use consort_core::{
+    Caller, Catalog, Changes, Entry, Events, Invocation, Json, Object, Passage, Route, ServerId,
+    ShelfKind, ToolResult, Toolbox,
+};
+use consort_shape::Memo;
+
+use super::ask::{answered, ask, chain, definition, unchained};
+use crate::agent::Agent;
+
+/// The ensemble that agents are in.
+pub const AGENTS: &str = "agents";
+
+/// The name of the tool that asks an agent, or the agent of a server.
+pub fn tool_name(name: &str) -> String {
+    format!("ask_{}", name.replace('-', "_"))
+}
+
+/// The agents there are, by the names of their tools. They are put here when they are made, which is later
+/// than the toolbox that offers them: it may be among what they use.
+#[derive(Default)]
+pub struct Roster(RwLock<BTreeMap<String, Agent>>);
+
+impl fmt::Debug for Roster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let agents = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_tuple("Roster").field(&agents.keys()).finish()
+    }
+}
+
+impl Roster {
+    /// Goes over to these agents. Runs that go on are not touched.
+    pub fn set(&self, agents: impl IntoIterator<Item = Agent>) {
+        let named = agents.into_iter().map(|agent| (tool_name(&agent.settings.name), agent));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = named.collect();
+    }
+
+    fn get(&self, tool: &str) -> Option<Agent> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
+    }
+}
+
+/// A toolbox with agents beside what it has, each a tool `ask_NAME` of the ensemble [`AGENTS`].
+pub struct WithAgents {
+    inner: Arc<dyn Toolbox>,
+    server: ServerId,
+    entries: Vec<Entry>,
+    roster: Arc<Roster>,
+    made: Memo<Arc<Catalog>>,
+}
+
+impl fmt::Debug for WithAgents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WithAgents").field("roster", &self.roster).finish_non_exhaustive()
+    }
+}
+
+impl WithAgents {
+    /// A toolbox with agents of these names and descriptions, which are or will be on the roster.
+    pub fn new<'a>(
+        inner: Arc<dyn Toolbox>,
+        agents: impl IntoIterator<Item = (&'a str, &'a str)>,
+        roster: Arc<Roster>,
+    ) -> Self {
+        let server = ServerId::derive(AGENTS);
+        let entry = |(agent, description): (&str, &str)| {
+            let name = tool_name(agent);
+            let definition = definition(&name, description).definition().clone();
+            let route = Route { server: server.clone(), name: name.clone() };
+            Entry { route, name, definition }
+        };
+        let entries = agents.into_iter().map(entry).collect();
+        Self { inner, server, entries, roster, made: Memo::default() }
+    }
+
+    fn made(&self, catalog: &Catalog) -> Arc<Catalog> {
+        let mut entries = catalog.tools.entries().to_vec();
+        let place = entries.iter().position(|entry| entry.route.server > self.server);
+        let place = place.unwrap_or(entries.len());
+        entries.splice(place..place, self.entries.iter().cloned());
+        let mut with = catalog.clone();
+        with.set(ShelfKind::Tools, entries);
+        Arc::new(with)
+    }
+
+    /// The name of the tool, if it asks one of ours.
+    fn ours(&self, server: &ServerId, name: &str) -> Option<&str> {
+        let mut names = self.entries.iter().map(|entry| entry.name.as_str());
+        names.find(|known| *server == self.server && *known == name)
+    }
+
+    fn ask(&self, tool: &str, caller: Caller, chain: Vec<String>, arguments: &Json) -> Events {
+        match self.roster.get(tool) {
+            Some(agent) => ask(agent, caller, chain, arguments),
+            None => answered(ToolResult::error("this agent is not there at the moment")),
+        }
+    }
+}
+
+impl Toolbox for WithAgents {
+    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        let made = self.made.get(self.inner.catalog(caller), |catalog| self.made(catalog));
+        Arc::clone(&made)
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        let maybe = self.entries.iter().any(|entry| invocation.tool.ends_with(&entry.name));
+        if maybe {
+            let catalog = self.catalog(&invocation.caller);
+            let entry = catalog.resolve(&invocation.tool).ok();
+            let tool = entry.and_then(|entry| self.ours(&entry.route.server, &entry.name));
+            if let Some(tool) = tool {
+                let (caller, chain) = (invocation.caller.clone(), chain(&invocation));
+                return self.ask(tool, caller, chain, &invocation.arguments);
+            }
+        }
+        self.inner.call(unchained(invocation))
+    }
+
+    fn pass(&self, passage: Passage) -> Events {
+        if passage.method == "tools/call" && passage.server == self.server {
+            let name = passage.get("name");
+            let name = name.as_ref().and_then(Json::text).unwrap_or_default();
+            if let Some(tool) = self.ours(&passage.server, &name) {
+                let arguments = passage.get("arguments");
+                let arguments = arguments.unwrap_or_else(|| Object::empty().json().clone());
+                return self.ask(tool, passage.caller.clone(), Vec::new(), &arguments);
+            }
+        }
+        self.inner.pass(passage)
+    }
+
+    fn changes(&self) -> Changes {
+        self.inner.changes()
+    }
+}

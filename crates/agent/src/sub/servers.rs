@@ -1,0 +1,179 @@
+//! One agent a server: of each server a model sees one tool, behind which another model uses the rest.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use consort_core::{
+    Caller, Catalog, Changes, Emitting, Entry, Event, Events, Invocation, Json, Object, Passage,
+    Pattern, Route, ServerId, ShelfKind, Toolbox,
+};
+use consort_shape::{Memo, Shape, Shaped};
+
+use super::ask::{ask, chain, definition};
+use super::beside::{AGENTS, tool_name};
+use crate::agent::Agent;
+use crate::limits::Limits;
+use crate::provider::Model;
+use crate::settings::Settings;
+
+/// How many tools a description names.
+const NAMED: usize = 20;
+
+/// A toolbox of which a model sees one tool `ask_SERVER` for each server.
+pub struct ServerAgents {
+    inner: Arc<dyn Toolbox>,
+    model: Model,
+    /// Tools that are shown directly.
+    direct: Vec<Pattern>,
+    /// What each server is about.
+    about: BTreeMap<ServerId, String>,
+    limits: Limits,
+    made: Memo<Made>,
+}
+
+/// What is shown of a catalog.
+struct Made {
+    shown: Arc<Catalog>,
+    /// The server that a shown tool stands for, by its place.
+    servers: Vec<Option<ServerId>>,
+}
+
+impl fmt::Debug for ServerAgents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerAgents").field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
+impl ServerAgents {
+    /// A toolbox behind agents of this model, except for the tools that are shown directly.
+    pub fn new(
+        inner: Arc<dyn Toolbox>,
+        model: Model,
+        direct: Vec<Pattern>,
+        about: BTreeMap<ServerId, String>,
+    ) -> Self {
+        let limits = Limits { turns: 20, calls: 60, ..Limits::default() };
+        Self { inner, model, direct, about, limits, made: Memo::default() }
+    }
+
+    fn made(&self, catalog: &Catalog) -> Made {
+        let is_direct = |entry: &Entry| {
+            let fits = |name: &str| {
+                let fits = |pattern: &Pattern| pattern.matches(entry.route.server.as_str(), name);
+                self.direct.iter().any(fits)
+            };
+            entry.route.server.as_str() == AGENTS || fits(&entry.name) || fits(&entry.route.name)
+        };
+        let mut tools: Vec<(Entry, Option<ServerId>)> = Vec::new();
+        let mut hidden: BTreeMap<&ServerId, Vec<&str>> = BTreeMap::new();
+        for entry in catalog.tools.entries() {
+            if is_direct(entry) {
+                tools.push((entry.clone(), None));
+            } else {
+                hidden.entry(&entry.route.server).or_default().push(&entry.name);
+            }
+        }
+        for (server, names) in hidden {
+            let name = tool_name(server.as_str());
+            let description = self.description(server, &names);
+            let definition = definition(&name, &description).definition().clone();
+            let route = Route { server: server.clone(), name: name.clone() };
+            tools.push((Entry { route, name, definition }, Some(server.clone())));
+        }
+        let mut shown = catalog.clone();
+        shown.set(ShelfKind::Tools, tools.iter().map(|(entry, _)| entry.clone()).collect());
+        let server = |entry: &Entry| {
+            let found = tools.iter().find(|(tool, _)| tool == entry);
+            found.and_then(|(_, server)| server.clone())
+        };
+        let servers = shown.tools.entries().iter().map(server).collect();
+        Made { shown: Arc::new(shown), servers }
+    }
+
+    fn description(&self, server: &ServerId, names: &[&str]) -> String {
+        let about = self.about.get(server).map(|about| format!("{about}\n\n")).unwrap_or_default();
+        let more = names.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        format!(
+            "{about}Asks an agent that uses the tools of `{server}` for you and answers in words. \
+             Its tools: {named}{more}."
+        )
+    }
+
+    /// The agent of a server.
+    fn agent(&self, server: &ServerId, whole: &Catalog) -> Agent {
+        let shape = Shape { servers: Some([server.clone()].into()), transforms: Vec::new() };
+        let toolbox = Arc::new(Shaped::new(Arc::clone(&self.inner), shape));
+        let mut settings = Settings::new(server.as_str());
+        settings.limits = self.limits.clone();
+        settings.instructions = format!(
+            "You work for another assistant, which sees nothing but your last message. Use the tools \
+             of the server `{server}` to do what it asks, and answer with all that it needs to know. \
+             You cannot ask it anything; if something is missing, say what."
+        );
+        let own = whole.abouts().get(server).and_then(|about| about.instructions.as_ref());
+        if let Some(own) = own {
+            settings.instructions.push_str("\n\nThe server says of itself:\n");
+            settings.instructions.push_str(own);
+        }
+        Agent::new(self.model.clone(), toolbox, settings)
+    }
+
+    fn shown(&self, caller: &Caller) -> Arc<Made> {
+        self.made.get(self.inner.catalog(caller), |catalog| self.made(catalog))
+    }
+}
+
+impl Toolbox for ServerAgents {
+    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        Arc::clone(&self.shown(caller).shown)
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        let made = self.shown(&invocation.caller);
+        let entry = match made.shown.resolve(&invocation.tool) {
+            Ok(entry) => entry,
+            Err(error) => return unknown(error.into()),
+        };
+        let at = made.shown.tools.position(&entry.route.server, &entry.name);
+        match at.and_then(|at| made.servers[at].as_ref()) {
+            None => self.inner.call(invocation),
+            Some(server) => {
+                let agent = self.agent(server, &made.shown);
+                let chain = chain(&invocation);
+                ask(agent, invocation.caller.clone(), chain, &invocation.arguments)
+            }
+        }
+    }
+
+    fn pass(&self, passage: Passage) -> Events {
+        if passage.method != "tools/call" {
+            return self.inner.pass(passage);
+        }
+        let made = self.shown(&passage.caller);
+        let name = passage.get("name");
+        let name = name.as_ref().and_then(Json::text).unwrap_or_default();
+        let Some(at) = made.shown.tools.position(&passage.server, &name) else {
+            return unknown(made.shown.unknown(ShelfKind::Tools, &name).into());
+        };
+        match &made.servers[at] {
+            None => self.inner.pass(passage),
+            Some(server) => {
+                let agent = self.agent(server, &made.shown);
+                let arguments = passage.get("arguments");
+                let arguments = arguments.unwrap_or_else(|| Object::empty().json().clone());
+                ask(agent, passage.caller.clone(), Vec::new(), &arguments)
+            }
+        }
+    }
+
+    fn changes(&self) -> Changes {
+        self.inner.changes()
+    }
+}
+
+fn unknown(error: consort_core::CallError) -> Events {
+    Emitting::new(|_| std::future::ready(Event::End(Err(error))))
+}

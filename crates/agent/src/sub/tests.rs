@@ -1,0 +1,194 @@
+use std::sync::{Arc, Mutex};
+
+use consort_core::{
+    Caller, Catalog, Changes, Emitting, Entry, Event as Happening, Events, Invocation, Offer,
+    Outcome, Passage, Pattern, Progress, ShelfKind, Tool, ToolResult, Toolbox,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{Agent, Model, Script, Settings};
+
+/// Two servers whose tools say who called them with what.
+#[derive(Default)]
+struct Two {
+    taken: Mutex<Vec<String>>,
+}
+
+impl Toolbox for Two {
+    fn catalog(&self, _: &Caller) -> Arc<Catalog> {
+        let offer = |name: &str| {
+            let tool = Tool::new(name, "", &json!({ "type": "object" }).into());
+            let shelf = vec![(name.to_owned(), tool.definition().clone())];
+            Offer { shelves: [(ShelfKind::Tools, shelf)].into(), ..Offer::default() }
+        };
+        let offers = [("files", "read"), ("my-web", "fetch")];
+        let offers = offers.map(|(server, name)| (server.parse().unwrap(), offer(name)));
+        Arc::new(Catalog::build(&offers.into()))
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        let meta =
+            invocation.meta.as_ref().map(|meta| meta.members().map(|(name, _)| name.to_owned()));
+        let meta: Vec<String> = meta.into_iter().flatten().collect();
+        let taken = format!("{} {} {meta:?}", invocation.caller.name, invocation.tool);
+        self.taken.lock().unwrap().push(taken);
+        Emitting::new(|emitter| async move {
+            emitter.emit(Happening::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
+            Happening::End(Ok(Outcome::Complete(ToolResult::text("found"))))
+        })
+    }
+
+    fn pass(&self, passage: Passage) -> Events {
+        self.call(Invocation::new(passage.caller, "passed", json!({}).into()))
+    }
+
+    fn changes(&self) -> Changes {
+        Emitting::new(|_| std::future::pending())
+    }
+}
+
+fn agent(name: &str, toolbox: Arc<dyn Toolbox>, script: &str) -> Agent {
+    let model = Model::scripted(Script::parse(script).unwrap());
+    Agent::new(model, toolbox, Settings::new(name))
+}
+
+/// What a call says on its way, and what it comes to.
+async fn told(mut events: Events) -> (Vec<String>, ToolResult) {
+    let mut told = Vec::new();
+    loop {
+        match events.next().await.unwrap() {
+            Happening::Progress(progress) => told.push(progress.message().unwrap()),
+            Happening::End(Ok(Outcome::Complete(result))) => return (told, result),
+            Happening::End(other) => panic!("{other:?}"),
+            _ => {}
+        }
+    }
+}
+
+fn call(tool: &str, arguments: Value) -> Invocation {
+    Invocation::new(Caller::client("ada"), tool, arguments.into())
+}
+
+fn passage(server: &str, name: &str, arguments: &Value) -> Passage {
+    let params: consort_core::Json = json!({ "name": name, "arguments": arguments }).into();
+    let params = params.to_object().unwrap();
+    Passage::new(Caller::client("ada"), server.parse().unwrap(), "tools/call", params)
+}
+
+fn ids(toolbox: &dyn Toolbox) -> Vec<String> {
+    let catalog = toolbox.catalog(&Caller::client("ada"));
+    catalog.tools.entries().iter().map(Entry::id).collect()
+}
+
+const READS: &str = r#"{"turns": [
+    {"expect": {"role": "user", "contains": "Context:\nnow"}, "calls": [{"name": "read"}]},
+    {"text": "It is there.", "usage": {"input": 3, "output": 2}}
+]}"#;
+
+#[tokio::test]
+async fn an_agent_is_asked_as_a_tool_is_called() {
+    let two = Arc::new(Two::default());
+    let roster = Arc::new(Roster::default());
+    let with = WithAgents::new(two.clone(), [("my-helper", "Helps.")], Arc::clone(&roster));
+    assert_eq!(ids(&with), ["agents.ask_my_helper", "files.read", "my-web.fetch"]);
+    let asked = json!({ "query": "where?", "context": "now" });
+    let (_, gone) = told(with.call(call("ask_my_helper", asked.clone()))).await;
+    assert!(gone.is_error());
+
+    roster.set([agent("my-helper", two.clone(), READS)]);
+    let (progress, result) = told(with.call(call("ask_my_helper", asked.clone()))).await;
+    assert_eq!(
+        progress,
+        ["turn 1", "calling files.read", "files.read: 1/2 half", "files.read: done", "turn 2"]
+    );
+    assert_eq!((result.flattened(), result.is_error()), ("It is there.".to_owned(), false));
+    let data: Value = result.structured_content().unwrap().read().unwrap();
+    assert_eq!(
+        (&data["status"], &data["turns"], &data["calls"]),
+        (&json!("completed"), &json!(2), &json!(1))
+    );
+    assert_eq!(
+        *two.taken.lock().unwrap(),
+        [r#"ada files.read ["consort/session", "consort/agents"]"#]
+    );
+
+    let (passed, same) = told(with.pass(passage("agents", "ask_my_helper", &asked))).await;
+    assert_eq!((passed.len(), same.flattened()), (5, "It is there.".to_owned()));
+    let (_, other) = told(with.pass(passage("files", "read", &json!({})))).await;
+    assert_eq!(other.flattened(), "found");
+    let (_, wrong) = told(with.call(call("ask_my_helper", json!({})))).await;
+    assert_eq!(wrong.flattened(), "`query` is missing: say what to find out or to do");
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_complete_is_an_error_that_says_why() {
+    let two = Arc::new(Two::default());
+    let roster = Arc::new(Roster::default());
+    let with = WithAgents::new(two.clone(), [("a", "")], Arc::clone(&roster));
+    let script =
+        r#"{"turns": [{"text": "Well", "error": {"kind": "failed", "message": "broken"}}]}"#;
+    roster.set([agent("a", two, script)]);
+    let (_, result) = told(with.call(call("agents.ask_a", json!({ "query": "go" })))).await;
+    assert!(result.is_error());
+    assert!(result.flattened().starts_with("[the agent did not complete this: "), "{result:?}");
+    let data: Value = result.structured_content().unwrap().read().unwrap();
+    assert_eq!(data["status"], "error");
+}
+
+#[tokio::test]
+async fn agents_ask_agents_only_so_deep_and_servers_hear_nothing_of_it() {
+    let two = Arc::new(Two::default());
+    let roster = Arc::new(Roster::default());
+    let with: Arc<dyn Toolbox> =
+        Arc::new(WithAgents::new(two.clone(), [("a", "")], Arc::clone(&roster)));
+    let script = r#"{"turns": [
+        {"calls": [{"name": "ask_a", "arguments": {"query": "again"}}, {"name": "read"}]},
+        {"text": "enough"}
+    ]}"#;
+    roster.set([agent("a", Arc::clone(&with), script)]);
+    let (progress, result) = told(with.call(call("ask_a", json!({ "query": "go" })))).await;
+    assert_eq!(result.flattened(), "enough");
+    let deepest = progress.iter().filter(|told| told.contains("agents.ask_a: done")).count();
+    assert!(deepest > 0, "{progress:?}");
+    assert_eq!(*two.taken.lock().unwrap(), [r#"ada files.read ["consort/session"]"#; DEEPEST]);
+    roster.set([]);
+}
+
+#[tokio::test]
+async fn of_each_server_one_tool_is_shown_and_its_agent_has_only_that_servers_tools() {
+    let two = Arc::new(Two::default());
+    let script = r#"{"turns": [
+        {"calls": [{"name": "fetch"}, {"name": "read"}]},
+        {"expect": {"results": 2, "is_error": true}, "text": "fetched"}
+    ]}"#;
+    let model = Model::scripted(Script::parse(script).unwrap());
+    let direct = vec![Pattern::new("read")];
+    let about = [("my-web".parse().unwrap(), "The web.".to_owned())].into();
+    let shown = ServerAgents::new(two.clone(), model.clone(), direct, about);
+    assert_eq!(ids(&shown), ["files.read", "my-web.ask_my_web"]);
+    let catalog = shown.catalog(&Caller::client("ada"));
+    let description = catalog.tools.entries()[1].tool().description().unwrap();
+    insta::assert_snapshot!(description, @r##"
+The web.
+
+Asks an agent that uses the tools of `my-web` for you and answers in words. Its tools: fetch.
+"##);
+    for events in [
+        shown.call(call("ask_my_web", json!({ "query": "go" }))),
+        shown.pass(passage("my-web", "ask_my_web", &json!({ "query": "go" }))),
+    ] {
+        assert_eq!(told(events).await.1.flattened(), "fetched");
+    }
+    let taken = two.taken.lock().unwrap().clone();
+    assert!(
+        taken.len() == 2 && taken.iter().all(|call| call.starts_with("ada my-web.fetch")),
+        "{taken:?}"
+    );
+    let hidden = ServerAgents::new(two, model, Vec::new(), [].into());
+    assert_eq!(ids(&hidden), ["files.ask_files", "my-web.ask_my_web"]);
+    assert!(matches!(
+        hidden.call(call("files.read", json!({}))).next().await,
+        Some(Happening::End(Err(_)))
+    ));
+}

@@ -1,0 +1,57 @@
+//! `consort ask`: a model asked once, with the tools on offer.
+
+use consort_agent::Message;
+
+use crate::cli::{Ask, Common};
+use crate::exit::{Exit, Failure};
+use crate::talk::{self, Form, Kept, Quit, Setup};
+
+pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
+    let text = talk::prompt(&ask.prompt)?;
+    let nothing = text.is_empty() && ask.image.is_empty() && ask.attach.is_empty();
+    if nothing && ask.going_on.is_none() {
+        return Err(Failure::usage("there is nothing to ask")
+            .hint("say it, as in `consort ask how is the weather in Oslo`, or pipe it in"));
+    }
+    let mut setup = Setup::new(common, &ask.talk, Form::Events)?;
+    let done = perform(&mut setup, &ask, &text).await;
+    setup.end().await;
+    done
+}
+
+async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failure> {
+    let kept = match &ask.going_on {
+        Some(id) => setup.stage.keeping.open(id.as_deref())?,
+        None => setup.stage.keeping.begin(text)?,
+    };
+    if setup.reach(&ask.talk.tools).await?.is_none() {
+        return Ok(Exit::Interrupted);
+    }
+    let Setup { stage, audience } = setup;
+    let saying = talk::message(&stage.running, text, &ask.attach, &ask.image);
+    let message = match audience.unless_interrupted(saying).await {
+        Some(message) => message?,
+        None => return Ok(Exit::Interrupted),
+    };
+    if let Some(id) = &kept.id {
+        audience.show.conversation(id);
+    }
+    let input = if message.parts.is_empty() { Vec::new() } else { vec![message] };
+    answered(setup, &kept, input).await
+}
+
+/// Has what is said answered, and says how the command ends.
+pub(super) async fn answered(
+    setup: &mut Setup,
+    kept: &Kept,
+    input: Vec<Message>,
+) -> Result<Exit, Failure> {
+    let Setup { stage, audience } = setup;
+    if input.is_empty() {
+        audience.settle(&kept.conversation).await?;
+    }
+    match audience.follow(&stage.agent, &kept.conversation, input).await {
+        Ok(report) => talk::ended(&report, kept.id.as_deref(), audience.show.is_json()),
+        Err(Quit) => Ok(Exit::Interrupted),
+    }
+}

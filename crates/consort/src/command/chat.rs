@@ -1,0 +1,239 @@
+//! `consort chat`: a talk with a model at a terminal, or line by line through a pipe.
+
+mod editor;
+mod orders;
+mod source;
+mod typed;
+
+use consort_agent::{Message, Report, Status, Usage};
+
+use crate::cli::{Chat, Common};
+use crate::exit::{Exit, Failure};
+use crate::keyboard;
+use crate::output::{Styled, escaped, escaped_line, shortened, styled};
+use crate::person::Person;
+use crate::talk::{self, Form, Kept, Quit, Setup};
+use editor::Line;
+use source::Source;
+use typed::Typed;
+
+/// How much of what was said last is shown when a conversation goes on.
+const GLIMPSE: usize = 300;
+
+pub(super) async fn run(common: &Common, chat: Chat) -> Result<Exit, Failure> {
+    let mut setup = Setup::new(common, &chat.talk, Form::Events)?;
+    let done = perform(&mut setup, &chat).await;
+    setup.end().await;
+    done
+}
+
+async fn perform(setup: &mut Setup, chat: &Chat) -> Result<Exit, Failure> {
+    let kept = match &chat.going_on {
+        Some(id) => setup.stage.keeping.open(id.as_deref())?,
+        None => setup.stage.keeping.begin("")?,
+    };
+    if setup.reach(&chat.talk.tools).await?.is_none() {
+        return Ok(Exit::Interrupted);
+    }
+    let source = Source::new(!chat.talk.no_store);
+    let mut chatting =
+        Chatting { setup, source, kept, used: Used::default(), exit: Exit::Ok, over: false };
+    chatting.greet().await;
+    let exit = chatting.talk().await;
+    let Chatting { setup, kept, .. } = chatting;
+    setup.stage.keeping.tidy(kept);
+    Ok(exit)
+}
+
+/// A chat that goes on.
+struct Chatting<'a> {
+    setup: &'a mut Setup,
+    source: Source,
+    kept: Kept,
+    used: Used,
+    /// How the last run ended.
+    exit: Exit,
+    over: bool,
+}
+
+/// What was used in a chat.
+#[derive(Default)]
+struct Used {
+    turns: u32,
+    calls: u32,
+    usage: Usage,
+    cost: Option<f64>,
+}
+
+impl Chatting<'_> {
+    /// Says what there is.
+    async fn greet(&mut self) {
+        let agent = &self.setup.stage.agent;
+        let tools = orders::tools(agent).len();
+        let model = agent.model.id.clone();
+        self.note(&format!("{model} with {tools} tools; /help shows what can be done here"));
+        self.opened().await;
+    }
+
+    /// Says which conversation this is, and offers to go on with what is open in it.
+    async fn opened(&mut self) {
+        if let Some(id) = self.kept.id.clone() {
+            self.setup.audience.show.conversation(&id);
+        }
+        let messages = self.kept.conversation.messages();
+        let said =
+            messages.iter().rev().map(|message| message.text()).find(|text| !text.is_empty());
+        if let Some(said) = said {
+            let text =
+                format!("{} messages; the last: {}", messages.len(), shortened(&said, GLIMPSE));
+            self.note(&text);
+        }
+        let waiting = self.kept.conversation.waiting();
+        let offer = match waiting.first() {
+            Some(question) => {
+                let message = question.params["message"].as_str().unwrap_or_default();
+                format!("it waits for an answer: {message}")
+            }
+            None if self.kept.conversation.is_unfinished() => {
+                "its last run was broken off".to_owned()
+            }
+            None => return,
+        };
+        self.note(&format!("{offer}; /go goes on"));
+        if Person::there() {
+            let asking = tokio::task::spawn_blocking(|| keyboard::line("Go on now? [Y/n] ", ""));
+            let answer = asking.await.ok().flatten();
+            if answer.is_some_and(|answer| matches!(answer.trim(), "" | "y" | "Y" | "yes")) {
+                let gone = self.go().await;
+                self.told(gone);
+            }
+        }
+    }
+
+    /// Reads and does, until the end.
+    async fn talk(&mut self) -> Exit {
+        let mut interrupted = false;
+        while !self.over {
+            let catalog = self.setup.stage.running.catalog();
+            let line = self.source.line(&mut self.setup.audience, &catalog).await;
+            let line = match line {
+                Line::Typed(line) => line,
+                Line::End => break,
+                Line::Interrupted if interrupted || !self.source.is_terminal() => {
+                    self.exit = Exit::Interrupted;
+                    break;
+                }
+                Line::Interrupted => {
+                    interrupted = true;
+                    self.note("Ctrl-C again, or Ctrl-D, ends the chat");
+                    continue;
+                }
+            };
+            interrupted = false;
+            let done = match typed::read(&line) {
+                Ok(Typed::Nothing) => Ok(()),
+                Ok(Typed::Say(text)) => self.say(&text).await,
+                Ok(Typed::Do(order)) => self.obey(order).await,
+                Ok(Typed::Prompt(name, arguments)) => self.prompt(&name, &arguments).await,
+                Err(failure) => Err(failure),
+            };
+            self.told(done);
+        }
+        // What was seen at a terminal needs no code.
+        if self.source.is_terminal() { Exit::Ok } else { self.exit }
+    }
+
+    /// Says something to the model.
+    async fn say(&mut self, text: &str) -> Result<(), Failure> {
+        let Setup { stage, audience } = &mut *self.setup;
+        let none: [&str; 0] = [];
+        let saying = talk::message(&stage.running, text, &[], &none);
+        match audience.unless_interrupted(saying).await {
+            Some(message) => self.answer(vec![message?]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Says what a prompt of a server says.
+    async fn prompt(&mut self, name: &str, arguments: &[(String, String)]) -> Result<(), Failure> {
+        let Setup { stage, audience } = &mut *self.setup;
+        let rendering = talk::rendered(&stage.running, name, arguments);
+        match audience.unless_interrupted(rendering).await {
+            Some(messages) => self.answer(messages?).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Goes on with a run that was broken off, or that waits for a person.
+    async fn go(&mut self) -> Result<(), Failure> {
+        if !self.setup.audience.settle(&self.kept.conversation).await? {
+            return Err(Failure::usage("the question is still open"));
+        }
+        if !self.kept.conversation.is_unfinished() {
+            return Err(Failure::usage("there is nothing to go on with"));
+        }
+        self.answer(Vec::new()).await
+    }
+
+    /// Has what is said answered.
+    async fn answer(&mut self, input: Vec<Message>) -> Result<(), Failure> {
+        let Setup { stage, audience } = &mut *self.setup;
+        let followed = audience.follow(&stage.agent, &self.kept.conversation, input).await;
+        let Ok(report) = followed else {
+            let Quit = Quit;
+            (self.over, self.exit) = (true, Exit::Interrupted);
+            return Ok(());
+        };
+        self.used.add(&report);
+        if report.status == Status::Cancelled {
+            self.note("stopped; the conversation goes on");
+        }
+        let json = self.setup.audience.show.is_json();
+        match talk::ended(&report, None, json) {
+            Ok(exit) => self.exit = exit,
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
+
+    /// Tells of a failure; the chat goes on.
+    fn told(&mut self, done: Result<(), Failure>) {
+        let Err(failure) = done else { return };
+        self.exit = failure.exit;
+        let show = &mut self.setup.audience.show;
+        show.print(&format!("{}: {}", styled(Styled::Bad, "error"), failure.message));
+        if let Some(hint) = &failure.hint {
+            show.print(&format!("{}: {hint}", styled(Styled::Heading, "hint")));
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        let text = styled(Styled::Faint, escaped_line(text));
+        self.setup.audience.show.print(&text);
+    }
+}
+
+impl Used {
+    fn add(&mut self, report: &Report) {
+        self.turns += report.turns;
+        self.calls += report.calls;
+        self.usage += report.usage;
+        if let Some(cost) = report.cost {
+            *self.cost.get_or_insert(0.0) += cost;
+        }
+    }
+
+    fn words(&self) -> String {
+        let Usage { input, output, cached_read, reasoning, .. } = self.usage;
+        let mut text = format!(
+            "{} turns, {} calls, {input} tokens read ({cached_read} from a cache), {output} written \
+             ({reasoning} for thoughts)",
+            self.turns, self.calls
+        );
+        match self.cost {
+            Some(cost) => text.push_str(&format!(", ${cost:.4}")),
+            None => text.push_str("; the model's price is not known"),
+        }
+        escaped(&text)
+    }
+}

@@ -1,0 +1,215 @@
+//! Lines typed at a terminal, with a history and with completion of orders, prompts and resources.
+
+use std::path::PathBuf;
+
+use consort_core::{Catalog, Entry};
+use rustyline::completion::{Completer, Pair};
+use rustyline::config::Configurer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{CompletionType, Context, Editor as Rusty, Helper};
+
+use super::typed::ORDERS;
+use crate::keyboard;
+use crate::output::escaped_line;
+use crate::talk;
+
+/// How many lines are remembered.
+const HISTORY: usize = 1000;
+
+/// A line editor.
+pub(super) struct Editor {
+    editor: Rusty<Words, DefaultHistory>,
+    history: Option<PathBuf>,
+}
+
+/// What came of asking for a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A line.
+    Typed(String),
+    /// Ctrl-C.
+    Interrupted,
+    /// The end.
+    End,
+}
+
+impl Editor {
+    /// An editor that remembers lines in this file; nothing where the terminal cannot do it.
+    pub(super) fn new(history: Option<PathBuf>) -> Option<Self> {
+        let mut editor = Rusty::with_config(keyboard::config()).ok()?;
+        editor.set_completion_type(CompletionType::List);
+        editor.set_max_history_size(HISTORY).ok()?;
+        editor.set_helper(Some(Words::default()));
+        if let Some(path) = &history {
+            // There is none before the first chat.
+            let _ = editor.load_history(path);
+        }
+        Some(Self { editor, history })
+    }
+
+    /// From now on, completes from what is on offer here.
+    pub(super) fn know(&mut self, catalog: &Catalog) {
+        self.editor.set_helper(Some(Words::of(catalog)));
+    }
+
+    /// Asks for a line. It goes on behind a backslash, and holds what is pasted as a whole.
+    pub(super) fn line(&mut self, prompt: &str) -> Line {
+        match self.editor.readline(prompt) {
+            Ok(line) => {
+                let line = line.replace("\\\n", "\n");
+                let _ = self.editor.add_history_entry(&line);
+                self.remember();
+                Line::Typed(line)
+            }
+            Err(ReadlineError::Interrupted) => Line::Interrupted,
+            Err(_) => Line::End,
+        }
+    }
+
+    /// Keeps the last line for other chats, readable by nobody else.
+    fn remember(&mut self) {
+        let Some(path) = &self.history else { return };
+        if let Some(folder) = path.parent() {
+            let _ = std::fs::create_dir_all(folder);
+        }
+        let _ = self.editor.append_history(path);
+    }
+}
+
+/// What lines are completed from.
+#[derive(Debug, Default)]
+struct Words {
+    /// Orders and prompts, without their slash, with what they take.
+    orders: Vec<(String, Vec<String>)>,
+    resources: Vec<String>,
+}
+
+impl Words {
+    fn of(catalog: &Catalog) -> Self {
+        let orders = ORDERS.iter().map(|(name, ..)| ((*name).to_owned(), Vec::new()));
+        let prompts = catalog.prompts.entries().iter().map(|entry| {
+            let arguments = talk::arguments(&entry.definition);
+            let arguments = arguments.into_iter().map(|(name, _)| name).collect();
+            (prompt_name(catalog, entry), arguments)
+        });
+        let resources = catalog.resources.entries().iter().map(|entry| entry.name.clone());
+        Self { orders: orders.chain(prompts).collect(), resources: resources.collect() }
+    }
+
+    /// Where the word at the end of the text begins, and what it could be.
+    fn candidates(&self, text: &str) -> (usize, Vec<String>) {
+        let space = text.char_indices().rev().find(|(_, c)| c.is_whitespace());
+        let start = space.map_or(0, |(at, c)| at + c.len_utf8());
+        let word = &text[start..];
+        if let Some(uri) = word.strip_prefix('@') {
+            let fitting = self.resources.iter().filter(|known| known.starts_with(uri));
+            return (start, fitting.map(|known| format!("@{known} ")).collect());
+        }
+        let Some(order) = text.strip_prefix('/') else { return (start, Vec::new()) };
+        if start == 0 {
+            let fitting = self.orders.iter().filter(|(known, _)| known.starts_with(order));
+            return (0, fitting.map(|(known, _)| format!("/{known} ")).collect());
+        }
+        let name = order.split_whitespace().next().unwrap_or_default();
+        let arguments = self.orders.iter().find(|(known, _)| known == name);
+        let arguments = arguments.map(|(_, arguments)| arguments.as_slice()).unwrap_or_default();
+        let given = |argument: &str| text.contains(&format!(" {argument}="));
+        let fitting = arguments.iter().filter(|known| known.starts_with(word) && !given(known));
+        (start, fitting.map(|known| format!("{known}=")).collect())
+    }
+}
+
+/// What a prompt is called in a chat: its name where that is no other's and no order's.
+pub(super) fn prompt_name(catalog: &Catalog, entry: &Entry) -> String {
+    let is_order = ORDERS.iter().any(|(name, ..)| *name == entry.name);
+    if !is_order && catalog.prompts.named(&entry.name).count() == 1 {
+        entry.name.clone()
+    } else {
+        entry.id()
+    }
+}
+
+impl Helper for Words {}
+
+impl Completer for Words {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        pos: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let (start, candidates) = self.candidates(&line[..pos]);
+        // Nothing that a terminal would obey gets into the line.
+        let pairs = candidates.into_iter().map(|replacement| Pair {
+            display: escaped_line(replacement.trim_end()),
+            replacement: escaped_line(&replacement),
+        });
+        Ok((start, pairs.collect()))
+    }
+}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+
+impl Highlighter for Words {}
+
+impl Validator for Words {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(if context.input().ends_with('\\') {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use consort_core::{Json, Offer, ShelfKind};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn words() -> Words {
+        let item =
+            |name: &str, value: Value| (name.to_owned(), Json::from(value).to_object().unwrap());
+        let arguments = json!([{ "name": "city" }, { "name": "day" }]);
+        let prompts = vec![
+            item("weather", json!({ "name": "weather", "arguments": arguments })),
+            item("help", json!({ "name": "help" })),
+        ];
+        let resources = vec![item("demo://notes", json!({ "uri": "demo://notes" }))];
+        let shelves =
+            BTreeMap::from([(ShelfKind::Prompts, prompts), (ShelfKind::Resources, resources)]);
+        let offer = Offer { shelves, ..Offer::default() };
+        Words::of(&Catalog::build(&BTreeMap::from([("web".parse().unwrap(), offer)])))
+    }
+
+    #[test]
+    fn orders_prompts_arguments_and_resources_are_completed() {
+        let words = words();
+        for (text, start, found) in [
+            ("/wea", 0, &["/weather "][..]),
+            ("/web", 0, &["/web.help "]),
+            ("/he", 0, &["/help "]),
+            ("/weather ", 9, &["city=", "day="]),
+            ("/weather city=Oslo d", 19, &["day="]),
+            ("/weather city=Oslo c", 19, &[]),
+            ("see @demo", 4, &["@demo://notes "]),
+            ("hello", 0, &[]),
+            ("é @d", 3, &["@demo://notes "]),
+        ] {
+            let found: Vec<String> = found.iter().map(|found| (*found).to_owned()).collect();
+            assert_eq!(words.candidates(text), (start, found), "{text}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Where the lines of a chat come from.
+
+use std::io::IsTerminal;
+
+use consort_core::Catalog;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+
+use super::editor::{Editor, Line};
+use crate::running::state_folder;
+use crate::talk::Audience;
+
+/// Where lines come from.
+pub(super) enum Source {
+    /// A terminal. The editor is away while it reads.
+    Terminal(Option<Box<Editor>>),
+    /// A pipe or a file.
+    Pipe(Lines<BufReader<Stdin>>),
+}
+
+impl Source {
+    /// The terminal if there is one, else the standard input. Lines are remembered, or not.
+    pub(super) fn new(remember: bool) -> Self {
+        let history = if remember { state_folder() } else { None };
+        let history = history.map(|folder| folder.join("chat_history"));
+        let editor = if std::io::stdin().is_terminal() { Editor::new(history) } else { None };
+        match editor {
+            Some(editor) => Self::Terminal(Some(Box::new(editor))),
+            None => Self::Pipe(BufReader::new(tokio::io::stdin()).lines()),
+        }
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Terminal(_))
+    }
+
+    /// The next line; completed, at a terminal, from what is on offer.
+    pub(super) async fn line(&mut self, audience: &mut Audience, catalog: &Catalog) -> Line {
+        match self {
+            Self::Terminal(kept) => {
+                let Some(mut editor) = kept.take() else { return Line::End };
+                editor.know(catalog);
+                let reading = tokio::task::spawn_blocking(move || {
+                    let line = editor.line("> ");
+                    (editor, line)
+                });
+                match reading.await {
+                    Ok((editor, line)) => {
+                        *kept = Some(editor);
+                        line
+                    }
+                    Err(_) => Line::End,
+                }
+            }
+            Self::Pipe(lines) => match audience.unless_interrupted(lines.next_line()).await {
+                Some(Ok(Some(line))) => Line::Typed(line),
+                Some(_) => Line::End,
+                None => Line::Interrupted,
+            },
+        }
+    }
+}

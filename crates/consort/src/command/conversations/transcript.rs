@@ -1,0 +1,198 @@
+//! A conversation, for people to read.
+
+use std::collections::HashMap;
+
+use consort_agent::store::{Head, numbers};
+use consort_agent::{CallResult, Kind, Media, Message, Part, Reply, Role, Status, Step, What};
+use serde_json::Value;
+
+use super::time;
+use crate::output::{Styled, escaped, escaped_line, shortened, styled};
+
+/// Characters that are shown of the arguments of a call.
+const ARGUMENTS: usize = 160;
+
+/// Characters that are shown of a result.
+const RESULT: usize = 240;
+
+/// A conversation, for people to read: words as they are, calls and results shortened.
+pub(super) fn of(head: &Head, steps: &[Step]) -> String {
+    let mut transcript = Transcript::default();
+    let title = escaped_line(&head.title);
+    transcript.line(styled(Styled::Heading, format!("{}  {title}", head.id).trim_end()));
+    if let Some(forked) = &head.forked {
+        let at = forked.at.map(|at| format!(", up to message {at}")).unwrap_or_default();
+        transcript.aside(format!("a copy of {}{at}", forked.from));
+    }
+    for (step, number) in steps.iter().zip(numbers(steps)) {
+        transcript.step(step, number.unwrap_or_default());
+    }
+    transcript.lines.join("\n")
+}
+
+#[derive(Default)]
+struct Transcript {
+    lines: Vec<String>,
+    /// The tools that are called, by the id of the call.
+    tools: HashMap<String, String>,
+    /// The number of the last message.
+    message: usize,
+}
+
+impl Transcript {
+    fn step(&mut self, step: &Step, number: usize) {
+        match &step.what {
+            What::Began(began) => {
+                if number > self.message {
+                    self.head(number, "results", "some calls have none");
+                }
+                let tools = match began.tools.len() {
+                    1 => "1 tool".to_owned(),
+                    tools => format!("{tools} tools"),
+                };
+                let model = escaped_line(&began.model);
+                self.line("");
+                self.aside(format!("{}: a run of {model} with {tools}", time(step.at)));
+            }
+            What::Message { message } => {
+                self.head(number, role(message.role), "");
+                self.message(message);
+            }
+            What::Said { reply } => self.said(reply, number),
+            What::Called { arguments: None, .. } => {}
+            What::Called { tool, arguments: Some(arguments), .. } => {
+                let arguments = shortened(&arguments.to_string(), ARGUMENTS);
+                self.text(&format!("sent as {} {arguments}", escaped_line(tool)));
+            }
+            What::Asked { question } => {
+                let message = question.params.get("message").and_then(Value::as_str);
+                let asked = format!("? {}", message.unwrap_or("(a question without words)"));
+                self.text(&styled(Styled::Warning, escaped(&asked)));
+            }
+            What::Answered { answer, .. } => {
+                self.text(&format!("! {}", shortened(&answer.to_string(), ARGUMENTS)));
+            }
+            What::Result { result, error, took, .. } => {
+                if number != self.message {
+                    self.head(number, "results", "");
+                }
+                self.result(result, error.as_deref(), *took);
+            }
+            What::Cut { before } => {
+                self.aside(format!(
+                    "the model sees little of what is before message {} from here on",
+                    before + 1
+                ));
+            }
+            What::Over { status, reason } => {
+                let (style, word) = over(*status);
+                let reason = escaped_line(reason);
+                let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
+                self.line("");
+                self.line(styled(style, format!("{word}{reason}")));
+            }
+        }
+    }
+
+    fn said(&mut self, reply: &Reply, number: usize) {
+        let usage = format!("{} tokens read, {} written", reply.usage.input, reply.usage.output);
+        self.head(number, "assistant", &usage);
+        for call in reply.message.calls() {
+            self.tools.insert(call.id.clone(), call.name.clone());
+        }
+        self.message(&reply.message);
+    }
+
+    fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
+        let tool = self.tools.get(&result.call).map_or(&*result.call, String::as_str);
+        let tool = escaped_line(tool);
+        let words: Vec<String> = result.parts.iter().map(words).collect();
+        let words = shortened(&words.join(" "), RESULT);
+        let failed = match error {
+            Some(error) => styled(Styled::Bad, format!(" {}", escaped_line(error))),
+            None if result.is_error => styled(Styled::Bad, " failed"),
+            None => String::new(),
+        };
+        self.text(&format!("← {tool} ({took} ms){failed}: {words}"));
+    }
+
+    fn head(&mut self, number: usize, who: &str, more: &str) {
+        self.message = number;
+        let more = if more.is_empty() { String::new() } else { format!("  {more}") };
+        let head = styled(Styled::Heading, format!("[{number}] {who}"));
+        self.line("");
+        self.line(format!("{head}{}", styled(Styled::Faint, more)));
+    }
+
+    fn message(&mut self, message: &Message) {
+        for part in &message.parts {
+            match &part.kind {
+                Kind::Text { text } => self.text(&escaped(text)),
+                Kind::ToolCall(call) => {
+                    let arguments = shortened(call.arguments.as_str(), ARGUMENTS);
+                    self.text(&format!("→ {} {arguments}", escaped_line(&call.name)));
+                }
+                Kind::ToolResult(result) => self.result(result, None, 0),
+                _ => self.text(&styled(Styled::Faint, escaped(&words(part)))),
+            }
+        }
+    }
+
+    /// A text of safe characters, indented.
+    fn text(&mut self, text: &str) {
+        self.lines.extend(
+            text.trim_end().lines().map(|line| format!("    {line}").trim_end().to_owned()),
+        );
+    }
+
+    fn aside(&mut self, text: String) {
+        self.line(styled(Styled::Faint, text));
+    }
+
+    fn line(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+}
+
+/// A part in words.
+fn words(part: &Part) -> String {
+    let media = |kind: &str, media: &Media| match media {
+        Media::Data { mime, data } => format!("[{kind}, {mime}, {} bytes of base64]", data.len()),
+        Media::Url { url, .. } => format!("[{kind}, {url}]"),
+    };
+    match &part.kind {
+        Kind::Text { text } => text.clone(),
+        Kind::Refusal { text } => format!("[refusal] {text}"),
+        Kind::Image(image) => media("image", image),
+        Kind::Audio(audio) => media("audio", audio),
+        Kind::Resource(resource) => match &resource.text {
+            Some(text) => format!("[{}] {text}", resource.uri),
+            None => format!("[{}]", resource.uri),
+        },
+        Kind::Thinking { redacted: true, .. } => "[thoughts its provider keeps]".to_owned(),
+        Kind::Thinking { text, .. } => format!("[thoughts] {}", shortened(text, RESULT)),
+        Kind::ToolCall(call) => format!("[call of {}]", call.name),
+        Kind::ToolResult(_) => "[a result]".to_owned(),
+        Kind::Foreign => "[something only its provider understands]".to_owned(),
+    }
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "results",
+    }
+}
+
+fn over(status: Status) -> (Styled, &'static str) {
+    match status {
+        Status::Completed => (Styled::Good, "completed"),
+        Status::LimitReached => (Styled::Bad, "limit reached"),
+        Status::Error => (Styled::Bad, "error"),
+        Status::Cancelled => (Styled::Warning, "cancelled"),
+        Status::Denied => (Styled::Bad, "denied"),
+        Status::Waiting => (Styled::Warning, "waiting for a person"),
+    }
+}

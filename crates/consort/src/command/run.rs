@@ -1,0 +1,63 @@
+//! `consort run`: a task from a file, done by a model with the tools it names.
+
+mod file;
+
+use consort_agent::Task;
+
+use super::ask::answered;
+use crate::cli::{Common, Run, Talk};
+use crate::exit::{Exit, Failure};
+use crate::talk::{self, Form, Setup};
+use file::TaskFile;
+
+pub(super) async fn run(common: &Common, run: Run) -> Result<Exit, Failure> {
+    let file = TaskFile::read(&run.file)?;
+    let prompt = file.prompt(&run.set)?;
+    let talk = merged(run.talk, &file);
+    let task = Task {
+        id: file.id(&run.file),
+        kind: file.kind.clone(),
+        description: prompt,
+        tools: if talk.tools.is_empty() { file.tools.clone() } else { talk.tools.clone() },
+        session: file.session.clone(),
+    };
+    let mut setup = Setup::new(common, &talk, Form::Chunks)?;
+    let done = perform(&mut setup, &file, task).await;
+    setup.end().await;
+    done
+}
+
+async fn perform(setup: &mut Setup, file: &TaskFile, task: Task) -> Result<Exit, Failure> {
+    if setup.reach(&task.tools).await?.is_none() {
+        return Ok(Exit::Interrupted);
+    }
+    let Setup { stage, audience } = setup;
+    stage.agent.settings.session = task.session.clone().or_else(|| Some(task.id.clone()));
+    let none: [&str; 0] = [];
+    let saying = talk::message(&stage.running, &task.description, &file.attach, &none);
+    let message = match audience.unless_interrupted(saying).await {
+        Some(message) => message?,
+        None => return Ok(Exit::Interrupted),
+    };
+    let kept = stage.keeping.begin(&task.id)?;
+    if let Some(id) = &kept.id {
+        audience.show.conversation(id);
+    }
+    answered(setup, &kept, vec![message]).await
+}
+
+/// What was typed, and where nothing was, what the file says.
+fn merged(typed: Talk, file: &TaskFile) -> Talk {
+    let limits = &file.limits;
+    Talk {
+        model: typed.model.or_else(|| file.model.clone()),
+        agent: typed.agent.or_else(|| file.agent.clone()),
+        instructions: typed.instructions.or_else(|| file.instructions.clone()),
+        max_turns: typed.max_turns.or(limits.turns),
+        max_calls: typed.max_calls.or(limits.calls),
+        max_tokens: typed.max_tokens.or(limits.tokens),
+        max_cost: typed.max_cost.or(limits.cost),
+        max_time: typed.max_time.or(limits.time),
+        ..typed
+    }
+}

@@ -1,0 +1,190 @@
+//! What is served: at each address of MCP, and to those who ask agents.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use consort::agents::agent;
+use consort::config::{AgentConfig, Options};
+use consort::models::Models;
+use consort::shaping::Shaping;
+use consort_agent::Agent;
+use consort_agent::sub::{AGENTS, Roster, tool_name};
+use consort_core::{Caller, Problem, Toolbox};
+use consort_gateway::{Profile, Recorded, Records, Toolboxes};
+use consort_hub::Hub;
+
+use super::settings::naming;
+use crate::exit::Failure;
+
+/// What a config offers.
+pub(super) struct Offered {
+    /// At each address of MCP.
+    pub(super) toolboxes: Toolboxes,
+    /// Who can be asked.
+    pub(super) askable: Askable,
+    /// Agents that cannot be used.
+    pub(super) problems: Vec<Problem>,
+    /// Those that are tools of others, to be put on the roster when all of this is taken over.
+    pub(super) agents: Vec<Agent>,
+}
+
+/// Who can be asked, and what models may use.
+pub(super) struct Askable {
+    agents: BTreeMap<String, Helper>,
+    models: Arc<Models>,
+    /// The models that the config names.
+    named: Vec<String>,
+    whole: Arc<dyn Toolbox>,
+    profiles: BTreeMap<String, Arc<dyn Toolbox>>,
+    /// Everything that a caller may use, by its own name.
+    servers: Arc<dyn Toolbox>,
+}
+
+/// An agent that can be asked by its name.
+struct Helper {
+    agent: Agent,
+    description: Option<String>,
+    profile: Option<String>,
+}
+
+/// What everything is made of.
+pub(super) struct Parts<'a> {
+    pub(super) hub: &'a Hub,
+    pub(super) records: &'a Records,
+    pub(super) options: &'a Options,
+    /// Where the config is, if there is one.
+    pub(super) file: Option<PathBuf>,
+    /// The profile that is all there is, if one is.
+    pub(super) only: Option<&'a str>,
+    pub(super) roster: &'a Arc<Roster>,
+}
+
+impl Parts<'_> {
+    /// Makes everything, with every call recorded.
+    pub(super) fn offered(&self, shaping: Shaping) -> Result<Offered, Failure> {
+        let models = shaping.models().cloned().unwrap_or_else(|| Arc::new(Models::of(None)));
+        let mut problems = Vec::new();
+        let usable = self.usable(&models, &mut problems);
+        let told = usable.iter().map(|(name, config)| {
+            let usual = || format!("Asks the agent `{name}`, which has tools of its own.");
+            ((*name).clone(), config.description.clone().unwrap_or_else(usual))
+        });
+        let shaping = shaping.with_agents(told.collect(), Arc::clone(self.roster));
+        let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
+            Arc::new(Recorded::new(toolbox, self.records.clone(), front))
+        };
+        let layers = shaping.over(Arc::new(self.hub.clone()), &wrap);
+        let mut profiles = BTreeMap::new();
+        for (name, profile) in &self.options.profiles {
+            let Some(toolbox) = layers.shown(Some(name)) else { continue };
+            let naming = naming(profile.naming.as_deref())?;
+            profiles.insert(name.clone(), Profile { toolbox, naming });
+        }
+        let whole = layers.shown(None).unwrap_or_else(|| layers.servers());
+        let folder = self.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let mut agents = BTreeMap::new();
+        for (name, config) in usable {
+            // A profile in the place of everything is everything there is.
+            let mut config = config.clone();
+            config.profile = config.profile.filter(|_| self.only.is_none());
+            match agent(name, &config, folder, &models, &layers) {
+                Ok(agent) => {
+                    let (description, profile) = (config.description, config.profile);
+                    agents.insert(name.clone(), Helper { agent, description, profile });
+                }
+                Err(error) => problems.push(unusable(name, &error, error.hint())),
+            }
+        }
+        let made = agents.values().map(|helper| helper.agent.clone()).collect();
+        let askable = Askable {
+            agents,
+            models,
+            named: self.options.models.keys().cloned().collect(),
+            whole: Arc::clone(&whole),
+            profiles: profiles
+                .iter()
+                .map(|(name, profile)| (name.clone(), Arc::clone(&profile.toolbox)))
+                .collect(),
+            servers: layers.servers(),
+        };
+        let toolboxes = Toolboxes { whole, servers: layers.servers(), profiles };
+        Ok(Offered { toolboxes, askable, problems, agents: made })
+    }
+
+    /// The agents whose models can be used. Where one profile is everything, those of others are not
+    /// there.
+    fn usable(&self, models: &Models, problems: &mut Vec<Problem>) -> Vec<(&String, &AgentConfig)> {
+        let mut usable = Vec::new();
+        for (name, config) in &self.options.agents {
+            if self.only.is_some() && config.profile.as_deref() != self.only {
+                continue;
+            }
+            match models.model(&config.model) {
+                Ok(_) => usable.push((name, config)),
+                Err(error) => problems.push(unusable(name, &error, error.hint())),
+            }
+        }
+        usable
+    }
+}
+
+fn unusable(name: &str, error: &dyn std::error::Error, hint: Option<String>) -> Problem {
+    let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+    let problem = Problem::warning(format!("the agent `{name}` is left out: {error}{source}"));
+    hint.into_iter().fold(problem, Problem::hint)
+}
+
+impl Askable {
+    /// Who is meant by a name, at the address of a profile or of everything; else what comes nearest.
+    pub(super) fn find(
+        &self,
+        name: &str,
+        profile: Option<&str>,
+        caller: &Caller,
+    ) -> Result<Agent, Option<String>> {
+        if let Some(helper) =
+            self.agents.get(name).filter(|helper| self.may(helper, profile, caller))
+        {
+            return Ok(helper.agent.clone());
+        }
+        let toolbox = match profile {
+            None => Some(&self.whole),
+            Some(profile) => self.profiles.get(profile),
+        };
+        if let Some(toolbox) = toolbox
+            && self.models.is_named(name)
+            && let Ok(model) = self.models.model(name)
+        {
+            let settings = consort_agent::Settings::new(name);
+            return Ok(Agent::new(model, Arc::clone(toolbox), settings));
+        }
+        let known: Vec<String> =
+            self.listed(profile, caller).into_iter().map(|(name, _)| name).collect();
+        let near = consort_core::nearest(name, known.iter().map(String::as_str));
+        Err(near.first().map(|near| (*near).to_owned()))
+    }
+
+    /// Everybody who can be asked there, agents first, each with what it is good for.
+    pub(super) fn listed(
+        &self,
+        profile: Option<&str>,
+        caller: &Caller,
+    ) -> Vec<(String, Option<String>)> {
+        let agents = self.agents.iter().filter(|(_, helper)| self.may(helper, profile, caller));
+        let agents = agents.map(|(name, helper)| (name.clone(), helper.description.clone()));
+        agents.chain(self.named.iter().map(|id| (id.clone(), None))).collect()
+    }
+
+    /// Whether there is such a profile.
+    pub(super) fn has(&self, profile: &str) -> bool {
+        self.profiles.contains_key(profile)
+    }
+
+    /// Whether a caller may ask an agent there: whoever may not see its tool may not ask it here either.
+    fn may(&self, helper: &Helper, profile: Option<&str>, caller: &Caller) -> bool {
+        let here = profile.is_none() || helper.profile.as_deref() == profile;
+        let tool = format!("{AGENTS}.{}", tool_name(&helper.agent.settings.name));
+        here && self.servers.catalog(caller).tools.get(&tool).is_some()
+    }
+}

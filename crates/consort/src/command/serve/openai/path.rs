@@ -1,0 +1,80 @@
+//! What is at a path.
+
+use consort_agent::openai::Format;
+
+/// What is at a path: at that of everything, or of a profile.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) profile: Option<String>,
+    pub(super) what: What,
+}
+
+/// What can be wanted.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A list of who can be asked.
+    Models,
+    /// One of them.
+    Model(String),
+    /// An answer.
+    Ask(Format),
+}
+
+impl Place {
+    /// `/v1/…` or `/profiles/NAME/v1/…`.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let path = path.trim_end_matches('/');
+        let (profile, rest) = match path.strip_prefix("/profiles/") {
+            Some(rest) => {
+                let (profile, rest) = rest.split_once('/')?;
+                (Some(decoded(profile)?), rest)
+            }
+            None => (None, path.strip_prefix('/')?),
+        };
+        let what = match rest.strip_prefix("v1/")? {
+            "models" => What::Models,
+            "chat/completions" => What::Ask(Format::Chat),
+            "responses" => What::Ask(Format::Responses),
+            other => What::Model(decoded(other.strip_prefix("models/")?)?),
+        };
+        Some(Self { profile, what })
+    }
+}
+
+/// A text with `%3A` and the like read.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_says_what_is_wanted_and_of_which_profile() {
+        let place = |path| Place::of(path).map(|place| (place.profile, place.what));
+        assert_eq!(place("/v1/models"), Some((None, What::Models)));
+        assert_eq!(place("/v1/models/a%3Ab/c"), Some((None, What::Model("a:b/c".into()))));
+        assert_eq!(place("/v1/chat/completions/"), Some((None, What::Ask(Format::Chat))));
+        let profile = Some("dev".to_owned());
+        let responses = "/profiles/dev/v1/responses";
+        assert_eq!(place(responses), Some((profile, What::Ask(Format::Responses))));
+        for nothing in
+            ["/v1", "/v1/embeddings", "/profiles/dev", "/profiles//v2/models", "/v1/models/%f"]
+        {
+            assert_eq!(place(nothing), None, "{nothing}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Lines from the terminal, with the usual keys to edit them.
+
+use rustyline::config::Behavior;
+use rustyline::error::ReadlineError;
+use rustyline::{Config, DefaultEditor};
+
+/// Asks for a line, whose beginning may be given; `None` at the end of the input, or if it is
+/// interrupted. An interruption is passed on: while a line is edited, Ctrl-C is a key like others, and
+/// those who wait for the signal must hear of it too.
+pub(crate) fn line(prompt: &str, initial: &str) -> Option<String> {
+    let mut editor = DefaultEditor::with_config(config()).ok()?;
+    match editor.readline_with_initial(prompt, (initial, "")) {
+        Ok(line) => Some(line),
+        Err(ReadlineError::Interrupted) => {
+            interrupt();
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// How lines are edited: on the terminal itself, wherever the standard output goes.
+pub(crate) fn config() -> Config {
+    Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false).build()
+}
+
+/// Does what Ctrl-C does where no line is edited.
+fn interrupt() {
+    use rustix::process::{Signal, getpid, kill_process};
+    let _ = kill_process(getpid(), Signal::INT);
+}

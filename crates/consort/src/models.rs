@@ -1,0 +1,189 @@
+//! The models of a config: who runs them, with which key, and what is known of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use consort_agent::provider::{ChooseError, FactsSpec, PriceSpec, ProviderSpec, Providers};
+use consort_agent::{Model, Wire};
+
+use crate::config::{Config, ModelConfig, Options, ProviderConfig, Resolve, System};
+
+/// The models there are: those of a config, of providers everybody knows, and of scripts.
+#[derive(Debug)]
+pub struct Models {
+    providers: Providers,
+    /// Providers that cannot be used, and why.
+    broken: BTreeMap<String, String>,
+    /// What the config names: providers, and models as `provider:name`.
+    named: BTreeSet<String>,
+    folder: PathBuf,
+}
+
+/// Why a model cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// There is none, or its provider cannot be reached as it is described.
+    #[error(transparent)]
+    Choose(#[from] ChooseError),
+    /// What the config says of its provider leads nowhere.
+    #[error("the provider `{provider}` cannot be used: {reason}")]
+    Provider {
+        /// The provider.
+        provider: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl ModelError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Choose(error) => error.hint(),
+            Self::Provider { .. } => None,
+        }
+    }
+}
+
+impl Models {
+    /// The models of a config, or of none. Keys are read now, and nothing connects.
+    pub fn of(config: Option<&Config>) -> Self {
+        let nothing = Options::default();
+        let options = config.map_or(&nothing, |config| &config.options);
+        let folder = config.and_then(|config| config.file.parent()).unwrap_or(Path::new(""));
+        let mut broken = BTreeMap::new();
+        let mut specs: BTreeMap<String, ProviderSpec> = BTreeMap::new();
+        for (name, provider) in &options.providers {
+            match spec(provider, folder, &System::silent()) {
+                Ok(spec) => drop(specs.insert(name.clone(), spec)),
+                Err(reason) => drop(broken.insert(name.clone(), reason)),
+            }
+        }
+        for (id, model) in &options.models {
+            if let Some((provider, name)) = id.split_once(':') {
+                let spec = specs.entry(provider.to_owned()).or_default();
+                spec.models.insert(name.to_owned(), facts(model));
+            }
+        }
+        let named = options.providers.keys().chain(options.models.keys()).cloned().collect();
+        let providers = Providers::new(|name| std::env::var(name).ok()).with_configured(specs);
+        Self { providers, broken, named, folder: folder.to_owned() }
+    }
+
+    /// The model that is meant: `provider:name`, or what else [`Providers::model`] takes. A script is
+    /// looked for beside the config.
+    pub fn model(&self, said: &str) -> Result<Model, ModelError> {
+        let provider = said.split_once(':').map_or(said, |(provider, _)| provider);
+        if let Some(reason) = self.broken.get(provider) {
+            let (provider, reason) = (provider.to_owned(), reason.clone());
+            return Err(ModelError::Provider { provider, reason });
+        }
+        let beside = said.strip_prefix("scripted:").map(|script| self.folder.join(script));
+        match beside {
+            Some(script) => {
+                let model = self.providers.model(&format!("scripted:{}", script.display()))?;
+                Ok(Model { id: said.to_owned(), ..model })
+            }
+            None => Ok(self.providers.model(said)?),
+        }
+    }
+
+    /// The providers, for those who let them choose.
+    pub fn providers(&self) -> &Providers {
+        &self.providers
+    }
+
+    /// Whether the config names a model, or its provider: only such are served to others, for they cost
+    /// whoever runs us.
+    pub fn is_named(&self, id: &str) -> bool {
+        let provider = id.split_once(':').map(|(provider, _)| provider);
+        self.named.contains(id) || provider.is_some_and(|provider| self.named.contains(provider))
+    }
+}
+
+/// What a config says of a provider, with its secrets.
+fn spec(
+    config: &ProviderConfig,
+    folder: &Path,
+    resolve: &dyn Resolve,
+) -> Result<ProviderSpec, String> {
+    let mut spec = ProviderSpec {
+        wire: config.wire.as_ref().and_then(|wire| wire.parse::<Wire>().ok()),
+        base_url: config.base_url.clone(),
+        body: config.body.clone(),
+        model: config.model.clone(),
+        silence_seconds: config.silence.map(|silence| silence.get().as_secs().max(1)),
+        tries: config.tries,
+        ..ProviderSpec::default()
+    };
+    match config.key.as_deref().and_then(|key| key.split_once(':')) {
+        Some(("env", variable)) => spec.key_variable = Some(variable.to_owned()),
+        Some((_, file)) => spec.key = Some(read(file, folder, resolve)?.into()),
+        None => {}
+    }
+    for (name, value) in &config.headers {
+        let value = match value.split_once(':') {
+            Some(("env", variable)) => resolve
+                .variable(variable)
+                .ok_or_else(|| format!("the variable `{variable}` is not set"))?,
+            Some(("file", file)) => read(file, folder, resolve)?,
+            _ => value.clone(),
+        };
+        spec.headers.insert(name.clone(), value);
+    }
+    Ok(spec)
+}
+
+fn read(file: &str, folder: &Path, resolve: &dyn Resolve) -> Result<String, String> {
+    let text = resolve.file(&folder.join(file));
+    let text = text.map_err(|error| format!("`{file}` cannot be read: {error}"))?;
+    Ok(text.trim_end().to_owned())
+}
+
+fn facts(model: &ModelConfig) -> FactsSpec {
+    let price = model.price.map(|price| PriceSpec {
+        input: price.input,
+        output: price.output,
+        cached_read: price.cached_read,
+        cached_write: price.cached_write,
+    });
+    FactsSpec { window: model.window, images: model.images, audio: model.audio, price }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn models(text: &str) -> Models {
+        Models::of(Some(&Config::parse(Path::new("/nowhere/consort.toml"), text).unwrap()))
+    }
+
+    #[test]
+    fn a_config_says_where_models_are_and_what_they_are() {
+        let models = models(
+            r#"
+[mcp.x]
+command = ["x"]
+[consort.providers.local]
+wire = "openai"
+base_url = "http://127.0.0.1:1/v1"
+[consort.providers.closed]
+base_url = "https://closed.example/v1"
+key = "file:no-such-file"
+[consort.models."local:small"]
+window = 100
+price = { input = 1, output = 2 }
+"#,
+        );
+        let model = models.model("local:small").unwrap();
+        assert_eq!((&*model.id, model.facts.window), ("local:small", Some(100)));
+        let price = model.facts.price.unwrap();
+        assert!((price.cached_read - 1.0).abs() < f64::EPSILON);
+        let closed = models.model("closed:a").unwrap_err().to_string();
+        assert!(closed.contains("`no-such-file` cannot be read"), "{closed}");
+        assert!(models.model("nobody:a").is_err());
+        assert!(models.is_named("local:anything") && !models.is_named("openai:gpt-5"));
+        let script = models.model("scripted:a.json").unwrap_err().to_string();
+        assert!(script.contains("/nowhere/a.json"), "{script}");
+    }
+}

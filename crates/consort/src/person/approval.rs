@@ -1,0 +1,117 @@
+//! Whether a call may be made, asked in one line.
+
+use consort_core::{Json, Object};
+use serde_json::{Value, json};
+
+use super::{read, say};
+use crate::keyboard;
+use crate::output::escaped;
+
+/// What a person says to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// Yes, for this long.
+    Approve(&'static str),
+    /// With other arguments.
+    Edit,
+    /// No.
+    Deny,
+}
+
+/// Asks whether a call may be made; nothing if this is another question.
+pub(super) fn ask(params: &Object) -> Option<Value> {
+    let schema: Value = params.get("requestedSchema")?.read().ok()?;
+    let fields = &schema["properties"];
+    if !fields["decision"].is_object() {
+        return None;
+    }
+    let message = params.text("message").unwrap_or_default();
+    say(&format!("\n{}", escaped(&message)));
+    let editable = fields["arguments"].is_object();
+    Some(decide(&message, editable))
+}
+
+fn decide(message: &str, editable: bool) -> Value {
+    let edit = if editable { ", [e]dit it" } else { "" };
+    let prompt = format!("Allow it? [o]nce, this [s]ession, [a]lways{edit}, [d]eny: ");
+    let mut edited: Option<String> = None;
+    loop {
+        let Some(line) = read(&prompt) else { return json!({ "action": "cancel" }) };
+        match word(&line) {
+            Some(Word::Approve(decision)) => {
+                let mut content = json!({ "decision": decision });
+                if let Some(edited) = edited {
+                    content["arguments"] = edited.into();
+                }
+                return json!({ "action": "accept", "content": content });
+            }
+            Some(Word::Edit) if editable => {
+                let before = edited.clone().or_else(|| arguments(message)).unwrap_or_default();
+                let Some(text) = keyboard::line("Arguments: ", &before) else {
+                    return json!({ "action": "cancel" });
+                };
+                match Json::parse(text.trim().to_owned())
+                    .ok()
+                    .filter(|json| json.to_object().is_some())
+                {
+                    Some(json) => edited = Some(json.as_str().to_owned()),
+                    None => say(r#"Not a JSON object. Write {"name": "value"}."#),
+                }
+            }
+            Some(Word::Deny) => {
+                let Some(reason) = read("Why, for the caller to know (may be empty): ") else {
+                    return json!({ "action": "cancel" });
+                };
+                let content = json!({ "decision": "deny", "reason": reason });
+                return json!({ "action": "accept", "content": content });
+            }
+            _ => say("Say once, session, always, edit or deny."),
+        }
+    }
+}
+
+fn word(line: &str) -> Option<Word> {
+    Some(match line.to_lowercase().as_str() {
+        "o" | "once" | "y" | "yes" => Word::Approve("once"),
+        "s" | "session" => Word::Approve("session"),
+        "a" | "always" => Word::Approve("always"),
+        "e" | "edit" => Word::Edit,
+        "d" | "deny" | "n" | "no" | "." => Word::Deny,
+        _ => return None,
+    })
+}
+
+/// The arguments as the message shows them, on one line.
+fn arguments(message: &str) -> Option<String> {
+    let (_, shown) = message.split_once("\n\n")?;
+    let value: Value = serde_json::from_str(shown).ok()?;
+    value.is_object().then(|| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_or_its_first_letter_will_do() {
+        for (line, meant) in [
+            ("o", Some(Word::Approve("once"))),
+            ("Yes", Some(Word::Approve("once"))),
+            ("always", Some(Word::Approve("always"))),
+            ("e", Some(Word::Edit)),
+            ("no", Some(Word::Deny)),
+            ("", None),
+            ("maybe", None),
+        ] {
+            assert_eq!(word(line), meant, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_edited_begins_as_it_is_shown() {
+        let message = "`x` wants to call `a.b` (reads)\n\n{\n  \"n\": 1\n}";
+        assert_eq!(arguments(message).as_deref(), Some(r#"{"n":1}"#));
+        assert_eq!(arguments("no arguments"), None);
+        assert_eq!(arguments("cut\n\n{\"n\": …"), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! A talk with a model, as people and programs see it.
+
+mod input;
+mod kept;
+mod lines;
+mod live;
+mod model;
+mod paper;
+mod setup;
+mod show;
+
+use std::sync::Arc;
+
+use consort_agent::{Agent, Conversation, Event, Message, Question, Report, Status, Why};
+use consort_core::{Json, Refusal, Reply};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use crate::cli::{Common, Talk};
+use crate::exit::{Exit, Failure};
+use crate::output::escaped;
+use crate::person::Person;
+
+pub(crate) use input::{arguments, message, prompt, rendered, text_or_file};
+pub(crate) use kept::{Keeping, Kept};
+pub(crate) use lines::{Form, Lines};
+pub(crate) use live::Live;
+pub(crate) use model::model;
+pub(crate) use paper::Standard;
+pub(crate) use setup::Setup;
+pub(crate) use show::{Show, Wishes};
+
+/// The person who asked, listening and looking on.
+pub(crate) struct Audience {
+    pub(crate) show: Show,
+    pub(crate) person: Arc<Person>,
+    interrupts: Signal,
+}
+
+/// The person wants to leave at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quit;
+
+impl Audience {
+    /// Whoever is at the terminal, or the program that reads the output.
+    pub(crate) fn new(
+        common: &Common,
+        talk: &Talk,
+        form: Form,
+        person: Arc<Person>,
+    ) -> Result<Self, Failure> {
+        use std::io::IsTerminal;
+        let interrupts = signal(SignalKind::interrupt())
+            .map_err(|error| Failure::usage(format!("cannot listen to signals: {error}")))?;
+        let lines = common.json.then(|| Lines::new(form));
+        let wishes = Wishes {
+            whole: talk.no_stream,
+            thinking: talk.thinking,
+            cost: std::io::stderr().is_terminal(),
+        };
+        let live = if common.json { Live::default() } else { Live::of_terminal() };
+        let show = Show::new(Box::new(Standard), live, lines, wishes);
+        Ok(Self { show, person, interrupts })
+    }
+
+    /// Waits for Ctrl-C.
+    pub(crate) async fn interrupted(&mut self) {
+        self.interrupts.recv().await;
+    }
+
+    /// What comes of some work; nothing if it is interrupted.
+    pub(crate) async fn unless_interrupted<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.interrupted() => None,
+        }
+    }
+
+    /// Has the person answer what a conversation waits for; false if something stays open.
+    pub(crate) async fn settle(&mut self, conversation: &Conversation) -> Result<bool, Failure> {
+        for question in conversation.waiting() {
+            let id = question.id.clone();
+            let Ok(answer) = put(&self.person, question).await else { return Ok(false) };
+            let answer: serde_json::Value = answer.read().unwrap_or_default();
+            // Who dismisses the question may want to answer it another time.
+            if answer["action"] == "cancel" {
+                return Ok(false);
+            }
+            conversation
+                .answer(&id, answer)
+                .map_err(|error| Failure::usage(escaped(&error.to_string())))?;
+        }
+        Ok(true)
+    }
+
+    /// Has what is said answered, and shows it. Ctrl-C stops the run, and a second one ends everything.
+    pub(crate) async fn follow(
+        &mut self,
+        agent: &Agent,
+        conversation: &Conversation,
+        input: Vec<Message>,
+    ) -> Result<Report, Quit> {
+        let mut events = agent.run(conversation, input);
+        let mut asking = JoinSet::new();
+        let mut stopping = false;
+        loop {
+            tokio::select! {
+                event = events.next() => match event {
+                    Some(Event::Over { report }) => {
+                        self.show.release();
+                        self.show.event(Event::Over { report: report.clone() });
+                        return Ok(report);
+                    }
+                    Some(Event::Question { question, answer: Some(answer) }) if Person::there() => {
+                        self.show.hold();
+                        asking.spawn(ask(Arc::clone(&self.person), question, answer));
+                    }
+                    Some(event) => self.show.event(event),
+                    None => unreachable!("the end comes before nothing"),
+                },
+                Some(_) = asking.join_next() => if asking.is_empty() {
+                    self.show.release();
+                },
+                _ = self.interrupts.recv() => {
+                    if stopping {
+                        self.show.clear();
+                        return Err(Quit);
+                    }
+                    stopping = true;
+                    conversation.stop();
+                }
+            }
+        }
+    }
+}
+
+/// Puts a question of a run to the person at the terminal.
+async fn ask(person: Arc<Person>, question: Question, answer: Reply) {
+    answer.send(put(&person, question).await);
+}
+
+/// The person's answer to a question of a run.
+pub(crate) async fn put(person: &Person, question: Question) -> Result<Json, Refusal> {
+    let Some(params) = Json::from(question.params).to_object() else {
+        return Err(Refusal { code: -32602, message: "the question cannot be read".to_owned() });
+    };
+    match question.kind {
+        Why::Approval => person.agree(params).await,
+        Why::Model => person.ask("The model asks: ", params).await,
+        Why::Server => person.ask("The server asks: ", params).await,
+        Why::Sampling => person.ask("Attention: ", params).await,
+    }
+}
+
+/// How the command ends behind a run; in words, unless programs were told already.
+pub(crate) fn ended(report: &Report, kept: Option<&str>, json: bool) -> Result<Exit, Failure> {
+    let exit = match report.status {
+        Status::Completed => return Ok(Exit::Ok),
+        Status::Cancelled => return Ok(Exit::Interrupted),
+        Status::LimitReached => Exit::Limit,
+        Status::Error => Exit::Tool,
+        Status::Denied => Exit::Denied,
+        Status::Waiting => Exit::Waiting,
+    };
+    if json {
+        return Ok(exit);
+    }
+    let reason = escaped(&report.reason);
+    let message = match report.status {
+        Status::LimitReached => format!("a limit was reached: {reason}"),
+        Status::Denied => format!("denied: {reason}"),
+        Status::Waiting => {
+            let asked =
+                report.waiting.first().and_then(|question| question.params["message"].as_str());
+            format!("a person is waited for: {}", escaped(asked.unwrap_or(&report.reason)))
+        }
+        _ => reason,
+    };
+    let hint = match (report.status, kept) {
+        (Status::LimitReached, Some(id)) => {
+            Some(format!("go on with `consort ask --continue={id} …`, with another limit"))
+        }
+        (Status::Waiting, Some(id)) => {
+            Some(format!("answer it at a terminal: `consort chat --continue={id}`"))
+        }
+        _ => report.hint.as_deref().map(escaped),
+    };
+    Err(Failure { message, hint, exit })
+}

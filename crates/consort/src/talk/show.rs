@@ -1,0 +1,335 @@
+//! A run as it is shown: words on the standard output, everything else on the standard error.
+
+use std::collections::BTreeMap;
+
+use consort_agent::{CallResult, Delta, Event, Kind, Message, Part, Report};
+use consort_core::Json;
+
+use super::lines::Lines;
+use super::live::Live;
+use super::paper::Paper;
+use crate::output::{Styled, escaped_line, shortened, spoken, styled};
+
+/// How much of a call's arguments, and of its result, is shown.
+const GLIMPSE: usize = 160;
+
+/// Shows a run, event by event.
+pub(crate) struct Show {
+    paper: Box<dyn Paper>,
+    live: Live,
+    /// One line of JSON an event instead.
+    lines: Option<Lines>,
+    wishes: Wishes,
+    /// The calls in progress: the tool of each, by id.
+    calls: BTreeMap<String, String>,
+    /// What the last line, which has no end yet, is made of.
+    open: Option<Made>,
+    /// Whether anything of the answer that is on its way was shown.
+    begun: bool,
+    /// What happened while a question stood.
+    held: Option<Vec<Event>>,
+}
+
+/// What is wished to be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    /// Each answer when it is whole, not piece by piece.
+    pub(crate) whole: bool,
+    /// What the model thinks.
+    pub(crate) thinking: bool,
+    /// What it cost, at the end.
+    pub(crate) cost: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Words,
+    Thoughts,
+}
+
+impl Show {
+    pub(crate) fn new(
+        paper: Box<dyn Paper>,
+        live: Live,
+        lines: Option<Lines>,
+        wishes: Wishes,
+    ) -> Self {
+        let calls = BTreeMap::new();
+        Self { paper, live, lines, wishes, calls, open: None, begun: false, held: None }
+    }
+
+    /// Draws nothing until it is released: a question stands on the terminal.
+    pub(crate) fn hold(&mut self) {
+        if self.held.is_none() {
+            self.end_line();
+            self.live.hide();
+            self.held = Some(Vec::new());
+        }
+    }
+
+    /// Shows what happened meanwhile, and goes on.
+    pub(crate) fn release(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        self.live.show();
+        for event in held {
+            self.event(event);
+        }
+    }
+
+    /// Whether it is for programs.
+    pub(crate) fn is_json(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    /// Something to know that is no event.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.write(&escaped_line(text));
+    }
+
+    /// Something to read, of several lines that are safe to show.
+    pub(crate) fn print(&mut self, text: &str) {
+        self.write(text);
+    }
+
+    /// Under which id the conversation is kept.
+    pub(crate) fn conversation(&mut self, id: &str) {
+        match &mut self.lines {
+            Some(lines) => {
+                let line = lines.conversation(id);
+                self.paper.out(&format!("{line}\n"));
+            }
+            None => self.say(Styled::Faint, &format!("conversation {id}")),
+        }
+    }
+
+    /// Ends what moves.
+    pub(crate) fn clear(&mut self) {
+        self.live.clear();
+        self.end_line();
+    }
+
+    /// Shows an event.
+    pub(crate) fn event(&mut self, event: Event) {
+        if let Some(held) = &mut self.held {
+            // Of a call's progress the last will do.
+            if let (Event::Progress { call, .. }, Some(Event::Progress { call: last, .. })) =
+                (&event, held.last())
+                && call == last
+            {
+                held.pop();
+            }
+            held.push(event);
+            return;
+        }
+        if let Some(lines) = &mut self.lines {
+            if let Some(line) = lines.line(&event) {
+                self.paper.out(&line);
+                self.paper.out("\n");
+            }
+            return;
+        }
+        match event {
+            Event::Began { .. } => {}
+            Event::Asking { .. } => {
+                self.begun = false;
+                self.live.wait("asking the model");
+            }
+            Event::Delta { delta } => self.delta(delta),
+            Event::Again { error, after } => {
+                self.say(Styled::Warning, &format!("{error}; asking again in {}", time(after)));
+            }
+            Event::Said { message, .. } => self.said(&message),
+            Event::Called { call, tool } => self.called(call.id, tool, call.arguments.as_str()),
+            Event::Progress { call, progress, total, message } => {
+                self.progress(&call, progress, total, message.as_deref().unwrap_or_default());
+            }
+            Event::Log { call, log } => self.log(&call, &log),
+            Event::Question { question, .. } => {
+                let message = question.params["message"].as_str().unwrap_or_default();
+                self.say(Styled::Warning, &format!("a person is asked: {message}"));
+            }
+            Event::Result { result, error, took } => self.result(&result, error.as_deref(), took),
+            Event::Note { text } => self.say(Styled::Faint, &text),
+            Event::Over { report } => self.over(&report),
+            // Whatever else there will be is not for people to wait for.
+            _ => {}
+        }
+    }
+
+    fn delta(&mut self, delta: Delta) {
+        match delta {
+            Delta::Text(text) | Delta::Refusal(text) if !self.wishes.whole => self.words(&text),
+            Delta::Thinking(text) if self.wishes.thinking && !self.wishes.whole => {
+                self.thoughts(&text);
+            }
+            Delta::Thinking(_) => self.live.wait("the model thinks"),
+            Delta::ToolCallStarted { name, .. } => {
+                self.end_line();
+                self.live.wait(&format!("the model calls {}", escaped_line(&name)));
+            }
+            _ => {}
+        }
+    }
+
+    fn words(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.live.rest();
+        if self.open == Some(Made::Thoughts) {
+            self.end_line();
+        }
+        self.begun = true;
+        self.paper.out(&spoken(text));
+        self.open = (!text.ends_with('\n')).then_some(Made::Words);
+    }
+
+    fn thoughts(&mut self, text: &str) {
+        self.live.rest();
+        if self.open == Some(Made::Words) {
+            self.end_line();
+        }
+        self.paper.aside(&styled(Styled::Faint, spoken(text)));
+        self.open = (!text.ends_with('\n')).then_some(Made::Thoughts);
+    }
+
+    fn end_line(&mut self) {
+        match self.open.take() {
+            Some(Made::Words) => self.paper.out("\n"),
+            Some(Made::Thoughts) => self.paper.aside("\n"),
+            None => {}
+        }
+    }
+
+    fn said(&mut self, message: &Message) {
+        self.live.rest();
+        // A provider that does not stream, or a wish for whole answers.
+        if !self.begun {
+            for part in &message.parts {
+                match &part.kind {
+                    Kind::Text { text } | Kind::Refusal { text } => self.words(text),
+                    Kind::Thinking { text, .. } if self.wishes.thinking && self.wishes.whole => {
+                        self.thoughts(text);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.end_line();
+        self.begun = false;
+    }
+
+    fn called(&mut self, id: String, tool: String, arguments: &str) {
+        self.live.rest();
+        let name = escaped_line(&tool);
+        let arguments = shortened(arguments, GLIMPSE);
+        self.write(&format!("{} {}", styled(Styled::Heading, &name), faint(&arguments)));
+        self.live.begin(&id, &name);
+        self.calls.insert(id, tool);
+    }
+
+    fn progress(&mut self, call: &str, progress: f64, total: Option<f64>, message: &str) {
+        let message = escaped_line(message);
+        let of = total.map(|total| format!("/{total}")).unwrap_or_default();
+        let text = format!("{progress}{of} {message}");
+        if !self.live.progress(call, progress, total, text.trim_end()) {
+            let text = format!("{}: {}", self.tool(call), text.trim_end());
+            self.write(&faint(&text));
+        }
+    }
+
+    fn log(&mut self, call: &str, log: &Json) {
+        let object = log.to_object();
+        let member = |name: &str| object.as_ref().and_then(|object| object.get(name));
+        let level = member("level").and_then(|level| level.text().map(|text| text.to_string()));
+        let data = member("data").unwrap_or_else(|| log.clone());
+        let data = data.text().map_or_else(|| data.to_string(), |text| text.to_string());
+        let text = format!("{}: [{}] {data}", self.tool(call), level.unwrap_or_default());
+        self.say(Styled::Faint, &text);
+    }
+
+    fn result(&mut self, result: &CallResult, error: Option<&str>, took: u64) {
+        self.live.end(&result.call);
+        let tool = self.tool(&result.call);
+        self.calls.remove(&result.call);
+        let glimpse = shortened(&glimpse(&result.parts), GLIMPSE);
+        let time = time(took);
+        if result.is_error || error.is_some() {
+            let why = error.map(|error| format!(" ({})", escaped_line(error))).unwrap_or_default();
+            let failed = styled(Styled::Bad, "failed");
+            self.write(&format!("{tool} {failed}{why} after {time}: {glimpse}"));
+        } else {
+            let done = styled(Styled::Good, "done");
+            self.write(&format!("{tool} {done} in {time} {}", faint(&glimpse)));
+        }
+    }
+
+    fn over(&mut self, report: &Report) {
+        self.live.rest();
+        self.end_line();
+        if self.wishes.cost {
+            self.say(Styled::Faint, &cost(report));
+        }
+    }
+
+    /// The tool of a call, as it may be shown.
+    fn tool(&self, call: &str) -> String {
+        escaped_line(self.calls.get(call).map_or("a tool", String::as_str))
+    }
+
+    /// Says something of somebody else's on a line of its own.
+    fn say(&mut self, style: Styled, text: &str) {
+        self.write(&styled(style, escaped_line(text)));
+    }
+
+    /// Writes a line that is safe to show.
+    fn write(&mut self, line: &str) {
+        self.end_line();
+        let paper = &mut self.paper;
+        self.live.suspend(|| paper.note(line.trim_end()));
+    }
+}
+
+/// What a run cost, in a few words.
+pub(crate) fn cost(report: &Report) -> String {
+    let count = |count: u32, what: &str| {
+        let ending = if count == 1 { "" } else { "s" };
+        format!("{count} {what}{ending}")
+    };
+    let mut words = vec![count(report.turns, "turn"), count(report.calls, "call")];
+    let usage = report.usage;
+    if usage.input + usage.output > 0 {
+        words.push(format!("{} tokens read, {} written", usage.input, usage.output));
+    }
+    words.extend(report.cost.map(|cost| format!("${cost:.4}")));
+    words.push(time(report.took));
+    words.join(", ")
+}
+
+/// A time in milliseconds as people read it.
+pub(crate) fn time(millis: u64) -> String {
+    match millis {
+        0..1000 => format!("{millis} ms"),
+        1000..60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
+        _ => format!("{} m {} s", millis / 60_000, millis % 60_000 / 1000),
+    }
+}
+
+/// The first words of a result.
+fn glimpse(parts: &[Part]) -> String {
+    let words = parts.iter().map(|part| match &part.kind {
+        Kind::Text { text } => text.clone(),
+        Kind::Image(_) => "[image]".to_owned(),
+        Kind::Audio(_) => "[audio]".to_owned(),
+        Kind::Resource(resource) => format!("[{}]", resource.uri),
+        _ => String::new(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn faint(text: &str) -> String {
+    if text.is_empty() { String::new() } else { styled(Styled::Faint, text) }
+}
+
+#[cfg(test)]
+mod tests;

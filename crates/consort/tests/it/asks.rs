@@ -1,0 +1,306 @@
+//! `consort ask`: a model asked once, with tools that are really called.
+
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use testkit::rogue::{Http, Manner, Step};
+
+use crate::terminal::Terminal;
+use crate::{Home, Ran};
+
+/// Turns in which a model computes for a while and then says so.
+fn computes() -> Value {
+    json!([
+        {
+            "text": "I'll see.", "usage": { "input": 100, "output": 10 },
+            "calls": [{ "name": "long_computation", "arguments": { "steps": 2 } }],
+        },
+        { "expect": { "role": "tool", "contains": "\"steps\":2" }, "text": "Done." },
+    ])
+}
+
+/// A line without what differs from time to time.
+fn steady(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.split_once(" done in ") {
+        Some((tool, _)) => format!("{tool} done"),
+        None => line.to_owned(),
+    });
+    lines.filter(|line| !line.starts_with("conversation ")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn words_are_the_output_and_calls_are_told_aside() {
+    let home = Home::new();
+    let model = home.script(&computes());
+    let ran = home.run(&["ask", "--model", &model, "compute", "something"]);
+    assert_eq!((&*ran.out, ran.code), ("I'll see.\nDone.\n", 0), "{}", ran.err);
+    assert_snapshot!(steady(&ran.err), @r#"
+    demo.long_computation {"steps":2}
+    demo.long_computation: 1/2 step 1 took 300 ms
+    demo.long_computation: 2/2 step 2 took 500 ms
+    demo.long_computation done
+    "#);
+}
+
+#[test]
+fn programs_get_an_event_a_line_when_it_happens() {
+    let home = Home::new();
+    let model = home.script(&computes());
+    let ran = home.run(&["ask", "--json", "--model", &model, "compute"]);
+    let lines: Vec<Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
+    let events: Vec<&str> = events.into_iter().filter(|event| *event != "delta").collect();
+    assert_eq!(
+        events,
+        [
+            "conversation",
+            "began",
+            "asking",
+            "said",
+            "called",
+            "progress",
+            "progress",
+            "result",
+            "asking",
+            "said",
+            "over"
+        ]
+    );
+    let numbers: Vec<u64> =
+        lines.iter().map(|line| line["sequence_id"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=lines.len() as u64).collect::<Vec<_>>());
+    let times: Vec<&str> = lines
+        .iter()
+        .filter(|line| line["event"] == "progress")
+        .map(|line| line["timestamp"].as_str().unwrap())
+        .collect();
+    assert_ne!(times[0], times[1], "each is told when it happens");
+    assert_eq!(lines.last().unwrap()["report"]["status"], "completed");
+    assert_eq!(ran.code, 0);
+}
+
+#[test]
+fn what_is_piped_is_asked_too() {
+    let home = Home::new();
+    let expects = |text: &str| {
+        home.script(&json!([{ "expect": { "role": "user", "contains": text }, "text": "ok" }]))
+    };
+    let ok = |ran: &Ran| assert_eq!((&*ran.out, ran.code), ("ok\n", 0), "{}", ran.err);
+    let model = expects("from the pipe");
+    ok(&home.run_with(&["ask", "--model", &model], "from the pipe\n"));
+    ok(&home.run_with(&["ask", "--model", &model, "-"], "from the pipe\n"));
+    let model = expects("sum this up\n\na\nb");
+    ok(&home.run_with(&["ask", "--model", &model, "sum", "this", "up"], "a\nb\n"));
+}
+
+#[test]
+fn mistakes_are_told_before_anybody_is_asked() {
+    let home = Home::new();
+    let model = home.script(&json!([]));
+    home.write("photo.png", "not a picture");
+    home.write("broken.json", r#"{"turns":[{"txet":""}]}"#);
+    let cases = [
+        vec!["ask"],
+        vec!["ask", "hello"],
+        vec!["ask", "hello", "--model", "scripted:none.json"],
+        vec!["ask", "hello", "--model", "scripted:broken.json"],
+        vec!["ask", "hello", "--model", &model, "--tools", "get_wether"],
+        vec!["ask", "hello", "--model", &model, "--image", "photo.png"],
+        vec!["ask", "hello", "--model", &model, "--instructions", "@none.txt"],
+        vec!["ask", "hello", "--model", &model, "--attach", "x://y"],
+    ];
+    let told = cases.iter().map(|words| {
+        let ran = home.run(words);
+        format!("$ consort {}\n{}[exit {}]", words.join(" "), ran.err, ran.code)
+    });
+    assert_snapshot!(told.collect::<Vec<_>>().join("\n\n"), @"");
+}
+
+#[test]
+fn how_it_ended_is_in_the_exit_code() {
+    let home = Home::new();
+    let model = home.script(&computes());
+    let ask = ["ask", "--model", &model, "compute"];
+    let code = |more: &[&str]| {
+        let ran = home.run(&[&ask[..], more].concat());
+        let last = ran.err.lines().filter(|line| line.starts_with("error: ")).last();
+        (ran.code, last.unwrap_or_default().to_owned())
+    };
+    let limit = |text: &str| (8, format!("error: a limit was reached: {text}"));
+    assert_eq!(code(&["--max-turns", "1"]), limit("the model was asked 1 times"));
+    assert_eq!(code(&["--max-calls", "0"]), limit("no more than 0 calls may be made"));
+    assert_eq!(code(&["--max-tokens", "50"]), limit("it used 110 of 50 tokens"));
+    assert_eq!(code(&["--max-time", "200ms"]), limit("it took longer than 200ms"));
+    assert_eq!(code(&[]), (0, String::new()));
+    let failing = json!([{ "error": { "kind": "authentication", "message": "no such key" } }]);
+    home.script(&failing);
+    let (code, error) = code(&[]);
+    assert_eq!(code, 1);
+    assert!(error.contains("no such key"), "{error}");
+}
+
+#[test]
+fn a_picture_and_a_resource_go_along() {
+    let home = Home::new();
+    let node = testkit::fixtures::node();
+    let server = testkit::fixtures::server_everything();
+    home.write(
+        "consort.toml",
+        &format!("[mcp.everything]\ncommand = {node:?}\nargs = [{server:?}, \"stdio\"]\n"),
+    );
+    std::fs::write(home.path("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    let resource = "demo://resource/static/document/features.md";
+    let model = home.script(&json!([{ "expect": { "role": "user" }, "text": "ok" }]));
+    let said = |words: &[&str]| {
+        let ran = home.run(&[&["ask", "--model", &model], words].concat());
+        assert_eq!((&*ran.out, ran.code), ("ok\n", 0), "{}", ran.err);
+        let kept = home.run(&["conversations", "show", "last", "--json"]);
+        kept.out
+    };
+    let kept = said(&["--image", "a.png", "--attach", resource, "what", "is", "this?"]);
+    assert!(kept.contains("image/png") && kept.contains(resource), "{kept}");
+    let kept = said(&[&format!("sum up @{resource}, please")]);
+    assert!(kept.contains("text/markdown"), "{kept}");
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_the_run_and_the_server_is_told() {
+    let manner = Manner { modern: false, legacy: Some("2025-06-18".into()), ..Manner::default() };
+    let server = Http::start(manner).await;
+    let home = Home::new();
+    home.write("consort.toml", &format!("[mcp.rogue]\nurl = \"{}\"\n", server.url()));
+    let steps = json!([
+        Step::notify(
+            "notifications/progress",
+            &json!({
+                "progressToken": "$TOKEN", "progress": 1, "message": "on it",
+            })
+        ),
+        Step::Hang
+    ]);
+    let model = home.script(&json!([
+        { "calls": [{ "name": "write", "arguments": { "steps": steps } }] }, { "text": "no" },
+    ]));
+    let child = home
+        .command(&["ask", "--model", &model, "go"])
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let has = |method: &str| server.seen().iter().any(|message| message["method"] == method);
+    until(|| has("tools/call")).await;
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    until(|| has("notifications/cancelled")).await;
+    let ran = tokio::task::spawn_blocking(|| Ran::from(child.wait_with_output().unwrap()));
+    assert_eq!(ran.await.unwrap().code, 130);
+}
+
+/// Waits until something is so.
+async fn until(is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it comes to be so");
+}
+
+#[test]
+fn at_a_terminal_each_call_has_a_bar_that_moves() {
+    let home = Home::new();
+    let model = home.script(&json!([
+        { "text": "Both.", "calls": [
+            { "name": "long_computation", "arguments": { "steps": 2 } },
+            { "name": "long_computation", "arguments": { "steps": 3 } },
+        ] },
+        { "text": "Done." },
+    ]));
+    let mut terminal = Terminal::start(&home, &format!("ask --model {model} compute"));
+    terminal.until("Both.");
+    terminal.until("1/3 step 1 took 300 ms");
+    let begun = Instant::now();
+    terminal.until("2/3 step 2 took 500 ms");
+    assert!(begun.elapsed() > Duration::from_millis(300), "each step is shown when it is made");
+    terminal.until("Done.");
+    let (rest, code) = terminal.end();
+    assert!(rest.contains("2 turns, 2 calls"), "{rest}");
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn a_person_at_the_terminal_approves_edits_or_denies() {
+    let home = Home::new();
+    home.configure("[consort.policy]\ndefault = \"ask\"\n");
+    let call = json!({ "name": "get_weather", "arguments": { "location": "Rome" } });
+    let model = |contains: &str| {
+        home.script(
+            &json!([{ "calls": [call] }, { "expect": { "contains": contains }, "text": "Right." }]),
+        )
+    };
+    let started = |model: &str| {
+        let mut terminal = Terminal::start(&home, &format!("ask --model {model} go"));
+        terminal.until("wants to call `demo.get_weather`");
+        terminal.until("[d]eny: ");
+        terminal
+    };
+    let ended = |terminal: Terminal| {
+        let (shown, code) = terminal.end();
+        assert!(shown.contains("Right."), "{shown}");
+        assert_eq!(code, 0);
+    };
+    let mut terminal = started(&model("Oslo"));
+    terminal.type_in(b"e\r");
+    terminal.until("\"Rome\"}");
+    terminal.type_in(b"\x15{\"location\":\"Oslo\"}\r");
+    terminal.until("[d]eny: ");
+    terminal.type_in(b"o\r");
+    ended(terminal);
+    let mut terminal = started(&model("too warm there"));
+    terminal.type_in(b"deny\r");
+    terminal.until("may be empty): ");
+    terminal.type_in(b"too warm there\r");
+    ended(terminal);
+    let mut terminal = started(&model("never seen"));
+    terminal.type_in(b"\x03");
+    assert_eq!(terminal.end().1, 130, "Ctrl-C at a question stops the run");
+}
+
+#[test]
+fn without_a_terminal_what_needs_a_person_is_denied_or_waits() {
+    let home = Home::new();
+    home.configure("[consort.policy]\ndefault = \"ask\"\n");
+    let model = home.script(&json!([
+        { "calls": [{ "name": "get_weather", "arguments": { "location": "Rome" } }] },
+        { "text": "Too bad." },
+    ]));
+    let ran = home.run(&["ask", "--model", &model, "go"]);
+    assert_eq!((&*ran.out, ran.code), ("Too bad.\n", 0), "the model is told: {}", ran.err);
+    assert!(ran.err.contains("failed (denied)"), "{}", ran.err);
+    let ran = home.run(&["ask", "--wait", "--model", &model, "go"]);
+    assert_eq!(ran.code, 9, "{ran:?}");
+    assert!(
+        ran.err.contains("error: a person is waited for: `agent:consort` wants to call"),
+        "{}",
+        ran.err
+    );
+    let mut terminal = Terminal::start(&home, &format!("ask --model {model} --continue"));
+    terminal.until("[d]eny: ");
+    terminal.type_in(b"once\r");
+    terminal.until("Too bad.");
+    assert_eq!(terminal.end().1, 0);
+}
+
+#[test]
+fn thoughts_are_shown_where_they_are_wished_for() {
+    let home = Home::new();
+    let model = home.script(&json!([{ "thinking": "hm, hm", "text": "Yes." }]));
+    let ran = home.run(&["ask", "--no-store", "--model", &model, "so?"]);
+    assert_eq!(ran, Ran { out: "Yes.\n".to_owned(), err: String::new(), code: 0 });
+    let ran =
+        home.run(&["ask", "--no-store", "--thinking", "--no-stream", "--model", &model, "so?"]);
+    assert_eq!(ran, Ran { out: "Yes.\n".to_owned(), err: "hm, hm\n".to_owned(), code: 0 });
+}

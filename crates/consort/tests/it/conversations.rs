@@ -1,0 +1,210 @@
+//! Conversations from the command line: listed, shown, copied, removed.
+
+use std::path::PathBuf;
+
+use consort_agent::store::{Id, Store};
+use consort_agent::{
+    Began, Call, CallResult, Journal, Kind, Media, Message, Part, Question, Reply, Role, Status,
+    Step, Stop, Usage, What, Why,
+};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::Home;
+
+const AT: u64 = 1_794_760_000_000;
+
+fn said(parts: Vec<Part>, stop: Stop) -> What {
+    let usage = Usage { input: 120, output: 30, ..Usage::default() };
+    let message = Message::new(Role::Assistant, parts);
+    What::Said { reply: Reply { message, stop, usage, model: "m".into(), id: "1".into() } }
+}
+
+fn run() -> Vec<What> {
+    let call = |id: &str, arguments: &str| {
+        let (id, name) = (id.to_owned(), "web.fetch".to_owned());
+        Part::from(Kind::ToolCall(Call { id, name, arguments: arguments.into() }))
+    };
+    let result = |call: &str, text: String, is_error| What::Result {
+        result: CallResult { call: call.into(), parts: vec![Part::text(text)], is_error },
+        error: is_error.then(|| "denied".to_owned()),
+        whole: None,
+        took: 12,
+    };
+    let image = Media::Data { mime: "image/png".into(), data: "A".repeat(5000) };
+    let question = Question {
+        id: "q".into(),
+        call: "2".into(),
+        kind: Why::Approval,
+        params: json!({ "message": "May it fetch b?" }),
+    };
+    let began = Began {
+        run: "r".into(),
+        agent: "a".into(),
+        model: "some:model".into(),
+        tools: vec!["web.fetch".into()],
+    };
+    vec![
+        What::Message {
+            message: Message::new(
+                Role::User,
+                vec![Part::text("Look at\nthis.\u{1b}[2J"), Kind::Image(image).into()],
+            ),
+        },
+        What::Began(began),
+        said(
+            vec![
+                Kind::Thinking { text: "hm".into(), redacted: false }.into(),
+                call("1", r#"{"url":"a"}"#),
+                call("2", r#"{"url":"b"}"#),
+            ],
+            Stop::ToolCalls,
+        ),
+        What::Called { call: "1".into(), tool: "web.fetch".into(), arguments: None },
+        What::Asked { question },
+        What::Answered { question: "q".into(), answer: json!({ "action": "decline" }) },
+        result("2", "denied by a person".into(), true),
+        result("1", format!("\u{202e}<html>{}", "x".repeat(500)), false),
+        What::Cut { before: 1 },
+        said(vec![Part::text("It is fine.")], Stop::End),
+        What::Over { status: Status::Completed, reason: String::new() },
+    ]
+}
+
+/// A home with a conversation in it, in the default place.
+fn home() -> (Home, Store, Id) {
+    let home = Home::new();
+    let store = Store::new(home.path(".local/share/consort/conversations"));
+    let (id, mut journal) = store.create("a \u{1b}[31mtitle").unwrap();
+    for (number, what) in (0..).zip(run()) {
+        journal.keep(&Step { at: AT + number * 1000, what }).unwrap();
+    }
+    (home, store, id)
+}
+
+fn file(store: &Store, id: &Id) -> PathBuf {
+    store.folder().join(format!("{id}.jsonl"))
+}
+
+#[test]
+fn conversations_are_listed_with_damaged_ones() {
+    let (home, store, id) = home();
+    let garbage: Id = "20200101-000000-0000".parse().unwrap();
+    std::fs::write(file(&store, &garbage), "garbage").unwrap();
+    let ran = home.run(&["conversations", "list"]);
+    assert_eq!((ran.code, &*ran.err), (0, ""));
+    assert_snapshot!(ran.out.replace(id.as_str(), "20261115-164500-3f9a"), @r"
+    ID                    LAST                 MESSAGES  TOKENS  STATE      TITLE
+    20200101-000000-0000                                         damaged    expected value at line 1 co…
+    20261115-164500-3f9a  2026-11-15 16:26:50  4         300     completed  a \u{1b}[31mtitle
+    ");
+    let ran = home.run(&["conversations", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (&listed[0]["state"], &listed[0]["damage"]),
+        (&json!("damaged"), &json!("expected value at line 1 column 1"))
+    );
+    let created = store.read(&id).unwrap().0.created;
+    let bytes = std::fs::metadata(file(&store, &id)).unwrap().len();
+    assert_eq!(
+        listed[1],
+        json!({ "id": id, "title": "a \u{1b}[31mtitle", "created": created, "last": AT + 10_000, "messages": 4,
+            "input": 240, "output": 60, "state": "completed", "bytes": bytes })
+    );
+    let ran = Home::new().run(&["conversations", "list"]);
+    assert_eq!((ran.code, &*ran.out), (0, "no conversations\n"));
+}
+
+#[test]
+fn a_conversation_is_shown_with_nothing_a_terminal_would_obey() {
+    let (home, store, id) = home();
+    let ran = home.run(&["conversations", "show", "last"]);
+    assert_eq!((ran.code, &*ran.err), (0, ""));
+    let out = ran.out.replace(id.as_str(), "20261115-164500-3f9a").replace("xxx", "");
+    assert_snapshot!(out, @r#"
+    20261115-164500-3f9a  a \u{1b}[31mtitle
+
+    [1] user
+        Look at
+        this.\u{1b}[2J
+        [image, image/png, 5000 bytes of base64]
+
+    2026-11-15 16:26:41: a run of some:model with 1 tool
+
+    [2] assistant  120 tokens read, 30 written
+        [thoughts] hm
+        → web.fetch {"url":"a"}
+        → web.fetch {"url":"b"}
+        ? May it fetch b?
+        ! {"action":"decline"}
+
+    [3] results
+        ← web.fetch (12 ms) denied: denied by a person
+        ← web.fetch (12 ms): \u{202e}<html>…
+    the model sees little of what is before message 2 from here on
+
+    [4] assistant  120 tokens read, 30 written
+        It is fine.
+
+    completed
+    "#);
+    let ran = home.run(&["conversations", "show", &id.as_str()[16..], "--json"]);
+    let shown: Value = serde_json::from_str(&ran.out).unwrap();
+    let steps: Vec<Step> = serde_json::from_value(shown["steps"].clone()).unwrap();
+    assert_eq!(steps, store.read(&id).unwrap().1);
+    assert_eq!((&shown["id"], &shown["forked"]), (&json!(id), &Value::Null));
+}
+
+#[test]
+fn a_copy_is_made_at_a_message() {
+    let (home, store, id) = home();
+    let ran = home.run(&["conversations", "fork", id.as_str(), "--at", "2"]);
+    assert_eq!((ran.code, &*ran.err), (0, ""));
+    let copy: Id = ran.out.trim().parse().unwrap();
+    assert_eq!(store.read(&copy).unwrap().1.len(), 3);
+    let ran = home.run(&["conversations", "show", copy.as_str()]);
+    assert!(ran.out.contains(&format!("a copy of {id}, up to message 2")), "{}", ran.out);
+    let ran = home.run(&["conversations", "fork", id.as_str(), "--at", "9"]);
+    let told = format!("error: conversation `{id}` has no message 9: it has 4\n");
+    assert_eq!((ran.code, ran.err), (2, told));
+}
+
+#[test]
+fn removing_needs_somebody_who_agrees() {
+    let (home, store, id) = home();
+    let ran = home.run(&["conversations", "delete", "last"]);
+    assert_eq!((ran.code, &*ran.out), (5, ""));
+    assert_snapshot!(ran.err, @r"
+    error: nobody is there to agree: nothing was removed
+    hint: run it in a terminal, or agree beforehand with --yes
+    ");
+    let opened = store.open(&id).unwrap();
+    let ran = home.run(&["conversations", "delete", id.as_str(), "--yes"]);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.err.replace(id.as_str(), "ID"), @r"
+    error: conversation `ID` is in use
+    hint: end what uses it, or go on from a copy: `consort conversations fork`
+    ");
+    drop(opened);
+    let ran = home.run(&["conversations", "delete", id.as_str(), "last", "--yes"]);
+    assert_eq!((ran.code, ran.out), (0, format!("{id} is removed\n")));
+    assert_eq!(store.list().unwrap(), []);
+}
+
+#[test]
+fn what_is_not_there_or_damaged_is_told() {
+    let (home, store, id) = home();
+    let slip = format!("{}x", &id.as_str()[..id.as_str().len() - 1]);
+    let ran = home.run(&["conversations", "show", &slip]);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.err.replace(&slip, "SLIP").replace(id.as_str(), "ID"), @r"
+    error: unknown conversation `SLIP`
+    hint: did you mean `ID`?
+    ");
+    let text = std::fs::read_to_string(file(&store, &id)).unwrap();
+    std::fs::write(file(&store, &id), text.replacen("\"step\":\"said\"", "\"step\":\"sang\"", 1))
+        .unwrap();
+    let ran = home.run(&["conversations", "show", id.as_str()]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("is damaged: line 4: unknown variant `sang`"), "{}", ran.err);
+}

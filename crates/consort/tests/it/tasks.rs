@@ -1,0 +1,98 @@
+//! `consort run`: tasks from files.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::Home;
+
+const TASK: &str = r#"
+task = "look-up-7"
+type = "research"
+description = "Look for {topic}, and echo what you find."
+tools = ["echo", "mcp.search", "get_weather"]
+
+[limits]
+turns = 5
+"#;
+
+fn home() -> (Home, String) {
+    let home = Home::new();
+    let model = home.script(&json!([
+        {
+            "expect": { "contains": "Look for agents, and" },
+            "calls": [
+                { "name": "search", "arguments": { "query": "agents", "limit": 1 } },
+                { "name": "echo", "arguments": { "text": "found" } },
+                { "name": "long_computation", "arguments": { "steps": 1 } },
+            ],
+        },
+        { "expect": { "role": "tool", "results": 3, "contains": "unknown tool `long_computation`" }, "text": "Found." },
+    ]));
+    home.write("task.toml", TASK);
+    (home, model)
+}
+
+#[test]
+fn a_task_has_the_tools_it_names_and_no_others() {
+    let (home, model) = home();
+    let ran = home.run(&["run", "task.toml", "--set", "topic=agents", "--model", &model]);
+    assert_eq!((&*ran.out, ran.code), ("Found.\n", 0), "{}", ran.err);
+}
+
+#[test]
+fn what_is_about_a_tool_is_told_as_a_call_tells_it() {
+    let (home, model) = home();
+    let ran = home.run(&["run", "task.toml", "--set", "topic=agents", "--model", &model, "--json"]);
+    let lines: Vec<Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let began = lines.iter().find(|line| line["event"] == "began").unwrap();
+    assert_eq!(began["tools"], 3);
+    let about = |line: &&Value| line["tool_name"] == "demo.search";
+    let about: Vec<(&Value, &Value)> =
+        lines.iter().filter(about).map(|line| (&line["chunk_type"], &line["is_final"])).collect();
+    assert_eq!(about, [(&json!("call"), &json!(false)), (&json!("complete"), &json!(true))]);
+    assert!(lines.iter().all(|line| line["timestamp"].is_string()));
+    assert_eq!(lines.last().unwrap()["report"]["status"], "completed");
+}
+
+#[test]
+fn mistakes_in_a_task_are_told_with_what_would_be_right() {
+    let (home, model) = home();
+    home.write("unknown.toml", &TASK.replace("get_weather", "wether"));
+    home.write("ambiguous.json", r#"{"description": "x", "tools": ["demo.*", "nobody.*"]}"#);
+    home.write("wrong.json", r#"{"descripton": "x"}"#);
+    home.write("empty.toml", "task = \"x\"\n");
+    let cases: [&[&str]; 7] = [
+        &["unknown.toml", "--set", "topic=x"],
+        &["ambiguous.json"],
+        &["wrong.json"],
+        &["empty.toml"],
+        &["none.toml"],
+        &["task.toml"],
+        &["task.toml", "--set", "tropic=x"],
+    ];
+    let told = cases.iter().map(|words| {
+        let ran = home.run(&[&["run", "--model", &model], *words].concat());
+        format!("$ consort run {}\n{}[exit {}]", words.join(" "), ran.err, ran.code)
+    });
+    assert_snapshot!(told.collect::<Vec<_>>().join("\n\n"), @"");
+}
+
+#[test]
+fn what_the_policy_denies_is_left_out_and_told() {
+    let (home, model) = home();
+    home.configure("[consort.policy]\nrules = [{ deny = \"demo.get_weather\" }]\n");
+    let ran = home.run(&["run", "task.toml", "--set", "topic=agents", "--model", &model]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let warned = "warning: `get_weather` is left out: the policy does not allow it\n";
+    assert!(ran.err.starts_with(warned), "{}", ran.err);
+}
+
+#[test]
+fn a_task_can_come_through_a_pipe() {
+    let home = Home::new();
+    let model = home.script(&json!([{ "expect": { "contains": "Say hello" }, "text": "Hello." }]));
+    let task = json!({ "description": "Say hello", "model": model }).to_string();
+    let ran = home.run_with(&["run", "-"], &task);
+    assert_eq!((&*ran.out, ran.code), ("Hello.\n", 0), "{}", ran.err);
+}

@@ -1,0 +1,159 @@
+//! What is served beside MCP, at paths of its own, behind the same door.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use consort_core::{BoxFuture, Caller};
+use futures_core::Stream;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tokio::time::{Instant, Sleep};
+
+use crate::body::{Body, held};
+use crate::gateway::Inner;
+use crate::guard::Refused;
+use crate::http::{Reply, challenged, read_any, room};
+use crate::metrics::Metrics;
+use crate::pieces::Pieces;
+
+/// What is served beside MCP. Implemented by whoever has more to serve; called by the gateway for the
+/// paths that are the site's, once the request came in by the same door as all others.
+pub trait Site: Send + Sync {
+    /// Whether something may be at this path. The gateway's own come first.
+    fn has(&self, path: &str) -> bool;
+
+    /// Answers a request. Whatever is done for it is done while the answer and its body are polled, and
+    /// ends when they are dropped: the client left.
+    fn answer(
+        &self,
+        caller: Caller,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'static, Response<SiteBody>>;
+
+    /// A refusal by the gateway, in a form that the site's clients understand.
+    fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
+        let mut response = Response::new(SiteBody::Whole(format!("{message}\n").into()));
+        *response.status_mut() = status;
+        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response
+    }
+}
+
+/// The body of a site's answer.
+pub enum SiteBody {
+    /// All at once.
+    Whole(Bytes),
+    /// As it is made. A stream of events shows that it lives while it is silent.
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+impl fmt::Debug for SiteBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(bytes) => f.debug_tuple("Whole").field(&bytes.len()).finish(),
+            Self::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}
+
+/// The site that has this path, if one has.
+pub(crate) fn at<'a>(gateway: &'a Inner, path: &str) -> Option<&'a Arc<dyn Site>> {
+    gateway.settings.sites.iter().find(|site| site.has(path))
+}
+
+/// What whoever may not come in is told.
+pub(crate) async fn refused(gateway: &Inner, site: &dyn Site, refused: Refused) -> Reply {
+    let reply = site.refuse(refused.status(), refused.message());
+    let reply = told(gateway, reply).await;
+    if refused == Refused::Token { challenged(reply) } else { reply }
+}
+
+/// Has a site answer.
+pub(crate) async fn respond(
+    gateway: &Inner,
+    site: &dyn Site,
+    caller: Caller,
+    request: Request<Incoming>,
+) -> Reply {
+    let (head, body) = request.into_parts();
+    let response = match read_any(gateway, &head.headers, body).await {
+        Ok(body) => {
+            gateway.settled().await;
+            site.answer(caller, Request::from_parts(head, body)).await
+        }
+        Err(bad) => site.refuse(bad.status(), bad.message()),
+    };
+    told(gateway, response).await
+}
+
+/// A site's answer as it is sent.
+async fn told(gateway: &Inner, response: Response<SiteBody>) -> Reply {
+    let metrics = &gateway.records.metrics;
+    metrics.site(response.status().as_u16());
+    let (mut head, body) = response.into_parts();
+    let body = match body {
+        SiteBody::Whole(bytes) => {
+            metrics.sent(bytes.len());
+            let room = room(gateway, bytes.len()).await;
+            Body::Whole(Some(held(bytes.into(), room)))
+        }
+        SiteBody::Stream(stream) => {
+            let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+            let events = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+            if events {
+                head.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+                head.headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+            }
+            let silence = gateway.settings.limits.silence;
+            let alive = events.then(|| (silence, Box::pin(tokio::time::sleep(silence))));
+            let metrics = Arc::clone(metrics);
+            let request = Arc::clone(&gateway.requests);
+            Body::Site(Box::new(Streamed { stream, alive, metrics, _request: request }))
+        }
+    };
+    Response::from_parts(head, body)
+}
+
+/// A body that is made as it is read.
+pub(crate) struct Streamed {
+    stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
+    /// When to show that a stream of events lives.
+    alive: Option<(Duration, Pin<Box<Sleep>>)>,
+    metrics: Arc<Metrics>,
+    /// It is a request in progress until its last byte.
+    _request: Arc<()>,
+}
+
+impl Streamed {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+        let polled = self.stream.as_mut().poll_next(cx);
+        let bytes = match (polled, &mut self.alive) {
+            (Poll::Ready(None), _) => return Poll::Ready(None),
+            (Poll::Ready(Some(bytes)), alive) => {
+                if let Some((silence, alive)) = alive {
+                    alive.as_mut().reset(Instant::now() + *silence);
+                }
+                bytes
+            }
+            (Poll::Pending, None) => return Poll::Pending,
+            (Poll::Pending, Some((silence, alive))) => {
+                if alive.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                alive.as_mut().reset(Instant::now() + *silence);
+                // Polled, it says when to wake us.
+                let _ = alive.as_mut().poll(cx);
+                Bytes::from_static(b":\n\n")
+            }
+        };
+        self.metrics.sent(bytes.len());
+        Poll::Ready(Some(bytes.into()))
+    }
+}
