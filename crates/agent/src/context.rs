@@ -151,11 +151,6 @@ impl Gauge {
         self.tools = definitions.iter().map(count).sum();
     }
 
-    /// What the model is told before anything else counts too.
-    pub fn add(&mut self, words: &str) {
-        self.tools += tokens::count(Vocabulary::O200k, words) as u64;
-    }
-
     /// Tokens of what is sent when messages before a place are left out.
     pub fn estimate(&mut self, messages: &[Arc<Message>], before: usize) -> u64 {
         self.count(messages);

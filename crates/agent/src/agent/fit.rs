@@ -8,6 +8,7 @@ use crate::context::{Gauge, Limit};
 use crate::conversation::Taken;
 use crate::message::{Kind, Message};
 use crate::provider::Facts;
+use crate::run::Run;
 use crate::settings::Settings;
 use crate::step::What;
 
@@ -40,31 +41,32 @@ impl Fit {
         let Some(window) = facts.window else { return Ok(()) };
         let answer = settings.max_tokens.map_or(ANSWER, u64::from).min(window / 2);
         let limit = Limit { window, answer };
-        let (messages, before) = taken.look(|run| (run.messages().to_vec(), run.cut()));
-        if self.gauge.is_none() && self.bytes(&messages, tools, settings) < limit.sent() / 2 {
-            return Ok(());
-        }
-        let same = self.tools.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, tools));
-        if !same {
-            self.tools = Some((Arc::clone(tools), 0));
-            self.gauge = None;
-        }
-        let gauge = self.gauge.get_or_insert_with(|| {
-            let mut gauge = Gauge::new(tools);
-            gauge.add(&settings.instructions);
-            gauge
-        });
-        match gauge.cut(&messages, before, limit) {
+        match taken.look(|run| self.cut(run, settings, tools, limit)) {
             Some(before) => taken.step(What::Cut { before }),
             None => Ok(()),
         }
     }
 
+    /// Where to cut now, if anywhere.
+    fn cut(
+        &mut self,
+        run: &Run,
+        settings: &Settings,
+        tools: &Arc<[Tool]>,
+        limit: Limit,
+    ) -> Option<usize> {
+        let bytes = self.bytes(run.messages(), tools, settings);
+        if self.gauge.is_none() && bytes < limit.sent() / 2 {
+            return None;
+        }
+        let gauge = self.gauge.get_or_insert_with(|| Gauge::new(&settings.instructions, tools));
+        gauge.cut(run.messages(), run.cut(), limit)
+    }
+
     /// Takes to heart what the provider counted, before its answer is added.
     pub(super) fn sent(&mut self, taken: &Taken, input: u64) {
         if let Some(gauge) = &mut self.gauge {
-            let (messages, before) = taken.look(|run| (run.messages().to_vec(), run.cut()));
-            gauge.correct(&messages, before, input);
+            taken.look(|run| gauge.correct(run.messages(), run.cut(), input));
         }
     }
 
@@ -80,9 +82,16 @@ impl Fit {
         let known = self.tools.as_ref().filter(|(known, _)| Arc::ptr_eq(known, tools));
         let tool_bytes = match known {
             Some((_, bytes)) => *bytes,
-            None => tools.iter().map(|tool| tool.definition().json().as_bytes().len() as u64).sum(),
+            None => {
+                let bytes = |tool: &Tool| tool.definition().json().as_bytes().len() as u64;
+                let bytes = tools.iter().map(bytes).sum();
+                if let Some(gauge) = &mut self.gauge {
+                    gauge.set_tools(tools);
+                }
+                self.tools = Some((Arc::clone(tools), bytes));
+                bytes
+            }
         };
-        self.tools = Some((Arc::clone(tools), tool_bytes));
         self.weighed.1 + tool_bytes + settings.instructions.len() as u64
     }
 }

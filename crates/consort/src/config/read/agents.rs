@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use consort_core::secret;
+
 use super::super::agents::{
     AgentConfig, Effort, ModelConfig, PriceConfig, ProviderConfig, Thinking,
 };
 use super::super::error::Mistake;
 use super::super::fields::{Fields, closest, listed, shortened};
 use super::super::options::ProfileConfig;
-use super::super::secret;
 use super::super::tree::{Node, Value};
 
 /// The most characters of the name of an agent: `ask_NAME` is the name of a tool.
