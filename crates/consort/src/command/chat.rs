@@ -21,7 +21,7 @@ use typed::Typed;
 const GLIMPSE: usize = 300;
 
 pub(super) async fn run(common: &Common, chat: Chat) -> Result<Exit, Failure> {
-    let mut setup = Setup::new(common, &chat.talk, Form::Events)?;
+    let mut setup = Setup::new(common, &chat.talk, Form::Events).await?;
     let done = perform(&mut setup, &chat).await;
     setup.end().await;
     done
@@ -30,7 +30,7 @@ pub(super) async fn run(common: &Common, chat: Chat) -> Result<Exit, Failure> {
 async fn perform(setup: &mut Setup, chat: &Chat) -> Result<Exit, Failure> {
     let kept = match &chat.going_on {
         Some(id) => setup.stage.keeping.open(id.as_deref())?,
-        None => setup.stage.keeping.begin("")?,
+        None => Kept::default(),
     };
     if setup.reach(&chat.talk.tools).await?.is_none() {
         return Ok(Exit::Interrupted);
@@ -39,10 +39,7 @@ async fn perform(setup: &mut Setup, chat: &Chat) -> Result<Exit, Failure> {
     let mut chatting =
         Chatting { setup, source, kept, used: Used::default(), exit: Exit::Ok, over: false };
     chatting.greet().await;
-    let exit = chatting.talk().await;
-    let Chatting { setup, kept, .. } = chatting;
-    setup.stage.keeping.tidy(kept);
-    Ok(exit)
+    Ok(chatting.talk().await)
 }
 
 /// A chat that goes on.
@@ -175,9 +172,16 @@ impl Chatting<'_> {
         self.answer(Vec::new()).await
     }
 
-    /// Has what is said answered.
+    /// Has what is said answered. A conversation is kept from its first message on.
     async fn answer(&mut self, input: Vec<Message>) -> Result<(), Failure> {
         let Setup { stage, audience } = &mut *self.setup;
+        if self.kept.id.is_none() && self.kept.conversation.messages().is_empty() {
+            let about = input.iter().map(Message::text).find(|text| !text.is_empty());
+            self.kept = stage.keeping.begin(&about.unwrap_or_default())?;
+            if let Some(id) = &self.kept.id {
+                audience.show.conversation(id);
+            }
+        }
         let followed = audience.follow(&stage.agent, &self.kept.conversation, input).await;
         let Ok(report) = followed else {
             let Quit = Quit;

@@ -217,6 +217,8 @@ impl Show {
         }
         self.end_line();
         self.begun = false;
+        // A call that cannot be made is known by what the model calls it.
+        self.calls.extend(message.calls().map(|call| (call.id.clone(), call.name.clone())));
     }
 
     fn called(&mut self, id: String, tool: String, arguments: &str) {
