@@ -11,6 +11,7 @@ mod export;
 mod ledger;
 mod lists;
 mod lock;
+mod openai;
 mod serve;
 mod shaping;
 mod terminal;
