@@ -14,6 +14,7 @@ mod export;
 mod ledger;
 mod lists;
 mod lock;
+mod openai;
 mod serve;
 mod shaping;
 mod tasks;
