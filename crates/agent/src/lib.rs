@@ -1,8 +1,8 @@
 //! A model over a toolbox: messages, and what providers of models speak.
 //!
-//! Nothing here connects. [`Wire::request`] gives the bytes that ask, a [`Reader`] takes the bytes that
-//! come back, in any pieces, and hands out [`Delta`]s and one [`Reply`]. A [`Script`] plays a provider
-//! where there is none.
+//! [`provider::Providers`] chooses a model and [`provider::Http`] asks it. What is spoken connects to
+//! nothing: [`Wire::request`] gives the bytes that ask, a [`Reader`] takes the bytes that come back, in any
+//! pieces, and hands out [`Delta`]s and one [`Reply`]. A [`Script`] plays a provider where there is none.
 
 pub mod agent;
 mod arguments;

@@ -29,6 +29,7 @@ mod reply;
 mod responses;
 mod spec;
 mod tags;
+mod thoughts;
 mod turns;
 mod verdict;
 mod wait;

@@ -5,7 +5,7 @@ mod call;
 mod chat;
 mod check;
 mod config;
-mod conversations;
+pub(crate) mod conversations;
 mod demo;
 mod dialect;
 mod doctor;

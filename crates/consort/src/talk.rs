@@ -25,7 +25,6 @@ pub(crate) use input::{arguments, message, prompt, rendered, text_or_file};
 pub(crate) use kept::{Keeping, Kept};
 pub(crate) use lines::{Form, Lines};
 pub(crate) use live::Live;
-pub(crate) use model::model;
 pub(crate) use paper::Standard;
 pub(crate) use setup::Setup;
 pub(crate) use show::{Show, Wishes};

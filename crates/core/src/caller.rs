@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+/// The member of `_meta` by which servers tell sessions apart.
+pub const SESSION: &str = "consort/session";
+
 /// A person, an agent or an MCP client, with what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Caller {

@@ -21,7 +21,7 @@ mod tool;
 mod toolbox;
 
 pub use ask::{prompt, read};
-pub use caller::{Caller, Kind};
+pub use caller::{Caller, Kind, SESSION};
 pub use catalog::{About, Catalog, Entry, Offer, Route, Shelf, resolve::Unresolved};
 pub use consort_wire::{
     Asked, Emitter, Emitting, Json, JsonError, LogLevel, Object, Offers, Progress, Questions,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use consort_core::{
     CallError, Emitter, Event as Happening, Invocation, Json, Object, Offers, Outcome, Repeat,
+    SESSION,
 };
 use consort_wire::splice::Writer;
 use serde_json::Value;
@@ -28,9 +29,6 @@ const TRIES: u32 = 3;
 
 /// The pause before a call is made again.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// The name under which servers are told of the session.
-const SESSION: &str = "consort/session";
 
 /// What a call came to.
 pub(super) struct Came {

@@ -36,7 +36,10 @@ pub(super) fn body(ask: &Ask, names: &Names, endpoint: &Endpoint) -> Map<String,
         (max, ask.max_tokens.map(Into::into)),
         ("temperature", ask.temperature.map(Into::into)),
         ("stop", (!ask.stop.is_empty()).then(|| json!(ask.stop))),
-        ("reasoning_effort", ask.reasoning.map(|reasoning| word(reasoning.effort()).into())),
+        (
+            "reasoning_effort",
+            ask.reasoning.map(|reasoning| word(reasoning.effort(), &ask.model).into()),
+        ),
         (
             "response_format",
             ask.response.as_ref().map(|response| {
@@ -57,8 +60,9 @@ pub(super) fn schema(response: &super::ResponseSchema) -> Value {
 }
 
 /// `OpenAI`'s word for how much a model thinks.
-pub(super) fn word(effort: Effort) -> &'static str {
+pub(super) fn word(effort: Effort, model: &str) -> &'static str {
     match effort {
+        Effort::Off | Effort::Minimal if cannot_but_think(model) => "low",
         Effort::Off => "none",
         Effort::Minimal => "minimal",
         Effort::Low => "low",
@@ -66,6 +70,15 @@ pub(super) fn word(effort: Effort) -> &'static str {
         Effort::High => "high",
         Effort::Max => "xhigh",
     }
+}
+
+/// From GPT-6.1 on a model thinks at least a little.
+fn cannot_but_think(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    let version = name.strip_prefix("gpt-").and_then(|rest| rest.split('-').next());
+    let (major, minor) = version.and_then(|text| text.split_once('.')).unwrap_or_default();
+    let number = |text: &str| text.parse::<u32>().unwrap_or_default();
+    (number(major), number(minor)) >= (6, 1)
 }
 
 /// Arguments as a text that every server can read: what is no object is wrapped into one.

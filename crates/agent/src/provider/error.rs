@@ -62,6 +62,8 @@ pub enum Cause {
     Cut,
     /// The answer is not what the wire says: a page for people, or broken JSON.
     NotJson,
+    /// The provider does not take back what a model thought before.
+    Thoughts,
     /// The answer is larger than we take.
     TooLarge(Exceeded),
     /// There is no connection to the provider.
@@ -218,6 +220,9 @@ impl fmt::Display for Cause {
             Self::MidStream => f.write_str("the answer broke off with an error"),
             Self::Cut => f.write_str("the answer ended before its end"),
             Self::NotJson => f.write_str("the answer is not what a provider writes"),
+            Self::Thoughts => {
+                f.write_str("the provider does not take back what was thought before")
+            }
             Self::TooLarge(exceeded) => write!(f, "{exceeded}"),
             Self::Unreachable { host, .. } => write!(f, "cannot reach `{host}`"),
             Self::Silent { seconds } => {

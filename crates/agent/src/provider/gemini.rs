@@ -83,23 +83,31 @@ fn generation(model: &str) -> u32 {
     digits.parse().unwrap_or_default()
 }
 
+/// The first Flash models of the third generation; those since and the others think at least a little.
+fn knows_minimal(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    let rest = name.strip_prefix("gemini-3").unwrap_or_default();
+    let minor = rest.strip_prefix('.').and_then(|rest| rest.split('-').next()?.parse().ok());
+    rest.contains("-flash") && minor.unwrap_or(0) <= 6
+}
+
 fn generation_config(ask: &Ask) -> Map<String, Value> {
     let schema = ask.response.as_ref().and_then(|response| response.schema.read::<Value>().ok());
     object([
         ("maxOutputTokens", ask.max_tokens.map(Into::into)),
         ("temperature", ask.temperature.map(Into::into)),
         ("stopSequences", (!ask.stop.is_empty()).then(|| json!(ask.stop))),
-        (
-            "thinkingConfig",
-            ask.reasoning.map(|reasoning| thinking(reasoning, generation(&ask.model))),
-        ),
+        ("thinkingConfig", ask.reasoning.map(|reasoning| thinking(reasoning, &ask.model))),
         ("responseMimeType", schema.as_ref().map(|_| json!("application/json"))),
         ("responseJsonSchema", schema),
     ])
 }
 
 /// How much it thinks: a word for newer models, tokens for those before, as Google itself translates.
-fn thinking(reasoning: Reasoning, generation: u32) -> Value {
+fn thinking(reasoning: Reasoning, model: &str) -> Value {
+    let generation = generation(model);
+    // Of those that take a word, only some know one for hardly at all.
+    let least = if knows_minimal(model) { "minimal" } else { "low" };
     let budget = match reasoning {
         Reasoning::Budget(budget) => Some(budget),
         Reasoning::Effort(effort) if (1..3).contains(&generation) => Some(match effort {
@@ -114,10 +122,10 @@ fn thinking(reasoning: Reasoning, generation: u32) -> Value {
         (Some(0), _) => json!({ "thinkingBudget": 0 }),
         (Some(budget), _) => json!({ "thinkingBudget": budget, "includeThoughts": true }),
         // Newer models think at least a little.
-        (None, Effort::Off) => json!({ "thinkingLevel": "minimal" }),
+        (None, Effort::Off) => json!({ "thinkingLevel": least }),
         (None, effort) => {
             let level = match effort {
-                Effort::Off | Effort::Minimal => "minimal",
+                Effort::Off | Effort::Minimal => least,
                 Effort::Low => "low",
                 Effort::Medium => "medium",
                 Effort::High | Effort::Max => "high",

@@ -14,6 +14,7 @@ use super::endpoint::Value;
 use super::error::Cause;
 use super::offered::Ready;
 use super::patience::chance;
+use super::thoughts::Refused;
 use super::{
     Ask, Delivery, Endpoint, Header, HttpRequest, Limits, Patience, Provider, ProviderError,
     Reader, Reply, Said, Wire,
@@ -58,6 +59,7 @@ struct Shared {
     patience: Patience,
     limits: Limits,
     ready: Ready,
+    refused: Refused,
 }
 
 /// Why an endpoint cannot be asked.
@@ -99,8 +101,15 @@ impl Http {
             return Err(EndpointError::InTheClear { host: origin.host().to_owned() });
         }
         header_map(&sent)?;
-        let (limits, ready) = (Limits::default(), Ready::default());
-        Ok(Self(Arc::new(Shared { wire, endpoint, origin, patience, limits, ready })))
+        Ok(Self(Arc::new(Shared {
+            wire,
+            endpoint,
+            origin,
+            patience,
+            limits: Limits::default(),
+            ready: Ready::default(),
+            refused: Refused::default(),
+        })))
     }
 
     /// Where it is.
@@ -117,16 +126,19 @@ impl Http {
 impl Provider for Http {
     fn ask(&self, ask: Ask) -> Emitting<Said> {
         let shared = Arc::clone(&self.0);
-        Emitting::new(|emitter| async move { Said::End(shared.answer(&ask, &emitter).await) })
+        Emitting::new(|emitter| async move { Said::End(shared.answer(ask, &emitter).await) })
     }
 }
 
 impl Shared {
     /// Asks until there is an answer, or an error that no repeat mends.
-    async fn answer(&self, ask: &Ask, emitter: &Emitter<Said>) -> Result<Reply, ProviderError> {
+    async fn answer(&self, mut ask: Ask, emitter: &Emitter<Said>) -> Result<Reply, ProviderError> {
         let until = self.patience.total.map(|total| Instant::now() + total);
-        let offered = self.ready.get(self.wire, ask);
-        let sending = Sending::new(self.wire.request_with(ask, &self.endpoint, &offered))?;
+        self.refused.leave_out(&mut ask);
+        let offered = self.ready.get(self.wire, &ask);
+        let sending =
+            |ask: &Ask| Sending::new(self.wire.request_with(ask, &self.endpoint, &offered));
+        let mut request = sending(&ask)?;
         let silence = match ask.delivery {
             Delivery::Stream => self.patience.silence,
             Delivery::Whole => self.patience.silence_whole,
@@ -134,13 +146,21 @@ impl Shared {
         let waits = Waits { silence, until };
         let mut asked = 0;
         loop {
-            let reader = self.wire.reader_with(ask, &self.endpoint, Arc::clone(&offered.names));
+            let reader = self.wire.reader_with(&ask, &self.endpoint, Arc::clone(&offered.names));
             let reader = reader.with_limits(self.limits.clone());
             let exchange = Exchange { reader, waits };
-            let error = match exchange.run(&self.origin, sending.request(), emitter).await {
+            let error = match exchange.run(&self.origin, request.again(), emitter).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
+            if error.cause == Cause::Thoughts
+                && !error.handed_out
+                && self.refused.leave_out_all(&mut ask)
+            {
+                request = sending(&ask)?;
+                emitter.emit(Said::Again { error, after: Duration::ZERO }).await;
+                continue;
+            }
             asked += 1;
             let (error, after) = self.patience.wait(error, asked, chance())?;
             if until.is_some_and(|until| until <= Instant::now() + after) {
@@ -168,7 +188,7 @@ impl Sending {
         Ok(Self { path, headers, body: request.body.into() })
     }
 
-    fn request(&self) -> Request<Bytes> {
+    fn again(&self) -> Request<Bytes> {
         let mut request = Request::new(self.body.clone());
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.path.clone();

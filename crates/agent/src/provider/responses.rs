@@ -27,9 +27,9 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
         }
     }
     let has_tools = !ask.tools.is_empty();
-    let reasoning = ask
-        .reasoning
-        .map(|reasoning| json!({ "effort": word(reasoning.effort()), "summary": "auto" }));
+    let reasoning = ask.reasoning.map(
+        |reasoning| json!({ "effort": word(reasoning.effort(), &ask.model), "summary": "auto" }),
+    );
     object([
         ("model", Some(json!(ask.model))),
         ("instructions", instructions.pop().filter(|text| !text.is_empty()).map(Into::into)),

@@ -39,9 +39,9 @@ pub struct ProviderSpec {
     pub model: Option<String>,
     /// What is known of its models, by their names there.
     pub models: BTreeMap<String, FactsSpec>,
-    /// How many seconds of silence are borne: see [`Patience::silence`].
+    /// How many seconds of silence are borne: see [`Patience::silence`](super::Patience::silence).
     pub silence_seconds: Option<u64>,
-    /// How often the same is asked: see [`Patience::tries`].
+    /// How often the same is asked: see [`Patience::tries`](super::Patience::tries).
     pub tries: Option<u32>,
 }
 

@@ -91,6 +91,12 @@ impl Judge {
         {
             return Cause::UnknownModel { model: self.model.clone() };
         }
+        let is_refused = matches!(status, 0 | 400 | 422);
+        if is(&["invalid_encrypted_content"])
+            || is_refused && says(&["thinking", "thought"]) && says(&["block", "signature"])
+        {
+            return Cause::Thoughts;
+        }
         if is(&["content_filter", "content_policy_violation", "cyber_policy"]) {
             return Cause::Refused;
         }

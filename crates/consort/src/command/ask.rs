@@ -13,16 +13,16 @@ pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
         return Err(Failure::usage("there is nothing to ask")
             .hint("say it, as in `consort ask how is the weather in Oslo`, or pipe it in"));
     }
-    let mut setup = Setup::new(common, &ask.talk, Form::Events)?;
+    let mut setup = Setup::new(common, &ask.talk, Form::Events).await?;
     let done = perform(&mut setup, &ask, &text).await;
     setup.end().await;
     done
 }
 
 async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failure> {
-    let kept = match &ask.going_on {
-        Some(id) => setup.stage.keeping.open(id.as_deref())?,
-        None => setup.stage.keeping.begin(text)?,
+    let opened = match &ask.going_on {
+        Some(id) => Some(setup.stage.keeping.open(id)?),
+        None => None,
     };
     if setup.reach(&ask.talk.tools).await?.is_none() {
         return Ok(Exit::Interrupted);
@@ -32,6 +32,10 @@ async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failu
     let message = match audience.unless_interrupted(saying).await {
         Some(message) => message?,
         None => return Ok(Exit::Interrupted),
+    };
+    let kept = match opened {
+        Some(kept) => kept,
+        None => stage.keeping.begin(text)?,
     };
     if let Some(id) = &kept.id {
         audience.show.conversation(id);

@@ -21,7 +21,7 @@ pub(super) async fn run(common: &Common, run: Run) -> Result<Exit, Failure> {
         tools: if talk.tools.is_empty() { file.tools.clone() } else { talk.tools.clone() },
         session: file.session.clone(),
     };
-    let mut setup = Setup::new(common, &talk, Form::Chunks)?;
+    let mut setup = Setup::new(common, &talk, Form::Chunks).await?;
     let done = perform(&mut setup, &file, task).await;
     setup.end().await;
     done

@@ -99,6 +99,9 @@ pub struct Address {
     /// Whether plain HTTP to another machine is allowed.
     #[serde(skip_serializing_if = "is_default")]
     pub insecure: bool,
+    /// The header that tells the server of a call's session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_header: Option<String>,
 }
 
 /// How we prove who we are.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Pattern, Problem, Severity};
+use consort_core::{Pattern, Problem, SESSION, Severity};
 use consort_hub::{Connect as When, ServerSettings};
 use consort_shape::transform::{Drop, Keep, Of, Transform};
 use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
@@ -128,6 +128,10 @@ impl ServerConfig {
             let value = self.text(following, &format!("headers.{name}"), &text)?;
             endpoint = endpoint::header(endpoint, name, &value)
                 .map_err(|mistake| following.failed(&text, mistake))?;
+        }
+        if let Some(name) = &address.session_header {
+            endpoint =
+                endpoint.meta_header(name, SESSION).expect("it was checked when it was read");
         }
         Ok(endpoint)
     }

@@ -93,6 +93,7 @@ pub(super) struct Sketch {
     pub(super) headers: BTreeMap<String, Text>,
     pub(super) auth: Option<Auth>,
     pub(super) insecure: bool,
+    pub(super) session_header: Option<String>,
     pub(super) description: Option<String>,
     pub(super) era: Era,
     pub(super) timeout: Timeouts,
@@ -147,6 +148,7 @@ impl Sketch {
         Self {
             inherit,
             insecure: fields.bool("insecure").unwrap_or_default(),
+            session_header: fields.string("session_header").map(str::to_owned),
             description: fields.string("description").map(str::to_owned),
             era: fields.word("era", &eras, &[]).unwrap_or_default(),
             connect: fields.word("connect", &connects, &[]).unwrap_or_default(),
@@ -297,7 +299,11 @@ impl Sketch {
         fields.unused(&FOR_PROGRAMS, "the server has an address");
         let ((key, at), url) = (self.url_at?, self.url.take()?);
         let (headers, auth, insecure) = (take(&mut self.headers), self.auth.take(), self.insecure);
-        let address = Address { url, headers, auth, insecure };
+        let session_header = self.session_header.take();
+        if let Some(Err(mistake)) = session_header.as_deref().map(check_header) {
+            fields.error(fields.at_of("session_header"), mistake);
+        }
+        let address = Address { url, headers, auth, insecure, session_header };
         if let Err(mistake) = check_url(key, &address) {
             fields.error(at, mistake);
         }

@@ -69,6 +69,10 @@ fn is_templated(catalog: &Catalog, uri: &str) -> bool {
 
 /// What a resource holds.
 async fn resource(running: &Running, uri: &str) -> Result<Vec<Part>, Failure> {
+    let catalog = running.catalog();
+    if !is_templated(&catalog, uri) {
+        catalog.resolve_on(ShelfKind::Resources, uri)?;
+    }
     let result = consort_core::read(&*running.toolbox, caller(), uri, None).await?;
     let contents = result.get("contents").and_then(|contents| contents.to_items());
     let contents = contents.unwrap_or_default();

@@ -1,15 +1,20 @@
 //! Conversations, kept as they happen.
 
-use consort_agent::Conversation;
+use consort_agent::{Conversation, Store};
 
+use crate::command::conversations;
 use crate::exit::Failure;
+use crate::output::{note, shortened};
+
+/// How many characters of what is said first are the title.
+const TITLE: usize = 80;
 
 /// Where conversations are kept, if they are.
 #[derive(Debug)]
-pub(crate) struct Keeping(Option<()>);
+pub(crate) struct Keeping(Option<Store>);
 
 /// A conversation, and the id it is kept under.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) id: Option<String>,
     pub(crate) conversation: Conversation,
@@ -19,40 +24,68 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) id: String,
-    pub(crate) state: String,
+    pub(crate) state: &'static str,
     pub(crate) messages: usize,
     pub(crate) about: String,
 }
 
 impl Keeping {
-    pub(crate) fn new(_keep: bool) -> Result<Self, Failure> {
-        Ok(Self(None))
+    /// Where conversations are kept; nowhere if nothing is to be kept.
+    pub(crate) fn new(keep: bool) -> Result<Self, Failure> {
+        if !keep {
+            return Ok(Self(None));
+        }
+        let folder = conversations::folder().ok_or_else(|| {
+            Failure::usage("there is no home folder to keep the conversation in")
+                .hint("keep nothing with --no-store")
+        })?;
+        Ok(Self(Some(Store::new(folder))))
     }
 
-    /// A new conversation.
-    pub(crate) fn begin(&self, _title: &str) -> Result<Kept, Failure> {
-        Ok(Kept { id: None, conversation: Conversation::new() })
+    /// A new conversation about this.
+    pub(crate) fn begin(&self, about: &str) -> Result<Kept, Failure> {
+        let Some(store) = &self.0 else { return Ok(Kept::default()) };
+        let (id, journal) = store.create(&shortened(about, TITLE))?;
+        let conversation = Conversation::kept(&[], Box::new(journal));
+        Ok(Kept { id: Some(id.to_string()), conversation })
     }
 
-    /// A conversation of before: the last, or that of an id.
-    pub(crate) fn open(&self, _id: Option<&str>) -> Result<Kept, Failure> {
-        Err(nothing())
+    /// A conversation of before: that of an id, or the `last`.
+    pub(crate) fn open(&self, id: &str) -> Result<Kept, Failure> {
+        let store = self.store()?;
+        let id = store.find(id)?;
+        let opened = store.open(&id)?;
+        if opened.torn > 0 {
+            note(format!("warning: {} bytes at the end of `{id}` were not whole", opened.torn));
+        }
+        let conversation = Conversation::kept(&opened.steps, Box::new(opened.journal));
+        Ok(Kept { id: Some(id.to_string()), conversation })
     }
 
     /// A copy of a conversation, of its first messages if that is said.
-    pub(crate) fn fork(&self, _kept: &Kept, _messages: Option<usize>) -> Result<Kept, Failure> {
-        Err(nothing())
+    pub(crate) fn fork(&self, kept: &Kept, messages: Option<usize>) -> Result<Kept, Failure> {
+        let store = self.store()?;
+        let id = kept.id.as_deref().ok_or_else(|| Failure::usage("nothing was said yet"))?;
+        let fork = store.fork(&store.find(id)?, messages)?;
+        self.open(fork.as_str())
     }
 
     /// The last conversations, the latest first.
-    pub(crate) fn list(&self, _most: usize) -> Result<Vec<Listed>, Failure> {
-        Err(nothing())
+    pub(crate) fn list(&self, most: usize) -> Result<Vec<Listed>, Failure> {
+        let mut all = self.store()?.list()?;
+        all.sort_by_key(|summary| std::cmp::Reverse(summary.last));
+        let listed = all.into_iter().take(most).map(|summary| Listed {
+            id: summary.id.to_string(),
+            state: summary.state.as_str(),
+            messages: summary.messages,
+            about: summary.title,
+        });
+        Ok(listed.collect())
     }
 
-    /// Forgets a conversation in which nothing was said.
-    pub(crate) fn tidy(&self, _kept: Kept) {}
-}
-
-fn nothing() -> Failure {
-    Failure::usage("no conversation is kept").hint("leave out --no-store")
+    fn store(&self) -> Result<&Store, Failure> {
+        self.0
+            .as_ref()
+            .ok_or_else(|| Failure::usage("no conversation is kept").hint("leave out --no-store"))
+    }
 }

@@ -1,23 +1,27 @@
 //! From what was typed, and what the config says of agents, to an agent over servers that are reached.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use consort::config::Config;
+use consort::agents::{self, AgentError};
+use consort::config::{AgentConfig, Config};
+use consort::models::Models;
 use consort_agent::{Agent, Bound, Consent, Limits, Sampling, Settings};
-use consort_core::Toolbox;
+use consort_core::{Toolbox, nearest};
 
-use super::{Audience, Form, Keeping, model, text_or_file};
+use super::model::{chained, model, recorded, replayed, typed};
+use super::{Audience, Form, Keeping, text_or_file};
 use crate::cli::{Common, Talk};
 use crate::exit::Failure;
-use crate::output::escaped_line;
+use crate::output::{escaped, escaped_line};
 use crate::person::Person;
 use crate::running::{self, Need, Running};
 
-/// What a model is chosen by if nothing else says.
-const VARIABLE: &str = "CONSORT_MODEL";
-
 /// How much servers may have the model answer on their own account, in tokens.
 const SAMPLING: u64 = 100_000;
+
+/// What an agent is called that is none of the config's.
+const NAME: &str = "consort";
 
 /// Everything a talk needs.
 pub(crate) struct Setup {
@@ -30,32 +34,31 @@ pub(crate) struct Stage {
     pub(crate) running: Running,
     pub(crate) agent: Agent,
     pub(crate) keeping: Keeping,
-    pub(crate) config: Option<Config>,
+    models: Arc<Models>,
+    record: Option<std::path::PathBuf>,
+    /// The agent is one of the config's, which says what it may use.
+    is_configured: bool,
 }
 
 impl Setup {
     /// Reads the config and makes the agent; no server is reached.
-    pub(crate) fn new(common: &Common, talk: &Talk, form: Form) -> Result<Self, Failure> {
-        let config = running::read(common)?;
-        let name = talk.model.clone().or_else(|| std::env::var(VARIABLE).ok());
-        let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
-            let hint = format!("name one with --model PROVIDER:NAME, or set {VARIABLE}");
-            Failure::usage("no model is chosen").hint(hint)
-        })?;
-        let model = model(&name, config.as_ref())?;
-        let mut settings = Settings::new("consort");
-        settings.instructions = instructions(talk)?;
-        settings.limits = limits(talk, settings.limits);
-        settings.person = Person::there() || talk.wait;
-        if Person::there() {
-            settings.sampling = Sampling::new(Consent::Ask, SAMPLING);
-        }
+    pub(crate) async fn new(common: &Common, talk: &Talk, form: Form) -> Result<Self, Failure> {
         let keeping = Keeping::new(!talk.no_store)?;
         let person = Person::new();
         let audience = Audience::new(common, talk, form, Arc::clone(&person))?;
         let running = Running::start(common, person)?;
-        let agent = Agent::new(model, Arc::clone(&running.toolbox), settings);
-        Ok(Self { stage: Stage { running, agent, keeping, config }, audience })
+        let made = made(common, talk, &running).await;
+        match made {
+            Ok((agent, models)) => {
+                let (record, is_configured) = (talk.record.clone(), talk.agent.is_some());
+                let stage = Stage { running, agent, keeping, models, record, is_configured };
+                Ok(Self { stage, audience })
+            }
+            Err(failure) => {
+                running.hub.drain().await;
+                Err(failure)
+            }
+        }
     }
 
     /// Reaches the servers, and gives the agent its tools; nothing if that is interrupted.
@@ -65,7 +68,6 @@ impl Setup {
             return Ok(None);
         };
         for denied in denied? {
-            let denied = escaped_line(&denied);
             let text = format!("warning: `{denied}` is left out: the policy does not allow it");
             self.audience.show.note(&text);
         }
@@ -82,38 +84,109 @@ impl Setup {
 
 impl Stage {
     /// Reaches the servers of which nothing is known, and gives the agent the tools of these names; with
-    /// none, what a model sees by the exposure of the config. Names of tools that the policy denies are
-    /// handed back.
+    /// none, what the config shows it. Names of tools that the policy denies are handed back.
     pub(crate) async fn reach(&mut self, tools: &[String]) -> Result<Vec<String>, Failure> {
         self.running.reach(None, Need::Kept).await;
         if tools.is_empty() {
-            let shown = self.running.layers().shown(None);
-            self.agent.toolbox = shown.unwrap_or_else(|| Arc::clone(&self.running.toolbox));
-            self.agent.settings.tools = None;
             return Ok(Vec::new());
         }
+        // Who names tools has no need of fewer that stand for many.
+        if !self.is_configured {
+            self.agent.toolbox = Arc::clone(&self.running.toolbox);
+        }
         let caller = &self.agent.settings.caller;
-        let catalog = self.running.toolbox.catalog(caller);
+        let catalog = self.agent.toolbox.catalog(caller);
         let whole = self.running.hub.catalog(caller);
         let bound = Bound::chosen(&catalog, tools, Some(&whole))?;
-        self.agent.toolbox = Arc::clone(&self.running.toolbox);
         self.agent.settings.tools = Some(bound.ids());
         Ok(bound.denied)
     }
+
+    /// Has another model answer from now on.
+    pub(crate) async fn choose(&mut self, said: &str) -> Result<(), Failure> {
+        let model = model(&self.models, Some(said)).await?;
+        self.agent.model = match &self.record {
+            Some(file) => recorded(model, file),
+            None => model,
+        };
+        Ok(())
+    }
 }
 
-fn instructions(talk: &Talk) -> Result<String, Failure> {
-    talk.instructions.as_deref().map_or_else(|| Ok(String::new()), text_or_file)
+/// The agent that is meant, and the models there are.
+async fn made(
+    common: &Common,
+    talk: &Talk,
+    running: &Running,
+) -> Result<(Agent, Arc<Models>), Failure> {
+    let models = running.shaping.models().cloned();
+    let models = models.unwrap_or_else(|| Arc::new(Models::of(None)));
+    let replayed = talk.replay.as_deref().map(replayed);
+    let said = talk.model.as_deref().or(replayed.as_deref());
+    let mut agent = match &talk.agent {
+        Some(name) => {
+            let config = running::read(common)?;
+            let mut described = described(config.as_ref(), name)?;
+            if let Some(said) = said {
+                described.model = typed(said);
+            }
+            let folder = config.as_ref().and_then(|config| config.file.parent());
+            let folder = folder.unwrap_or(Path::new(""));
+            agents::agent(name, &described, folder, &models, &running.layers())
+                .map_err(|error| wrong(&error))?
+        }
+        None => {
+            let model = model(&models, said).await?;
+            let shown = running.layers().shown(None);
+            let toolbox = shown.unwrap_or_else(|| Arc::clone(&running.toolbox));
+            Agent::new(model, toolbox, Settings::new(NAME))
+        }
+    };
+    if let Some(file) = &talk.record {
+        agent.model = recorded(agent.model, file);
+    }
+    let settings = &mut agent.settings;
+    if let Some(instructions) = &talk.instructions {
+        settings.instructions = text_or_file(instructions)?;
+    }
+    settings.limits = limits(talk, &settings.limits);
+    settings.person = Person::there() || talk.wait;
+    if Person::there() {
+        settings.sampling = Sampling::new(Consent::Ask, SAMPLING);
+    }
+    Ok((agent, models))
+}
+
+/// What the config says of an agent.
+fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Failure> {
+    let agents = config.map(|config| &config.options.agents);
+    if let Some(described) = agents.and_then(|agents| agents.get(name)) {
+        return Ok(described.clone());
+    }
+    let failure = Failure::usage(format!("unknown agent `{}`", escaped_line(name)));
+    let known = agents.into_iter().flatten().map(|(name, _)| name.as_str());
+    Err(match nearest(name, known).first() {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("agents are described under `[consort.agents.NAME]`"),
+    })
+}
+
+fn wrong(error: &AgentError) -> Failure {
+    let failure = Failure::usage(escaped(&chained(error)));
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 /// The limits, as far as they were typed.
-fn limits(talk: &Talk, usual: Limits) -> Limits {
+fn limits(talk: &Talk, usual: &Limits) -> Limits {
     Limits {
         turns: talk.max_turns.unwrap_or(usual.turns),
         calls: talk.max_calls.unwrap_or(usual.calls),
         tokens: talk.max_tokens.or(usual.tokens),
         cost: talk.max_cost.or(usual.cost),
         time: talk.max_time.or(usual.time),
-        ..usual
+        repeats: usual.repeats,
     }
 }

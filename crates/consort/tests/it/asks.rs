@@ -103,7 +103,6 @@ fn mistakes_are_told_before_anybody_is_asked() {
     home.write("broken.json", r#"{"turns":[{"txet":""}]}"#);
     let cases = [
         vec!["ask"],
-        vec!["ask", "hello"],
         vec!["ask", "hello", "--model", "scripted:none.json"],
         vec!["ask", "hello", "--model", "scripted:broken.json"],
         vec!["ask", "hello", "--model", &model, "--tools", "get_wether"],
@@ -113,9 +112,41 @@ fn mistakes_are_told_before_anybody_is_asked() {
     ];
     let told = cases.iter().map(|words| {
         let ran = home.run(words);
-        format!("$ consort {}\n{}[exit {}]", words.join(" "), ran.err, ran.code)
+        let told = ran.err.replace(home.folder.path().to_str().unwrap(), "HOME");
+        format!("$ consort {}\n{told}[exit {}]", words.join(" "), ran.code)
     });
-    assert_snapshot!(told.collect::<Vec<_>>().join("\n\n"), @"");
+    assert_snapshot!(told.collect::<Vec<_>>().join("\n\n"), @"
+    $ consort ask
+    error: there is nothing to ask
+    hint: say it, as in `consort ask how is the weather in Oslo`, or pipe it in
+    [exit 2]
+
+    $ consort ask hello --model scripted:none.json
+    error: cannot read the script `HOME/none.json`: No such file or directory (os error 2)
+    [exit 2]
+
+    $ consort ask hello --model scripted:broken.json
+    error: cannot use the script `HOME/broken.json`: not a script of turns: unknown field `txet`, expected one of `expect`, `thinking`, `text`, `calls`, `usage`, `stop`, `pause_ms`, `error` at line 1 column 17
+    [exit 2]
+
+    $ consort ask hello --model scripted:script.json --tools get_wether
+    error: unknown tool `get_wether`
+    hint: did you mean `get_weather`?
+    [exit 2]
+
+    $ consort ask hello --model scripted:script.json --image photo.png
+    error: `photo.png` is not a picture that models take
+    hint: use PNG, JPEG, GIF or WebP
+    [exit 2]
+
+    $ consort ask hello --model scripted:script.json --instructions @none.txt
+    error: cannot read `none.txt`: No such file or directory (os error 2)
+    [exit 2]
+
+    $ consort ask hello --model scripted:script.json --attach x://y
+    error: unknown resource `x://y`
+    [exit 2]
+    ");
 }
 
 #[test]
@@ -125,7 +156,7 @@ fn how_it_ended_is_in_the_exit_code() {
     let ask = ["ask", "--model", &model, "compute"];
     let code = |more: &[&str]| {
         let ran = home.run(&[&ask[..], more].concat());
-        let last = ran.err.lines().filter(|line| line.starts_with("error: ")).last();
+        let last = ran.err.lines().rfind(|line| line.starts_with("error: "));
         (ran.code, last.unwrap_or_default().to_owned())
     };
     let limit = |text: &str| (8, format!("error: a limit was reached: {text}"));
@@ -144,12 +175,7 @@ fn how_it_ended_is_in_the_exit_code() {
 #[test]
 fn a_picture_and_a_resource_go_along() {
     let home = Home::new();
-    let node = testkit::fixtures::node();
-    let server = testkit::fixtures::server_everything();
-    home.write(
-        "consort.toml",
-        &format!("[mcp.everything]\ncommand = {node:?}\nargs = [{server:?}, \"stdio\"]\n"),
-    );
+    home.configure_everything();
     std::fs::write(home.path("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
     let resource = "demo://resource/static/document/features.md";
     let model = home.script(&json!([{ "expect": { "role": "user" }, "text": "ok" }]));
@@ -167,10 +193,7 @@ fn a_picture_and_a_resource_go_along() {
 
 #[tokio::test]
 async fn ctrl_c_ends_the_run_and_the_server_is_told() {
-    let manner = Manner { modern: false, legacy: Some("2025-06-18".into()), ..Manner::default() };
-    let server = Http::start(manner).await;
-    let home = Home::new();
-    home.write("consort.toml", &format!("[mcp.rogue]\nurl = \"{}\"\n", server.url()));
+    let (home, server) = rogue().await;
     let steps = json!([
         Step::notify(
             "notifications/progress",
@@ -199,6 +222,14 @@ async fn ctrl_c_ends_the_run_and_the_server_is_told() {
     assert_eq!(ran.await.unwrap().code, 130);
 }
 
+/// A home in which there is one server that does as it is told.
+async fn rogue() -> (Home, Http) {
+    let server = Http::start(Manner::legacy()).await;
+    let home = Home::new();
+    home.write("consort.toml", &format!("[mcp.rogue]\nurl = \"{}\"\n", server.url()));
+    (home, server)
+}
+
 /// Waits until something is so.
 async fn until(is_so: impl Fn() -> bool) {
     let waiting = async {
@@ -221,9 +252,9 @@ fn at_a_terminal_each_call_has_a_bar_that_moves() {
     ]));
     let mut terminal = Terminal::start(&home, &format!("ask --model {model} compute"));
     terminal.until("Both.");
-    terminal.until("1/3 step 1 took 300 ms");
+    terminal.until("1/3 step 1");
     let begun = Instant::now();
-    terminal.until("2/3 step 2 took 500 ms");
+    terminal.until("2/3 step 2");
     assert!(begun.elapsed() > Duration::from_millis(300), "each step is shown when it is made");
     terminal.until("Done.");
     let (rest, code) = terminal.end();
@@ -244,7 +275,7 @@ fn a_person_at_the_terminal_approves_edits_or_denies() {
     let started = |model: &str| {
         let mut terminal = Terminal::start(&home, &format!("ask --model {model} go"));
         terminal.until("wants to call `demo.get_weather`");
-        terminal.until("[d]eny: ");
+        terminal.until_ready();
         terminal
     };
     let ended = |terminal: Terminal| {
@@ -256,12 +287,12 @@ fn a_person_at_the_terminal_approves_edits_or_denies() {
     terminal.type_in(b"e\r");
     terminal.until("\"Rome\"}");
     terminal.type_in(b"\x15{\"location\":\"Oslo\"}\r");
-    terminal.until("[d]eny: ");
+    terminal.until_ready();
     terminal.type_in(b"o\r");
     ended(terminal);
     let mut terminal = started(&model("too warm there"));
     terminal.type_in(b"deny\r");
-    terminal.until("may be empty): ");
+    terminal.until_ready();
     terminal.type_in(b"too warm there\r");
     ended(terminal);
     let mut terminal = started(&model("never seen"));
@@ -288,9 +319,62 @@ fn without_a_terminal_what_needs_a_person_is_denied_or_waits() {
         ran.err
     );
     let mut terminal = Terminal::start(&home, &format!("ask --model {model} --continue"));
-    terminal.until("[d]eny: ");
+    terminal.until_ready();
     terminal.type_in(b"once\r");
     terminal.until("Too bad.");
+    assert_eq!(terminal.end().1, 0);
+}
+
+#[test]
+fn what_a_model_said_can_be_recorded_and_played_again() {
+    let home = Home::new();
+    let model = home.script(&computes());
+    let first = home.run(&["ask", "--model", &model, "--record", "kept.json", "compute"]);
+    let again = home.run(&["ask", "--replay", "kept.json", "compute"]);
+    assert_eq!((&again.out, again.code), (&first.out, 0), "{}", again.err);
+}
+
+#[test]
+fn an_agent_of_the_config_brings_its_model_its_tools_and_its_limits() {
+    let home = Home::new();
+    let model = home.script(&json!([
+        { "calls": [{ "name": "long_computation" }, { "name": "get_weather", "arguments": { "location": "Oslo" } }] },
+        { "expect": { "results": 2, "contains": "unknown tool `long_computation`" }, "text": "Cold." },
+    ]));
+    let agent = format!("[consort.agents.weather]\nmodel = {model:?}\ntools = [\"get_*\"]\n");
+    home.configure(&agent);
+    let ran = home.run(&["ask", "--agent", "weather", "how is it?"]);
+    assert_eq!((&*ran.out, ran.code), ("Cold.\n", 0), "{}", ran.err);
+    home.configure(&format!("{agent}max_turns = 1\n"));
+    let ran = home.run(&["ask", "--agent", "weather", "how is it?"]);
+    assert_eq!(ran.code, 8, "{}", ran.err);
+    let ran = home.run(&["ask", "--agent", "wether", "how is it?"]);
+    assert_snapshot!(ran.err, @"
+    error: unknown agent `wether`
+    hint: did you mean `weather`?
+    ");
+}
+
+#[test]
+fn a_server_asks_the_person_in_the_middle_of_a_call() {
+    let home = Home::new();
+    let manner = serde_json::to_string(&Manner::legacy()).unwrap();
+    let server = format!("command = {}\nargs = [{}]", json!(testkit::bin("rogue")), json!(manner));
+    home.write("consort.toml", &format!("[mcp.rogue]\n{server}\n"));
+    let form = json!({ "message": "Who is there?", "requestedSchema": {
+        "type": "object", "properties": { "name": { "type": "string", "title": "Your name" } },
+        "required": ["name"],
+    } });
+    let model = home.script(&json!([
+        { "calls": [{ "name": "ask", "arguments": { "method": "elicitation/create", "params": form } }] },
+        { "expect": { "results": 1, "is_error": false }, "text": "Hello, Ada." },
+    ]));
+    let mut terminal = Terminal::start(&home, &format!("ask --model {model} go"));
+    terminal.until("The server asks: Who is there?");
+    terminal.until_ready();
+    terminal.until("Your name (needed): ");
+    terminal.type_in(b"Ada\r");
+    terminal.until("Hello, Ada.");
     assert_eq!(terminal.end().1, 0);
 }
 

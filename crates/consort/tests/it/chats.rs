@@ -5,15 +5,6 @@ use serde_json::{Value, json};
 use crate::Home;
 use crate::terminal::Terminal;
 
-fn everything(home: &Home) {
-    let node = testkit::fixtures::node();
-    let server = testkit::fixtures::server_everything();
-    home.write(
-        "consort.toml",
-        &format!("[mcp.everything]\ncommand = {node:?}\nargs = [{server:?}, \"stdio\"]\n"),
-    );
-}
-
 /// Turns in which a model greets, and then echoes.
 fn greets() -> Value {
     json!([
@@ -65,22 +56,22 @@ fn a_failure_is_told_and_the_chat_goes_on() {
     ]));
     let ran = home.run_with(&["chat", "--model", &model], "first\n/model\n");
     assert!(ran.err.contains("error: ") && ran.err.contains("not that"), "{}", ran.err);
-    assert!(ran.err.ends_with("scripted\n"), "{}", ran.err);
+    assert!(ran.err.ends_with("scripted:script.json\n"), "{}", ran.err);
     assert_eq!(ran.code, 1, "how the last run ended");
 }
 
 #[test]
 fn at_a_terminal_prompts_are_completed_and_rendered_by_their_server() {
     let home = Home::new();
-    everything(&home);
+    home.configure_everything();
     let model = home.script(&json!([
         { "expect": { "role": "user", "contains": "weather in Oslo" }, "text": "It rains." },
     ]));
     let mut terminal = Terminal::start(&home, &format!("chat --model {model}"));
-    terminal.until("> ");
+    terminal.until_ready();
     terminal.type_in(b"/args\tcit\tOslo\r");
     terminal.until("It rains.");
-    terminal.until("> ");
+    terminal.until_ready();
     terminal.type_in(b"\x04");
     assert_eq!(terminal.end().1, 0);
 }
@@ -92,11 +83,11 @@ fn lines_are_remembered_from_chat_to_chat() {
         home.script(&json!([{ "expect": { "contains": "hello again" }, "text": "Again?" }]));
     for keys in [&b"hello again\r"[..], b"\x1b[A\r"] {
         let mut terminal = Terminal::start(&home, &format!("chat --model {model}"));
-        terminal.until("> ");
+        terminal.until_ready();
         terminal.type_in(keys);
         terminal.until("Again?");
-        terminal.until("> ");
-        terminal.type_in(b"/quit\r");
+        terminal.until_ready();
+        terminal.type_in(b"\x04");
         assert_eq!(terminal.end().1, 0);
     }
 }
@@ -108,10 +99,10 @@ fn what_is_pasted_is_one_message() {
         { "expect": { "contains": "one\ntwo\nthree" }, "text": "Three lines." },
     ]));
     let mut terminal = Terminal::start(&home, &format!("chat --model {model}"));
-    terminal.until("> ");
+    terminal.until_ready();
     terminal.type_in(b"\x1b[200~one\ntwo\nthree\x1b[201~\r");
     terminal.until("Three lines.");
-    terminal.until("> ");
+    terminal.until_ready();
     terminal.type_in(b"\x04");
     assert_eq!(terminal.end().1, 0);
 }
@@ -124,15 +115,15 @@ fn ctrl_c_stops_an_answer_and_the_conversation_goes_on() {
         { "expect": { "role": "user", "contains": "never mind" }, "text": "Well then." },
     ]));
     let mut terminal = Terminal::start(&home, &format!("chat --model {model}"));
-    terminal.until("> ");
+    terminal.until_ready();
     terminal.type_in(b"compute\r");
     terminal.until("1/50 step 1");
     terminal.type_in(b"\x03");
     terminal.until("stopped");
-    terminal.until("> ");
+    terminal.until_ready();
     terminal.type_in(b"never mind\r");
     terminal.until("Well then.");
-    terminal.until("> ");
+    terminal.until_ready();
     terminal.type_in(b"\x04");
     assert_eq!(terminal.end().1, 0);
 }
@@ -146,13 +137,14 @@ fn the_model_asks_and_the_person_answers() {
         { "expect": { "role": "tool", "contains": "Rome" }, "text": "Rome it is." },
     ]));
     let mut terminal = Terminal::start(&home, &format!("chat --model {model}"));
-    terminal.until("> ");
+    terminal.until_ready();
     terminal.type_in(b"choose\r");
     terminal.until("The model asks: Which city?");
+    terminal.until_ready();
     terminal.until("[Oslo, Rome]");
     terminal.type_in(b"Rome\r");
     terminal.until("Rome it is.");
-    terminal.until("> ");
+    terminal.until_ready();
     terminal.type_in(b"\x04");
     assert_eq!(terminal.end().1, 0);
 }

@@ -14,6 +14,7 @@ mod export;
 mod ledger;
 mod lists;
 mod lock;
+mod openai;
 mod serve;
 mod shaping;
 mod tasks;
@@ -92,6 +93,14 @@ impl Home {
     fn script(&self, turns: &Value) -> String {
         let text = json!({ "turns": turns }).to_string();
         format!("scripted:{}", self.write("script.json", &text))
+    }
+
+    /// Writes a config with `server-everything`.
+    fn configure_everything(&self) {
+        let node = json!(testkit::fixtures::node());
+        let server = json!(testkit::fixtures::server_everything());
+        let config = format!("[mcp.everything]\ncommand = {node}\nargs = [{server}, \"stdio\"]\n");
+        self.write("consort.toml", &config);
     }
 
     /// Writes a config with the demo server, and whatever else.

@@ -58,13 +58,13 @@ fn what_is_about_a_tool_is_told_as_a_call_tells_it() {
 #[test]
 fn mistakes_in_a_task_are_told_with_what_would_be_right() {
     let (home, model) = home();
-    home.write("unknown.toml", &TASK.replace("get_weather", "wether"));
-    home.write("ambiguous.json", r#"{"description": "x", "tools": ["demo.*", "nobody.*"]}"#);
+    home.write("unknown.toml", &TASK.replace("get_weather", "get_wether"));
+    home.write("nobody.json", r#"{"description": "x", "tools": ["demo.*", "nobody.*"]}"#);
     home.write("wrong.json", r#"{"descripton": "x"}"#);
     home.write("empty.toml", "task = \"x\"\n");
     let cases: [&[&str]; 7] = [
         &["unknown.toml", "--set", "topic=x"],
-        &["ambiguous.json"],
+        &["nobody.json"],
         &["wrong.json"],
         &["empty.toml"],
         &["none.toml"],
@@ -75,13 +75,45 @@ fn mistakes_in_a_task_are_told_with_what_would_be_right() {
         let ran = home.run(&[&["run", "--model", &model], *words].concat());
         format!("$ consort run {}\n{}[exit {}]", words.join(" "), ran.err, ran.code)
     });
-    assert_snapshot!(told.collect::<Vec<_>>().join("\n\n"), @"");
+    assert_snapshot!(told.collect::<Vec<_>>().join("\n\n"), @"
+    $ consort run unknown.toml --set topic=x
+    error: unknown tool `get_wether`
+    hint: did you mean `get_weather`?
+    [exit 2]
+
+    $ consort run nobody.json
+    error: unknown tool `nobody.*`
+    [exit 2]
+
+    $ consort run wrong.json
+    error: `wrong.json` is not a task: unknown field `descripton`, expected one of `id`, `task`, `type`, `description`, `prompt`, `tools`, `model`, `agent`, `session`, `instructions`, `attach`, `limits`, `input` at line 1 column 13
+    [exit 2]
+
+    $ consort run empty.toml
+    error: `empty.toml` does not say what is to be done
+    hint: say it in `description`
+    [exit 2]
+
+    $ consort run none.toml
+    error: cannot read `none.toml`: No such file or directory (os error 2)
+    [exit 2]
+
+    $ consort run task.toml
+    error: the task needs `topic`
+    hint: give it with --set topic=…
+    [exit 2]
+
+    $ consort run task.toml --set tropic=x
+    error: the task has no input `tropic`
+    hint: did you mean `topic`?
+    [exit 2]
+    ");
 }
 
 #[test]
 fn what_the_policy_denies_is_left_out_and_told() {
     let (home, model) = home();
-    home.configure("[consort.policy]\nrules = [{ deny = \"demo.get_weather\" }]\n");
+    home.configure("[consort.policy]\nrules = [{ tools = [\"get_weather\"], then = \"deny\" }]\n");
     let ran = home.run(&["run", "task.toml", "--set", "topic=agents", "--model", &model]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let warned = "warning: `get_weather` is left out: the policy does not allow it\n";

@@ -2,19 +2,29 @@
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::Home;
 
+/// How long something may take to appear.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the line editor says when it is ready for keys.
+const READY: &str = "\u{1b}[?2004h";
+
 /// `consort` in a pseudo terminal, by the `script` command.
 pub(crate) struct Terminal {
     child: Child,
+    shown: Receiver<Vec<u8>>,
+    /// What was shown and not looked at.
+    rest: Vec<u8>,
 }
 
 impl Terminal {
     pub(crate) fn start(home: &Home, arguments: &str) -> Self {
         let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_consort"));
-        let child = Command::new("script")
+        let mut child = Command::new("script")
             .args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"])
             .current_dir(home.folder.path())
             .env("HOME", home.folder.path())
@@ -24,25 +34,45 @@ impl Terminal {
             .stdout(Stdio::piped())
             .spawn()
             .expect("`script` is part of every Debian");
-        Self { child }
+        let mut out = child.stdout.take().unwrap();
+        let (sender, shown) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = out.read(&mut piece) {
+                if sender.send(piece[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { child, shown, rest: Vec::new() }
     }
 
     /// Reads until a text has appeared; everything up to there.
     pub(crate) fn until(&mut self, text: &str) -> String {
-        let mut seen = Vec::new();
-        let out = self.child.stdout.as_mut().unwrap();
-        let begun = Instant::now();
-        let mut byte = [0];
-        while !String::from_utf8_lossy(&seen).contains(text) {
-            assert!(
-                begun.elapsed() < Duration::from_secs(20),
-                "{}",
-                String::from_utf8_lossy(&seen)
-            );
-            assert_eq!(out.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
-            seen.push(byte[0]);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let found = self.rest.windows(text.len()).position(|part| part == text.as_bytes());
+            if let Some(at) = found {
+                let seen: Vec<u8> = self.rest.drain(..at + text.len()).collect();
+                return String::from_utf8_lossy(&seen).into_owned();
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(piece) => self.rest.extend(piece),
+                Err(end) => {
+                    let _ = self.child.kill();
+                    panic!(
+                        "`{text}` does not appear ({end}):\n{}",
+                        String::from_utf8_lossy(&self.rest)
+                    );
+                }
+            }
         }
-        String::from_utf8_lossy(&seen).into_owned()
+    }
+
+    /// Waits for the line editor, which takes no keys before.
+    pub(crate) fn until_ready(&mut self) {
+        self.until(READY);
     }
 
     pub(crate) fn type_in(&mut self, keys: &[u8]) {
@@ -52,12 +82,20 @@ impl Terminal {
     }
 
     pub(crate) fn end(mut self) -> (String, i32) {
-        let mut rest = Vec::new();
-        self.child.stdout.as_mut().unwrap().read_to_end(&mut rest).unwrap();
-        (
-            String::from_utf8_lossy(&rest).into_owned(),
-            self.child.wait().unwrap().code().unwrap_or(-1),
-        )
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(piece) => self.rest.extend(piece),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let _ = self.child.kill();
+                    panic!("it does not end:\n{}", String::from_utf8_lossy(&self.rest));
+                }
+            }
+        }
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (String::from_utf8_lossy(&self.rest).into_owned(), code)
     }
 }
 
@@ -148,12 +186,11 @@ fn a_person_at_the_terminal_is_asked_and_what_is_approved_for_always_stays() {
     assert_eq!(denied.code, 5, "{denied:?}");
     let mut terminal = Terminal::start(&home, call);
     terminal.until("wants to call `demo.get_weather`");
-    terminal.until("[d]eny: ");
+    terminal.until_ready();
     terminal.type_in(b"edit\r");
-    terminal.until("Arguments: ");
     terminal.until("\"Rome\"}");
     terminal.type_in(b"\x15{\"location\":\"Oslo\"}\r");
-    terminal.until("[d]eny: ");
+    terminal.until_ready();
     terminal.type_in(b"always\r");
     let (shown, code) = terminal.end();
     assert_eq!(code, 0, "{shown}");

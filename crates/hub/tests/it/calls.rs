@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use consort_core::{CallError, Event, Repeat};
+use consort_core::{CallError, Caller, Event, Invocation, Json, Repeat, SESSION, Toolbox};
+use consort_hub::ServerSettings;
+use consort_wire::{Endpoint, Server};
 use serde_json::json;
-use testkit::rogue::{Manner, Step};
+use testkit::rogue::{Http, Manner, Step};
 
-use crate::{call, events, ready, rogue, seen, start, write};
+use crate::{call, events, id, quick, ready, rogue, seen, start, write};
 
 #[tokio::test]
 async fn the_same_name_on_two_servers_is_called_on_each() {
@@ -79,9 +81,8 @@ async fn progress_is_seen_when_the_server_makes_it() {
     let mut steps: Vec<Step> =
         pauses.iter().zip(1..).flat_map(|(&pause, n)| [Step::Sleep(pause), progress(n)]).collect();
     steps.push(Step::result(&json!({ "content": [] })));
-    let invocation =
-        consort_core::Invocation::new(crate::me(), "a.write", json!({ "steps": steps }).into());
-    let mut stream = consort_core::Toolbox::call(&hub, invocation);
+    let invocation = Invocation::new(crate::me(), "a.write", json!({ "steps": steps }).into());
+    let mut stream = Toolbox::call(&hub, invocation);
     let begun = Instant::now();
     let mut at = 0;
     for pause in pauses {
@@ -120,4 +121,28 @@ async fn a_call_nobody_waits_for_any_more_is_cancelled_at_the_server() {
     };
     tokio::time::timeout(Duration::from_secs(2), cancelled).await.expect("the server is told");
     hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_server_is_told_of_the_session_in_meta_and_in_the_header_it_wants() {
+    for manner in [Manner::modern(), Manner::legacy()] {
+        let http = Http::start(manner).await;
+        let endpoint = Endpoint::new(&http.url()).unwrap();
+        let endpoint = endpoint.meta_header("X-Session-Id", SESSION).unwrap();
+        let hub = start(vec![quick(ServerSettings::new(id("a"), Server::Http(endpoint)))]);
+        ready(&hub, "a").await;
+        let arguments = json!({ "raw": r#"{"content":[]}"# });
+        let mut invocation = Invocation::new(Caller::agent("x"), "a.result", arguments.into());
+        let meta = Json::from(json!({ SESSION: "s-1" }));
+        invocation.meta = meta.to_object();
+        invocation.offers = Some(std::sync::Arc::default());
+        consort_core::end(hub.call(invocation)).await.unwrap();
+        let seen = http.seen();
+        let called = seen.iter().find(|message| message["method"] == "tools/call").unwrap();
+        assert_eq!(called["params"]["_meta"]["consort/session"], "s-1");
+        let requests = http.requests();
+        let told = requests.iter().filter_map(|request| request.headers.get("x-session-id"));
+        assert_eq!(told.collect::<Vec<_>>(), ["s-1"]);
+        hub.drain().await;
+    }
 }

@@ -36,6 +36,7 @@ pub(crate) const ERROR_BODY: usize = 64 << 10;
 pub(crate) struct Http {
     pool: Pool,
     headers: Vec<(HeaderName, HeaderValue)>,
+    meta_headers: Vec<(HeaderName, String)>,
     path: RwLock<PathAndQuery>,
     session: RwLock<Option<HeaderValue>>,
     /// Held while a lost session is being replaced.
@@ -60,6 +61,7 @@ impl Http {
         headers.extend(endpoint.headers.iter().cloned());
         Self {
             headers,
+            meta_headers: endpoint.meta_headers.clone(),
             path: RwLock::new(url.path.clone()),
             session: RwLock::default(),
             renewing: tokio::sync::Mutex::default(),
@@ -144,6 +146,11 @@ impl Http {
     /// What a request says of itself beside its body.
     fn request_headers(&self, dialect: &Dialect, request: &Request, facts: &Facts) -> HeaderMap {
         let mut headers = self.message_headers(dialect);
+        for (name, member) in &self.meta_headers {
+            if let Some(text) = request.meta.as_ref().and_then(|meta| meta.text(member)) {
+                headers.insert(name, encode(&text));
+            }
+        }
         if dialect.is_modern() {
             headers.insert(METHOD, encode(&request.method));
             if let Some(subject) = request.subject() {

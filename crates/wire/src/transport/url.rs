@@ -22,6 +22,7 @@ use crate::client::error::ConnectError;
 pub struct Endpoint {
     pub(crate) url: Url,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) meta_headers: Vec<(HeaderName, String)>,
 }
 
 impl Endpoint {
@@ -39,7 +40,7 @@ impl Endpoint {
 
     /// The server at this URL, even if everybody on the way can read and change what is said.
     pub fn plain(url: &str) -> Result<Self, ConnectError> {
-        Ok(Self { url: Url::parse(url)?, headers: Vec::new() })
+        Ok(Self { url: Url::parse(url)?, headers: Vec::new(), meta_headers: Vec::new() })
     }
 
     /// Adds a header to every request. Its value never shows in debug output.
@@ -54,6 +55,14 @@ impl Endpoint {
         };
         value.set_sensitive(true);
         self.headers.push((name, value));
+        Ok(self)
+    }
+
+    /// Adds a header to every request that has this text among its `_meta`: the text.
+    pub fn meta_header(mut self, name: &str, member: &str) -> Result<Self, ConnectError> {
+        let name = HeaderName::try_from(name)
+            .map_err(|_| address(name, "that is not the name of an HTTP header"))?;
+        self.meta_headers.push((name, member.to_owned()));
         Ok(self)
     }
 

@@ -23,9 +23,8 @@ impl<'a> Version<'a> {
             match word.parse::<u32>() {
                 // Longer ones are dates.
                 Ok(number) if word.len() <= 2 => numbers.push(number),
-                Ok(_) => break,
                 Err(_) if version.family.is_empty() => version.family = word,
-                Err(_) => break,
+                _ => break,
             }
         }
         version.number =

@@ -383,3 +383,10 @@ fn wishes_are_said_in_the_words_of_the_wire() {
     }
     "#);
 }
+
+#[test]
+fn who_cannot_but_think_is_asked_to_think_little() {
+    let word = |model| chat::word(Effort::Off, model);
+    assert_eq!(["gpt-6.1-sol", "openai/gpt-7.0"].map(word), ["low"; 2]);
+    assert_eq!(["gpt-6-sol", "gpt-5.2", "grok-4.6", "gpt-oss"].map(word), ["none"; 4]);
+}

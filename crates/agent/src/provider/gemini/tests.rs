@@ -211,10 +211,15 @@ fn how_much_it_thinks_is_said_as_its_generation_takes_it() {
         body["generationConfig"]["thinkingConfig"].clone()
     };
     let effort = Reasoning::Effort;
-    assert_eq!(
-        thinking("gemini-3-pro", effort(Effort::Off)),
-        json!({ "thinkingLevel": "minimal" })
-    );
+    for (model, least) in [
+        ("gemini-3-flash-preview", "minimal"),
+        ("gemini-3.6-flash", "minimal"),
+        ("gemini-3-pro", "low"),
+        ("gemini-3.8-flash", "low"),
+        ("gemini-4-flash", "low"),
+    ] {
+        assert_eq!(thinking(model, effort(Effort::Off)), json!({ "thinkingLevel": least }));
+    }
     assert_eq!(
         thinking("gemini-3-pro", effort(Effort::Max)),
         json!({ "thinkingLevel": "high", "includeThoughts": true })

@@ -18,8 +18,8 @@ const KEY: &str = "sk-live-0123456789abcdef";
 /// Waits that are short enough for tests: of our own, and for what never comes.
 fn impatient() -> Patience {
     Patience {
-        silence: Duration::from_millis(200),
-        silence_whole: Duration::from_millis(200),
+        silence: Duration::from_millis(500),
+        silence_whole: Duration::from_millis(500),
         longest_wait: Duration::from_millis(20),
         ..Patience::default()
     }

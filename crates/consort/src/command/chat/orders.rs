@@ -9,7 +9,7 @@ use super::editor::prompt_name;
 use super::typed::{ORDERS, Order};
 use crate::exit::Failure;
 use crate::output::{Cell, Styled, Table, escaped_line, styled, width};
-use crate::talk;
+use crate::talk::{self, Kept};
 
 /// How many conversations are listed.
 const LISTED: usize = 15;
@@ -26,7 +26,7 @@ impl Chatting<'_> {
             }
             Order::Model(Some(name)) => {
                 let stage = &mut self.setup.stage;
-                stage.agent.model = talk::model(&name, stage.config.as_ref())?;
+                stage.choose(&name).await?;
                 let model = stage.agent.model.id.clone();
                 self.note(&format!("{model} answers from now on"));
             }
@@ -38,10 +38,8 @@ impl Chatting<'_> {
             Order::List => self.list()?,
             Order::Open(id) => self.open(&id).await?,
             Order::New => {
-                let new = self.setup.stage.keeping.begin("")?;
-                let before = std::mem::replace(&mut self.kept, new);
-                self.setup.stage.keeping.tidy(before);
-                self.opened().await;
+                self.kept = Kept::default();
+                self.note("a new conversation");
             }
             Order::Go => Box::pin(self.go()).await?,
             Order::Usage => {
@@ -58,9 +56,7 @@ impl Chatting<'_> {
         if self.kept.id.as_deref().is_some_and(|open| open == id) {
             return Err(Failure::usage(format!("`{}` is open already", escaped_line(id))));
         }
-        let opened = self.setup.stage.keeping.open(Some(id))?;
-        let before = std::mem::replace(&mut self.kept, opened);
-        self.setup.stage.keeping.tidy(before);
+        self.kept = self.setup.stage.keeping.open(id)?;
         self.opened().await;
         Ok(())
     }
@@ -111,7 +107,7 @@ impl Chatting<'_> {
                 Cell::from(&row.id)
             };
             let messages = row.messages.to_string();
-            table.row([id, Cell::from(&row.state), messages.into(), Cell::from(&row.about)]);
+            table.row([id, Cell::from(row.state), messages.into(), Cell::from(&row.about)]);
         }
         let shown = if table.is_empty() {
             styled(Styled::Faint, "no conversations")
@@ -132,7 +128,7 @@ pub(super) fn tools(agent: &Agent) -> Vec<(String, String)> {
     };
     let shown = bound.definitions().iter().map(|tool| {
         let about = tool.description().or(tool.title()).unwrap_or_default();
-        (tool.name().to_owned(), about.to_owned())
+        (tool.name(), about)
     });
     shown.collect()
 }

@@ -74,6 +74,7 @@ fn http(server: &ServerConfig, address: &Address, writer: &mut Writer) -> Out {
     Out::table([
         ("url", writer.url(server, address)),
         ("insecure", Out::when(address.insecure, Out::Bool(true))),
+        ("session_header", Out::maybe(address.session_header.as_deref(), Out::text)),
         ("headers", writer.map(server, "headers", headers)),
         ("auth", auth),
     ])

@@ -1,6 +1,7 @@
 //! What is asked again, and what is not.
 
 use super::*;
+use crate::message::{Kind, Part, Role};
 
 #[tokio::test]
 async fn who_has_too_much_to_do_is_asked_again_when_it_says() {
@@ -155,4 +156,43 @@ async fn all_of_it_may_be_limited() {
     let error = heard.error();
     assert_eq!(error.to_string(), "the answer took longer than it may");
     assert_eq!(error.retry(), Retry::No);
+}
+
+#[tokio::test]
+async fn thoughts_that_are_refused_are_left_out() {
+    let refusals = [
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+    ];
+    for refusal in refusals {
+        let body = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": refusal } });
+        let refused = || Does::Say(answer(400, &[], &body.to_string()));
+        let said = || Does::Say(events(&anthropic::tests::everything()));
+        let peer = Peer::start(vec![refused(), said(), said(), refused()], usize::MAX).await;
+        let http = http(Wire::Anthropic, &peer, Patience::default());
+        let thought = Part::from(Kind::Thinking { text: "hm".into(), redacted: false });
+        let thought = thought.with_opaque("anthropic", json!({ "signature": "s1gned" }));
+        let before = Message::new(Role::Assistant, vec![thought, Part::text("Well.")]);
+        let messages = vec![Message::user("hi"), before, Message::user("go on")];
+        let question = Ask::new("claude-sonnet-5-5", messages);
+
+        let heard = hear(&http, question.clone()).await;
+        assert_eq!(
+            heard.again,
+            [(
+                format!(
+                    "the provider does not take back what was thought before (HTTP 400): {refusal}"
+                ),
+                Duration::ZERO
+            )]
+        );
+        assert!(heard.end.is_ok());
+        assert!(hear(&http, question).await.again.is_empty(), "it is known by now");
+        let with: Vec<bool> = peer.seen().iter().map(|seen| seen.body.contains("s1gned")).collect();
+        assert_eq!(with, [true, false, false]);
+
+        // Where there are none to leave out, it is an error.
+        let error = hear(&http, ask()).await.error();
+        assert_eq!((error.cause, peer.seen().len()), (Cause::Thoughts, 4));
+    }
 }
