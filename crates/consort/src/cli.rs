@@ -16,8 +16,8 @@ pub(crate) use talk::{Ask, Chat, Run, Talk};
 #[command(name = "consort", version, long_version = long_version(), max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 ok, 1 the tool or server reported an error, 2 wrong usage or config, \
-    3 server unreachable, 4 timeout, 5 denied, 6 outcome unknown, 7 not what the lock says, 8 a limit was reached, 9 a person is waited for, \
-    130 interrupted."
+    3 server unreachable, 4 timeout, 5 denied, 6 outcome unknown, 7 not what the lock says, 8 limit reached, \
+    9 a person is waited for, 130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]

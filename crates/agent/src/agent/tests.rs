@@ -1,3 +1,6 @@
+mod bounds;
+mod people;
+
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
@@ -153,145 +156,6 @@ async fn what_goes_wrong_is_told_to_the_model_unless_it_shall_not_be() {
     assert_eq!(report.reason, "`one.lost`: outcome unknown: it went away; check before repeating");
 }
 
-#[tokio::test(start_paused = true)]
-async fn every_limit_ends_a_run() {
-    let fake = Fake::new();
-    let again = |n: u64| json!({ "calls": [call("slow", json!({ "ms": 100, "n": n }))], "usage": { "input": 10, "output": 5 } });
-    let turns: Vec<Value> = (0..9).map(again).collect();
-    let with = async |limits: Limits, turns: Vec<Value>| {
-        let mut agent = agent(&fake, turns.into());
-        agent.settings.limits = limits;
-        agent.model.facts.price =
-            Some(crate::Price { input: 1e6, output: 0.0, ..crate::Price::default() });
-        let report = run(&agent, &Conversation::new()).await;
-        assert_eq!(report.status, Status::LimitReached);
-        (report.reason, report.turns, report.calls)
-    };
-    let usual = Limits::default();
-    let reached = |text: &str, turns, calls| (text.to_owned(), turns, calls);
-    let limits = Limits { turns: 3, ..usual.clone() };
-    assert_eq!(with(limits, turns.clone()).await, reached("the model was asked 3 times", 3, 3));
-    let limits = Limits { calls: 2, ..usual.clone() };
-    let calls = reached("no more than 2 calls may be made", 3, 2);
-    assert_eq!(with(limits, turns.clone()).await, calls);
-    let limits = Limits { tokens: Some(30), ..usual.clone() };
-    assert_eq!(with(limits, turns.clone()).await, reached("it used 30 of 30 tokens", 2, 1));
-    let limits = Limits { cost: Some(15.0), ..usual.clone() };
-    let cost = reached("it cost 20.0000 of 15 US dollars", 2, 1);
-    assert_eq!(with(limits, turns.clone()).await, cost);
-    let limits = Limits { time: Some(Duration::from_millis(250)), ..usual.clone() };
-    let time = with(limits, turns).await;
-    assert_eq!(time, reached("it took longer than 250ms", 3, 3));
-    let same: Vec<Value> = (0..9).map(|_| again(1)).collect();
-    let same = with(Limits { repeats: 2, ..usual }, same).await;
-    assert_eq!(same, reached("the model called `slow` with the same arguments 3 times", 3, 2));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_that_dies_at_any_step_goes_on_and_calls_nothing_twice() {
-    let turns = json!([
-        { "calls": [call("slow", json!({ "text": "a" })), call("one.echo", json!({ "text": "b" }))] },
-        { "text": "then", "calls": [call("one.echo", json!({ "text": "c" }))] },
-        { "text": "ok" },
-    ]);
-    let whole = Kept::default();
-    let conversation = Conversation::kept(&[], Box::new(whole.clone()));
-    let report = run(&agent(&Fake::new(), turns.clone()), &conversation).await;
-    assert_eq!(report.status, Status::Completed);
-    let all = whole.0.lock().unwrap().clone();
-    assert_eq!(all.len(), 12);
-    for room in 2..all.len() {
-        let fake = Fake::new();
-        let broken = Kept(Arc::default(), Some(room));
-        let conversation = Conversation::kept(&[], Box::new(broken.clone()));
-        let report = run(&agent(&fake, turns.clone()), &conversation).await;
-        assert_eq!(report.status, Status::Error, "{room}");
-        let steps = broken.0.lock().unwrap().clone();
-        // What was kept survives its own form.
-        let kept = serde_json::to_string(&steps).unwrap();
-        let steps: Vec<Step> = serde_json::from_str(&kept).unwrap();
-        let resumed = Kept(Arc::new(Mutex::new(steps.clone())), None);
-        let conversation = Conversation::kept(&steps, Box::new(resumed.clone()));
-        assert!(conversation.is_unfinished());
-        let (_, report) = answering(&agent(&fake, turns.clone()), &conversation, "", None).await;
-        assert_eq!((report.status, &*report.text), (Status::Completed, "ok"), "{room}");
-        let mut left = fake.left();
-        left.sort();
-        let before = left.len();
-        left.dedup();
-        assert_eq!(left.len(), before, "twice at {room}: {left:?}");
-        let unknown = resumed.0.lock().unwrap().iter().filter(|step| {
-            matches!(&step.what, What::Result { error: Some(error), .. } if error == "outcome_unknown")
-        }).count();
-        // Every call was made, or is said to be unknown.
-        assert!(left.len() + unknown >= 3, "lost at {room}: {left:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_person_may_answer_after_a_restart() {
-    let fake = Fake::new();
-    let turns = json!([
-        { "calls": [call("guarded", json!({ "text": "x" })), call(bound::ASK_USER, json!({ "question": "Which?", "choices": ["a", "b"] }))] },
-        { "text": "ok" },
-    ]);
-    let mut agent = agent(&fake, turns);
-    agent.settings.person = true;
-    let kept = Kept::default();
-    let conversation = Conversation::kept(&[], Box::new(kept.clone()));
-    let report = run(&agent, &conversation).await;
-    assert_eq!((report.status, report.calls), (Status::Waiting, 0));
-    let kinds: Vec<Why> = report.waiting.iter().map(|question| question.kind).collect();
-    assert_eq!(kinds, [Why::Approval, Why::Model]);
-    assert!(fake.left().is_empty());
-    // Another process.
-    let steps = kept.0.lock().unwrap().clone();
-    let conversation = Conversation::kept(&steps, Box::new(kept.clone()));
-    let accept = |content: Value| json!({ "action": "accept", "content": content });
-    let [approval, question] = report.waiting.try_into().unwrap();
-    conversation.answer(&approval.id, accept(json!({}))).unwrap();
-    assert!(conversation.answer("other", json!({})).is_err());
-    let (_, report) = answering(&agent, &conversation, "", None).await;
-    assert_eq!((report.status, report.calls), (Status::Waiting, 1));
-    assert_eq!(fake.left(), [r#"one.guarded {"text":"x"}"#]);
-    conversation.answer(&question.id, accept(json!({ "answer": "b" }))).unwrap();
-    let (_, report) = answering(&agent, &conversation, "", None).await;
-    assert_eq!((report.status, &*report.text), (Status::Completed, "ok"));
-    assert_eq!(results(&conversation), ["x", "b"]);
-    assert_eq!(fake.left().len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn people_are_asked_where_they_are_and_refused_for_where_they_are_not() {
-    let fake = Fake::new();
-    let calls =
-        json!([call("guarded", json!({})), call("asks", json!({})), call("samples", json!({}))]);
-    let turns = json!([{ "calls": calls }, { "text": "ok" }]);
-    let mut agent = agent(&fake, turns.clone());
-    let conversation = Conversation::new();
-    assert_eq!(run(&agent, &conversation).await.status, Status::Completed);
-    assert_eq!(results(&conversation), ["denied: nobody agreed", "refused", "refused"]);
-    agent.settings.person = true;
-    agent.settings.sampling = Sampling::new(Consent::Ask, 1000);
-    // The server's question is answered by the model's second turn.
-    agent.model =
-        script(json!([{ "calls": calls }, { "text": "a summary", "usage": { "input": 1 } }]));
-    let conversation = Conversation::new();
-    let answer = json!({ "action": "accept", "content": { "allow": true } });
-    let (events, report) = answering(&agent, &conversation, "go", Some(answer.clone())).await;
-    assert_eq!(report.status, Status::Completed, "{report:?}");
-    let asked = events.iter().filter_map(|event| match event {
-        Event::Question { question, .. } => Some(question.kind),
-        _ => None,
-    });
-    let mut asked: Vec<Why> = asked.collect();
-    asked.sort_by_key(|why| format!("{why:?}"));
-    assert_eq!(asked, [Why::Approval, Why::Sampling, Why::Server]);
-    let results = results(&conversation);
-    assert_eq!(results[0], "done");
-    assert_eq!(serde_json::from_str::<Value>(&results[1]).unwrap(), answer);
-}
-
 /// Refuses, edits and stops by name.
 struct Rail;
 
@@ -361,25 +225,6 @@ async fn a_large_result_is_shown_in_part_and_the_rest_can_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_can_be_stopped_and_the_conversation_goes_on() {
-    let fake = Fake::new();
-    let turns = json!([{ "calls": [call("hangs", json!({}))] }, { "text": "ok" }]);
-    let agent = agent(&fake, turns);
-    let conversation = Conversation::new();
-    let stopper = conversation.clone();
-    let stopping = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(run(&agent, &stopper).await.status, Status::Error);
-        stopper.stop();
-    };
-    let (report, ()) = tokio::join!(run(&agent, &conversation), stopping);
-    assert_eq!((report.status, report.calls), (Status::Cancelled, 1));
-    assert!(results(&conversation)[0].starts_with("outcome unknown"));
-    let report = run(&agent, &conversation).await;
-    assert_eq!((report.status, &*report.text), (Status::Completed, "ok"));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_task_has_its_own_tools_and_session() {
     let fake = Fake::new();
     let catalog = Toolbox::catalog(&fake, &consort_core::Caller::agent("a"));
@@ -414,35 +259,4 @@ async fn calls_of_others_are_handed_out() {
     let run = conversation.run();
     let ready = run.pending().iter().find(|pending| pending.state == CallState::Ready).unwrap();
     assert_eq!(ready.call.name, "theirs");
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_no_longer_fits_is_left_out_and_the_run_goes_on() {
-    let fake = Fake::new();
-    let words = "many words of a long answer ".repeat(100);
-    let turn = |n: u64| json!({ "calls": [call("slow", json!({ "text": words, "n": n }))] });
-    let mut turns: Vec<Value> = (0..12).map(turn).collect();
-    // A script counts its turns by what it is shown.
-    turns.push(json!({ "text": "ok" }));
-    let mut agent = agent(&fake, turns.into());
-    agent.model.facts.window = Some(8_000);
-    agent.settings.max_tokens = Some(500);
-    agent.settings.limits.turns = 12;
-    let kept = Kept::default();
-    let conversation = Conversation::kept(&[], Box::new(kept.clone()));
-    let report = run(&agent, &conversation).await;
-    assert_eq!((report.status, report.turns), (Status::LimitReached, 12));
-    let cuts: Vec<usize> = kept
-        .0
-        .lock()
-        .unwrap()
-        .iter()
-        .filter_map(|step| match step.what {
-            What::Cut { before } => Some(before),
-            _ => None,
-        })
-        .collect();
-    assert!(!cuts.is_empty() && cuts.is_sorted(), "{cuts:?}");
-    let shown = context::shown(&conversation.messages(), *cuts.last().unwrap());
-    assert!(shown[0].text().starts_with("go") && shown[0].text().contains("left out"), "{shown:?}");
 }

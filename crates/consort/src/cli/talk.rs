@@ -19,8 +19,14 @@ pub(crate) struct Ask {
     #[arg(long, value_name = "URI")]
     pub(crate) attach: Vec<String>,
     /// Go on with the last conversation, or with that of an id, as in --continue=ID
-    #[arg(long = "continue", value_name = "ID", num_args = 0..=1, require_equals = true)]
-    pub(crate) going_on: Option<Option<String>>,
+    #[arg(
+        long = "continue",
+        value_name = "ID",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "last"
+    )]
+    pub(crate) going_on: Option<String>,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
@@ -29,8 +35,14 @@ pub(crate) struct Ask {
 #[derive(Args, Debug)]
 pub(crate) struct Chat {
     /// Go on with the last conversation, or with that of an id, as in --continue=ID
-    #[arg(long = "continue", value_name = "ID", num_args = 0..=1, require_equals = true)]
-    pub(crate) going_on: Option<Option<String>>,
+    #[arg(
+        long = "continue",
+        value_name = "ID",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "last"
+    )]
+    pub(crate) going_on: Option<String>,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }

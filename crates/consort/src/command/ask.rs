@@ -21,7 +21,7 @@ pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
 
 async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failure> {
     let opened = match &ask.going_on {
-        Some(id) => Some(setup.stage.keeping.open(id.as_deref())?),
+        Some(id) => Some(setup.stage.keeping.open(id)?),
         None => None,
     };
     if setup.reach(&ask.talk.tools).await?.is_none() {

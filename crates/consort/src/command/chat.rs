@@ -5,12 +5,12 @@ mod orders;
 mod source;
 mod typed;
 
-use consort_agent::{Message, Report, Status, Usage};
+use consort_agent::{Message, Report, Role, Status, Usage};
 
 use crate::cli::{Chat, Common};
 use crate::exit::{Exit, Failure};
 use crate::keyboard;
-use crate::output::{Styled, escaped, escaped_line, shortened, styled};
+use crate::output::{Styled, escaped_line, shortened, styled};
 use crate::person::Person;
 use crate::talk::{self, Form, Kept, Quit, Setup};
 use editor::Line;
@@ -29,7 +29,7 @@ pub(super) async fn run(common: &Common, chat: Chat) -> Result<Exit, Failure> {
 
 async fn perform(setup: &mut Setup, chat: &Chat) -> Result<Exit, Failure> {
     let kept = match &chat.going_on {
-        Some(id) => setup.stage.keeping.open(id.as_deref())?,
+        Some(id) => setup.stage.keeping.open(id)?,
         None => Kept::default(),
     };
     if setup.reach(&chat.talk.tools).await?.is_none() {
@@ -91,9 +91,7 @@ impl Chatting<'_> {
                 let message = question.params["message"].as_str().unwrap_or_default();
                 format!("it waits for an answer: {message}")
             }
-            None if self.kept.conversation.is_unfinished() => {
-                "its last run was broken off".to_owned()
-            }
+            None if self.is_open() => "its last run was broken off".to_owned(),
             None => return,
         };
         self.note(&format!("{offer}; /go goes on"));
@@ -105,6 +103,14 @@ impl Chatting<'_> {
                 self.told(gone);
             }
         }
+    }
+
+    /// Whether a run can go on: it did not end, and the model had not said all it had to say.
+    fn is_open(&self) -> bool {
+        let messages = self.kept.conversation.messages();
+        let is_last =
+            |message: &Message| message.role == Role::Assistant && message.calls().next().is_none();
+        self.kept.conversation.is_unfinished() && !messages.last().is_some_and(|last| is_last(last))
     }
 
     /// Reads and does, until the end.
@@ -229,15 +235,14 @@ impl Used {
 
     fn words(&self) -> String {
         let Usage { input, output, cached_read, reasoning, .. } = self.usage;
-        let mut text = format!(
+        let cost = match self.cost {
+            Some(cost) => format!(", ${cost:.4}"),
+            None => "; the model's price is not known".to_owned(),
+        };
+        format!(
             "{} turns, {} calls, {input} tokens read ({cached_read} from a cache), {output} written \
-             ({reasoning} for thoughts)",
+             ({reasoning} for thoughts){cost}",
             self.turns, self.calls
-        );
-        match self.cost {
-            Some(cost) => text.push_str(&format!(", ${cost:.4}")),
-            None => text.push_str("; the model's price is not known"),
-        }
-        escaped(&text)
+        )
     }
 }

@@ -4,7 +4,7 @@ use consort_agent::{Conversation, Store};
 
 use crate::command::conversations;
 use crate::exit::Failure;
-use crate::output::shortened;
+use crate::output::{note, shortened};
 
 /// How many characters of what is said first are the title.
 const TITLE: usize = 80;
@@ -50,11 +50,14 @@ impl Keeping {
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
 
-    /// A conversation of before: the last, or that of an id.
-    pub(crate) fn open(&self, id: Option<&str>) -> Result<Kept, Failure> {
+    /// A conversation of before: that of an id, or the `last`.
+    pub(crate) fn open(&self, id: &str) -> Result<Kept, Failure> {
         let store = self.store()?;
-        let id = store.find(id.unwrap_or("last"))?;
+        let id = store.find(id)?;
         let opened = store.open(&id)?;
+        if opened.torn > 0 {
+            note(format!("warning: {} bytes at the end of `{id}` were not whole", opened.torn));
+        }
         let conversation = Conversation::kept(&opened.steps, Box::new(opened.journal));
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
@@ -64,7 +67,7 @@ impl Keeping {
         let store = self.store()?;
         let id = kept.id.as_deref().ok_or_else(|| Failure::usage("nothing was said yet"))?;
         let fork = store.fork(&store.find(id)?, messages)?;
-        self.open(Some(fork.as_str()))
+        self.open(fork.as_str())
     }
 
     /// The last conversations, the latest first.

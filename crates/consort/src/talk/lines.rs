@@ -138,7 +138,7 @@ mod tests {
     use consort_agent::{Call, CallResult, Part};
     use consort_core::Json;
 
-    fn lines(form: Form, events: Vec<Event>) -> Vec<Value> {
+    fn lines(form: Form, events: &[Event]) -> Vec<Value> {
         let mut lines = Lines::new(form);
         let lines = events.iter().map(|event| lines.line(event).unwrap());
         lines
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn each_event_is_a_line_with_its_place_and_time() {
-        let lines = lines(Form::Events, events());
+        let lines = lines(Form::Events, &events());
         assert_eq!(lines[0], json!({ "event": "asking", "turn": 1, "sequence_id": 1 }));
         assert_eq!(
             lines[2],
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_is_about_a_tool_can_be_a_chunk_as_of_a_call() {
-        let lines = lines(Form::Chunks, events());
+        let lines = lines(Form::Chunks, &events());
         let about = |event: &str, kind: &str, content: Value, last: bool, sequence: u64| {
             json!({
                 "event": event, "call": "1", "tool_name": "web.search", "chunk_type": kind,

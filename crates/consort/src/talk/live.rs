@@ -33,7 +33,7 @@ impl Live {
     pub(crate) fn wait(&mut self, what: &str) {
         let Some(bars) = &mut self.0 else { return };
         let waiting = bars.waiting.get_or_insert_with(|| {
-            let bar = bars.all.add(ProgressBar::no_length().with_style(spinner()));
+            let bar = bars.all.add(ProgressBar::no_length().with_style(style("{wide_msg}")));
             bar.enable_steady_tick(TICK);
             bar
         });
@@ -50,7 +50,7 @@ impl Live {
     /// Begins a call's bar.
     pub(crate) fn begin(&mut self, call: &str, tool: &str) {
         let Some(bars) = &mut self.0 else { return };
-        let bar = bars.all.add(ProgressBar::no_length().with_style(spinner()));
+        let bar = bars.all.add(ProgressBar::no_length().with_style(style("{prefix} {wide_msg}")));
         bar.set_prefix(tool.to_owned());
         bar.enable_steady_tick(TICK);
         bars.calls.insert(call.to_owned(), bar);
@@ -73,7 +73,7 @@ impl Live {
                 reason = "a share of a thousand"
             )]
             let share = (progress / total * 1000.0).clamp(0.0, 1000.0) as u64;
-            bar.set_style(filled());
+            bar.set_style(style("{prefix} [{bar:20}] {wide_msg}").progress_chars("=> "));
             bar.set_length(1000);
             bar.set_position(share);
         }
@@ -121,12 +121,8 @@ impl Live {
     }
 }
 
-fn spinner() -> ProgressStyle {
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {prefix} {wide_msg}");
+/// A bar that shows this behind a sign of life and the time.
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(&format!("{{spinner}} {{elapsed}} {template}"));
     style.unwrap_or_else(|_| ProgressStyle::default_spinner())
-}
-
-fn filled() -> ProgressStyle {
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {prefix} [{bar:30}] {wide_msg}");
-    style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
 }

@@ -132,7 +132,8 @@ async fn made(
             }
             let folder = config.as_ref().and_then(|config| config.file.parent());
             let folder = folder.unwrap_or(Path::new(""));
-            agents::agent(name, &described, folder, &models, &running.layers()).map_err(wrong)?
+            agents::agent(name, &described, folder, &models, &running.layers())
+                .map_err(|error| wrong(&error))?
         }
         None => {
             let model = model(&models, said).await?;
@@ -148,7 +149,7 @@ async fn made(
     if let Some(instructions) = &talk.instructions {
         settings.instructions = text_or_file(instructions)?;
     }
-    settings.limits = limits(talk, settings.limits.clone());
+    settings.limits = limits(talk, &settings.limits);
     settings.person = Person::there() || talk.wait;
     if Person::there() {
         settings.sampling = Sampling::new(Consent::Ask, SAMPLING);
@@ -170,8 +171,8 @@ fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Failure
     })
 }
 
-fn wrong(error: AgentError) -> Failure {
-    let failure = Failure::usage(escaped(&chained(&error)));
+fn wrong(error: &AgentError) -> Failure {
+    let failure = Failure::usage(escaped(&chained(error)));
     match error.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -179,13 +180,13 @@ fn wrong(error: AgentError) -> Failure {
 }
 
 /// The limits, as far as they were typed.
-fn limits(talk: &Talk, usual: Limits) -> Limits {
+fn limits(talk: &Talk, usual: &Limits) -> Limits {
     Limits {
         turns: talk.max_turns.unwrap_or(usual.turns),
         calls: talk.max_calls.unwrap_or(usual.calls),
         tokens: talk.max_tokens.or(usual.tokens),
         cost: talk.max_cost.or(usual.cost),
         time: talk.max_time.or(usual.time),
-        ..usual
+        repeats: usual.repeats,
     }
 }

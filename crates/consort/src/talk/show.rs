@@ -129,7 +129,6 @@ impl Show {
             return;
         }
         match event {
-            Event::Began { .. } => {}
             Event::Asking { .. } => {
                 self.begun = false;
                 self.live.wait("asking the model");
@@ -151,7 +150,7 @@ impl Show {
             Event::Result { result, error, took } => self.result(&result, error.as_deref(), took),
             Event::Note { text } => self.say(Styled::Faint, &text),
             Event::Over { report } => self.over(&report),
-            // Whatever else there will be is not for people to wait for.
+            // That it began, and whatever else there will be.
             _ => {}
         }
     }

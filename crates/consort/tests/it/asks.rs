@@ -156,7 +156,7 @@ fn how_it_ended_is_in_the_exit_code() {
     let ask = ["ask", "--model", &model, "compute"];
     let code = |more: &[&str]| {
         let ran = home.run(&[&ask[..], more].concat());
-        let last = ran.err.lines().filter(|line| line.starts_with("error: ")).last();
+        let last = ran.err.lines().rfind(|line| line.starts_with("error: "));
         (ran.code, last.unwrap_or_default().to_owned())
     };
     let limit = |text: &str| (8, format!("error: a limit was reached: {text}"));
@@ -175,12 +175,7 @@ fn how_it_ended_is_in_the_exit_code() {
 #[test]
 fn a_picture_and_a_resource_go_along() {
     let home = Home::new();
-    let node = testkit::fixtures::node();
-    let server = testkit::fixtures::server_everything();
-    home.write(
-        "consort.toml",
-        &format!("[mcp.everything]\ncommand = {node:?}\nargs = [{server:?}, \"stdio\"]\n"),
-    );
+    home.configure_everything();
     std::fs::write(home.path("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
     let resource = "demo://resource/static/document/features.md";
     let model = home.script(&json!([{ "expect": { "role": "user" }, "text": "ok" }]));
@@ -198,10 +193,7 @@ fn a_picture_and_a_resource_go_along() {
 
 #[tokio::test]
 async fn ctrl_c_ends_the_run_and_the_server_is_told() {
-    let manner = Manner { modern: false, legacy: Some("2025-06-18".into()), ..Manner::default() };
-    let server = Http::start(manner).await;
-    let home = Home::new();
-    home.write("consort.toml", &format!("[mcp.rogue]\nurl = \"{}\"\n", server.url()));
+    let (home, server) = rogue().await;
     let steps = json!([
         Step::notify(
             "notifications/progress",
@@ -228,6 +220,14 @@ async fn ctrl_c_ends_the_run_and_the_server_is_told() {
     until(|| has("notifications/cancelled")).await;
     let ran = tokio::task::spawn_blocking(|| Ran::from(child.wait_with_output().unwrap()));
     assert_eq!(ran.await.unwrap().code, 130);
+}
+
+/// A home in which there is one server that does as it is told.
+async fn rogue() -> (Home, Http) {
+    let server = Http::start(Manner::legacy()).await;
+    let home = Home::new();
+    home.write("consort.toml", &format!("[mcp.rogue]\nurl = \"{}\"\n", server.url()));
+    (home, server)
 }
 
 /// Waits until something is so.
@@ -322,6 +322,59 @@ fn without_a_terminal_what_needs_a_person_is_denied_or_waits() {
     terminal.until_ready();
     terminal.type_in(b"once\r");
     terminal.until("Too bad.");
+    assert_eq!(terminal.end().1, 0);
+}
+
+#[test]
+fn what_a_model_said_can_be_recorded_and_played_again() {
+    let home = Home::new();
+    let model = home.script(&computes());
+    let first = home.run(&["ask", "--model", &model, "--record", "kept.json", "compute"]);
+    let again = home.run(&["ask", "--replay", "kept.json", "compute"]);
+    assert_eq!((&again.out, again.code), (&first.out, 0), "{}", again.err);
+}
+
+#[test]
+fn an_agent_of_the_config_brings_its_model_its_tools_and_its_limits() {
+    let home = Home::new();
+    let model = home.script(&json!([
+        { "calls": [{ "name": "long_computation" }, { "name": "get_weather", "arguments": { "location": "Oslo" } }] },
+        { "expect": { "results": 2, "contains": "unknown tool `long_computation`" }, "text": "Cold." },
+    ]));
+    let agent = format!("[consort.agents.weather]\nmodel = {model:?}\ntools = [\"get_*\"]\n");
+    home.configure(&agent);
+    let ran = home.run(&["ask", "--agent", "weather", "how is it?"]);
+    assert_eq!((&*ran.out, ran.code), ("Cold.\n", 0), "{}", ran.err);
+    home.configure(&format!("{agent}max_turns = 1\n"));
+    let ran = home.run(&["ask", "--agent", "weather", "how is it?"]);
+    assert_eq!(ran.code, 8, "{}", ran.err);
+    let ran = home.run(&["ask", "--agent", "wether", "how is it?"]);
+    assert_snapshot!(ran.err, @"
+    error: unknown agent `wether`
+    hint: did you mean `weather`?
+    ");
+}
+
+#[test]
+fn a_server_asks_the_person_in_the_middle_of_a_call() {
+    let home = Home::new();
+    let manner = serde_json::to_string(&Manner::legacy()).unwrap();
+    let server = format!("command = {}\nargs = [{}]", json!(testkit::bin("rogue")), json!(manner));
+    home.write("consort.toml", &format!("[mcp.rogue]\n{server}\n"));
+    let form = json!({ "message": "Who is there?", "requestedSchema": {
+        "type": "object", "properties": { "name": { "type": "string", "title": "Your name" } },
+        "required": ["name"],
+    } });
+    let model = home.script(&json!([
+        { "calls": [{ "name": "ask", "arguments": { "method": "elicitation/create", "params": form } }] },
+        { "expect": { "results": 1, "is_error": false }, "text": "Hello, Ada." },
+    ]));
+    let mut terminal = Terminal::start(&home, &format!("ask --model {model} go"));
+    terminal.until("The server asks: Who is there?");
+    terminal.until_ready();
+    terminal.until("Your name (needed): ");
+    terminal.type_in(b"Ada\r");
+    terminal.until("Hello, Ada.");
     assert_eq!(terminal.end().1, 0);
 }
 

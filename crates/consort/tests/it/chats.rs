@@ -5,15 +5,6 @@ use serde_json::{Value, json};
 use crate::Home;
 use crate::terminal::Terminal;
 
-fn everything(home: &Home) {
-    let node = testkit::fixtures::node();
-    let server = testkit::fixtures::server_everything();
-    home.write(
-        "consort.toml",
-        &format!("[mcp.everything]\ncommand = {node:?}\nargs = [{server:?}, \"stdio\"]\n"),
-    );
-}
-
 /// Turns in which a model greets, and then echoes.
 fn greets() -> Value {
     json!([
@@ -72,7 +63,7 @@ fn a_failure_is_told_and_the_chat_goes_on() {
 #[test]
 fn at_a_terminal_prompts_are_completed_and_rendered_by_their_server() {
     let home = Home::new();
-    everything(&home);
+    home.configure_everything();
     let model = home.script(&json!([
         { "expect": { "role": "user", "contains": "weather in Oslo" }, "text": "It rains." },
     ]));

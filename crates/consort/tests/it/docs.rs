@@ -6,7 +6,15 @@ use crate::Home;
 
 fn documented() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let pages = ["cli.md", "config.md", "conversations.md", "observe.md", "pins.md", "serve.md"];
+    let pages = [
+        "agent.md",
+        "cli.md",
+        "config.md",
+        "conversations.md",
+        "observe.md",
+        "pins.md",
+        "serve.md",
+    ];
     pages.map(|page| std::fs::read_to_string(folder.join(page)).unwrap()).join("\n")
 }
 

@@ -95,6 +95,14 @@ impl Home {
         format!("scripted:{}", self.write("script.json", &text))
     }
 
+    /// Writes a config with `server-everything`.
+    fn configure_everything(&self) {
+        let node = json!(testkit::fixtures::node());
+        let server = json!(testkit::fixtures::server_everything());
+        let config = format!("[mcp.everything]\ncommand = {node}\nargs = [{server}, \"stdio\"]\n");
+        self.write("consort.toml", &config);
+    }
+
     /// Writes a config with the demo server, and whatever else.
     fn configure(&self, more: &str) {
         let server = format!("[mcp.demo]\ncommand = {:?}\n", env!("CARGO_BIN_EXE_consort"));

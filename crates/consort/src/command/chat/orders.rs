@@ -56,7 +56,7 @@ impl Chatting<'_> {
         if self.kept.id.as_deref().is_some_and(|open| open == id) {
             return Err(Failure::usage(format!("`{}` is open already", escaped_line(id))));
         }
-        self.kept = self.setup.stage.keeping.open(Some(id))?;
+        self.kept = self.setup.stage.keeping.open(id)?;
         self.opened().await;
         Ok(())
     }
@@ -128,7 +128,7 @@ pub(super) fn tools(agent: &Agent) -> Vec<(String, String)> {
     };
     let shown = bound.definitions().iter().map(|tool| {
         let about = tool.description().or(tool.title()).unwrap_or_default();
-        (tool.name().to_owned(), about.to_owned())
+        (tool.name(), about)
     });
     shown.collect()
 }

@@ -108,13 +108,12 @@ fn words(text: &str) -> Option<Vec<String>> {
     for c in text.chars() {
         match quote {
             Some(mark) if c == mark => quote = None,
-            Some(_) => word.get_or_insert_default().push(c),
             None if matches!(c, '"' | '\'') => {
                 word.get_or_insert_default();
                 quote = Some(c);
             }
             None if c.is_whitespace() => words.extend(word.take()),
-            None => word.get_or_insert_default().push(c),
+            Some(_) | None => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word);

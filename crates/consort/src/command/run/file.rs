@@ -152,7 +152,7 @@ fn filled(text: &str, values: &BTreeMap<String, Value>) -> Result<String, Failur
         if let Some((name, after)) = behind.strip_prefix('{').and_then(|text| text.split_once("}}"))
             && is_name(name)
         {
-            out.push_str(&format!("{{{name}}}"));
+            out.extend(["{", name, "}"]);
             rest = after;
             continue;
         }
