@@ -17,6 +17,7 @@ pub mod limits;
 pub mod message;
 pub mod openai;
 pub mod provider;
+pub mod record;
 pub mod run;
 pub mod scripted;
 pub mod settings;

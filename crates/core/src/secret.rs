@@ -91,6 +91,14 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Whether a word of a longer text is the key of a well known provider.
+pub fn is_known_key(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let begins = |prefix: &&str| lower.starts_with(*prefix) && lower.len() >= prefix.len() + 8;
+    // `asia-pacific` is none.
+    PREFIXES.iter().any(begins) && lower.bytes().any(|byte| byte.is_ascii_digit())
+}
+
 /// Whether the value looks like a secret whatever its name is.
 pub fn is_secret_value(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
@@ -220,6 +228,18 @@ mod tests {
         {
             assert!(!is_secret_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_key_is_known_in_the_middle_of_a_text() {
+        assert!(
+            ["ghp_0123456789abcdef", "AKIA0123456789ABCDEF"].iter().all(|key| is_known_key(key))
+        );
+        assert!(
+            !["asia-pacific", "sk-1", "weather", "0123456789abcdef0123456789abcdef"]
+                .iter()
+                .any(|word| is_known_key(word))
+        );
     }
 
     #[test]

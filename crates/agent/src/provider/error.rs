@@ -4,9 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use consort_wire::Barrier;
+use serde::{Deserialize, Serialize};
 
 /// Why an answer did not come, and what may be done about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderError {
     /// What is wrong.
     pub cause: Cause,
@@ -21,7 +22,8 @@ pub struct ProviderError {
 }
 
 /// What is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The key is missing or wrong.
     Authentication {
@@ -86,7 +88,8 @@ pub enum Cause {
 }
 
 /// Which limit an answer exceeds, and where that is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Exceeded {
     /// Bytes of an answer.
     AnswerBytes(usize),

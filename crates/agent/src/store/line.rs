@@ -147,9 +147,14 @@ impl Sum {
                 self.pending.remove(at);
                 Some(if self.pending.is_empty() { self.message() } else { self.messages + 1 })
             }
-            What::Called { .. } | What::Asked { .. } | What::Answered { .. } | What::Cut { .. } => {
+            What::Answered { .. } => {
+                // Whoever waited goes on.
+                if self.status == Some(Status::Waiting) {
+                    (self.unfinished, self.status) = (true, None);
+                }
                 None
             }
+            What::Called { .. } | What::Asked { .. } | What::Cut { .. } => None,
         }
     }
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::message::{Call, CallResult, Kind, Media, Message, Part as Piece, Role};
 use crate::provider::{Reply, Stop, Usage};
-use crate::step::{Began, Journal, Status, What};
+use crate::step::{Began, Journal, Question, Status, What, Why};
 
 fn store() -> (TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -163,6 +163,31 @@ fn a_listing_tells_of_each_conversation_and_of_damaged_ones() {
     assert_eq!(of(&garbage).3.as_str(), "damaged");
     let error = store.open(&later).unwrap_err();
     assert_eq!(error.to_string(), format!("conversation `{later}` is of a later version (9)"));
+}
+
+#[test]
+fn a_listing_and_a_run_count_alike() {
+    let question =
+        Question { id: "q".into(), call: "1".into(), kind: Why::Approval, params: json!({}) };
+    let mut steps = run();
+    steps.insert(3, step(What::Asked { question }));
+    steps.insert(4, step(What::Over { status: Status::Waiting, reason: String::new() }));
+    steps.insert(5, step(What::Answered { question: "q".into(), answer: json!({}) }));
+    // Another run begins before all calls have come to something.
+    steps.extend(run()[..6].to_vec());
+    steps.extend(run());
+    for count in 0..=steps.len() {
+        let (_folder, store) = store();
+        kept(&store, &steps[..count]);
+        let [listed] = &store.list().unwrap()[..] else { panic!("one") };
+        let run = crate::Run::of(&steps[..count]);
+        let state = match run.over() {
+            _ if run.is_unfinished() => State::Unfinished,
+            Some(status) => State::Over(status),
+            None => State::New,
+        };
+        assert_eq!((listed.messages, &listed.state), (run.messages().len(), &state), "{count}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod conversations;
 mod docs;
 mod examples;
 mod export;
+mod kills;
 mod ledger;
 mod lists;
 mod lock;

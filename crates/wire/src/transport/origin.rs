@@ -119,7 +119,8 @@ pub enum Unanswered {
 }
 
 /// What stands in the way of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Barrier {
     /// The host's name leads nowhere.
     Name,

@@ -1,0 +1,355 @@
+//! The lines of a recording.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use consort_core::{
+    About, CallError, Caller, Catalog, Entry, Invocation, Json, Offer, Outcome, Passage, Route,
+    ServerId, ShelfKind, Source, ToolResult,
+};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::redact::Redactor;
+use crate::provider::{Delta, ProviderError, Reply};
+
+/// Changes when the form of the file does.
+pub(super) const VERSION: u32 = 1;
+
+/// Says whose file it is.
+pub(super) const FORMAT: &str = "consort recording";
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line {
+    Head { format: String, version: u32 },
+    Catalog(Shown),
+    Ask(Asked),
+    Call(Called),
+}
+
+/// JSON as somebody wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub(super) struct Raw(pub(super) Json);
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let json = Json::parse(String::from(Box::<str>::from(raw)));
+        json.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A model is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Asked {
+    /// Which time, from 1, in the order in which they begin.
+    pub(super) turn: usize,
+    pub(super) model: String,
+    /// So many of the first messages are those of the line of this kind before.
+    pub(super) same: usize,
+    /// The rest of the messages.
+    pub(super) messages: Vec<Value>,
+    pub(super) tools: Vec<String>,
+    pub(super) said: Vec<Saying>,
+    /// Absent if whoever asked gave up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) end: Option<Finish>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Saying {
+    Delta(Delta),
+    Again { error: ProviderError, after_ms: u64 },
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Finish {
+    Reply(Reply),
+    Error(ProviderError),
+}
+
+/// A tool is called, or a request passed on.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Called {
+    /// Which call, from 1, in the order in which they begin.
+    pub(super) number: usize,
+    pub(super) request: Request,
+    pub(super) happened: Vec<Happening>,
+    /// Absent if whoever called gave up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) end: Option<End>,
+}
+
+/// What is asked of a toolbox.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Request {
+    /// The tool; for anything else the server and the method.
+    pub(super) what: String,
+    pub(super) arguments: Value,
+}
+
+impl Request {
+    pub(super) fn call(invocation: &Invocation) -> Self {
+        let arguments = invocation.arguments.read().unwrap_or(Value::Null);
+        Self { what: invocation.tool.clone(), arguments }
+    }
+
+    /// Also a call of a tool is written down as one. `_meta` differs each time.
+    pub(super) fn pass(passage: &Passage) -> Self {
+        let mut params: Value = passage.params.json().read().unwrap_or(Value::Null);
+        if let Value::Object(members) = &mut params {
+            members.remove("_meta");
+            for (name, value) in &passage.replaced {
+                members.insert((*name).to_owned(), value.read().unwrap_or(Value::Null));
+            }
+        }
+        Self { what: format!("{} {}", passage.server, passage.method), arguments: params }
+    }
+
+    /// Whether it never ends by itself.
+    pub(super) fn is_endless(&self) -> bool {
+        self.what.ends_with(" subscriptions/listen")
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Happening {
+    Progress(Raw),
+    Log(Raw),
+    Question(Question),
+    Approval(Question),
+    Task(Raw),
+    Notification { method: String, params: Raw },
+    Skipped(u64),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Question {
+    pub(super) method: String,
+    pub(super) params: Raw,
+    /// Whether whoever called was to answer.
+    pub(super) open: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<Answer>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    Given(Value),
+    Refused { code: i64, message: String },
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum End {
+    Complete(Raw),
+    InputRequired(Raw),
+    Task(Raw),
+    Error(Failure),
+}
+
+impl End {
+    pub(super) fn of(end: &Result<Outcome, CallError>) -> Self {
+        match end {
+            Ok(Outcome::Complete(result)) => Self::Complete(Raw(result.json().clone())),
+            Ok(Outcome::InputRequired(object)) => Self::InputRequired(Raw(object.json().clone())),
+            Ok(Outcome::Task(object)) => Self::Task(Raw(object.json().clone())),
+            Err(error) => Self::Error(Failure::of(error)),
+        }
+    }
+
+    /// The end again; `None` if what should be an object is none.
+    pub(super) fn play(self) -> Option<Result<Outcome, CallError>> {
+        Some(match self {
+            Self::Complete(Raw(json)) => Ok(Outcome::Complete(ToolResult::from_json(&json)?)),
+            Self::InputRequired(Raw(json)) => Ok(Outcome::InputRequired(json.to_object()?)),
+            Self::Task(Raw(json)) => Ok(Outcome::Task(json.to_object()?)),
+            Self::Error(failure) => Err(failure.play()),
+        })
+    }
+}
+
+/// A [`CallError`] as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Failure {
+    Unknown { name: String, nearest: Vec<String> },
+    Ambiguous { name: String, candidates: Vec<String> },
+    Arguments { tool: String, problems: Vec<String> },
+    Connection { server: ServerId, cause: String },
+    Execution { server: ServerId, message: String, code: i64, raw: Raw },
+    Timeout { server: ServerId, limit_ms: u64, idle: bool, sent: bool },
+    Protocol { server: ServerId, reason: String },
+    Denied { reason: String },
+    Cancelled { sent: bool },
+    Overloaded { server: ServerId, reason: String },
+    OutcomeUnknown { server: ServerId, reason: String },
+}
+
+impl Failure {
+    fn of(error: &CallError) -> Self {
+        match error.clone() {
+            CallError::Unknown { name, nearest } => Self::Unknown { name, nearest },
+            CallError::Ambiguous { name, candidates } => Self::Ambiguous { name, candidates },
+            CallError::Arguments { tool, problems } => Self::Arguments { tool, problems },
+            CallError::Connection { server, source } => {
+                let mut cause = source.to_string();
+                let mut next = std::error::Error::source(&source);
+                while let Some(error) = next {
+                    cause = format!("{cause}: {error}");
+                    next = error.source();
+                }
+                Self::Connection { server, cause }
+            }
+            CallError::Execution { server, message, code, raw } => {
+                Self::Execution { server, message, code, raw: Raw(raw) }
+            }
+            CallError::Timeout { server, limit, idle, sent } => {
+                let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+                Self::Timeout { server, limit_ms, idle, sent }
+            }
+            CallError::Protocol { server, reason } => Self::Protocol { server, reason },
+            CallError::Denied { reason } => Self::Denied { reason },
+            CallError::Cancelled { sent } => Self::Cancelled { sent },
+            CallError::Overloaded { server, reason } => Self::Overloaded { server, reason },
+            CallError::OutcomeUnknown { server, reason } => Self::OutcomeUnknown { server, reason },
+            other => Self::Denied { reason: other.to_string() },
+        }
+    }
+
+    fn play(self) -> CallError {
+        match self {
+            Self::Unknown { name, nearest } => CallError::Unknown { name, nearest },
+            Self::Ambiguous { name, candidates } => CallError::Ambiguous { name, candidates },
+            Self::Arguments { tool, problems } => CallError::Arguments { tool, problems },
+            Self::Connection { server, cause } => {
+                CallError::Connection { server, source: Source::new(std::io::Error::other(cause)) }
+            }
+            Self::Execution { server, message, code, raw } => {
+                CallError::Execution { server, message, code, raw: raw.0 }
+            }
+            Self::Timeout { server, limit_ms, idle, sent } => {
+                CallError::Timeout { server, limit: Duration::from_millis(limit_ms), idle, sent }
+            }
+            Self::Protocol { server, reason } => CallError::Protocol { server, reason },
+            Self::Denied { reason } => CallError::Denied { reason },
+            Self::Cancelled { sent } => CallError::Cancelled { sent },
+            Self::Overloaded { server, reason } => CallError::Overloaded { server, reason },
+            Self::OutcomeUnknown { server, reason } => CallError::OutcomeUnknown { server, reason },
+        }
+    }
+}
+
+/// What a caller sees, and from which question to the model on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Shown {
+    pub(super) caller: String,
+    pub(super) asked: usize,
+    servers: Vec<Said>,
+    shelves: BTreeMap<String, Vec<Item>>,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Said {
+    server: ServerId,
+    local: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    capabilities: Option<Raw>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Item {
+    server: ServerId,
+    route: String,
+    name: String,
+    definition: Raw,
+}
+
+impl Shown {
+    /// Only secrets that are known are taken out: what has the name of one is a parameter here.
+    pub(super) fn of(
+        caller: &Caller,
+        asked: usize,
+        catalog: &Catalog,
+        redactor: &Redactor,
+    ) -> Self {
+        let raw = |json: &Json| {
+            let clean = redactor.text(json.as_str());
+            Raw(Json::parse(clean).unwrap_or(Json::NULL))
+        };
+        let mut shelves = BTreeMap::new();
+        let mut servers: BTreeMap<ServerId, Option<&About>> =
+            catalog.abouts().iter().map(|(server, about)| (server.clone(), Some(about))).collect();
+        for kind in ShelfKind::ALL {
+            let item = |entry: &Entry| Item {
+                server: entry.route.server.clone(),
+                route: entry.route.name.clone(),
+                name: entry.name.clone(),
+                definition: raw(entry.definition.json()),
+            };
+            let items: Vec<Item> = catalog.shelf(kind).entries().iter().map(item).collect();
+            for item in &items {
+                servers.entry(item.server.clone()).or_default();
+            }
+            shelves.insert(kind.member().to_owned(), items);
+        }
+        let said = |(server, about): (ServerId, Option<&About>)| Said {
+            local: catalog.is_local(&server),
+            revision: about.map(|about| about.revision.to_string()),
+            capabilities: about.map(|about| raw(about.capabilities.json())),
+            instructions: about.and_then(|about| Some(redactor.text(about.instructions.as_ref()?))),
+            server,
+        };
+        let servers = servers.into_iter().map(said).collect();
+        Self { caller: name_of(caller), asked, servers, shelves }
+    }
+
+    /// Whether the same is on offer.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.servers == other.servers && self.shelves == other.shelves
+    }
+
+    pub(super) fn play(self) -> Arc<Catalog> {
+        let offer = |said: Said| {
+            let about = || {
+                Some(About {
+                    revision: said.revision.as_ref()?.parse().ok()?,
+                    capabilities: said.capabilities.as_ref()?.0.to_object()?,
+                    instructions: said.instructions.clone(),
+                })
+            };
+            let offer = Offer { shelves: BTreeMap::new(), local: said.local, about: about() };
+            (said.server, offer)
+        };
+        let mut catalog = Catalog::build(&self.servers.into_iter().map(offer).collect());
+        let mut shelves = self.shelves;
+        for kind in ShelfKind::ALL {
+            let items = shelves.remove(kind.member()).unwrap_or_default();
+            let entry = |item: Item| {
+                let route = Route { server: item.server, name: item.route };
+                Some(Entry { route, name: item.name, definition: item.definition.0.to_object()? })
+            };
+            catalog.set(kind, items.into_iter().filter_map(entry).collect());
+        }
+        Arc::new(catalog)
+    }
+}
+
+/// A caller, in a word.
+pub(super) fn name_of(caller: &Caller) -> String {
+    let kind = serde_json::to_value(caller.kind).unwrap_or_default();
+    format!("{} {}", kind.as_str().unwrap_or_default(), caller.name)
+}

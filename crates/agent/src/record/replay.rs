@@ -1,0 +1,329 @@
+//! A recording, played again: the same answers to the same questions, and nothing else.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use consort_core::{
+    Asked as Question, CallError, Caller, Catalog, Changes, Emitter, Emitting, Event, Events,
+    Invocation, Passage, Progress, Reply as Answering, Toolbox,
+};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::differ;
+use super::line::{self, Answer, Called, Finish, Happening, Line, Request, Saying, Shown, name_of};
+use super::redact::{Redactor, plain};
+use super::tape::value_of;
+use crate::provider::{Ask, Cause, Provider, ProviderError, Said};
+
+/// A recording that is played, and how far.
+pub(super) struct Player {
+    redactor: Redactor,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// What the model was asked, in the order in which it was.
+    asks: Vec<Turn>,
+    /// How often it was asked now.
+    asked: usize,
+    calls: Vec<Call>,
+    shown: Vec<(String, usize, Arc<Catalog>)>,
+    /// How this run is another than the recorded one.
+    diverged: Option<String>,
+}
+
+impl Inner {
+    /// Notes that this run is another; how it first was.
+    fn diverge(&mut self, told: &str) -> String {
+        let turn = self.asked;
+        self.diverged.get_or_insert_with(|| format!("turn {turn}: {told}")).clone()
+    }
+}
+
+struct Turn {
+    number: usize,
+    messages: Vec<Value>,
+    tools: Vec<String>,
+    /// Absent once it was played.
+    said: Option<(VecDeque<Saying>, Option<Finish>)>,
+}
+
+struct Call {
+    number: usize,
+    request: Request,
+    played: bool,
+    happened: Vec<Happening>,
+    end: Option<line::End>,
+}
+
+impl Player {
+    pub(super) fn new(lines: impl IntoIterator<Item = Line>, redactor: Redactor) -> Self {
+        let mut inner = Inner::default();
+        let mut last: Vec<Value> = Vec::new();
+        for line in lines {
+            match line {
+                Line::Head { .. } => {}
+                Line::Catalog(shown) => {
+                    let Shown { caller, asked, .. } = &shown;
+                    let (caller, asked) = (caller.clone(), *asked);
+                    inner.shown.push((caller, asked, shown.play()));
+                }
+                Line::Ask(ask) => {
+                    last.truncate(ask.same);
+                    last.extend(ask.messages);
+                    inner.asks.push(Turn {
+                        number: ask.turn,
+                        messages: last.clone(),
+                        tools: ask.tools,
+                        said: Some((ask.said.into(), ask.end)),
+                    });
+                }
+                Line::Call(Called { number, request, happened, end }) => {
+                    inner.calls.push(Call { number, request, played: false, happened, end });
+                }
+            }
+        }
+        inner.asks.sort_by_key(|turn| turn.number);
+        inner.calls.sort_by_key(|call| call.number);
+        Self { redactor, inner: Mutex::new(inner) }
+    }
+
+    /// How this run is another than the recorded one: what differed first, or what is left.
+    pub(super) fn divergence(&self) -> Option<String> {
+        let inner = self.lock();
+        let diverged = inner.diverged.clone();
+        let turn = || {
+            let left = inner.asks.iter().find(|turn| turn.said.is_some())?;
+            Some(format!("turn {}: the model was not asked this time", left.number))
+        };
+        let call = || {
+            let left = inner.calls.iter().find(|call| !call.played)?;
+            Some(format!("`{}` was not called this time", left.request.what))
+        };
+        diverged.or_else(turn).or_else(call)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was said when the model was asked this.
+    fn turn(&self, ask: &Ask) -> Result<(VecDeque<Saying>, Option<Finish>), String> {
+        let now: Vec<Value> =
+            ask.messages.iter().map(|message| value_of(message, &self.redactor)).collect();
+        let tools: Vec<String> = ask.tools.iter().map(consort_core::Tool::name).collect();
+        let mut inner = self.lock();
+        inner.asked += 1;
+        if let Some(diverged) = &inner.diverged {
+            return Err(diverged.clone());
+        }
+        let differs = |turn: &Turn| differ::asks((&turn.messages, &turn.tools), (&now, &tools));
+        let open = |turn: &&mut Turn| turn.said.is_some();
+        // In order; or, where several ask side by side, whichever it is.
+        let found = inner.asks.iter_mut().filter(open).find(|turn| differs(turn).is_none());
+        let same = found.and_then(|turn| turn.said.take());
+        if let Some(said) = same {
+            return Ok(said);
+        }
+        let next = inner.asks.iter().find(|turn| turn.said.is_some());
+        let told = match next {
+            None => format!(
+                "turn {}: the model is asked once more than the {} times that were recorded",
+                inner.asked,
+                inner.asks.len()
+            ),
+            Some(turn) => {
+                let difference = differs(turn).unwrap_or_default();
+                format!("turn {}: the model was asked something else: {difference}", turn.number)
+            }
+        };
+        inner.diverged = Some(told.clone());
+        Err(told)
+    }
+
+    /// What happened when this was called.
+    fn take(&self, request: Request) -> Result<(Vec<Happening>, Option<line::End>), String> {
+        let what = request.what.clone();
+        let request = self.redactor.clean(request).ok_or("it cannot be compared")?;
+        let mut inner = self.lock();
+        let hidden = |request: &Request| plain(&request.arguments.to_string());
+        let exact = |call: &Call| call.request == request;
+        let same =
+            |call: &Call| call.request.what == what && hidden(&call.request) == hidden(&request);
+        let open = |call: &Call| !call.played;
+        let calls = &mut inner.calls;
+        let found = calls.iter().position(|call| open(call) && exact(call));
+        let found = found.or_else(|| calls.iter().position(|call| open(call) && same(call)));
+        if let Some(at) = found {
+            let call = &mut calls[at];
+            call.played = true;
+            return Ok((std::mem::take(&mut call.happened), call.end.take()));
+        }
+        let times = calls.iter().filter(|call| same(call)).count();
+        let other = calls.iter().find(|call| open(call) && call.request.what == what);
+        let told = match other {
+            _ if times > 0 => {
+                format!(
+                    "`{what}` is called with the same arguments once more than the {times} times that were recorded"
+                )
+            }
+            Some(other) => {
+                let difference = differ::values(&other.request.arguments, &request.arguments, "");
+                format!("`{what}` is called with other arguments{}", difference.unwrap_or_default())
+            }
+            None => {
+                let arguments = differ::shown(&request.arguments);
+                format!("`{what}` is called with {arguments}, which was not recorded")
+            }
+        };
+        Err(inner.diverge(&told))
+    }
+
+    /// Asks again what a server or a rule asked, and sees whether the answer is the same.
+    async fn ask(
+        &self,
+        question: line::Question,
+        emitter: &Emitter<Event>,
+        event: impl FnOnce(Question) -> Event,
+    ) -> Result<(), String> {
+        let line::Question { method, params, open, answer } = question;
+        let params = params.0.to_object().ok_or("a question has no parameters")?;
+        if !open {
+            emitter.emit(event(Question { method, params, reply: None })).await;
+            return Ok(());
+        }
+        let (sender, given) = oneshot::channel();
+        let reply = Answering::new(move |answer| {
+            let _ = sender.send(answer);
+        });
+        emitter.emit(event(Question { method: method.clone(), params, reply: Some(reply) })).await;
+        let given = match given.await {
+            Ok(Ok(given)) => Answer::Given(given.read().unwrap_or_default()),
+            Ok(Err(refusal)) => Answer::Refused { code: refusal.code, message: refusal.message },
+            Err(_) => return Ok(()),
+        };
+        let Some(answer) = answer else { return Ok(()) };
+        let given = self.redactor.clean(given).ok_or("an answer cannot be compared")?;
+        let [before, now] =
+            [&answer, &given].map(|it| serde_json::to_value(it).unwrap_or_default());
+        match differ::values(&before, &now, "") {
+            None => Ok(()),
+            Some(difference) => {
+                let told = format!("`{method}` was answered otherwise{difference}");
+                Err(self.lock().diverge(&told))
+            }
+        }
+    }
+
+    async fn play(&self, request: Request, emitter: &Emitter<Event>) -> Event {
+        let endless = request.is_endless();
+        let refused = |reason: String| Event::End(Err(CallError::Denied { reason }));
+        let (happened, end) = match self.take(request) {
+            Ok(taken) => taken,
+            Err(told) => return refused(told),
+        };
+        for happening in happened {
+            let asked = match happening {
+                Happening::Question(question) => self.ask(question, emitter, Event::Question).await,
+                Happening::Approval(question) => self.ask(question, emitter, Event::Approval).await,
+                other => {
+                    if let Some(event) = event(other) {
+                        emitter.emit(event).await;
+                    }
+                    Ok(())
+                }
+            };
+            if let Err(told) = asked {
+                return refused(told);
+            }
+        }
+        match end.map(line::End::play) {
+            Some(Some(end)) => Event::End(end),
+            Some(None) => refused("what was recorded is no result".to_owned()),
+            None if endless => std::future::pending().await,
+            // Whoever called gave up, and does not wait for that again.
+            None => Event::End(Err(CallError::Cancelled { sent: true })),
+        }
+    }
+}
+
+/// What happened, again; nothing of what cannot be.
+fn event(happening: Happening) -> Option<Event> {
+    Some(match happening {
+        Happening::Progress(params) => Event::Progress(Progress::from(params.0.to_object()?)),
+        Happening::Log(log) => Event::Log(log.0.to_object()?),
+        Happening::Task(task) => Event::Task(task.0.to_object()?),
+        Happening::Notification { method, params } => {
+            Event::Notification { method, params: params.0.to_object()? }
+        }
+        Happening::Skipped(count) => Event::Skipped(count),
+        Happening::Question(_) | Happening::Approval(_) => return None,
+    })
+}
+
+/// A provider that says what was said.
+pub(super) struct Speaking(pub(super) Arc<Player>);
+
+impl Provider for Speaking {
+    fn ask(&self, ask: Ask) -> Emitting<Said> {
+        let player = Arc::clone(&self.0);
+        Emitting::new(|emitter| async move {
+            let refused = |told: String| Said::End(Err(ProviderError::new(Cause::Invalid, told)));
+            let (said, end) = match player.turn(&ask) {
+                Ok(turn) => turn,
+                Err(told) => return refused(told),
+            };
+            for saying in said {
+                let said = match saying {
+                    Saying::Delta(delta) => Said::Delta(delta),
+                    Saying::Again { error, after_ms } => {
+                        Said::Again { error, after: Duration::from_millis(after_ms) }
+                    }
+                };
+                emitter.emit(said).await;
+            }
+            match end {
+                Some(Finish::Reply(reply)) => Said::End(Ok(reply)),
+                Some(Finish::Error(error)) => Said::End(Err(error)),
+                None => refused("the recording was broken off in this answer".to_owned()),
+            }
+        })
+    }
+}
+
+/// A toolbox in which what happened happens again.
+pub(super) struct Played(pub(super) Arc<Player>);
+
+impl Played {
+    fn play(&self, request: Request) -> Events {
+        let player = Arc::clone(&self.0);
+        Emitting::new(|emitter| async move { player.play(request, &emitter).await })
+    }
+}
+
+impl Toolbox for Played {
+    /// What the caller saw then; what anybody saw, if it is another caller.
+    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        let inner = self.0.lock();
+        let name = name_of(caller);
+        let seen = |(_, asked, _): &&(String, usize, Arc<Catalog>)| *asked <= inner.asked;
+        let own = inner.shown.iter().filter(|(caller, ..)| *caller == name).rfind(seen);
+        let found = own.or_else(|| inner.shown.iter().rfind(seen));
+        found.map(|(_, _, catalog)| Arc::clone(catalog)).unwrap_or_default()
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        self.play(Request::call(&invocation))
+    }
+
+    fn pass(&self, passage: Passage) -> Events {
+        self.play(Request::pass(&passage))
+    }
+
+    fn changes(&self) -> Changes {
+        Emitting::new(|_| std::future::pending())
+    }
+}

@@ -1,0 +1,375 @@
+//! What happens with models and tools, written down as it goes by.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use consort_core::{
+    Asked as Question, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Passage,
+    Reply as Answering, Toolbox,
+};
+use serde_json::Value;
+
+use super::line::{
+    self, Answer, Asked, Called, End, Finish, Happening, Line, Raw, Request, Saying, Shown,
+};
+use super::redact::Redactor;
+use crate::message::Message;
+use crate::provider::{Ask, Delta, Provider, Said};
+
+/// What is written to.
+pub(super) struct Tape {
+    redactor: Redactor,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    out: Box<dyn Write + Send>,
+    failed: Option<io::Error>,
+    /// How often a model was asked.
+    asked: usize,
+    /// How many calls were made.
+    called: usize,
+    /// The messages of the last line about that.
+    last: Vec<(Arc<Message>, Value)>,
+    /// What each caller saw last.
+    shown: HashMap<Caller, (Arc<Catalog>, Shown)>,
+}
+
+impl Tape {
+    pub(super) fn new(out: impl Write + Send + 'static, redactor: Redactor) -> Self {
+        let inner = Inner {
+            out: Box::new(out),
+            failed: None,
+            asked: 0,
+            called: 0,
+            last: Vec::new(),
+            shown: HashMap::new(),
+        };
+        let tape = Self { redactor, inner: Mutex::new(inner) };
+        let format = line::FORMAT.to_owned();
+        tape.lock().write(&Line::Head { format, version: line::VERSION });
+        tape
+    }
+
+    pub(super) fn finish(&self) -> io::Result<()> {
+        let mut inner = self.lock();
+        let flushed = inner.out.flush();
+        inner.failed.take().map_or(flushed, Err)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn clean_all<T: serde::Serialize + serde::de::DeserializeOwned>(
+        &self,
+        items: Vec<T>,
+    ) -> Vec<T> {
+        items.into_iter().filter_map(|item| self.redactor.clean(item)).collect()
+    }
+
+    /// Notes what a caller sees, where that is new.
+    fn show(&self, caller: &Caller, catalog: &Arc<Catalog>) {
+        let mut inner = self.lock();
+        let last = inner.shown.get(caller);
+        if last.is_some_and(|(last, _)| Arc::ptr_eq(last, catalog)) {
+            return;
+        }
+        let shown = Shown::of(caller, inner.asked, catalog, &self.redactor);
+        let is_new = last.is_none_or(|(_, last)| !last.is_same(&shown));
+        if is_new {
+            inner.write(&Line::Catalog(shown.clone()));
+        }
+        inner.shown.insert(caller.clone(), (Arc::clone(catalog), shown));
+    }
+}
+
+impl Inner {
+    /// Writes a line with one write. What cannot be written is told in the end: a run does not fail for
+    /// it.
+    fn write(&mut self, line: &Line) {
+        let written = serde_json::to_vec(line).map_err(io::Error::from).and_then(|mut bytes| {
+            bytes.push(b'\n');
+            self.out.write_all(&bytes)
+        });
+        if let Err(error) = written {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+/// A provider that is listened to.
+pub(super) struct Heard {
+    pub(super) tape: Arc<Tape>,
+    pub(super) inner: Arc<dyn Provider>,
+}
+
+impl Provider for Heard {
+    fn ask(&self, ask: Ask) -> Emitting<Said> {
+        let mut listening = Listening {
+            tape: Arc::clone(&self.tape),
+            turn: None,
+            model: ask.model.clone(),
+            messages: ask.messages.clone(),
+            tools: ask.tools.iter().map(consort_core::Tool::name).collect(),
+            said: Vec::new(),
+            end: None,
+        };
+        let mut said = self.inner.ask(ask);
+        Emitting::new(|emitter| async move {
+            listening.begin();
+            loop {
+                match said.next().await {
+                    Some(Said::End(end)) => {
+                        listening.end = Some(match &end {
+                            Ok(reply) => Finish::Reply(reply.clone()),
+                            Err(error) => Finish::Error(error.clone()),
+                        });
+                        drop(listening);
+                        return Said::End(end);
+                    }
+                    Some(said) => {
+                        listening.hear(&said);
+                        emitter.emit(said).await;
+                    }
+                    None => unreachable!("an end comes before nothing"),
+                }
+            }
+        })
+    }
+}
+
+/// A question to a model, written down when it is over or given up.
+struct Listening {
+    tape: Arc<Tape>,
+    turn: Option<usize>,
+    model: String,
+    messages: Vec<Arc<Message>>,
+    tools: Vec<String>,
+    said: Vec<Saying>,
+    end: Option<Finish>,
+}
+
+impl Listening {
+    fn begin(&mut self) {
+        let mut inner = self.tape.lock();
+        inner.asked += 1;
+        self.turn = Some(inner.asked);
+    }
+
+    /// Pieces that belong together are put together: half a secret cannot be told from other words.
+    fn hear(&mut self, said: &Said) {
+        match said {
+            Said::Delta(delta) => {
+                let is_usage = |said: &&mut Saying| matches!(said, Saying::Delta(Delta::Usage(_)));
+                let earlier = self.said.iter_mut().rev().skip_while(is_usage);
+                // Arguments of several calls may come side by side, words do not.
+                let far =
+                    if matches!(delta, Delta::ToolCallArguments { .. }) { usize::MAX } else { 1 };
+                if !earlier.take(far).any(|last| joined(last, delta)) {
+                    self.said.push(Saying::Delta(delta.clone()));
+                }
+            }
+            Said::Again { error, after } => {
+                let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+                self.said.push(Saying::Again { error: error.clone(), after_ms });
+            }
+            Said::End(_) => {}
+        }
+    }
+}
+
+/// Adds a piece to what was said before, if it belongs there.
+fn joined(last: &mut Saying, delta: &Delta) -> bool {
+    let Saying::Delta(last) = last else { return false };
+    match (last, delta) {
+        (Delta::Text(text), Delta::Text(more))
+        | (Delta::Thinking(text), Delta::Thinking(more))
+        | (Delta::Refusal(text), Delta::Refusal(more)) => text.push_str(more),
+        (
+            Delta::ToolCallArguments { index, fragment },
+            Delta::ToolCallArguments { index: same, fragment: more },
+        ) if index == same => fragment.push_str(more),
+        _ => return false,
+    }
+    true
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // Never read, never asked.
+        let Some(turn) = self.turn else { return };
+        let redactor = &self.tape.redactor;
+        let said = self.tape.clean_all(std::mem::take(&mut self.said));
+        let end = self.end.take().and_then(|end| redactor.clean(end));
+        let mut inner = self.tape.lock();
+        let mut messages = Vec::with_capacity(self.messages.len());
+        for (at, message) in self.messages.iter().enumerate() {
+            let known = inner.last.get(at).filter(|(last, _)| Arc::ptr_eq(last, message));
+            let value = known.map_or_else(|| value_of(message, redactor), |(_, it)| it.clone());
+            messages.push((Arc::clone(message), value));
+        }
+        let pairs = inner.last.iter().zip(&messages);
+        let same = pairs.take_while(|((_, last), (_, now))| last == now).count();
+        let line = Asked {
+            turn,
+            model: std::mem::take(&mut self.model),
+            same,
+            messages: messages[same..].iter().map(|(_, value)| value.clone()).collect(),
+            tools: std::mem::take(&mut self.tools),
+            said,
+            end,
+        };
+        inner.last = messages;
+        inner.write(&Line::Ask(line));
+    }
+}
+
+/// A message without secrets.
+pub(super) fn value_of(message: &Message, redactor: &Redactor) -> Value {
+    let mut value = serde_json::to_value(message).unwrap_or_default();
+    redactor.value(&mut value);
+    value
+}
+
+/// A toolbox that is looked at.
+pub(super) struct Watched {
+    pub(super) tape: Arc<Tape>,
+    pub(super) inner: Arc<dyn Toolbox>,
+}
+
+impl Watched {
+    fn watch(&self, request: Request, mut events: Events) -> Events {
+        let tape = Arc::clone(&self.tape);
+        let happened = Arc::default();
+        let mut watching = Watching { tape, request: None, happened, end: None };
+        Emitting::new(|emitter| async move {
+            // Never read, never called.
+            watching.begin(request);
+            loop {
+                match events.next().await {
+                    Some(Event::End(end)) => {
+                        watching.end = Some(End::of(&end));
+                        drop(watching);
+                        return Event::End(end);
+                    }
+                    Some(event) => emitter.emit(watching.note(event)).await,
+                    None => unreachable!("an end comes before nothing"),
+                }
+            }
+        })
+    }
+}
+
+impl Toolbox for Watched {
+    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        let catalog = self.inner.catalog(caller);
+        self.tape.show(caller, &catalog);
+        catalog
+    }
+
+    fn call(&self, invocation: Invocation) -> Events {
+        self.watch(Request::call(&invocation), self.inner.call(invocation))
+    }
+
+    fn pass(&self, passage: Passage) -> Events {
+        self.watch(Request::pass(&passage), self.inner.pass(passage))
+    }
+
+    fn changes(&self) -> Changes {
+        self.inner.changes()
+    }
+}
+
+/// A call, written down when it is over or given up.
+struct Watching {
+    tape: Arc<Tape>,
+    /// Which call it is, and what it asks for.
+    request: Option<(usize, Request)>,
+    happened: Arc<Mutex<Vec<Happening>>>,
+    end: Option<End>,
+}
+
+impl Watching {
+    fn begin(&mut self, request: Request) {
+        let mut inner = self.tape.lock();
+        inner.called += 1;
+        self.request = Some((inner.called, request));
+    }
+
+    fn note(&self, event: Event) -> Event {
+        let mut happened = self.happened.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = happened.len();
+        let (happening, event) = match event {
+            Event::Progress(progress) => {
+                let params = Raw(progress.params().json().clone());
+                (Happening::Progress(params), Event::Progress(progress))
+            }
+            Event::Log(log) => (Happening::Log(Raw(log.json().clone())), Event::Log(log)),
+            Event::Task(task) => (Happening::Task(Raw(task.json().clone())), Event::Task(task)),
+            Event::Notification { method, params } => {
+                let raw = Raw(params.json().clone());
+                let happening = Happening::Notification { method: method.clone(), params: raw };
+                (happening, Event::Notification { method, params })
+            }
+            Event::Skipped(count) => (Happening::Skipped(count), Event::Skipped(count)),
+            Event::Question(asked) => {
+                let (question, asked) = self.ask(at, asked);
+                (Happening::Question(question), Event::Question(asked))
+            }
+            Event::Approval(asked) => {
+                let (question, asked) = self.ask(at, asked);
+                (Happening::Approval(question), Event::Approval(asked))
+            }
+            // An end does not come here; what is added later is passed on and not recorded.
+            other => return other,
+        };
+        happened.push(happening);
+        event
+    }
+
+    /// The same question, its answer noted when it comes.
+    fn ask(&self, at: usize, mut asked: Question) -> (line::Question, Question) {
+        let question = line::Question {
+            method: asked.method.clone(),
+            params: Raw(asked.params.json().clone()),
+            open: asked.reply.is_some(),
+            answer: None,
+        };
+        asked.reply = asked.reply.take().map(|reply| {
+            let happened = Arc::clone(&self.happened);
+            Answering::new(move |answer| {
+                let noted = match &answer {
+                    Ok(given) => Answer::Given(given.read().unwrap_or_default()),
+                    Err(refusal) => {
+                        let (code, message) = (refusal.code, refusal.message.clone());
+                        Answer::Refused { code, message }
+                    }
+                };
+                let mut happened = happened.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(Happening::Question(it) | Happening::Approval(it)) =
+                    happened.get_mut(at)
+                {
+                    it.answer = Some(noted);
+                }
+                drop(happened);
+                reply.send(answer);
+            })
+        });
+        (question, asked)
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let happened =
+            std::mem::take(&mut *self.happened.lock().unwrap_or_else(PoisonError::into_inner));
+        let happened = self.tape.clean_all(happened);
+        let end = self.end.take().and_then(|end| self.tape.redactor.clean(end));
+        let Some((number, request)) = self.request.take() else { return };
+        if let Some(request) = self.tape.redactor.clean(request) {
+            self.tape.lock().write(&Line::Call(Called { number, request, happened, end }));
+        }
+    }
+}
