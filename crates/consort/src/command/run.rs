@@ -23,7 +23,7 @@ pub(super) async fn run(common: &Common, run: Run) -> Result<Exit, Failure> {
     };
     let mut setup = Setup::new(common, &talk, Form::Chunks).await?;
     let done = perform(&mut setup, &file, task).await;
-    setup.end().await;
+    setup.end().await?;
     done
 }
 
