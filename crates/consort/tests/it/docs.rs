@@ -31,7 +31,7 @@ fn flags(help: &str) -> Vec<&str> {
     let flag = |line: &'_ str| {
         let line = line.trim_start();
         let long = if line.starts_with("--") { line } else { line.split_once(", ")?.1 };
-        let end = long.find([' ', '=', ',']).unwrap_or(long.len());
+        let end = long.find([' ', '=', ',', '[']).unwrap_or(long.len());
         Some(line.len() - long.len()..line.len() - long.len() + end)
     };
     let options = help.lines().filter(|line| line.trim_start().starts_with('-'));
