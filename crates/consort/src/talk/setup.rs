@@ -69,8 +69,8 @@ impl Setup {
             return Ok(None);
         };
         for denied in denied? {
-            let text = format!("warning: `{denied}` is left out: the policy does not allow it");
-            self.audience.show.note(&text);
+            let text = format!("`{denied}` is left out: the policy does not allow it");
+            self.audience.show.warn(text);
         }
         Ok(Some(()))
     }

@@ -384,3 +384,29 @@ fn a_gateway_is_a_provider_for_another_in_both_formats() {
         |home: &Home| home.run(&["ledger", "tail", "--json"]).out.matches("tools/call").count();
     assert_eq!((calls(&home), calls(&inner_home)), (4, 4), "each tool is called once a question");
 }
+
+#[test]
+fn nobody_is_there_to_be_asked_and_the_model_is_told_so() {
+    let home = Home::new();
+    let script = json!({ "turns": [
+        { "calls": [{ "name": "get_weather", "arguments": { "location": "Oslo" } }] },
+        { "expect": { "role": "tool", "is_error": true, "contains": "nobody can be asked" }, "text": "I may not." },
+    ]});
+    std::fs::write(home.path("careful.json"), script.to_string()).unwrap();
+    let more = r#"
+[consort.agents.careful]
+model = "scripted:careful.json"
+
+[[consort.policy.rules]]
+tools = ["demo.get_weather"]
+then = "ask"
+"#;
+    let serving = forecasting(&home, more);
+    let asked = json!({ "model": "careful", "input": "go" });
+    let (status, answer) = post(&serving, "/v1/responses", &asked);
+    assert_eq!((status, &answer["status"]), (200, &json!("completed")), "{answer}");
+    assert_eq!(answer["output"][0]["status"], "failed");
+    assert!(!answer["output"][0]["error"].is_null(), "{answer}");
+    assert_eq!(answer["output"][1]["content"][0]["text"], "I may not.");
+    serving.end();
+}
