@@ -44,6 +44,15 @@ fn words_are_the_output_and_calls_are_told_aside() {
 }
 
 #[test]
+fn the_script_of_the_readme_plays() {
+    let home = Home::new();
+    let script = concat!("scripted:", env!("CARGO_MANIFEST_DIR"), "/../../docs/demo.script.json");
+    let ran = home.run(&["ask", "--model", script, "what", "do", "you", "find"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.ends_with("Found it: one door for many servers.\n"), "{}", ran.out);
+}
+
+#[test]
 fn programs_get_an_event_a_line_when_it_happens() {
     let home = Home::new();
     let model = home.script(&computes());
