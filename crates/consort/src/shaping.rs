@@ -1,10 +1,10 @@
 //! From config to toolboxes: what is on offer, where, and for whom.
 //!
 //! A call goes through layers, from the outside in: [`Exposed`] (how much a model sees), [`Shaped`]
-//! (names, words, arguments, results), a record if somebody keeps one, [`Guarded`] (who may), [`Pinned`]
-//! (what was agreed to), [`Cached`] (what is known already), and then the hub. The inner ones know
-//! servers and tools by their own names, so nothing that is renamed escapes them. Each address has
-//! layers of its own; the hub is one.
+//! (names, words, arguments, results), a record if somebody keeps one, [`Guarded`] (who may),
+//! [`WithAgents`] (who can be asked), [`Pinned`] (what was agreed to), [`Cached`] (what is known
+//! already), and then the hub. The inner ones know servers and tools by their own names, so nothing that
+//! is renamed escapes them. Each address has layers of its own; the hub is one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

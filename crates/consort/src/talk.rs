@@ -8,6 +8,7 @@ mod model;
 mod paper;
 mod setup;
 mod show;
+mod tape;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ pub(crate) use live::Live;
 pub(crate) use paper::Standard;
 pub(crate) use setup::Setup;
 pub(crate) use show::{Show, Wishes};
+pub(crate) use tape::Tape;
 
 /// The person who asked, listening and looking on.
 pub(crate) struct Audience {

@@ -38,6 +38,11 @@ impl Leftovers {
         command.variable(MARK, self.mark.as_str())
     }
 
+    /// The variable that marks, and its value.
+    pub fn variable(&self) -> (&'static str, &str) {
+        (MARK, &self.mark)
+    }
+
     /// The marked processes that run now, by their command lines.
     pub fn running(&self) -> Vec<String> {
         let variable = format!("{MARK}={}", self.mark);

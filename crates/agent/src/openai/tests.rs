@@ -205,6 +205,11 @@ response.output_item.done
 response.completed
 "##);
     assert_eq!(events.last().unwrap()["response"], answer.whole(&report));
+}
+
+#[tokio::test]
+async fn a_response_has_an_item_for_each_thing_that_was_said_or_called() {
+    let (answer, _, report, _) = played(&responses(&json!({})), SCRIPT).await;
     insta::assert_snapshot!(serde_json::to_string_pretty(&answer.whole(&report)).unwrap(), @r##"
 {
   "consort": {

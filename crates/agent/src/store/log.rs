@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::blobs::Blobs;
 use super::line::{self, Sum};
-use crate::step::{Journal, Step};
+use crate::step::{Journal, Step, What};
 
 /// What is written to: a file, or in tests one that fails.
 pub(super) trait Sink: Write + Send {
@@ -63,13 +63,15 @@ impl Log {
         Self { file: Box::new(file), length, sum, blobs, broken: false }
     }
 
-    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+    fn append(&mut self, line: &[u8], lasting: Lasting) -> io::Result<()> {
         if let Err(error) = self.file.write_all(line) {
             // Half a line may be there. Without it, the next step can be tried.
             self.broken = self.file.cut(self.length).is_err();
             return Err(error);
         }
-        if let Err(error) = self.file.sync() {
+        if lasting == Lasting::Now
+            && let Err(error) = self.file.sync()
+        {
             // What the disk has is anybody's guess, and a second sync would not tell.
             self.broken = true;
             let _ = self.file.cut(self.length);
@@ -80,8 +82,34 @@ impl Log {
     }
 }
 
+/// When the disk must have a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lasting {
+    /// Before anything else is done.
+    Now,
+    /// With the step behind it.
+    Later,
+}
+
+impl Lasting {
+    fn of(what: &What) -> Self {
+        match what {
+            // The message or the answer behind it brings it along, and without that it means nothing.
+            What::Began(_) | What::Cut { .. } => Self::Later,
+            What::Message { .. }
+            | What::Said { .. }
+            | What::Called { .. }
+            | What::Asked { .. }
+            | What::Answered { .. }
+            | What::Result { .. }
+            | What::Over { .. } => Self::Now,
+        }
+    }
+}
+
 impl Journal for Log {
-    /// Keeps a step. When this returns, the disk has it; if it fails, the conversation is as before.
+    /// Keeps a step. When this returns, the disk has it, unless nothing depends on it alone; if it fails,
+    /// the conversation is as before.
     fn keep(&mut self, step: &Step) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other(
@@ -97,7 +125,7 @@ impl Journal for Log {
         for (digest, text) in &large {
             self.blobs.put(*digest, text)?;
         }
-        self.append(&line)?;
+        self.append(&line, Lasting::of(&step.what))?;
         self.sum = sum;
         Ok(())
     }

@@ -26,7 +26,7 @@ pub(super) async fn run(common: &Common, run: Run) -> Result<Exit, Failure> {
     };
     let mut setup = Setup::new(common, &talk, Form::Chunks).await?;
     let done = perform(&mut setup, &file, task, output).await;
-    setup.end().await;
+    setup.end().await?;
     done
 }
 

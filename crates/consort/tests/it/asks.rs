@@ -326,12 +326,24 @@ fn without_a_terminal_what_needs_a_person_is_denied_or_waits() {
 }
 
 #[test]
-fn what_a_model_said_can_be_recorded_and_played_again() {
+fn a_run_is_recorded_and_played_again_without_a_model_and_without_servers() {
     let home = Home::new();
+    home.configure("");
     let model = home.script(&computes());
-    let first = home.run(&["ask", "--model", &model, "--record", "kept.json", "compute"]);
-    let again = home.run(&["ask", "--replay", "kept.json", "compute"]);
+    let first = home.run(&["ask", "--model", &model, "--record", "run.jsonl", "compute"]);
+    assert_eq!((&*first.out, first.code), ("I'll see.\nDone.\n", 0), "{}", first.err);
+    // Nothing is left to ask or to call.
+    std::fs::remove_file(home.path("script.json")).unwrap();
+    home.write("consort.toml", "[mcp.demo]\ncommand = [\"/nowhere/at/all\"]\n");
+    let again = home.run(&["ask", "--replay", "run.jsonl", "compute"]);
     assert_eq!((&again.out, again.code), (&first.out, 0), "{}", again.err);
+    assert_eq!(steady(&again.err), steady(&first.err));
+    let other = home.run(&["ask", "--replay", "run.jsonl", "compute less"]);
+    assert_eq!(other.code, 7, "{}", other.err);
+    let told = "error: turn 1: the model was asked something else: message 1 (user) differs";
+    assert!(other.err.contains(told), "{}", other.err);
+    let missing = home.run(&["ask", "--replay", "nothing.jsonl", "compute"]);
+    assert_eq!(missing.code, 2, "{}", missing.err);
 }
 
 #[test]

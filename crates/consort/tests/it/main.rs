@@ -16,6 +16,7 @@ mod ledger;
 mod lists;
 mod lock;
 mod openai;
+mod scenarios;
 mod serve;
 mod shaping;
 mod tasks;

@@ -340,3 +340,47 @@ fn of_each_server_an_agent_is_shown() {
     let checked = home.run(&["tools"]);
     assert!(checked.err.contains("every tool is shown instead"), "{checked:?}");
 }
+
+#[test]
+fn a_gateway_is_a_provider_for_another_in_both_formats() {
+    let inner_home = Home::new();
+    // The first call is of a tool of this gateway, the second of one that only the other has.
+    let script = json!({ "turns": [
+        { "text": "Well.", "calls": [{ "name": "search", "arguments": { "query": "agents" } }] },
+        { "calls": [{ "name": "get_weather", "id": "w", "arguments": { "location": "Oslo" } }] },
+        { "expect": { "role": "tool", "contains": "Oslo" }, "text": "Fine.", "usage": { "input": 9, "output": 1 } },
+    ]});
+    std::fs::write(inner_home.path("both.json"), script.to_string()).unwrap();
+    let inner = format!(
+        "{}keep = [\"search\"]\n[consort.agents.both]\nmodel = \"scripted:both.json\"\n",
+        demo("library"),
+    );
+    std::fs::write(inner_home.path("consort.toml"), inner).unwrap();
+    let inner = Serving::start(&inner_home, &[]);
+    let home = Home::new();
+    std::fs::write(home.path("key"), inner.token.as_ref().unwrap()).unwrap();
+    let provider = |wire: &str| {
+        format!(
+            "[consort.providers.{wire}]\nwire = {wire:?}\nbase_url = \"http://{}/v1\"\nkey = \"file:key\"\n\
+             [consort.agents.by-{wire}]\nmodel = \"{wire}:both\"\n",
+            inner.address
+        )
+    };
+    let wires = ["openai", "openai-responses"];
+    let keep = "keep = [\"get_weather\"]\n";
+    let config = format!("{}{keep}{}", demo("sky"), wires.map(provider).concat());
+    std::fs::write(home.path("consort.toml"), config).unwrap();
+    let outer = Serving::start(&home, &[]);
+    for wire in wires {
+        for _ in 0..2 {
+            let (status, content) = said(&outer, "/v1", &format!("by-{wire}"));
+            assert_eq!(status, 200, "{wire}: {content}");
+            assert!(content.as_str().unwrap().ends_with("Fine."), "{wire}: {content}");
+        }
+    }
+    outer.end();
+    inner.end();
+    let calls =
+        |home: &Home| home.run(&["ledger", "tail", "--json"]).out.matches("tools/call").count();
+    assert_eq!((calls(&home), calls(&inner_home)), (4, 4), "each tool is called once a question");
+}

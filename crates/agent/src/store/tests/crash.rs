@@ -124,7 +124,7 @@ impl Sink for Faulty {
 #[test]
 fn whatever_operation_fails_the_file_has_exactly_the_steps_that_were_kept() {
     let steps = run();
-    for first in 0..2 * steps.len() {
+    for first in 0..2 * steps.len() - 1 {
         for count in [1, 2, 5] {
             let (_folder, store) = store();
             let id = kept(&store, &[]);
@@ -141,7 +141,9 @@ fn whatever_operation_fails_the_file_has_exactly_the_steps_that_were_kept() {
             assert!(found == kept || found[..found.len() - 1] == kept, "{first} {count}");
             if count == 1 {
                 assert_eq!(found, kept, "{first}");
-                assert!(first % 2 == 1 || kept.len() == steps.len() - 1, "{first}");
+                // The first step is only written, each other written and synced.
+                let is_write = first == 0 || first % 2 == 1;
+                assert!(!is_write || kept.len() == steps.len() - 1, "{first}");
             }
         }
     }
