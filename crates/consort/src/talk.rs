@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::cli::{Common, Talk};
 use crate::exit::{Exit, Failure};
+use crate::keyboard;
 use crate::output::escaped;
 use crate::person::Person;
 
@@ -140,7 +141,12 @@ impl Audience {
 
 /// Puts a question of a run to the person at the terminal.
 async fn ask(person: Arc<Person>, question: Question, answer: Reply) {
-    answer.send(put(&person, question).await);
+    let answered = put(&person, question).await;
+    if keyboard::was_interrupted() {
+        // The signal is on its way and stops the run, which must not take this for a no.
+        std::future::pending::<()>().await;
+    }
+    answer.send(answered);
 }
 
 /// The person's answer to a question of a run.
