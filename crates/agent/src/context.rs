@@ -48,7 +48,7 @@ impl Limit {
     }
 
     /// From where on something must go.
-    fn full(self) -> u64 {
+    pub(crate) fn full(self) -> u64 {
         self.sent() / 100 * 85
     }
 }

@@ -56,7 +56,7 @@ impl Fit {
         limit: Limit,
     ) -> Option<usize> {
         let bytes = self.bytes(run.messages(), tools, settings);
-        if self.gauge.is_none() && bytes < limit.sent() / 2 {
+        if self.gauge.is_none() && bytes <= limit.full() {
             return None;
         }
         let gauge = self.gauge.get_or_insert_with(|| Gauge::new(&settings.instructions, tools));
