@@ -104,6 +104,11 @@ impl Replayer {
         Ok(Self { player: Arc::new(Player::new(lines, redactor)) })
     }
 
+    /// Whether the model was offered a tool of this name.
+    pub fn offers(&self, tool: &str) -> bool {
+        self.player.offers(tool)
+    }
+
     /// A provider that says what was said.
     pub fn provider(&self) -> Arc<dyn Provider> {
         Arc::new(Speaking(Arc::clone(&self.player)))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use consort_agent::provider::{Effort, Reasoning};
 use consort_agent::sub::AGENTS;
-use consort_agent::{Agent, Limits, Settings};
+use consort_agent::{Agent, Limits, Model, Settings};
 use consort_core::Pattern;
 use consort_shape::transform::{Draft, Transform};
 
@@ -54,7 +54,17 @@ pub fn agent(
     models: &Models,
     layers: &Layers<'_>,
 ) -> Result<Agent, AgentError> {
-    let model = models.model(&config.model)?;
+    agent_with(name, config, folder, models.model(&config.model)?, layers)
+}
+
+/// The same with another model.
+pub fn agent_with(
+    name: &str,
+    config: &AgentConfig,
+    folder: &Path,
+    model: Model,
+    layers: &Layers<'_>,
+) -> Result<Agent, AgentError> {
     let profile = config.profile.as_deref();
     let chosen: std::sync::Arc<dyn Transform> = std::sync::Arc::new(ForAgents::new(&config.tools));
     let toolbox = layers.shown_through(profile, chosen);

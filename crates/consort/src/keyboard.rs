@@ -1,5 +1,7 @@
 //! Lines from the terminal, with the usual keys to edit them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustyline::config::Behavior;
 use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
@@ -24,8 +26,16 @@ pub(crate) fn config() -> Config {
     Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false).build()
 }
 
+/// Whether a line was interrupted, told once.
+pub(crate) fn was_interrupted() -> bool {
+    INTERRUPTED.swap(false, Ordering::SeqCst)
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
 /// Does what Ctrl-C does where no line is edited.
 fn interrupt() {
     use rustix::process::{Signal, getpid, kill_process};
+    INTERRUPTED.store(true, Ordering::SeqCst);
     let _ = kill_process(getpid(), Signal::INT);
 }

@@ -8,6 +8,7 @@ mod model;
 mod paper;
 mod setup;
 mod show;
+mod tape;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::cli::{Common, Talk};
 use crate::exit::{Exit, Failure};
+use crate::keyboard;
 use crate::output::escaped;
 use crate::person::Person;
 
@@ -28,6 +30,7 @@ pub(crate) use live::Live;
 pub(crate) use paper::Standard;
 pub(crate) use setup::Setup;
 pub(crate) use show::{Show, Wishes};
+pub(crate) use tape::Tape;
 
 /// The person who asked, listening and looking on.
 pub(crate) struct Audience {
@@ -138,7 +141,12 @@ impl Audience {
 
 /// Puts a question of a run to the person at the terminal.
 async fn ask(person: Arc<Person>, question: Question, answer: Reply) {
-    answer.send(put(&person, question).await);
+    let answered = put(&person, question).await;
+    if keyboard::was_interrupted() {
+        // The signal is on its way and stops the run, which must not take this for a no.
+        std::future::pending::<()>().await;
+    }
+    answer.send(answered);
 }
 
 /// The person's answer to a question of a run.
@@ -188,4 +196,68 @@ pub(crate) fn ended(report: &Report, kept: Option<&str>, json: bool) -> Result<E
         _ => report.hint.as_deref().map(escaped),
     };
     Err(Failure { message, hint, exit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn report(status: Status, reason: &str) -> Report {
+        Report {
+            run: String::new(),
+            status,
+            reason: reason.to_owned(),
+            hint: None,
+            text: String::new(),
+            turns: 0,
+            calls: 0,
+            failed: 0,
+            usage: consort_agent::Usage::default(),
+            cost: None,
+            took: 0,
+            waiting: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_end_has_a_code_and_words_of_its_own() {
+        let told = |report: &Report| {
+            let ended = ended(report, Some("7f3a"), false);
+            let exit =
+                |ended: &Result<Exit, Failure>| ended.as_ref().map_or_else(|f| f.exit, |e| *e);
+            // Programs were told already.
+            let told = super::ended(report, Some("7f3a"), true);
+            assert_eq!(told, Ok(exit(&ended)));
+            ended.map_err(|failure| (failure.message, failure.hint, failure.exit))
+        };
+        let error = |message: &str, hint: Option<&str>, exit: Exit| {
+            Err((message.to_owned(), hint.map(str::to_owned), exit))
+        };
+        assert_eq!(told(&report(Status::Completed, "")), Ok(Exit::Ok));
+        assert_eq!(told(&report(Status::Cancelled, "")), Ok(Exit::Interrupted));
+        let hinted = Report { hint: Some("wait".to_owned()), ..report(Status::Error, "too much") };
+        assert_eq!(told(&hinted), error("too much", Some("wait"), Exit::Tool));
+        assert_eq!(
+            told(&report(Status::Denied, "no \u{1b}")),
+            error("denied: no \\u{1b}", None, Exit::Denied)
+        );
+        let on = "go on with `consort ask --continue=7f3a …`, with another limit";
+        assert_eq!(
+            told(&report(Status::LimitReached, "50 turns")),
+            error("a limit was reached: 50 turns", Some(on), Exit::Limit)
+        );
+        let question = Question {
+            id: "q".to_owned(),
+            call: "c".to_owned(),
+            kind: Why::Model,
+            params: json!({ "message": "Which city?" }),
+        };
+        let waiting = Report { waiting: vec![question], ..report(Status::Waiting, "") };
+        let answer = "answer it at a terminal: `consort chat --continue=7f3a`";
+        assert_eq!(
+            told(&waiting),
+            error("a person is waited for: Which city?", Some(answer), Exit::Waiting)
+        );
+    }
 }

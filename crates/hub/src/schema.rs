@@ -78,6 +78,11 @@ pub fn check_schema(schema: &Json) -> Result<(), String> {
     Checker::new(schema).map(|_| ()).map_err(|error| error.to_string())
 }
 
+/// What is wrong with a value by a schema, each with its place.
+pub fn check_value(schema: &Json, value: &Json) -> Result<(), Vec<String>> {
+    Checker::new(schema).map_err(|error| vec![error.to_string()])?.check(value)
+}
+
 /// The schemas in use, each read once.
 #[derive(Debug, Default)]
 pub(crate) struct Checkers(HashMap<Json, Result<Arc<Checker>, Unusable>>);

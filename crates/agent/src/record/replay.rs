@@ -60,6 +60,12 @@ struct Call {
 }
 
 impl Player {
+    /// Whether the model was offered a tool of this name.
+    pub(super) fn offers(&self, tool: &str) -> bool {
+        let inner = self.lock();
+        inner.asks.iter().any(|turn| turn.tools.iter().any(|known| known == tool))
+    }
+
     pub(super) fn new(lines: impl IntoIterator<Item = Line>, redactor: Redactor) -> Self {
         let mut inner = Inner::default();
         let mut last: Vec<Value> = Vec::new();

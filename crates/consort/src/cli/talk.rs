@@ -102,10 +102,10 @@ pub(crate) struct Talk {
     /// Where nobody is at a terminal, let what needs a person wait, to go on with it later
     #[arg(long, conflicts_with = "no_store")]
     pub(crate) wait: bool,
-    /// Write what the model answers to this file, to be played again
+    /// Write all that goes to and comes from the model and the tools to this file, to be played again
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Play what was recorded in this file instead of asking a model
+    /// Play what was recorded in this file, without a model and without servers; fail where the run is another
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) replay: Option<PathBuf>,
 }

@@ -15,7 +15,7 @@ pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
     }
     let mut setup = Setup::new(common, &ask.talk, Form::Events).await?;
     let done = perform(&mut setup, &ask, &text).await;
-    setup.end().await;
+    setup.end().await?;
     done
 }
 

@@ -23,7 +23,7 @@ const GLIMPSE: usize = 300;
 pub(super) async fn run(common: &Common, chat: Chat) -> Result<Exit, Failure> {
     let mut setup = Setup::new(common, &chat.talk, Form::Events).await?;
     let done = perform(&mut setup, &chat).await;
-    setup.end().await;
+    setup.end().await?;
     done
 }
 

@@ -1,6 +1,7 @@
 //! `consort run`: a task from a file, done by a model with the tools it names.
 
 mod file;
+mod output;
 
 use consort_agent::Task;
 
@@ -9,10 +10,12 @@ use crate::cli::{Common, Run, Talk};
 use crate::exit::{Exit, Failure};
 use crate::talk::{self, Form, Setup};
 use file::TaskFile;
+use output::Output;
 
 pub(super) async fn run(common: &Common, run: Run) -> Result<Exit, Failure> {
     let file = TaskFile::read(&run.file)?;
     let prompt = file.prompt(&run.set)?;
+    let output = file.output.as_ref().map(Output::new).transpose()?;
     let talk = merged(run.talk, &file);
     let task = Task {
         id: file.id(&run.file),
@@ -22,12 +25,17 @@ pub(super) async fn run(common: &Common, run: Run) -> Result<Exit, Failure> {
         session: file.session.clone(),
     };
     let mut setup = Setup::new(common, &talk, Form::Chunks).await?;
-    let done = perform(&mut setup, &file, task).await;
-    setup.end().await;
+    let done = perform(&mut setup, &file, task, output).await;
+    setup.end().await?;
     done
 }
 
-async fn perform(setup: &mut Setup, file: &TaskFile, task: Task) -> Result<Exit, Failure> {
+async fn perform(
+    setup: &mut Setup,
+    file: &TaskFile,
+    task: Task,
+    output: Option<Output>,
+) -> Result<Exit, Failure> {
     if setup.reach(&task.tools).await?.is_none() {
         return Ok(Exit::Interrupted);
     }
@@ -43,7 +51,15 @@ async fn perform(setup: &mut Setup, file: &TaskFile, task: Task) -> Result<Exit,
     if let Some(id) = &kept.id {
         audience.show.conversation(id);
     }
-    answered(setup, &kept, vec![message]).await
+    if let Some(output) = &output {
+        let model = stage.agent.model.clone();
+        stage.agent.model = output.wanted_of(model, &task.description);
+    }
+    let exit = answered(setup, &kept, vec![message]).await?;
+    if let Some(output) = output.filter(|_| exit == Exit::Ok) {
+        output.check(&kept.conversation.report().text)?;
+    }
+    Ok(exit)
 }
 
 /// What was typed, and where nothing was, what the file says.

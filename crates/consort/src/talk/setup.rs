@@ -9,8 +9,8 @@ use consort::models::Models;
 use consort_agent::{Agent, Bound, Consent, Limits, Sampling, Settings};
 use consort_core::{Toolbox, nearest};
 
-use super::model::{chained, model, recorded, replayed, typed};
-use super::{Audience, Form, Keeping, text_or_file};
+use super::model::{chained, model, typed};
+use super::{Audience, Form, Keeping, Tape, text_or_file};
 use crate::cli::{Common, Talk};
 use crate::exit::Failure;
 use crate::output::{escaped, escaped_line};
@@ -35,7 +35,7 @@ pub(crate) struct Stage {
     pub(crate) agent: Agent,
     pub(crate) keeping: Keeping,
     models: Arc<Models>,
-    record: Option<std::path::PathBuf>,
+    tape: Tape,
     /// The agent is one of the config's, which says what it may use.
     is_configured: bool,
 }
@@ -46,12 +46,13 @@ impl Setup {
         let keeping = Keeping::new(!talk.no_store)?;
         let person = Person::new();
         let audience = Audience::new(common, talk, form, Arc::clone(&person))?;
+        let tape = Tape::new(talk)?;
         let running = Running::start(common, person)?;
-        let made = made(common, talk, &running).await;
+        let made = made(common, talk, &running, &tape).await;
         match made {
             Ok((agent, models)) => {
-                let (record, is_configured) = (talk.record.clone(), talk.agent.is_some());
-                let stage = Stage { running, agent, keeping, models, record, is_configured };
+                let is_configured = talk.agent.is_some();
+                let stage = Stage { running, agent, keeping, models, tape, is_configured };
                 Ok(Self { stage, audience })
             }
             Err(failure) => {
@@ -68,17 +69,19 @@ impl Setup {
             return Ok(None);
         };
         for denied in denied? {
-            let text = format!("warning: `{denied}` is left out: the policy does not allow it");
-            self.audience.show.note(&text);
+            let text = format!("`{denied}` is left out: the policy does not allow it");
+            self.audience.show.warn(text);
         }
         Ok(Some(()))
     }
 
     /// Ends what was started. Whoever cannot wait interrupts it.
-    pub(crate) async fn end(mut self) {
+    /// Fails if what was recorded could not be written, or was not what was played.
+    pub(crate) async fn end(mut self) -> Result<(), Failure> {
         self.audience.show.clear();
         let drain = self.stage.running.hub.drain();
         self.audience.unless_interrupted(drain).await;
+        self.stage.tape.end()
     }
 }
 
@@ -86,13 +89,16 @@ impl Stage {
     /// Reaches the servers of which nothing is known, and gives the agent the tools of these names; with
     /// none, what the config shows it. Names of tools that the policy denies are handed back.
     pub(crate) async fn reach(&mut self, tools: &[String]) -> Result<Vec<String>, Failure> {
-        self.running.reach(None, Need::Kept).await;
-        if tools.is_empty() {
-            return Ok(Vec::new());
+        if !matches!(self.tape, Tape::Playing(_)) {
+            self.running.reach(None, Need::Kept).await;
         }
         // Who names tools has no need of fewer that stand for many.
-        if !self.is_configured {
+        if !tools.is_empty() && !self.is_configured {
             self.agent.toolbox = Arc::clone(&self.running.toolbox);
+        }
+        self.agent.toolbox = self.tape.toolbox(Arc::clone(&self.agent.toolbox));
+        if tools.is_empty() {
+            return Ok(Vec::new());
         }
         let caller = &self.agent.settings.caller;
         let catalog = self.agent.toolbox.catalog(caller);
@@ -105,10 +111,7 @@ impl Stage {
     /// Has another model answer from now on.
     pub(crate) async fn choose(&mut self, said: &str) -> Result<(), Failure> {
         let model = model(&self.models, Some(said)).await?;
-        self.agent.model = match &self.record {
-            Some(file) => recorded(model, file),
-            None => model,
-        };
+        self.agent.model = self.tape.model(model);
         Ok(())
     }
 }
@@ -118,11 +121,11 @@ async fn made(
     common: &Common,
     talk: &Talk,
     running: &Running,
+    tape: &Tape,
 ) -> Result<(Agent, Arc<Models>), Failure> {
     let models = running.shaping.models().cloned();
     let models = models.unwrap_or_else(|| Arc::new(Models::of(None)));
-    let replayed = talk.replay.as_deref().map(replayed);
-    let said = talk.model.as_deref().or(replayed.as_deref());
+    let said = talk.model.as_deref();
     let mut agent = match &talk.agent {
         Some(name) => {
             let config = running::read(common)?;
@@ -132,25 +135,30 @@ async fn made(
             }
             let folder = config.as_ref().and_then(|config| config.file.parent());
             let folder = folder.unwrap_or(Path::new(""));
-            agents::agent(name, &described, folder, &models, &running.layers())
-                .map_err(|error| wrong(&error))?
+            let layers = running.layers();
+            match tape.played() {
+                Some(model) => agents::agent_with(name, &described, folder, model, &layers),
+                None => agents::agent(name, &described, folder, &models, &layers),
+            }
+            .map_err(|error| wrong(&error))?
         }
         None => {
-            let model = model(&models, said).await?;
+            let model = match tape.played() {
+                Some(model) => model,
+                None => model(&models, said).await?,
+            };
             let shown = running.layers().shown(None);
             let toolbox = shown.unwrap_or_else(|| Arc::clone(&running.toolbox));
             Agent::new(model, toolbox, Settings::new(NAME))
         }
     };
-    if let Some(file) = &talk.record {
-        agent.model = recorded(agent.model, file);
-    }
+    agent.model = tape.model(agent.model);
     let settings = &mut agent.settings;
     if let Some(instructions) = &talk.instructions {
         settings.instructions = text_or_file(instructions)?;
     }
     settings.limits = limits(talk, &settings.limits);
-    settings.person = Person::there() || talk.wait;
+    settings.person = tape.person().unwrap_or(Person::there() || talk.wait);
     if Person::there() {
         settings.sampling = Sampling::new(Consent::Ask, SAMPLING);
     }

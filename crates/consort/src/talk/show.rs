@@ -81,9 +81,13 @@ impl Show {
         self.lines.is_some()
     }
 
-    /// Something to know that is no event.
-    pub(crate) fn note(&mut self, text: &str) {
-        self.write(&escaped_line(text));
+    /// Warns of something; programs get it as a note.
+    pub(crate) fn warn(&mut self, text: String) {
+        if self.is_json() {
+            self.event(Event::Note { text });
+        } else {
+            self.write(&format!("warning: {}", escaped_line(&text)));
+        }
     }
 
     /// Something to read, of several lines that are safe to show.

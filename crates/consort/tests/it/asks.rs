@@ -44,6 +44,15 @@ fn words_are_the_output_and_calls_are_told_aside() {
 }
 
 #[test]
+fn the_script_of_the_readme_plays() {
+    let home = Home::new();
+    let script = concat!("scripted:", env!("CARGO_MANIFEST_DIR"), "/../../docs/demo.script.json");
+    let ran = home.run(&["ask", "--model", script, "what", "do", "you", "find"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.ends_with("Found it: one door for many servers.\n"), "{}", ran.out);
+}
+
+#[test]
 fn programs_get_an_event_a_line_when_it_happens() {
     let home = Home::new();
     let model = home.script(&computes());
@@ -326,12 +335,24 @@ fn without_a_terminal_what_needs_a_person_is_denied_or_waits() {
 }
 
 #[test]
-fn what_a_model_said_can_be_recorded_and_played_again() {
+fn a_run_is_recorded_and_played_again_without_a_model_and_without_servers() {
     let home = Home::new();
+    home.configure("");
     let model = home.script(&computes());
-    let first = home.run(&["ask", "--model", &model, "--record", "kept.json", "compute"]);
-    let again = home.run(&["ask", "--replay", "kept.json", "compute"]);
+    let first = home.run(&["ask", "--model", &model, "--record", "run.jsonl", "compute"]);
+    assert_eq!((&*first.out, first.code), ("I'll see.\nDone.\n", 0), "{}", first.err);
+    // Nothing is left to ask or to call.
+    std::fs::remove_file(home.path("script.json")).unwrap();
+    home.write("consort.toml", "[mcp.demo]\ncommand = [\"/nowhere/at/all\"]\n");
+    let again = home.run(&["ask", "--replay", "run.jsonl", "compute"]);
     assert_eq!((&again.out, again.code), (&first.out, 0), "{}", again.err);
+    assert_eq!(steady(&again.err), steady(&first.err));
+    let other = home.run(&["ask", "--replay", "run.jsonl", "compute less"]);
+    assert_eq!(other.code, 7, "{}", other.err);
+    let told = "error: turn 1: the model was asked something else: message 1 (user) differs";
+    assert!(other.err.contains(told), "{}", other.err);
+    let missing = home.run(&["ask", "--replay", "nothing.jsonl", "compute"]);
+    assert_eq!(missing.code, 2, "{}", missing.err);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn mistakes_in_a_task_are_told_with_what_would_be_right() {
     [exit 2]
 
     $ consort run wrong.json
-    error: `wrong.json` is not a task: unknown field `descripton`, expected one of `id`, `task`, `type`, `description`, `prompt`, `tools`, `model`, `agent`, `session`, `instructions`, `attach`, `limits`, `input` at line 1 column 13
+    error: `wrong.json` is not a task: unknown field `descripton`, expected one of `id`, `task`, `type`, `description`, `prompt`, `tools`, `model`, `agent`, `session`, `instructions`, `attach`, `limits`, `output`, `input` at line 1 column 13
     [exit 2]
 
     $ consort run empty.toml
@@ -118,6 +118,27 @@ fn what_the_policy_denies_is_left_out_and_told() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     let warned = "warning: `get_weather` is left out: the policy does not allow it\n";
     assert!(ran.err.starts_with(warned), "{}", ran.err);
+}
+
+#[test]
+fn an_answer_that_has_not_the_form_the_task_wants_is_an_error() {
+    let home = Home::new();
+    let task = json!({ "description": "Count", "output": {
+        "type": "object", "properties": { "count": { "type": "integer" } }, "required": ["count"],
+    } });
+    home.write("task.json", &task.to_string());
+    let run = |answer: &str| {
+        let model = home.script(&json!([{ "text": answer }]));
+        home.run(&["run", "task.json", "--no-store", "--model", &model])
+    };
+    assert_eq!(run(r#"{"count": 3}"#).code, 0);
+    let ran = run("three");
+    assert_eq!((&*ran.out, ran.code), ("three\n", 1));
+    assert!(
+        ran.err.starts_with("error: the answer is not what the task wants: it is not JSON"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

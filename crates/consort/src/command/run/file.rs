@@ -35,6 +35,8 @@ pub(super) struct TaskFile {
     /// Resources of servers it needs.
     pub(super) attach: Vec<String>,
     pub(super) limits: TaskLimits,
+    /// The form of the answer, a JSON Schema.
+    pub(super) output: Option<Value>,
     /// What stands for `{name}` in the description, unless something else is given.
     input: BTreeMap<String, Value>,
 }

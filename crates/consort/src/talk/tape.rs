@@ -1,0 +1,94 @@
+//! A run that is recorded, or one that is played again.
+
+use std::sync::Arc;
+
+use consort_agent::bound::ASK_USER;
+use consort_agent::record::{RecordError, Recorder, Redactor, Replayer};
+use consort_agent::{Facts, Model};
+use consort_core::{Toolbox, secret};
+
+use crate::cli::Talk;
+use crate::exit::{Exit, Failure};
+use crate::output::escaped;
+
+/// What goes to and comes from the model and the tools, on its way to a file or out of one.
+pub(crate) enum Tape {
+    /// There is none.
+    Absent,
+    /// It is written.
+    Recording(Recorder),
+    /// It is played; no model is asked, and no server is reached.
+    Playing(Replayer),
+}
+
+impl Tape {
+    pub(crate) fn new(talk: &Talk) -> Result<Self, Failure> {
+        Ok(match (&talk.record, &talk.replay) {
+            (Some(file), _) => Self::Recording(Recorder::create(file, redactor())?),
+            (None, Some(file)) => Self::Playing(Replayer::open(file, redactor())?),
+            (None, None) => Self::Absent,
+        })
+    }
+
+    /// The model that is played, if one is.
+    pub(crate) fn played(&self) -> Option<Model> {
+        let Self::Playing(replayer) = self else { return None };
+        let facts = Facts { images: true, audio: true, ..Facts::default() };
+        let name = "replayed".to_owned();
+        Some(Model { id: name.clone(), name, provider: replayer.provider(), facts })
+    }
+
+    /// The same model, recorded if that is wanted.
+    pub(crate) fn model(&self, model: Model) -> Model {
+        match self {
+            Self::Recording(recorder) => {
+                Model { provider: recorder.provider(Arc::clone(&model.provider)), ..model }
+            }
+            Self::Absent | Self::Playing(_) => model,
+        }
+    }
+
+    /// The same toolbox, recorded; or the one that is played in its place.
+    pub(crate) fn toolbox(&self, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
+        match self {
+            Self::Absent => toolbox,
+            Self::Recording(recorder) => recorder.toolbox(toolbox),
+            Self::Playing(replayer) => replayer.toolbox(),
+        }
+    }
+
+    /// Whether the model could ask a person, where that was recorded.
+    pub(crate) fn person(&self) -> Option<bool> {
+        match self {
+            Self::Playing(replayer) => Some(replayer.offers(ASK_USER)),
+            Self::Absent | Self::Recording(_) => None,
+        }
+    }
+
+    /// Whether all of it was written, or played.
+    pub(crate) fn end(&self) -> Result<(), Failure> {
+        match self {
+            Self::Absent => Ok(()),
+            Self::Recording(recorder) => recorder.finish().map_err(|error| {
+                Failure::usage(format!("the recording could not be written: {error}"))
+            }),
+            Self::Playing(replayer) => replayer.finish().map_err(|divergence| {
+                let message = escaped(&divergence.to_string());
+                let hint = "if that is meant, record it again";
+                Failure { exit: Exit::Differs, ..Failure::usage(message).hint(hint) }
+            }),
+        }
+    }
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Self {
+        Self::usage(escaped(&super::model::chained(&error)))
+    }
+}
+
+/// What must not be in a recording: the values of variables with the name of a secret.
+fn redactor() -> Redactor {
+    let secrets = std::env::vars().filter(|(name, _)| secret::is_secret_name(name));
+    Redactor::new(secrets.map(|(_, value)| value.into()))
+}
