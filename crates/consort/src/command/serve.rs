@@ -79,6 +79,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     };
     problems.iter().for_each(tell);
     roster.set(agents);
+    let asked = askable.names();
     let openai = OpenAi::new(askable);
     gateway_settings.sites = vec![Arc::new(openai.clone())];
     let gateway = Gateway::start(toolboxes, gateway_settings, recording.records.clone(), known);
@@ -86,7 +87,8 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         if serve.stdio {
             stdio(&gateway, &mut signals).await
         } else {
-            http(&gateway, common, &serve, kept, &mut signals).await
+            let entry = Entry { kept, asked };
+            http(&gateway, common, &serve, entry, &mut signals).await
         }
     };
     let following = reload::Following {
@@ -140,7 +142,7 @@ async fn http(
     gateway: &Gateway,
     common: &Common,
     serve: &Serve,
-    kept: Option<token::Kept>,
+    entry: Entry,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let listener = TcpListener::bind(serve.listen).await.map_err(|error| {
@@ -148,8 +150,7 @@ async fn http(
             .hint("another program may be there; choose another with --listen ADDRESS:PORT")
     })?;
     let address = listener.local_addr().map_err(|error| Failure::usage(error.to_string()))?;
-    let endpoint = format!("http://{address}/mcp");
-    announce(common, &endpoint, kept.as_ref());
+    announce(common, &format!("http://{address}"), &entry);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = serve.threads.map_or(cores.min(THREADS), usize::from);
     let serving = gateway.serve_http(listener, threads);
@@ -168,14 +169,29 @@ async fn http(
     Ok(Exit::Ok)
 }
 
+/// What whoever starts us must know to come in.
+struct Entry {
+    /// The owner's token, if one is needed.
+    kept: Option<token::Kept>,
+    /// Who can be asked.
+    asked: Vec<String>,
+}
+
 /// Says where we are, and how to come in.
-fn announce(common: &Common, endpoint: &str, kept: Option<&token::Kept>) {
+fn announce(common: &Common, base: &str, entry: &Entry) {
+    let Entry { kept, asked } = entry;
+    let kept = kept.as_ref();
+    let endpoint = format!("{base}/mcp");
     if common.json {
         let file = kept.map(|kept| kept.file.display().to_string());
-        line(json!({ "endpoint": endpoint, "token_file": file }).to_string());
+        let openai = (!asked.is_empty()).then(|| format!("{base}/v1"));
+        line(json!({ "endpoint": endpoint, "token_file": file, "openai": openai }).to_string());
         return;
     }
     line(format!("serving at {endpoint}"));
+    if !asked.is_empty() {
+        line(format!("for clients of OpenAI's formats: {base}/v1, model {}", asked.join(" or ")));
+    }
     match kept {
         None => note("warning: whoever reaches this address may use it (--allow-unauthenticated)"),
         Some(kept) if kept.created => {
@@ -186,7 +202,7 @@ fn announce(common: &Common, endpoint: &str, kept: Option<&token::Kept>) {
     }
     let token =
         kept.map(|kept| if kept.created { kept.secret.clone() } else { "TOKEN".to_owned() });
-    let reach = Reach::Url { url: endpoint.to_owned(), token };
+    let reach = Reach::Url { url: endpoint, token };
     for (recipient, name) in [
         (Recipient::ClaudeDesktop, "Claude Desktop"),
         (Recipient::Cursor, "Cursor"),

@@ -176,6 +176,11 @@ impl Askable {
         agents.chain(self.named.iter().map(|id| (id.clone(), None))).collect()
     }
 
+    /// The names of all of them.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.agents.keys().chain(&self.named).cloned().collect()
+    }
+
     /// Whether there is such a profile.
     pub(super) fn has(&self, profile: &str) -> bool {
         self.profiles.contains_key(profile)

@@ -1,0 +1,166 @@
+//! What clients say, read; and what goes wrong, told.
+
+use serde_json::{Value, json};
+
+use super::super::*;
+use super::responses;
+use crate::message::{CallResult, Kind, Media, Part, Role};
+use crate::provider::Effort;
+use crate::step::{Report, Status};
+
+#[test]
+fn everything_a_client_may_say_is_read() {
+    let body = json!({
+        "model": "helper", "temperature": 0.5, "max_completion_tokens": 9, "max_tokens": 8, "stop": "end",
+        "reasoning_effort": "low", "parallel_tool_calls": false, "seed": 1, "user": "u", "top_p": 1,
+        "tool_choice": { "type": "function", "function": { "name": "beep" } },
+        "messages": [
+            { "role": "developer", "content": "be brief" },
+            { "role": "user", "name": "ada", "content": [
+                { "type": "text", "text": "look" },
+                { "type": "image_url", "image_url": { "url": "data:image/png;base64,aQ==", "detail": "low" } },
+                { "type": "image_url", "image_url": { "url": "https://a.example/b.png" } },
+                { "type": "input_audio", "input_audio": { "data": "aQ==", "format": "wav" } },
+                { "type": "file", "file": { "filename": "a.pdf", "file_data": "data:application/pdf;base64,aQ==" } },
+            ]},
+            { "role": "assistant", "content": null, "tool_calls": [
+                { "id": "1", "type": "function", "function": { "name": "beep", "arguments": "{}" } },
+                { "id": "2", "type": "function", "function": { "name": "beep", "arguments": "{}" } },
+            ]},
+            { "role": "tool", "tool_call_id": "1", "content": "one" },
+            { "role": "tool", "tool_call_id": "2", "content": [{ "type": "text", "text": "two" }] },
+        ],
+    });
+    let asked = Asked::read(Format::Chat, body.to_string().as_bytes()).unwrap();
+    let result = |call: &str, text: &str| CallResult {
+        call: call.into(),
+        parts: vec![Part::text(text)],
+        is_error: false,
+    };
+    assert_eq!(asked.messages.len(), 4);
+    assert_eq!(asked.messages[0], Message::system("be brief"));
+    let image = Media::Data { mime: "image/png".into(), data: "aQ==".into() };
+    assert_eq!(asked.messages[1].parts[1].kind, Kind::Image(image));
+    assert_eq!(asked.messages[3], Message::results([result("1", "one"), result("2", "two")]));
+    assert_eq!((asked.max_tokens, asked.temperature), (Some(9), Some(0.5)));
+    assert_eq!(asked.reasoning, Some(Reasoning::Effort(Effort::Low)));
+    let wishes = Wishes {
+        choice: Choice::Named("beep".into()),
+        calls: Calls::One,
+        stop: vec!["end".into()],
+        response: None,
+    };
+    assert_eq!(asked.wishes, wishes);
+}
+
+#[test]
+fn what_a_response_showed_of_our_calls_is_read_back() {
+    let input = json!([
+        { "role": "user", "content": "go" },
+        { "type": "reasoning", "id": "r", "summary": [] },
+        { "type": "message", "id": "m", "role": "assistant", "status": "completed",
+          "content": [{ "type": "output_text", "text": "Let me look.", "annotations": [] }] },
+        { "type": "mcp_call", "id": "mcp_1", "server_label": "files", "name": "read", "arguments": "{}", "output": "ok" },
+        { "type": "function_call", "id": "fc_2", "call_id": "2", "name": "beep", "arguments": "{}" },
+        { "type": "function_call_output", "call_id": "2", "output": "beeped" },
+    ]);
+    let asked = responses(&json!({ "input": input, "instructions": "be brief" }));
+    let kinds: Vec<(Role, usize)> =
+        asked.messages.iter().map(|message| (message.role, message.parts.len())).collect();
+    let expected = [
+        (Role::System, 1),
+        (Role::User, 1),
+        (Role::Assistant, 2),
+        (Role::Tool, 1),
+        (Role::Assistant, 1),
+        (Role::Tool, 1),
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(asked.echoed, json!({ "instructions": "be brief" }));
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_told() {
+    let wrong = |format, body: Value| {
+        let error = Asked::read(format, body.to_string().as_bytes()).unwrap_err();
+        format!("{} {} {}", error.status, error.param.clone().unwrap_or_default(), error)
+    };
+    let said = json!([{ "role": "user", "content": "go" }]);
+    let told = [
+        wrong(Format::Chat, json!([])),
+        wrong(Format::Chat, json!({ "messages": said })),
+        wrong(Format::Chat, json!({ "model": 1, "messages": said })),
+        wrong(Format::Chat, json!({ "model": "a", "messages": [] })),
+        wrong(Format::Chat, json!({ "model": "a", "messages": [{ "role": "robot" }] })),
+        wrong(Format::Chat, json!({ "model": "a", "messages": [{ "role": "user" }] })),
+        wrong(
+            Format::Chat,
+            json!({ "model": "a", "messages": [{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "data:oops" } }] }] }),
+        ),
+        wrong(Format::Chat, json!({ "model": "a", "messages": said, "n": 2 })),
+        wrong(Format::Chat, json!({ "model": "a", "messages": said, "stream": "yes" })),
+        wrong(
+            Format::Chat,
+            json!({ "model": "a", "messages": said, "tools": [{ "type": "custom" }] }),
+        ),
+        wrong(
+            Format::Responses,
+            json!({ "model": "a", "input": "go", "previous_response_id": "resp_1" }),
+        ),
+        wrong(
+            Format::Responses,
+            json!({ "model": "a", "input": [{ "type": "item_reference", "id": "x" }] }),
+        ),
+        wrong(
+            Format::Responses,
+            json!({ "model": "a", "input": "go", "tools": [{ "type": "web_search" }] }),
+        ),
+    ];
+    insta::assert_snapshot!(told.join("\n"), @r##"
+400  the body must be an object
+400 model `model` is missing
+400 model `model` must be a string
+400 messages `messages` is empty: say something
+400 messages[0].role `messages[0].role` must be `system`, `developer`, `user`, `assistant` or `tool`
+400 messages[0].content `messages[0].content` is missing
+400 messages[0].content[0].image_url.url `messages[0].content[0].image_url.url` is not a data URL: write `data:image/png;base64,` and the bytes in base64
+400 n `n` is not supported: there is one answer
+400 stream `stream` must be true or false
+400 tools[0] `tools[0]` must be of type `function`
+400 previous_response_id `previous_response_id` is not supported: nothing is kept here; send all of the conversation as `input`
+400 input[0] `input[0]` cannot be followed: nothing is kept here; send all of the conversation as `input`
+400 tools[0] `tools[0]` must be of type `function`: what else there is, is here already
+"##);
+}
+
+#[test]
+fn whose_fault_it_is_decides_the_status() {
+    use crate::provider::{Cause, ProviderError};
+    let report = Report {
+        run: String::new(),
+        status: Status::Error,
+        reason: "no".into(),
+        hint: None,
+        text: String::new(),
+        turns: 1,
+        calls: 2,
+        failed: 0,
+        usage: crate::Usage::default(),
+        cost: None,
+        took: 0,
+        waiting: Vec::new(),
+    };
+    let status = |cause| {
+        let error = ProviderError::new(cause, "");
+        ApiError::of_run(&report, Some(&error)).status
+    };
+    assert_eq!(status(Cause::Authentication { variable: None }), 502);
+    assert_eq!(status(Cause::RateLimited), 429);
+    assert_eq!(status(Cause::ContextTooLong { most: None, given: None }), 400);
+    assert_eq!(status(Cause::UnknownModel { model: "m".into() }), 404);
+    assert_eq!(status(Cause::Overloaded), 503);
+    let error = ApiError::of_run(&report, None);
+    assert_eq!((error.status, error.acted), (500, true));
+    let shape = json!({ "error": { "message": "no", "type": "server_error", "param": null, "code": null } });
+    assert_eq!(error.json(), shape);
+}
