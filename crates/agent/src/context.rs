@@ -49,7 +49,7 @@ impl Limit {
 
     /// From where on something must go.
     pub(crate) fn full(self) -> u64 {
-        self.sent() / 100 * 85
+        self.sent() * 85 / 100
     }
 }
 
@@ -184,7 +184,7 @@ impl Gauge {
                 self.work += 1;
             }
             let tokens = self.scaled(self.at(place));
-            if tokens <= goal {
+            if tokens <= goal && tokens < now {
                 return Some(place);
             }
             if tokens < least.0 {
