@@ -143,8 +143,20 @@ fn a_wrong_word_is_refused_with_the_right_ones() {
          bench gateway [--json] [--rounds N] [--seconds N] [--calls N] [--only calls|lists|big|progress|memory|start] \
          [--consort PATH|--without-consort]\n     \
          bench search FOLDER... [--distractors FOLDER] [--json]\n     \
-         bench tokens FOLDER... [--queries N] [--json]\n"
+         bench tokens FOLDER... [--queries N] [--json]\n     \
+         bench agent [--json] [--rounds N] [--tools N]\n"
     );
+}
+
+#[test]
+fn an_agent_is_measured_next_to_the_same_work_done_by_hand() {
+    let arguments = ["agent", "--json", "--rounds", "1", "--tools", "20"];
+    let output = Command::new(BENCH).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for figure in ["direct", "agent", "in_process", "first", "last"] {
+        assert!(report[figure].as_f64().unwrap() > 0.0, "{report}");
+    }
 }
 
 /// The HTTP server of the program; it ends when its standard input is dropped.

@@ -1,7 +1,7 @@
 //! A run that is killed at any of its steps goes on where it was: nothing is called twice, nothing is lost.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -37,12 +37,12 @@ fn home() -> (Home, String) {
 fn lines(home: &Home) -> Vec<String> {
     let folder = home.path(".local/share/consort/conversations");
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files = files.map(|entry| entry.path()).filter(is_conversation);
+    let mut files = files.map(|entry| entry.path()).filter(|path| is_conversation(path));
     let text = files.next().and_then(|file| std::fs::read_to_string(file).ok());
     text.unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-fn is_conversation(path: &PathBuf) -> bool {
+fn is_conversation(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "jsonl")
 }
 
