@@ -23,7 +23,7 @@ pub use stage::{Fixture, Stage};
 use crate::fixtures;
 
 /// How long a driver may take for a whole plan.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_mins(6);
 
 /// A client, and the era it prefers if it knows both. Preferring the modern one, it falls back to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
