@@ -82,7 +82,8 @@ impl Agent {
 
     /// Answers what is said. The run goes on while the stream is read; dropping the stream breaks it
     /// off and cancels its calls, and [`Conversation::stop`] ends it in order. With nothing said, a run
-    /// that was broken off, or that waited for a person, goes on where it was. The last event is
+    /// that was broken off, or that waited for a person, goes on where it was, and one that completed says so
+    /// again. The last event is
     /// [`Event::Over`], and there is exactly one.
     pub fn run(&self, conversation: &Conversation, input: Vec<Message>) -> Emitting<Event> {
         self.go(conversation, input, None)
@@ -123,6 +124,10 @@ impl Agent {
         tools: Option<Bound>,
         emitter: &Emitter<Event>,
     ) -> Report {
+        // What is done is done, also for those who did not hear of it.
+        if input.is_empty() && taken.look(|run| run.over() == Some(Status::Completed)) {
+            return taken.look(|run| run.report(self.model.facts.price));
+        }
         let mut hint = None;
         let (status, reason) = match self.begin(&taken, &input, tools, emitter).await {
             Ok(mut worker) => {

@@ -1,9 +1,10 @@
 //! `consort ask`: a model asked once, with the tools on offer.
 
-use consort_agent::Message;
+use consort_agent::{Message, Status};
 
 use crate::cli::{Ask, Common};
 use crate::exit::{Exit, Failure};
+use crate::output::{escaped, line};
 use crate::talk::{self, Form, Kept, Quit, Setup};
 
 pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
@@ -54,7 +55,13 @@ pub(super) async fn answered(
     if input.is_empty() {
         audience.settle(&kept.conversation).await?;
     }
+    // A run that completed before is not shown again, except for its answer.
+    let told = input.is_empty() && kept.conversation.over() == Some(Status::Completed);
     match audience.follow(&stage.agent, &kept.conversation, input).await {
+        Ok(report) if told && !audience.show.is_json() => {
+            line(escaped(&report.text));
+            Ok(Exit::Ok)
+        }
         Ok(report) => talk::ended(&report, kept.id.as_deref(), audience.show.is_json()),
         Err(Quit) => Ok(Exit::Interrupted),
     }

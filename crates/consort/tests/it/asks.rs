@@ -50,6 +50,8 @@ fn the_script_of_the_readme_plays() {
     let ran = home.run(&["ask", "--model", script, "what", "do", "you", "find"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.ends_with("Found it: one door for many servers.\n"), "{}", ran.out);
+    let again = home.run(&["ask", "--model", script, "--continue"]);
+    assert_eq!((&*again.out, again.code), ("Found it: one door for many servers.\n", 0));
 }
 
 #[test]

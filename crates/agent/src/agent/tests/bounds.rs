@@ -64,6 +64,9 @@ async fn a_run_that_dies_at_any_step_goes_on_and_calls_nothing_twice() {
         assert!(conversation.is_unfinished());
         let (_, report) = answering(&agent(&fake, turns.clone()), &conversation, "", None).await;
         assert_eq!((report.status, &*report.text), (Status::Completed, "ok"), "{room}");
+        // Whoever asks again is told again.
+        let again = answering(&agent(&fake, turns.clone()), &conversation, "", None).await;
+        assert!(again.0.is_empty() && again.1 == report, "{again:?}");
         let mut left = fake.left();
         left.sort();
         let before = left.len();
