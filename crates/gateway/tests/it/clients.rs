@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::{Served, at, quick};
 
 /// Drivers at once.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 2;
 
 /// Plays every client with every server, through one endpoint. The reference server is one that speaks
 /// `speaks`; the others speak what they speak.
@@ -29,27 +29,41 @@ async fn rows(fixtures: &'static [Fixture], speaks: Speaks) -> Vec<Row> {
             (Arc::clone(&places), Arc::clone(&everything), Arc::clone(&fastmcp));
         playing.spawn(async move {
             let _place = places.acquire_owned().await.unwrap();
-            // What it noticed it tells to everyone, so everyone gets one.
-            let reference = reference::http(speaks).await;
-            let servers = vec![
-                at("everything", &everything.url()),
-                at("fastmcp", &fastmcp.url()),
-                at("reference", &reference.url()),
-            ];
-            let naming = Naming::Template("{server}__{name}".to_owned());
-            let served = Served::new(servers, Settings { naming, ..quick() }).await;
-            // A client that waits too long for a first answer may take us for old.
-            while !served.gateway.is_ready() {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-            let row = play(client, fixture, &plan(fixture), &Target::http(&served.url)).await;
-            served.end().await;
-            (n, row)
+            let urls = [everything.url(), fastmcp.url()];
+            let row = played(client, fixture, speaks, &urls).await;
+            // A client that has to wait for its turn on the machine may take us for old, once.
+            let is_slow = !is_own(&row) && row.failures().is_empty();
+            (n, if is_slow { played(client, fixture, speaks, &urls).await } else { row })
         });
     }
     let mut rows = playing.join_all().await;
     rows.sort_by_key(|(n, _)| *n);
     rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// Plays one client with one server, through an endpoint of its own.
+async fn played(client: Client, fixture: Fixture, speaks: Speaks, urls: &[String; 2]) -> Row {
+    // What it noticed it tells to everyone, so everyone gets one.
+    let reference = reference::http(speaks).await;
+    let [everything, fastmcp] = urls;
+    let servers = vec![
+        at("everything", everything),
+        at("fastmcp", fastmcp),
+        at("reference", &reference.url()),
+    ];
+    let naming = Naming::Template("{server}__{name}".to_owned());
+    let served = Served::new(servers, Settings { naming, ..quick() }).await;
+    while !served.gateway.is_ready() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let row = play(client, fixture, &plan(fixture), &Target::http(&served.url)).await;
+    served.end().await;
+    row
+}
+
+/// Whether a client speaks as it likes best, whatever the servers speak.
+fn is_own(row: &Row) -> bool {
+    matches!(row.client, Client::Inspector(_)) || row.era == Some(row.client.era())
 }
 
 /// What a client does with a server, under the names it has here.
@@ -68,9 +82,8 @@ fn plan(fixture: Fixture) -> testkit::clients::Plan {
 fn check(rows: &[Row]) {
     let failures: Vec<String> = rows.iter().flat_map(Row::failures).collect();
     assert!(failures.is_empty(), "{}\n\n{}", failures.join("\n"), matrix(rows));
-    // Whatever the servers speak, a client speaks as it likes best.
-    for row in rows.iter().filter(|row| !matches!(row.client, Client::Inspector(_))) {
-        assert_eq!(row.era, Some(row.client.era()), "{row:?}");
+    for row in rows {
+        assert!(is_own(row), "{row:?}");
     }
 }
 
