@@ -270,8 +270,8 @@ impl Show {
     }
 
     fn over(&mut self, report: &Report) {
-        self.live.rest();
-        self.end_line();
+        // A call that was broken off has no end of its own.
+        self.clear();
         if self.wishes.cost {
             self.say(Styled::Faint, &cost(report));
         }
