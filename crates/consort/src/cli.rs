@@ -282,6 +282,9 @@ pub(crate) struct Serve {
     /// Write down no calls
     #[arg(long)]
     pub(crate) no_ledger: bool,
+    /// Serve no console, and no admin API
+    #[arg(long)]
+    pub(crate) no_console: bool,
     /// How to say what happens, on the standard error (default: text on a terminal, else JSON)
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) log: Option<LogFormat>,

@@ -23,6 +23,8 @@ mod servers;
 mod tokens;
 mod watch;
 
+pub(crate) use serve::Askable;
+
 use std::sync::Arc;
 
 use clap::CommandFactory;

@@ -3,6 +3,7 @@
 mod approvals;
 mod cli;
 mod command;
+mod console;
 mod exit;
 mod keyboard;
 mod log;

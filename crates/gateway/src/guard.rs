@@ -1,11 +1,18 @@
 //! Who may come in: checked before anything is read.
 
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use consort_core::Caller;
-use http::header::{AUTHORIZATION, HOST, ORIGIN};
-use http::{HeaderMap, StatusCode};
+use http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use http::{HeaderMap, Method, StatusCode};
+use ring::hmac;
 use sha2::{Digest, Sha256};
 
 use crate::settings::{Access, Settings, Token};
+use crate::site::{Entrance, Visit};
 
 /// The names of this machine to itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -106,6 +113,129 @@ pub(crate) fn who(keys: &Keys, headers: &HeaderMap) -> Result<Caller, Refused> {
     let shown: [u8; 32] = Sha256::digest(secret.trim()).into();
     let key = keys.iter().find(|(digest, _)| *digest == shown);
     key.map(|(_, caller)| caller.clone()).ok_or(Refused::Token)
+}
+
+/// Who visits a site, by the way in that the site has.
+pub(crate) fn visit(
+    keys: Arc<Keys>,
+    entrance: Entrance,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Visit, Refused> {
+    let caller = if entrance == Entrance::Token || headers.contains_key(AUTHORIZATION) {
+        Some(who(&keys, headers)?)
+    } else {
+        own_page(method, headers)?;
+        who(&keys, headers).ok().or_else(|| passed(&keys, headers))
+    };
+    if caller.is_none() && entrance != Entrance::Open {
+        return Err(Refused::Token);
+    }
+    Ok(Visit { caller, door: Door(keys) })
+}
+
+/// Checks that what changes something is asked for by our own page and no other: browsers send cookies
+/// along, whoever asks. Programs that are no browsers name no origin, and have no cookie by accident.
+fn own_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let fetched = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    if fetched.is_some_and(|site| site != b"same-origin" && site != b"none") {
+        return Err(Refused::Origin);
+    }
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    match text("origin") {
+        None if headers.contains_key(ORIGIN) => Err(Refused::Origin),
+        None => Ok(()),
+        Some(origin) => {
+            let authority = origin.split_once("://").map(|(_, authority)| authority);
+            if authority == text("host") { Ok(()) } else { Err(Refused::Origin) }
+        }
+    }
+}
+
+/// How long a pass is good for.
+const PASS: Duration = Duration::from_hours(7 * 24);
+
+/// Where passes are given out.
+#[derive(Clone, Debug)]
+pub struct Door(Arc<Keys>);
+
+/// What a browser shows in the place of a token: proof that its person showed the token before.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// Whose token it was.
+    pub caller: Caller,
+    /// The `Set-Cookie` that hands it over.
+    pub cookie: String,
+}
+
+impl Door {
+    /// Whether a token is needed at all.
+    pub fn is_locked(&self) -> bool {
+        self.0.0.is_some()
+    }
+
+    /// A pass for whoever shows a token, good for a week, or until the token is another. Nothing if it is
+    /// none of ours.
+    pub fn pass(&self, token: &str, headers: &HeaderMap) -> Option<Pass> {
+        let shown: [u8; 32] = Sha256::digest(token.trim()).into();
+        let keys = self.0.0.as_ref()?;
+        let (digest, caller) = keys.iter().find(|(digest, _)| *digest == shown)?;
+        let until = (now() + PASS.as_secs()).to_string();
+        let mark = URL_SAFE_NO_PAD.encode(hmac::sign(&pass_key(digest), until.as_bytes()));
+        let cookie = cookie(headers, &format!("{until}.{mark}"), PASS.as_secs());
+        Some(Pass { caller: caller.clone(), cookie })
+    }
+
+    /// The `Set-Cookie` that takes a pass back.
+    pub fn no_pass(headers: &HeaderMap) -> String {
+        cookie(headers, "", 0)
+    }
+}
+
+/// The `Set-Cookie` of a pass.
+fn cookie(headers: &HeaderMap, value: &str, age: u64) -> String {
+    let origin = headers.get(ORIGIN).map(|origin| origin.as_bytes());
+    let secure = if origin.is_some_and(|o| o.starts_with(b"https:")) { "; Secure" } else { "" };
+    let name = cookie_name(headers);
+    format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
+}
+
+/// What the cookie is called. Browsers do not tell ports apart: gateways of one machine must.
+fn cookie_name(headers: &HeaderMap) -> String {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let port = host.rsplit_once(':').map_or("", |(_, port)| port);
+    let port: String = port.chars().filter(char::is_ascii_digit).collect();
+    format!("consort{port}")
+}
+
+/// Whose pass a request carries.
+fn passed(keys: &Keys, headers: &HeaderMap) -> Option<Caller> {
+    let name = cookie_name(headers);
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        (key.trim() == name).then_some(value.trim())
+    });
+    let (until, mark) = pairs.next()?.split_once('.')?;
+    let mark = URL_SAFE_NO_PAD.decode(mark).ok()?;
+    let fits = |(digest, _): &&([u8; 32], Caller)| {
+        hmac::verify(&pass_key(digest), until.as_bytes(), &mark).is_ok()
+    };
+    let (_, caller) = keys.0.as_ref()?.iter().find(fits)?;
+    (until.parse::<u64>().ok()? > now()).then(|| caller.clone())
+}
+
+/// What marks the passes for one token. It is of no use for anything else.
+fn pass_key(digest: &[u8; 32]) -> hmac::Key {
+    let mine = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, digest), b"consort pass");
+    hmac::Key::new(hmac::HMAC_SHA256, mine.as_ref())
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

@@ -117,16 +117,22 @@ async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply 
     }
     let settings = &gateway.settings;
     let headers = request.headers();
-    let site = site::at(gateway, path);
-    let let_in =
-        guard::meant_for_us(settings, headers).and_then(|()| guard::who(&gateway.keys(), headers));
-    let caller = match (let_in, site) {
-        (Ok(caller), _) => caller,
-        (Err(refused), Some(site)) => return site::refused(gateway, &**site, refused).await,
-        (Err(refused @ Refused::Token), None) => {
+    let meant = guard::meant_for_us(settings, headers);
+    if let Some(site) = site::at(gateway, path) {
+        let visit = meant.and_then(|()| {
+            guard::visit(gateway.keys(), site.entrance(path), request.method(), headers)
+        });
+        return match visit {
+            Ok(visit) => Box::pin(site::respond(gateway, &**site, visit, request)).await,
+            Err(refused) => site::refused(gateway, &**site, refused).await,
+        };
+    }
+    let caller = match meant.and_then(|()| guard::who(&gateway.keys(), headers)) {
+        Ok(caller) => caller,
+        Err(refused @ Refused::Token) => {
             return challenged(text(refused.status(), refused.message()));
         }
-        (Err(refused), None) => return text(refused.status(), refused.message()),
+        Err(refused) => return text(refused.status(), refused.message()),
     };
     if path == "/metrics" && request.method() == Method::GET {
         return metrics(gateway);
@@ -134,9 +140,6 @@ async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply 
     match address(gateway, path, &caller) {
         Some(Address::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
         Some(Address::Sse(front)) => Box::pin(sse::respond(gateway, &front, caller, request)).await,
-        None if let Some(site) = site => {
-            Box::pin(site::respond(gateway, &**site, caller, request)).await
-        }
         None => text(StatusCode::NOT_FOUND, "nothing is served here; the endpoint is /mcp"),
     }
 }

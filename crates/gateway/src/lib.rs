@@ -36,7 +36,8 @@ mod threads;
 pub mod trace;
 
 pub use gateway::{Counts, Gateway};
+pub use guard::{Door, Pass};
 pub use naming::Naming;
 pub use recorded::{Recorded, Records};
 pub use settings::{Access, Limits, Profile, Settings, States, Token, Toolboxes};
-pub use site::{Site, SiteBody};
+pub use site::{Entrance, Site, SiteBody, Visit};

@@ -17,7 +17,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::body::{Body, held};
 use crate::gateway::Inner;
-use crate::guard::Refused;
+use crate::guard::{Door, Refused};
 use crate::http::{Reply, challenged, read_any, room};
 use crate::metrics::Metrics;
 use crate::pieces::Pieces;
@@ -25,14 +25,19 @@ use crate::pieces::Pieces;
 /// What is served beside MCP. Implemented by whoever has more to serve; called by the gateway for the
 /// paths that are the site's, once the request came in by the same door as all others.
 pub trait Site: Send + Sync {
-    /// Whether something may be at this path. The gateway's own come first.
+    /// Whether something may be at this path, which is none of the gateway's own.
     fn has(&self, path: &str) -> bool;
+
+    /// How one comes to what is at this path.
+    fn entrance(&self, _path: &str) -> Entrance {
+        Entrance::Token
+    }
 
     /// Answers a request. Whatever is done for it is done while the answer and its body are polled, and
     /// ends when they are dropped: the client left.
     fn answer(
         &self,
-        caller: Caller,
+        visit: Visit,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<SiteBody>>;
 
@@ -44,6 +49,26 @@ pub trait Site: Send + Sync {
         response.headers_mut().insert(CONTENT_TYPE, kind);
         response
     }
+}
+
+/// How one comes to a path of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// With a token, as everywhere.
+    Token,
+    /// With a token, or with a [`Pass`](crate::Pass) in a cookie.
+    Pass,
+    /// With or without: what is there says nothing of anybody.
+    Open,
+}
+
+/// Who visits a site.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// Who it is; at an open entrance, if that is known.
+    pub caller: Option<Caller>,
+    /// Where passes are given out.
+    pub door: Door,
 }
 
 /// The body of a site's answer.
@@ -79,14 +104,14 @@ pub(crate) async fn refused(gateway: &Inner, site: &dyn Site, refused: Refused) 
 pub(crate) async fn respond(
     gateway: &Inner,
     site: &dyn Site,
-    caller: Caller,
+    visit: Visit,
     request: Request<Incoming>,
 ) -> Reply {
     let (head, body) = request.into_parts();
     let response = match read_any(gateway, &head.headers, body).await {
         Ok(body) => {
             gateway.settled().await;
-            site.answer(caller, Request::from_parts(head, body)).await
+            site.answer(visit, Request::from_parts(head, body)).await
         }
         Err(bad) => site.refuse(bad.status(), bad.message()),
     };

@@ -18,9 +18,11 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::{Common, Serve};
+use crate::console::{Console, Desk, Scene};
 use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
 use crate::running::{self, Prepared, tell};
+pub(crate) use offered::Askable;
 use offered::{Offered, Parts};
 use openai::OpenAi;
 use records::Recording;
@@ -66,28 +68,36 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         hub: &hub,
         records: &recording.records,
         options: &options,
-        file: config.map(|config| config.file),
+        file: config.as_ref().map(|config| config.file.clone()),
         only: common.profile.as_deref(),
         roster: &roster,
     };
-    let Offered { toolboxes, askable, problems, agents } = match parts.offered(shaping) {
+    let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } = match parts.offered(shaping) {
         Ok(offered) => offered,
         Err(failure) => {
             hub.drain().await;
             return Err(failure);
         }
     };
-    problems.iter().for_each(tell);
+    left_out.iter().for_each(tell);
     roster.set(agents);
     let asked = askable.names();
-    let openai = OpenAi::new(askable);
+    let openai = OpenAi::new(Arc::clone(&askable));
     gateway_settings.sites = vec![Arc::new(openai.clone())];
+    let console = (!serve.no_console && !serve.stdio).then(|| {
+        let problems = problems.into_iter().chain(left_out).collect();
+        let scene = Scene { config, shaping, tools, askable, problems };
+        Console::new(&hub, &recording.records, Arc::<Desk>::default(), scene)
+    });
+    if let Some(console) = &console {
+        gateway_settings.sites.push(Arc::new(console.clone()));
+    }
     let gateway = Gateway::start(toolboxes, gateway_settings, recording.records.clone(), known);
     let serving = async {
         if serve.stdio {
             stdio(&gateway, &mut signals).await
         } else {
-            let entry = Entry { kept, asked };
+            let entry = Entry { kept, asked, console: console.is_some() };
             http(&gateway, common, &serve, entry, &mut signals).await
         }
     };
@@ -99,6 +109,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         records: &recording.records,
         approvals,
         openai: &openai,
+        console: console.as_ref(),
         roster: &roster,
     };
     let served = tokio::select! {
@@ -175,20 +186,29 @@ struct Entry {
     kept: Option<token::Kept>,
     /// Who can be asked.
     asked: Vec<String>,
+    /// Whether there is a console.
+    console: bool,
 }
 
 /// Says where we are, and how to come in.
 fn announce(common: &Common, base: &str, entry: &Entry) {
-    let Entry { kept, asked } = entry;
+    let Entry { kept, asked, console } = entry;
     let kept = kept.as_ref();
     let endpoint = format!("{base}/mcp");
     if common.json {
         let file = kept.map(|kept| kept.file.display().to_string());
         let openai = (!asked.is_empty()).then(|| format!("{base}/v1"));
-        line(json!({ "endpoint": endpoint, "token_file": file, "openai": openai }).to_string());
+        let console = console.then(|| format!("{base}/console/"));
+        let told = json!({
+            "endpoint": endpoint, "token_file": file, "openai": openai, "console": console,
+        });
+        line(told.to_string());
         return;
     }
     line(format!("serving at {endpoint}"));
+    if *console {
+        line(format!("console: {base}/console/"));
+    }
     if !asked.is_empty() {
         line(format!("for clients of OpenAI's formats: {base}/v1, model {}", asked.join(" or ")));
     }

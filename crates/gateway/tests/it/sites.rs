@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use consort_core::{BoxFuture, Caller, Emitting};
-use consort_gateway::{Access, Limits, Settings, Site, SiteBody, Token};
+use consort_core::{BoxFuture, Emitting};
+use consort_gateway::{Access, Entrance, Limits, Settings, Site, SiteBody, Token, Visit};
 use http::{Request, Response, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -30,9 +30,17 @@ impl Site for Parrot {
         path.starts_with("/site/")
     }
 
+    fn entrance(&self, path: &str) -> Entrance {
+        match path {
+            "/site/open" => Entrance::Open,
+            "/site/pass" => Entrance::Pass,
+            _ => Entrance::Token,
+        }
+    }
+
     fn answer(
         &self,
-        caller: Caller,
+        visit: Visit,
         request: Request<bytes::Bytes>,
     ) -> BoxFuture<'static, Response<SiteBody>> {
         let left = Leaves(Arc::clone(&self.left));
@@ -40,8 +48,14 @@ impl Site for Parrot {
             if request.uri().path() != "/site/stream" {
                 let body = String::from_utf8_lossy(request.body()).into_owned();
                 let (method, query) = (request.method(), request.uri().query().unwrap_or_default());
-                let said = format!("{} {method} {query} {body}", caller.name);
-                return Response::new(SiteBody::Whole(said.into()));
+                let who = visit.caller.map_or("somebody".to_owned(), |caller| caller.name);
+                let said = format!("{who} {method} {query} {body}");
+                let pass = visit.door.pass(&body, request.headers());
+                let mut response = Response::builder();
+                if let Some(pass) = pass {
+                    response = response.header("set-cookie", pass.cookie);
+                }
+                return response.body(SiteBody::Whole(said.into())).unwrap();
             }
             let words = Emitting::new(|emitter| async move {
                 let _left = left;
@@ -110,6 +124,42 @@ async fn a_site_is_behind_the_same_door() {
     let answer = asked(&served, &format!("GET /metrics HTTP/1.1\r\n{host}"), "").await;
     assert!(answer.contains("consort_site_requests_total{status=\"4xx\"} 3"), "{answer}");
     served.end().await;
+}
+
+#[tokio::test]
+async fn a_browser_that_showed_the_token_once_gets_a_pass() {
+    let served = served(Parrot::default()).await;
+    let host = "Host: localhost:1";
+    let answer = asked(&served, &format!("POST /site/open HTTP/1.1\r\n{host}"), "wrong").await;
+    assert!(answer.contains("somebody POST") && !answer.contains("set-cookie"), "{answer}");
+    let answer = asked(&served, &format!("POST /site/open HTTP/1.1\r\n{host}"), "s3cret").await;
+    let (_, cookie) = answer.split_once("set-cookie: ").expect("a pass");
+    let (cookie, _) = cookie.split_once("\r\n").unwrap();
+    assert!(cookie.starts_with("consort1="), "{cookie}");
+    assert!(cookie.ends_with("; Path=/; Max-Age=604800; HttpOnly; SameSite=Strict"), "{cookie}");
+    assert!(!cookie.contains("s3cret"), "{cookie}");
+    let (pass, _) = cookie.split_once(';').unwrap();
+    let ask = async |line: &str, more: &str| {
+        let head = format!("{line} HTTP/1.1\r\n{host}\r\nCookie: a=b; {pass}{more}");
+        asked(&served, &head, "").await
+    };
+    assert!(ask("GET /site/pass", "").await.contains("ada GET"));
+    assert!(ask("POST /site/pass", "\r\nOrigin: http://localhost:1").await.contains("ada POST"));
+    // It is good for nothing else, and for no page but our own.
+    assert!(ask("GET /site/token", "").await.starts_with("HTTP/1.1 401"));
+    assert!(ask("POST /mcp", "").await.starts_with("HTTP/1.1 401"));
+    for foreign in ["Origin: http://localhost:3000", "Sec-Fetch-Site: same-site"] {
+        let answer = ask("POST /site/pass", &format!("\r\n{foreign}")).await;
+        assert!(answer.starts_with("HTTP/1.1 403"), "{foreign}: {answer}");
+    }
+    // Nobody else can make one.
+    let (until, mark) = pass.split_once('.').unwrap();
+    let later = format!("{until}0.{mark}");
+    for forged in [later.as_str(), "consort1=", "consort1=1.x", "consort=1.x"] {
+        let head = format!("GET /site/pass HTTP/1.1\r\n{host}\r\nCookie: {forged}");
+        let answer = asked(&served, &head, "").await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{forged}: {answer}");
+    }
 }
 
 #[tokio::test]

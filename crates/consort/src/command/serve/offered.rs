@@ -22,7 +22,11 @@ pub(super) struct Offered {
     /// At each address of MCP.
     pub(super) toolboxes: Toolboxes,
     /// Who can be asked.
-    pub(super) askable: Askable,
+    pub(super) askable: Arc<Askable>,
+    /// Every tool by its name here, for the console.
+    pub(super) tools: Arc<dyn Toolbox>,
+    /// What all of it goes through.
+    pub(super) shaping: Shaping,
     /// Agents that cannot be used.
     pub(super) problems: Vec<Problem>,
     /// Those that are tools of others, to be put on the roster when all of this is taken over.
@@ -30,7 +34,7 @@ pub(super) struct Offered {
 }
 
 /// Who can be asked, and what models may use.
-pub(super) struct Askable {
+pub(crate) struct Askable {
     agents: BTreeMap<String, Helper>,
     models: Arc<Models>,
     /// The models that the config names.
@@ -109,7 +113,11 @@ impl Parts<'_> {
             servers: layers.servers(),
         };
         let toolboxes = Toolboxes { whole, servers: layers.servers(), profiles };
-        Ok(Offered { toolboxes, askable, problems, agents: made })
+        let from_console = |toolbox: Arc<dyn Toolbox>, _: &str| wrap(toolbox, "console");
+        let console = shaping.over(Arc::new(self.hub.clone()), &from_console);
+        let tools = console.tools(None).unwrap_or_else(|| console.servers());
+        let askable = Arc::new(askable);
+        Ok(Offered { toolboxes, askable, tools, shaping, problems, agents: made })
     }
 
     /// The agents whose models can be used. Where one profile is everything, those of others are not

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use consort_agent::openai::{ApiError, Asked, Format, HandedOut, Listed};
 use consort_core::{BoxFuture, Caller};
-use consort_gateway::{Site, SiteBody};
+use consort_gateway::{Site, SiteBody, Visit};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::Value;
@@ -29,14 +29,14 @@ struct Inner {
 }
 
 impl OpenAi {
-    pub(super) fn new(askable: Askable) -> Self {
-        let askable = RwLock::new(Arc::new(askable));
+    pub(super) fn new(askable: Arc<Askable>) -> Self {
+        let askable = RwLock::new(askable);
         Self(Arc::new(Inner { askable, handed_out: HandedOut::default() }))
     }
 
     /// Goes over to others who can be asked. Whoever is asked now goes on.
-    pub(super) fn set(&self, askable: Askable) {
-        *self.0.askable.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(askable);
+    pub(super) fn set(&self, askable: Arc<Askable>) {
+        *self.0.askable.write().unwrap_or_else(PoisonError::into_inner) = askable;
     }
 
     async fn respond(
@@ -103,10 +103,11 @@ impl Site for OpenAi {
 
     fn answer(
         &self,
-        caller: Caller,
+        visit: Visit,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<SiteBody>> {
         let this = self.clone();
+        let caller = visit.caller.expect("it has no open entrance");
         Box::pin(async move {
             let responded = this.respond(caller, request).await;
             responded.unwrap_or_else(|Refusal { error, allow }| {

@@ -17,6 +17,7 @@ use super::offered::{Offered, Parts};
 use super::openai::OpenAi;
 use super::settings::access;
 use crate::cli::{Common, Serve};
+use crate::console::{Console, Scene};
 use crate::running::{self, Prepared, tell};
 
 /// How often the file is looked at.
@@ -35,6 +36,7 @@ pub(super) struct Following<'a> {
     /// What people agreed to holds on, whatever the config becomes.
     pub(super) approvals: Arc<Approved>,
     pub(super) openai: &'a OpenAi,
+    pub(super) console: Option<&'a Console>,
     pub(super) roster: &'a Arc<Roster>,
 }
 
@@ -74,7 +76,7 @@ impl Following<'_> {
             Ok(prepared) => prepared,
             Err(failure) => return refuse(&failure.message),
         };
-        let Prepared { settings, shaping, problems, .. } = prepared;
+        let Prepared { config, settings, shaping, problems } = prepared;
         let shaping = shaping.approved(Arc::clone(&self.approvals));
         let broken =
             problems.iter().find(|problem| problem.severity == consort_core::Severity::Error);
@@ -97,8 +99,13 @@ impl Following<'_> {
             Ok((access, _)) => access,
             Err(failure) => return refuse(&failure.message),
         };
-        let Offered { toolboxes, askable, problems: left_out, agents } = offered;
+        let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } = offered;
         problems.iter().chain(&left_out).for_each(tell);
+        let problems = problems.into_iter().chain(left_out).collect();
+        if let Some(console) = self.console {
+            let askable = Arc::clone(&askable);
+            console.set(Scene { config, shaping, tools, askable, problems });
+        }
         self.hub.reload(settings.servers, DRAIN);
         self.roster.set(agents);
         self.openai.set(askable);

@@ -1,0 +1,163 @@
+//! The console: a page in the browser, and the admin API behind it.
+//!
+//! What the page can do, everybody can by the API: [`routes`] is all there is, and `docs/openapi.json` is
+//! made of it. Both are the owner's alone. They change what is served as the config file does, and never
+//! past it.
+
+mod desk;
+mod files;
+mod openapi;
+mod route;
+mod session;
+
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use consort::config::Config;
+use consort::shaping::Shaping;
+use consort_core::{BoxFuture, Caller, Problem, Toolbox, utc};
+use consort_gateway::{Entrance, Records, Site, SiteBody, Visit};
+use consort_hub::Hub;
+use http::header::ALLOW;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+
+use crate::command::Askable;
+pub(crate) use desk::Desk;
+use route::{Answer, Asked, Refusal, Route};
+
+/// Everything that can be asked.
+fn routes() -> &'static [Route] {
+    static ROUTES: OnceLock<Vec<Route>> = OnceLock::new();
+    ROUTES.get_or_init(|| [session::routes(), desk::routes()].into_iter().flatten().collect())
+}
+
+/// The console. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Console(Arc<Inner>);
+
+struct Inner {
+    hub: Hub,
+    records: Records,
+    desk: Arc<Desk>,
+    scene: RwLock<Arc<Scene>>,
+}
+
+/// What is in force: the config, and what is made of it.
+pub(crate) struct Scene {
+    /// The config, if there is one.
+    pub(crate) config: Option<Config>,
+    pub(crate) shaping: Shaping,
+    /// Every tool by its name here, called from the console.
+    pub(crate) tools: Arc<dyn Toolbox>,
+    /// Who can be asked.
+    pub(crate) askable: Arc<Askable>,
+    /// What is wrong with the config.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Console {
+    pub(crate) fn new(hub: &Hub, records: &Records, desk: Arc<Desk>, scene: Scene) -> Self {
+        let scene = RwLock::new(Arc::new(scene));
+        Self(Arc::new(Inner { hub: hub.clone(), records: records.clone(), desk, scene }))
+    }
+
+    /// Goes over to another config.
+    pub(crate) fn set(&self, scene: Scene) {
+        *self.0.scene.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(scene);
+    }
+
+    /// What is in force now.
+    fn scene(&self) -> Arc<Scene> {
+        Arc::clone(&self.0.scene.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Answers what is asked of the API.
+    async fn ask(self, visit: Visit, request: Request<Bytes>) -> Answer {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        let here: Vec<(&Route, Vec<String>)> =
+            routes().iter().filter_map(|route| Some((route, route.at(path)?))).collect();
+        let (mut methods, mut found) = (Vec::new(), None);
+        for (route, at) in here {
+            methods.push(route.method.as_str());
+            if route.method == head.method {
+                // A path that is written out comes before one that varies.
+                found = found.or(Some((route, at)));
+            }
+        }
+        let Some((route, at)) = found else {
+            return match methods.is_empty() {
+                true => Err(Refusal::missing("nothing is served here").hint("see /api/openapi.json")),
+                false => {
+                    let error = format!("use {}", methods.join(" or "));
+                    let mut response = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error).say();
+                    if let Ok(allow) = HeaderValue::from_str(&methods.join(", ")) {
+                        response.headers_mut().insert(ALLOW, allow);
+                    }
+                    Ok(response)
+                }
+            };
+        };
+        if !route.open {
+            owner(visit.caller.as_ref())?;
+        }
+        let query = head.uri.query().map(str::to_owned);
+        let asked =
+            Asked { caller: visit.caller, door: visit.door, at, query, headers: head.headers };
+        route.run(self, asked, body).await
+    }
+}
+
+/// Lets the owner in and nobody else: whoever may add a server may run any program.
+fn owner(caller: Option<&Caller>) -> Result<(), Refusal> {
+    match caller {
+        Some(caller) if caller.name == Caller::OWNER => Ok(()),
+        Some(_) => {
+            let refusal = Refusal::new(StatusCode::FORBIDDEN, "this is for the owner alone");
+            Err(refusal.hint("use the token that `consort serve` made"))
+        }
+        None => Err(Refusal::new(StatusCode::UNAUTHORIZED, "nobody is logged in")
+            .hint("show the token: POST it to /api/session, or send it as a bearer token")),
+    }
+}
+
+/// A time as it is told.
+fn iso(time: SystemTime) -> String {
+    utc(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+}
+
+impl Site for Console {
+    fn has(&self, path: &str) -> bool {
+        path == "/api" || path.starts_with("/api/") || files::has(path)
+    }
+
+    fn entrance(&self, path: &str) -> Entrance {
+        // The page has no secrets; who may log in, see and log out is told by the route.
+        if files::has(path) || path == "/api/session" { Entrance::Open } else { Entrance::Pass }
+    }
+
+    fn answer(
+        &self,
+        visit: Visit,
+        request: Request<Bytes>,
+    ) -> BoxFuture<'static, Response<SiteBody>> {
+        let console = self.clone();
+        Box::pin(async move {
+            let path = request.uri().path();
+            let mut response = match files::has(path) {
+                true if request.method() == Method::GET => files::file(path, request.headers()),
+                true => Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "use GET").say(),
+                false => console.ask(visit, request).await.unwrap_or_else(|refusal| refusal.say()),
+            };
+            files::protect(response.headers_mut());
+            response
+        })
+    }
+
+    fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
+        let mut response = Refusal::new(status, message).say();
+        files::protect(response.headers_mut());
+        response
+    }
+}

@@ -1,0 +1,255 @@
+//! The desk: every question that waits for a person, wherever it came from.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use consort_core::{Json, Object, Reply};
+use consort_hub::check_value;
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use super::route::{Asked, Done, Nothing, Refusal, Route, Told, get, post};
+use super::{Console, iso};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        get("/api/questions", "Every question that waits for a person.", list),
+        post("/api/questions/{id}", "Answers one.", answer),
+    ]
+}
+
+/// A question that waits for a person.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Question {
+    /// What tells it from others. Given by the desk.
+    pub(crate) id: String,
+    pub(crate) kind: Kind,
+    /// When it was asked.
+    pub(crate) since: String,
+    /// When nobody waits for the answer any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) expires: Option<String>,
+    /// On whose behalf.
+    pub(crate) caller: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool: Option<String>,
+    /// The call it is about, by its id in the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) conversation: Option<String>,
+    /// In plain text. Whoever asks may mean harm.
+    pub(crate) message: String,
+    /// The form of the answer: a flat object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<Value>,
+    /// A page the person is asked to open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+}
+
+/// Why a person is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// Whether a call may be made.
+    Approval,
+    /// A server asks in the middle of a call.
+    Server,
+    /// A model asks.
+    Model,
+    /// A server wants to use a model.
+    Sampling,
+}
+
+impl Question {
+    /// A question by the parameters of an `elicitation/create`.
+    pub(crate) fn new(kind: Kind, caller: String, params: &Object) -> Self {
+        Self {
+            id: String::new(),
+            kind,
+            since: iso(SystemTime::now()),
+            expires: None,
+            caller,
+            server: None,
+            tool: None,
+            call: None,
+            conversation: None,
+            message: params.text("message").unwrap_or_default(),
+            schema: params.get("requestedSchema").and_then(|schema| schema.read().ok()),
+            url: params.text("url"),
+        }
+    }
+
+    /// The same, of which nobody waits for the answer longer than this.
+    pub(crate) fn within(mut self, time: Duration) -> Self {
+        self.expires = Some(iso(SystemTime::now() + time));
+        self
+    }
+}
+
+/// Every question that waits for a person.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    waiting: Mutex<BTreeMap<String, (Question, Reply)>>,
+    next: AtomicU64,
+    stirred: watch::Sender<u64>,
+    looking: AtomicUsize,
+}
+
+/// A question on the desk. Dropped, it is taken away: nobody waits for the answer any more.
+#[derive(Debug)]
+pub(crate) struct Slip {
+    desk: Arc<Desk>,
+    /// The question, as it was put there.
+    pub(crate) question: Question,
+}
+
+impl Drop for Slip {
+    fn drop(&mut self) {
+        if self.desk.take(&self.question.id).is_some() {
+            self.desk.stir();
+        }
+    }
+}
+
+/// Somebody who looks at the desk, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Looking(Arc<Desk>);
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.looking.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Desk {
+    /// Puts a question on the desk.
+    #[must_use = "dropped, the question is taken away"]
+    pub(crate) fn put(self: &Arc<Self>, mut question: Question, reply: Reply) -> Slip {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        question.id = format!("q{number:06}");
+        self.lock().insert(question.id.clone(), (question.clone(), reply));
+        self.stir();
+        Slip { desk: Arc::clone(self), question }
+    }
+
+    /// Every question that waits, oldest first.
+    pub(crate) fn waiting(&self) -> Vec<Question> {
+        self.lock().values().map(|(question, _)| question.clone()).collect()
+    }
+
+    /// Wakes whenever that changes.
+    pub(crate) fn stirred(&self) -> watch::Receiver<u64> {
+        self.stirred.subscribe()
+    }
+
+    /// Somebody looks, until what is returned is dropped.
+    pub(crate) fn look(self: &Arc<Self>) -> Looking {
+        self.looking.fetch_add(1, Ordering::Relaxed);
+        Looking(Arc::clone(self))
+    }
+
+    /// Whether somebody looks.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.looking.load(Ordering::Relaxed) > 0
+    }
+
+    fn take(&self, id: &str) -> Option<(Question, Reply)> {
+        self.lock().remove(id)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Question, Reply)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stir(&self) {
+        self.stirred.send_modify(|count| *count += 1);
+    }
+}
+
+async fn list(console: Console, _: Asked, _: Nothing) -> Result<Told<Vec<Question>>, Refusal> {
+    Ok(Told(console.0.desk.waiting()))
+}
+
+/// What a person says.
+#[derive(Deserialize, JsonSchema)]
+struct Said {
+    action: Action,
+    /// What was filled in, if it is accepted.
+    #[serde(default)]
+    content: Option<Map<String, Value>>,
+}
+
+/// Whether a person goes along.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Accept,
+    Decline,
+    Cancel,
+}
+
+async fn answer(console: Console, asked: Asked, said: Said) -> Result<Done, Refusal> {
+    let desk = &console.0.desk;
+    let gone = || {
+        let refusal = Refusal::missing("no such question waits");
+        refusal.hint("it was answered elsewhere, or nobody waits for the answer any more")
+    };
+    let id = asked.at.first().map(String::as_str).unwrap_or_default();
+    let question = desk.lock().get(id).map(|(question, _)| question.clone()).ok_or_else(gone)?;
+    let mut answer = json!({ "action": said.action });
+    if said.action == Action::Accept {
+        let content = Value::Object(said.content.unwrap_or_default());
+        if let Some(schema) = &question.schema {
+            let wrong = |errors: Vec<String>| {
+                let error = format!("the answer does not fit: {}", errors.join("; "));
+                Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error)
+            };
+            check_value(&written(schema), &written(&content)).map_err(wrong)?;
+            answer["content"] = content;
+        }
+    }
+    let (_, reply) = desk.take(id).ok_or_else(gone)?;
+    reply.send(Ok(written(&answer)));
+    desk.stir();
+    Ok(Done::default())
+}
+
+fn written(value: &Value) -> Json {
+    Json::parse(value.to_string()).expect("it was JSON before")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_waits_until_nobody_wants_the_answer() {
+        let desk = Arc::new(Desk::default());
+        let params = json!({ "message": "May I?" });
+        let params = written(&params).to_object().unwrap();
+        let question = Question::new(Kind::Approval, "client:ada".to_owned(), &params);
+        let slip = desk.put(question, Reply::new(|_| ()));
+        assert_eq!(desk.waiting().len(), 1);
+        assert_eq!(desk.waiting()[0].message, "May I?");
+        drop(slip);
+        assert!(desk.waiting().is_empty());
+    }
+
+    #[test]
+    fn somebody_looks_as_long_as_they_do() {
+        let desk = Arc::new(Desk::default());
+        let looking = desk.look();
+        assert!(desk.is_attended());
+        drop(looking);
+        assert!(!desk.is_attended());
+    }
+}

@@ -1,0 +1,78 @@
+//! The page: three files, made from `console/` and kept beside it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use consort_gateway::SiteBody;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+const PAGE: &[u8] = include_bytes!("../../../../console/dist/index.html");
+const SCRIPT: &[u8] = include_bytes!("../../../../console/dist/app.js");
+const STYLE: &[u8] = include_bytes!("../../../../console/dist/app.css");
+
+/// What the page may do: run its own script and no other, ask us and nobody else. What a server says
+/// reaches it as text; were something of it to become markup, it still could neither run nor fetch.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     img-src 'self' data: blob:; media-src data: blob:; connect-src 'self'; form-action 'none'; \
+     base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+/// Whether a path is one of the page's.
+pub(super) fn has(path: &str) -> bool {
+    path == "/" || path == "/console" || path.starts_with("/console/")
+}
+
+/// A file of the page. Every path that names none is the page itself, which knows what to show there.
+pub(super) fn file(path: &str, asked: &HeaderMap) -> Response<SiteBody> {
+    if path == "/" || path == "/console" {
+        let mut response = Response::new(SiteBody::Whole(bytes::Bytes::new()));
+        *response.status_mut() = StatusCode::FOUND;
+        response.headers_mut().insert(LOCATION, HeaderValue::from_static("/console/"));
+        return response;
+    }
+    let (bytes, kind) = match path {
+        "/console/app.js" => (SCRIPT, "text/javascript; charset=utf-8"),
+        "/console/app.css" => (STYLE, "text/css; charset=utf-8"),
+        _ => (PAGE, "text/html; charset=utf-8"),
+    };
+    let mark = mark(bytes);
+    let known = asked.get(IF_NONE_MATCH).is_some_and(|known| *known == mark);
+    let body = if known { &[] } else { bytes };
+    let mut response = Response::new(SiteBody::Whole(bytes::Bytes::from_static(body)));
+    if known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(ETAG, mark);
+    response
+}
+
+/// What tells one version of a file from another.
+fn mark(bytes: &[u8]) -> HeaderValue {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    let mark = format!("\"{:016x}\"", hasher.finish());
+    HeaderValue::from_str(&mark).expect("it is digits")
+}
+
+/// Tells browsers to trust nothing but us.
+pub(super) fn protect(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    for (name, value) in [
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}

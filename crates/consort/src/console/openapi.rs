@@ -1,0 +1,101 @@
+//! The description of the admin API, for programs: made from the routes.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::route::Route;
+use super::routes;
+
+/// Everything that can be asked, as `OpenAPI` 3.1.
+pub(super) fn document() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    let mut generator = settings.into_generator();
+    let refused = generator.subschema_for::<super::route::Refused>();
+    let mut paths: Map<String, Value> = Map::new();
+    for route in routes() {
+        let (status, says) = (route.says)(&mut generator);
+        let mut described = json!({
+            "summary": route.about,
+            "responses": {
+                (status.to_string()): says,
+                "default": {
+                    "description": "It is not done.",
+                    "content": { "application/json": { "schema": refused } },
+                },
+            },
+        });
+        let mut parameters = in_path(route);
+        if let Some(takes) = (route.takes)(&mut generator) {
+            if route.method == http::Method::GET {
+                parameters.extend(in_query(takes.as_value(), generator.definitions()));
+            } else {
+                described["requestBody"] = json!({
+                    "required": true,
+                    "content": { "application/json": { "schema": takes } },
+                });
+            }
+        }
+        if !parameters.is_empty() {
+            described["parameters"] = parameters.into();
+        }
+        if route.open {
+            described["security"] = json!([]);
+        }
+        let method = route.method.as_str().to_ascii_lowercase();
+        paths.entry(route.path).or_insert_with(|| json!({}))[method] = described;
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Consort's admin API",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "What the console uses. All of it is the owner's alone.",
+        },
+        "security": [{ "token": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "schemas": generator.take_definitions(true),
+        },
+    })
+}
+
+/// The parts of a path that vary.
+fn in_path(route: &Route) -> Vec<Value> {
+    let varying = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let text = |name: &str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
+    varying.map(text).collect()
+}
+
+/// The members of what a query is read as.
+fn in_query(schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {
+    let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    let schema = name.and_then(|name| definitions.get(name)).unwrap_or(schema);
+    let required = |name: &str| {
+        schema["required"].as_array().is_some_and(|names| names.iter().any(|known| known == name))
+    };
+    let members = schema["properties"].as_object().into_iter().flatten();
+    let parameter = |(name, about): (&String, &Value)| {
+        json!({ "name": name, "in": "query", "required": required(name), "schema": about })
+    };
+    members.map(parameter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `UPDATE_DOCS=1` writes it anew.
+    #[test]
+    fn the_description_is_of_what_there_is() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+        let now = format!("{:#}\n", document());
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(file, &now).unwrap();
+        }
+        let written = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(written == now, "docs/openapi.json is old: run the tests with UPDATE_DOCS=1");
+    }
+}

@@ -1,0 +1,369 @@
+//! One thing that can be asked of the admin API: where, with what, and what is answered.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use consort_core::{BoxFuture, Caller};
+use consort_gateway::{Door, SiteBody};
+use futures_core::Stream;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::Console;
+
+/// Something that can be asked.
+pub(super) struct Route {
+    pub(super) method: Method,
+    /// With `{name}` for parts that vary.
+    pub(super) path: &'static str,
+    /// What it does, in a sentence.
+    pub(super) about: &'static str,
+    /// Whether one need not be known.
+    pub(super) open: bool,
+    /// What it takes: from the query of what only reads, else from the body.
+    pub(super) takes: fn(&mut SchemaGenerator) -> Option<Schema>,
+    /// What it answers, as OpenAPI describes it.
+    pub(super) says: fn(&mut SchemaGenerator) -> (u16, Value),
+    run: Run,
+}
+
+type Run = Box<dyn Fn(Console, Asked, Bytes) -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// What is answered, or why not.
+pub(super) type Answer = Result<Response<SiteBody>, Refusal>;
+
+/// Who asks, and for what.
+pub(super) struct Asked {
+    /// Who it is; at an open entrance nobody may be known.
+    pub(super) caller: Option<Caller>,
+    /// Where passes are given out.
+    pub(super) door: Door,
+    /// The parts of the path that vary, in order.
+    pub(super) at: Vec<String>,
+    pub(super) query: Option<String>,
+    pub(super) headers: HeaderMap,
+}
+
+impl Asked {
+    /// Who it is.
+    pub(super) fn caller(&self) -> Caller {
+        self.caller.clone().unwrap_or_else(|| Caller::client(Caller::OWNER))
+    }
+}
+
+/// Something that only reads.
+pub(super) fn get<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> Route
+where
+    I: Input,
+    O: Says,
+    F: Fn(Console, Asked, I) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, Refusal>> + Send + 'static,
+{
+    route(Method::GET, path, about, run)
+}
+
+/// Something that changes or does something.
+pub(super) fn post<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> Route
+where
+    I: Input,
+    O: Says,
+    F: Fn(Console, Asked, I) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, Refusal>> + Send + 'static,
+{
+    route(Method::POST, path, about, run)
+}
+
+/// Something that takes away.
+pub(super) fn delete<O, F, R>(path: &'static str, about: &'static str, run: F) -> Route
+where
+    O: Says,
+    F: Fn(Console, Asked, Nothing) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, Refusal>> + Send + 'static,
+{
+    route(Method::DELETE, path, about, run)
+}
+
+fn route<I, O, F, R>(method: Method, path: &'static str, about: &'static str, run: F) -> Route
+where
+    I: Input,
+    O: Says,
+    F: Fn(Console, Asked, I) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, Refusal>> + Send + 'static,
+{
+    let run = Arc::new(run);
+    let reads = method == Method::GET;
+    let run: Run = Box::new(move |console, asked, body| {
+        let run = Arc::clone(&run);
+        Box::pin(async move {
+            let input = if reads {
+                I::of_query(asked.query.as_deref().unwrap_or_default())?
+            } else {
+                I::of_body(&asked.headers, &body)?
+            };
+            run(console, asked, input).await.map(Says::say)
+        })
+    });
+    Route { method, path, about, open: false, takes: I::schema, says: O::describe, run }
+}
+
+impl Route {
+    /// The same, for whoever is not known as well.
+    pub(super) fn open(mut self) -> Self {
+        self.open = true;
+        self
+    }
+
+    /// What varies in a path, if it is one of these.
+    pub(super) fn at(&self, path: &str) -> Option<Vec<String>> {
+        let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
+        let mut at = Vec::new();
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return Some(at),
+                (Some(our), Some(their)) if our.starts_with('{') => at.push(decoded(their)?),
+                (Some(our), Some(their)) if our == their => {}
+                _ => return None,
+            }
+        }
+    }
+
+    pub(super) async fn run(&self, console: Console, asked: Asked, body: Bytes) -> Answer {
+        (self.run)(console, asked, body).await
+    }
+}
+
+/// A part of a path or a query as it was meant.
+fn decoded(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if byte == b'%' {
+            let digits = std::str::from_utf8(bytes.get(at + 1..at + 3)?).ok()?;
+            plain.push(u8::from_str_radix(digits, 16).ok()?);
+            at += 3;
+        } else {
+            plain.push(byte);
+            at += 1;
+        }
+    }
+    String::from_utf8(plain).ok()
+}
+
+/// What a route takes.
+pub(super) trait Input: Sized + Send {
+    fn schema(generator: &mut SchemaGenerator) -> Option<Schema>;
+    fn of_query(query: &str) -> Result<Self, Refusal>;
+    fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, Refusal>;
+}
+
+/// It takes nothing.
+pub(super) struct Nothing;
+
+impl Input for Nothing {
+    fn schema(_: &mut SchemaGenerator) -> Option<Schema> {
+        None
+    }
+
+    fn of_query(_: &str) -> Result<Self, Refusal> {
+        Ok(Self)
+    }
+
+    fn of_body(_: &HeaderMap, _: &[u8]) -> Result<Self, Refusal> {
+        Ok(Self)
+    }
+}
+
+impl<T: DeserializeOwned + JsonSchema + Send> Input for T {
+    fn schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(generator.subschema_for::<T>())
+    }
+
+    fn of_query(query: &str) -> Result<Self, Refusal> {
+        let mut members = Map::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let read = |text: &str| decoded(&text.replace('+', " "));
+            let (Some(key), Some(value)) = (read(key), read(value)) else {
+                return Err(Refusal::bad("the query cannot be read"));
+            };
+            if !value.is_empty() {
+                members.insert(key, Value::String(value));
+            }
+        }
+        serde_json::from_value(Value::Object(members))
+            .map_err(|error| Refusal::bad(format!("the query cannot be read: {error}")))
+    }
+
+    fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, Refusal> {
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return Err(Refusal::new(status, "send `Content-Type: application/json`"));
+        }
+        serde_json::from_slice(body)
+            .map_err(|error| Refusal::bad(format!("the body cannot be read: {error}")))
+    }
+}
+
+/// Reads a number from a query, where everything is text.
+pub(super) fn number<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
+    let text = Option::<String>::deserialize(source)?;
+    let read = |text: String| text.parse().map_err(|_| serde::de::Error::custom("not a number"));
+    text.map(read).transpose()
+}
+
+/// What a route answers.
+pub(super) trait Says {
+    fn say(self) -> Response<SiteBody>;
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value);
+}
+
+/// It answers with JSON.
+pub(super) struct Told<T>(pub(super) T);
+
+impl<T: Serialize + JsonSchema> Says for Told<T> {
+    fn say(self) -> Response<SiteBody> {
+        json(StatusCode::OK, &self.0)
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
+        (200, content("application/json", &generator.subschema_for::<T>()))
+    }
+}
+
+/// Something was made.
+pub(super) struct Made<T>(pub(super) T);
+
+impl<T: Serialize + JsonSchema> Says for Made<T> {
+    fn say(self) -> Response<SiteBody> {
+        json(StatusCode::CREATED, &self.0)
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
+        (201, content("application/json", &generator.subschema_for::<T>()))
+    }
+}
+
+/// It is done, and there is no more to say; perhaps a cookie goes with it.
+#[derive(Default)]
+pub(super) struct Done {
+    pub(super) cookie: Option<String>,
+}
+
+impl Says for Done {
+    fn say(self) -> Response<SiteBody> {
+        let mut response = Response::new(SiteBody::Whole(Bytes::new()));
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        if let Some(cookie) = self.cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
+            response.headers_mut().insert(http::header::SET_COOKIE, cookie);
+        }
+        response
+    }
+
+    fn describe(_: &mut SchemaGenerator) -> (u16, Value) {
+        (204, json!({ "description": "It is done." }))
+    }
+}
+
+/// It answers with events, as they happen. `E` is an enum whose JSON is `{event, data}`.
+pub(super) struct Events<E> {
+    stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
+    of: std::marker::PhantomData<E>,
+}
+
+impl<E: Serialize> Events<E> {
+    /// What is told, each made by [`event`].
+    pub(super) fn new(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self { stream: Box::pin(stream), of: std::marker::PhantomData }
+    }
+}
+
+impl<E: JsonSchema> Says for Events<E> {
+    fn say(self) -> Response<SiteBody> {
+        let mut response = Response::new(SiteBody::Stream(self.stream));
+        let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
+        let mut described = content("text/event-stream", &json!({ "type": "string" }));
+        // One line `event: …` and one line `data: …` for each of these.
+        described["content"]["text/event-stream"]["x-events"] =
+            generator.subschema_for::<E>().to_value();
+        (200, described)
+    }
+}
+
+/// One event as it is sent. `E`'s JSON is `{event, data}`.
+pub(super) fn event<E: Serialize>(event: &E) -> Bytes {
+    let written = serde_json::to_value(event).unwrap_or_default();
+    let name = written["event"].as_str().unwrap_or_default();
+    let data = written.get("data").unwrap_or(&Value::Null);
+    // JSON has no line breaks of its own.
+    Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
+}
+
+fn content(kind: &str, schema: &(impl Serialize + ?Sized)) -> Value {
+    json!({ "description": "As it is now.", "content": { kind: { "schema": schema } } })
+}
+
+/// Why nothing is answered.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    told: Refused,
+}
+
+/// Why something was not done, and what to do about that.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Refused {
+    /// Why.
+    error: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self { status, told: Refused { error: error.into(), hint: None } }
+    }
+
+    /// It cannot be understood.
+    pub(super) fn bad(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    /// There is nothing of that name.
+    pub(super) fn missing(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, error)
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.told.hint = Some(hint.into());
+        self
+    }
+
+    pub(super) fn say(&self) -> Response<SiteBody> {
+        json(self.status, &self.told)
+    }
+}
+
+/// JSON as an answer.
+fn json(status: StatusCode, value: &impl Serialize) -> Response<SiteBody> {
+    let written = serde_json::to_vec(value).unwrap_or_default();
+    let mut response = Response::new(SiteBody::Whole(written.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
