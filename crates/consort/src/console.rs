@@ -88,7 +88,9 @@ impl Console {
         }
         let Some((route, at)) = found else {
             return match methods.is_empty() {
-                true => Err(Refusal::missing("nothing is served here").hint("see /api/openapi.json")),
+                true => {
+                    Err(Refusal::missing("nothing is served here").hint("see /api/openapi.json"))
+                }
                 false => {
                     let error = format!("use {}", methods.join(" or "));
                     let mut response = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error).say();

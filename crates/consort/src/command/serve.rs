@@ -72,13 +72,14 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         only: common.profile.as_deref(),
         roster: &roster,
     };
-    let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } = match parts.offered(shaping) {
-        Ok(offered) => offered,
-        Err(failure) => {
-            hub.drain().await;
-            return Err(failure);
-        }
-    };
+    let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } =
+        match parts.offered(shaping) {
+            Ok(offered) => offered,
+            Err(failure) => {
+                hub.drain().await;
+                return Err(failure);
+            }
+        };
     left_out.iter().for_each(tell);
     roster.set(agents);
     let asked = askable.names();

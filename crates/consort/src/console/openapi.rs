@@ -46,6 +46,8 @@ pub(super) fn document() -> Value {
         let method = route.method.as_str().to_ascii_lowercase();
         paths.entry(route.path).or_insert_with(|| json!({}))[method] = described;
     }
+    let mut schemas = generator.take_definitions(true);
+    schemas.values_mut().for_each(absent_not_null);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -57,14 +59,50 @@ pub(super) fn document() -> Value {
         "paths": paths,
         "components": {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "schemas": generator.take_definitions(true),
+            "schemas": schemas,
         },
     })
 }
 
+/// What need not be there is absent where it is not, and never `null`.
+fn absent_not_null(schema: &mut Value) {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        let optional = members.iter_mut().filter(|(name, _)| !required.iter().any(|r| r == *name));
+        for (_, member) in optional {
+            without_null(member);
+        }
+    }
+    match schema {
+        Value::Object(members) => members.values_mut().for_each(absent_not_null),
+        Value::Array(items) => items.iter_mut().for_each(absent_not_null),
+        _ => {}
+    }
+}
+
+/// A schema that may be `null`, without that.
+fn without_null(schema: &mut Value) {
+    if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            schema["type"] = only.clone();
+        }
+    }
+    if let Some(kinds) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        kinds.retain(|kind| kind["type"] != "null");
+        if let [only] = kinds.as_mut_slice() {
+            let only = only.take();
+            let members = schema.as_object_mut().expect("it has a member");
+            members.remove("anyOf");
+            members.extend(only.as_object().cloned().unwrap_or_default());
+        }
+    }
+}
+
 /// The parts of a path that vary.
 fn in_path(route: &Route) -> Vec<Value> {
-    let varying = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let varying =
+        route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let text = |name: &str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
     varying.map(text).collect()
 }
@@ -77,9 +115,7 @@ fn in_query(schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {
         schema["required"].as_array().is_some_and(|names| names.iter().any(|known| known == name))
     };
     let members = schema["properties"].as_object().into_iter().flatten();
-    let parameter = |(name, about): (&String, &Value)| {
-        json!({ "name": name, "in": "query", "required": required(name), "schema": about })
-    };
+    let parameter = |(name, about): (&String, &Value)| json!({ "name": name, "in": "query", "required": required(name), "schema": about });
     members.map(parameter).collect()
 }
 

@@ -76,7 +76,8 @@ impl Console {
     /// Why servers cannot be added and removed here, if they cannot.
     pub(super) fn unchangeable(&self, door: &Door) -> Option<String> {
         if !door.is_locked() {
-            let why = "whoever reaches this address may use it, so nothing is added or removed here";
+            let why =
+                "whoever reaches this address may use it, so nothing is added or removed here";
             return Some(why.to_owned());
         }
         let config = self.scene().config.is_none();
