@@ -1,5 +1,6 @@
 //! How things are shown: tables for people, JSON for programs, nothing that a terminal would obey.
 
+mod bar;
 mod style;
 mod table;
 mod text;
@@ -8,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
+pub(crate) use bar::{advance, moving};
 pub(crate) use style::{Styled, styled};
 pub(crate) use table::{Cell, Table, width};
 pub(crate) use text::{escaped, escaped_line, shortened, spoken};

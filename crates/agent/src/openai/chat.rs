@@ -4,7 +4,7 @@ use consort_core::Tool;
 use serde_json::{Value, json};
 
 use super::part::content;
-use super::reading::{At, effort, push_result, response, wishes};
+use super::reading::{At, chosen, effort, push_result, response, wishes};
 use super::{ApiError, Asked, Format};
 use crate::message::{Call, CallResult, Kind, Message, Part, Role};
 use crate::provider::{Choice, Delivery};
@@ -100,11 +100,8 @@ fn tools(body: &At<'_>) -> Result<Vec<Tool>, ApiError> {
 
 fn choice(body: &At<'_>) -> Result<Choice, ApiError> {
     let Some(at) = body.get("tool_choice") else { return Ok(Choice::Auto) };
-    match at.value.as_str() {
-        Some("none") => Ok(Choice::None),
-        Some("auto") => Ok(Choice::Auto),
-        Some("required") => Ok(Choice::Required),
-        Some(_) => Err(at.wrong("must be `none`, `auto`, `required` or a function")),
+    match chosen(&at)? {
+        Some(choice) => Ok(choice),
         None => match at.get("function") {
             Some(function) => Ok(Choice::Named(function.need("name")?.text()?.to_owned())),
             None => Ok(Choice::Auto),

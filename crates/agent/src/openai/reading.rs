@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{ApiError, Wishes};
 use crate::message::{CallResult, Kind, Message, Role};
-use crate::provider::{Calls, Effort, Reasoning, ResponseSchema};
+use crate::provider::{Calls, Choice, Effort, Reasoning, ResponseSchema};
 
 /// A value of a request, and where it is in it.
 #[derive(Clone)]
@@ -140,6 +140,17 @@ pub(super) fn push_result(messages: &mut Vec<Message>, result: CallResult) {
     match messages.last_mut() {
         Some(last) if last.role == Role::Tool => last.parts.push(Kind::ToolResult(result).into()),
         _ => messages.push(Message::results([result])),
+    }
+}
+
+/// Whether and what the model must call, where that is one word.
+pub(super) fn chosen(at: &At<'_>) -> Result<Option<Choice>, ApiError> {
+    match at.value.as_str() {
+        Some("none") => Ok(Some(Choice::None)),
+        Some("auto") => Ok(Some(Choice::Auto)),
+        Some("required") => Ok(Some(Choice::Required)),
+        Some(_) => Err(at.wrong("must be `none`, `auto`, `required` or a function")),
+        None => Ok(None),
     }
 }
 

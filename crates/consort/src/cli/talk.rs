@@ -18,6 +18,15 @@ pub(crate) struct Ask {
     /// A resource of a server to add, by its URI, may be given again; `@URI` in the prompt does the same
     #[arg(long, value_name = "URI")]
     pub(crate) attach: Vec<String>,
+    #[command(flatten)]
+    pub(crate) from: From,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// Where a conversation begins.
+#[derive(Args, Debug)]
+pub(crate) struct From {
     /// Go on with the last conversation, or with that of an id, as in --continue=ID
     #[arg(
         long = "continue",
@@ -27,22 +36,13 @@ pub(crate) struct Ask {
         default_missing_value = "last"
     )]
     pub(crate) going_on: Option<String>,
-    #[command(flatten)]
-    pub(crate) talk: Talk,
 }
 
 /// A conversation.
 #[derive(Args, Debug)]
 pub(crate) struct Chat {
-    /// Go on with the last conversation, or with that of an id, as in --continue=ID
-    #[arg(
-        long = "continue",
-        value_name = "ID",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "last"
-    )]
-    pub(crate) going_on: Option<String>,
+    #[command(flatten)]
+    pub(crate) from: From,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }

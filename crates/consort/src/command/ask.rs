@@ -10,7 +10,7 @@ use crate::talk::{self, Form, Kept, Quit, Setup};
 pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
     let text = talk::prompt(&ask.prompt)?;
     let nothing = text.is_empty() && ask.image.is_empty() && ask.attach.is_empty();
-    if nothing && ask.going_on.is_none() {
+    if nothing && ask.from.going_on.is_none() {
         return Err(Failure::usage("there is nothing to ask")
             .hint("say it, as in `consort ask how is the weather in Oslo`, or pipe it in"));
     }
@@ -21,7 +21,7 @@ pub(super) async fn run(common: &Common, ask: Ask) -> Result<Exit, Failure> {
 }
 
 async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failure> {
-    let opened = match &ask.going_on {
+    let opened = match &ask.from.going_on {
         Some(id) => Some(setup.stage.keeping.open(id)?),
         None => None,
     };

@@ -28,7 +28,7 @@ pub(super) async fn run(common: &Common, chat: Chat) -> Result<Exit, Failure> {
 }
 
 async fn perform(setup: &mut Setup, chat: &Chat) -> Result<Exit, Failure> {
-    let kept = match &chat.going_on {
+    let kept = match &chat.from.going_on {
         Some(id) => setup.stage.keeping.open(id)?,
         None => Kept::default(),
     };

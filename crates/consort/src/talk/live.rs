@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+
+use crate::output::{advance, moving};
 
 const TICK: Duration = Duration::from_millis(120);
 
@@ -33,7 +35,7 @@ impl Live {
     pub(crate) fn wait(&mut self, what: &str) {
         let Some(bars) = &mut self.0 else { return };
         let waiting = bars.waiting.get_or_insert_with(|| {
-            let bar = bars.all.add(ProgressBar::no_length().with_style(style("{wide_msg}")));
+            let bar = bars.all.add(ProgressBar::no_length().with_style(moving("{wide_msg}")));
             bar.enable_steady_tick(TICK);
             bar
         });
@@ -50,7 +52,7 @@ impl Live {
     /// Begins a call's bar.
     pub(crate) fn begin(&mut self, call: &str, tool: &str) {
         let Some(bars) = &mut self.0 else { return };
-        let bar = bars.all.add(ProgressBar::no_length().with_style(style("{prefix} {wide_msg}")));
+        let bar = bars.all.add(ProgressBar::no_length().with_style(moving("{prefix} {wide_msg}")));
         bar.set_prefix(tool.to_owned());
         bar.enable_steady_tick(TICK);
         bars.calls.insert(call.to_owned(), bar);
@@ -65,18 +67,7 @@ impl Live {
         text: &str,
     ) -> bool {
         let Some(bar) = self.0.as_ref().and_then(|bars| bars.calls.get(call)) else { return false };
-        if let Some(total) = total.filter(|total| *total > 0.0) {
-            // A bar counts whole things; servers count as they like.
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a share of a thousand"
-            )]
-            let share = (progress / total * 1000.0).clamp(0.0, 1000.0) as u64;
-            bar.set_style(style("{prefix} [{bar:20}] {wide_msg}").progress_chars("=> "));
-            bar.set_length(1000);
-            bar.set_position(share);
-        }
+        advance(bar, "{prefix} [{bar:20}] {wide_msg}", progress, total);
         bar.set_message(text.to_owned());
         true
     }
@@ -119,10 +110,4 @@ impl Live {
             None => write(),
         }
     }
-}
-
-/// A bar that shows this behind a sign of life and the time.
-fn style(template: &str) -> ProgressStyle {
-    let style = ProgressStyle::with_template(&format!("{{spinner}} {{elapsed}} {template}"));
-    style.unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

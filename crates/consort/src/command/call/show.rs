@@ -7,13 +7,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use consort_core::{CallError, Content, Event, Json, Outcome, ToolResult};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::Common;
 use crate::exit::Failure;
-use crate::output::{Styled, escaped, escaped_line, json, line, note, now, styled};
+use crate::output::{
+    Styled, advance, escaped, escaped_line, json, line, moving, note, now, styled,
+};
 
 /// Shows one call.
 pub(super) struct Show {
@@ -45,7 +47,7 @@ impl Show {
         } else {
             let bar = ProgressBar::no_length();
             bar.enable_steady_tick(Duration::from_millis(120));
-            bar.set_style(spinner());
+            bar.set_style(moving("{wide_msg}"));
             bar.set_message(escaped_line(tool));
             bar
         };
@@ -182,18 +184,7 @@ impl Show {
             note(format!("{progress}{of} {message}").trim_end());
             return;
         }
-        if let Some(total) = total.filter(|total| *total > 0.0) {
-            // A bar counts whole things; servers count as they like.
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a share of a thousand"
-            )]
-            let share = (progress / total * 1000.0).clamp(0.0, 1000.0) as u64;
-            self.bar.set_style(bar());
-            self.bar.set_length(1000);
-            self.bar.set_position(share);
-        }
+        advance(&self.bar, "[{bar:30}] {wide_msg}", progress, total);
         self.bar.set_message(format!("{progress}{of} {message}"));
     }
 
@@ -242,14 +233,4 @@ fn content(event: &Event) -> (&'static str, Json) {
         Event::Skipped(count) => ("skipped", json!(count).into()),
         _ => ("data", Json::NULL),
     }
-}
-
-fn spinner() -> ProgressStyle {
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
-    style.unwrap_or_else(|_| ProgressStyle::default_spinner())
-}
-
-fn bar() -> ProgressStyle {
-    let style = ProgressStyle::with_template("{spinner} {elapsed} [{bar:30}] {wide_msg}");
-    style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
 }

@@ -1,0 +1,24 @@
+//! Bars on a terminal: a sign of life, the time, and how far it has come.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A style that shows this behind a sign of life and the time.
+pub(crate) fn moving(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(&format!("{{spinner}} {{elapsed}} {template}"));
+    style.unwrap_or_else(|_| ProgressStyle::default_spinner()).progress_chars("=> ")
+}
+
+/// Moves a bar to where a server says it is, if it says how much there is to do. A bar counts whole
+/// things; servers count as they like.
+pub(crate) fn advance(bar: &ProgressBar, template: &str, progress: f64, total: Option<f64>) {
+    let Some(total) = total.filter(|total| *total > 0.0) else { return };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a thousand"
+    )]
+    let share = (progress / total * 1000.0).clamp(0.0, 1000.0) as u64;
+    bar.set_style(moving(template));
+    bar.set_length(1000);
+    bar.set_position(share);
+}
