@@ -10,6 +10,7 @@ fn documented() -> String {
         "agent.md",
         "cli.md",
         "config.md",
+        "console.md",
         "conversations.md",
         "observe.md",
         "pins.md",
