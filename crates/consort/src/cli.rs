@@ -153,6 +153,12 @@ pub(crate) enum Command {
     Conversations(Conversations),
     /// See Consort at work on the bundled demo, with nothing configured
     Demo,
+    /// Write the manual: a page for every command
+    Man {
+        /// The folder to write `consort.1`, `consort-serve.1`, … to
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
     /// Print shell completions
     Completions {
         /// For this shell

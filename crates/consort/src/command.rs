@@ -14,6 +14,7 @@ mod export;
 pub(crate) mod ledger;
 mod lists;
 mod lock;
+mod man;
 mod prompts;
 mod resources;
 mod run;
@@ -42,6 +43,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
             let served = consort::demo::serve().await;
             served.map(|()| Exit::Ok).map_err(|error| Failure::usage(error.to_string()))
         }
+        Command::Man { folder } => man::run(&folder),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "consort", &mut std::io::stdout());
             Ok(Exit::Ok)

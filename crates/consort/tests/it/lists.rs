@@ -80,6 +80,18 @@ fn what_is_not_there_is_said_so() {
 }
 
 #[test]
+fn the_manual_has_a_page_for_every_command() {
+    let home = Home::new();
+    let ran = home.run(&["man", "manual"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let page = |name: &str| std::fs::read_to_string(home.folder.path().join("manual").join(name));
+    assert!(page("consort.1").unwrap().contains("consort\\-serve(1)"));
+    assert!(page("consort-serve.1").unwrap().contains("\\-\\-no\\-console"));
+    assert!(page("consort-config-export.1").is_ok());
+    assert_eq!(home.run(&["man", "/dev/null/manual"]).code, 2);
+}
+
+#[test]
 fn completions_are_there_for_the_usual_shells() {
     for shell in ["bash", "zsh", "fish"] {
         let ran = Home::new().run(&["completions", shell]);
