@@ -1,0 +1,128 @@
+// A conversation: messages, calls, what streams, what waits, and how the run ended.
+import { useMemo } from "preact/hooks";
+import { Content } from "../content/content";
+import { Markdown } from "../content/markdown";
+import { questions } from "../live";
+import type { Part, Question, Report } from "../types";
+import { Button } from "../ui/button";
+import { Hint } from "../ui/hint";
+import { Long, Text } from "../ui/text";
+import { count, duration } from "../words";
+import { AskedHere, CallCard, piece } from "./call";
+import type { Item, Streaming, Talk } from "./talk";
+
+const NONE: Question[] = [];
+
+export function TalkView({ talk, id, fork, goOn }: { talk: Talk; id: string; fork: (at: number) => void; goOn?: () => void }) {
+  const asked = questions.value.filter((question) => question.conversation === id);
+  const calls = new Set(talk.items.flatMap((item) => (item.kind === "message" ? item.calls.map((call) => call.id) : [])));
+  const loose = asked.filter((question) => !question.call || !calls.has(question.call));
+  const last = talk.items.findLastIndex((item) => item.kind === "message" && item.calls.length > 0);
+  return (
+    <div class="talk" role="log" aria-label="Conversation" aria-live="off">
+      {talk.items.map((item, at) => <ItemView key={at} item={item} asked={at === last && asked.length ? asked : NONE} fork={fork} />)}
+      {talk.streaming && <Streamed streaming={talk.streaming} />}
+      {talk.running && !talk.streaming && !asked.length && !going(talk) && <Thinking words="starting" />}
+      {loose.map((question) => <AskedHere key={question.id} question={question} />)}
+      {!talk.running && talk.report && <Over report={talk.report} />}
+      {goOn && <div class="row"><Button icon="play" onClick={goOn}>Go on</Button><span class="small dim">asks the model again, with all that was said</span></div>}
+    </div>
+  );
+}
+
+function going(talk: Talk): boolean {
+  return talk.items.some((item) => item.kind === "message" && item.calls.some((call) => call.state === "going on" || call.state === "to come"));
+}
+
+/** Drawn again only when the item itself changed: a long conversation stays quick while its end streams. */
+function ItemView({ item, asked, fork }: { item: Item; asked: Question[]; fork: (at: number) => void }) {
+  return useMemo(() => {
+    switch (item.kind) {
+      case "note":
+        return <p class="said-aside small dim"><Hint text={item.text} /></p>;
+      case "again":
+        return <p class="said-aside small is-warn"><Hint text={item.error} />; asked again after {duration(item.after_ms * 1000)}</p>;
+      case "message":
+        return <MessageView item={item} asked={asked} fork={fork} />;
+    }
+  }, [item, ...asked]);
+}
+
+function MessageView({ item, asked, fork }: { item: Extract<Item, { kind: "message" }>; asked: Question[]; fork: (at: number) => void }) {
+  const { message, calls, at } = item;
+  const who = message.role === "user" ? "You" : message.role === "assistant" ? "Agent" : "Instructions";
+  let next = 0;
+  return (
+    <article class={`said ${message.role}`} aria-label={who}>
+      {message.parts.map((part, index) => {
+        if (part.type === "call") {
+          const call = calls[next++];
+          return call && <CallCard key={index} call={call} questions={asked.filter((question) => question.call === call.id)} />;
+        }
+        return <PartView key={index} part={part} plainly={message.role !== "assistant"} />;
+      })}
+      {at !== undefined && <div class="said-tools"><Button kind="quiet" small icon="fork" title="A copy of the conversation up to here, to go another way" onClick={() => fork(at)}>Fork from here</Button></div>}
+    </article>
+  );
+}
+
+function PartView({ part, plainly }: { part: Part; plainly: boolean }) {
+  switch (part.type) {
+    case "text":
+      return plainly ? <div class="said-text plain"><Long text={part.text} limit={8000} /></div> : <div class="said-text"><Markdown text={part.text} /></div>;
+    case "refusal":
+      return <p class="notice warn">The model refused: <Long text={part.text} /></p>;
+    case "thinking":
+      return <Thought text={part.text} />;
+    case "other":
+      return <p class="small dim"><Text text={part.text} /></p>;
+    default:
+      return <Content items={[piece(part)]} />;
+  }
+}
+
+function Thought({ text, open }: { text: string; open?: boolean }) {
+  if (!text) return null;
+  return (
+    <details class="thought" open={open}>
+      <summary class="small dim">Thinking</summary>
+      <div class="dim"><Long text={text} limit={8000} /></div>
+    </details>
+  );
+}
+
+function Streamed({ streaming }: { streaming: Streaming }) {
+  const { thinking, text, refusal } = streaming;
+  return (
+    <article class="said assistant" aria-label="Agent" aria-busy="true">
+      <Thought text={thinking} open={!text && !refusal} />
+      {text && <div class="said-text"><Markdown text={text} /></div>}
+      {refusal && <p class="notice warn">The model refuses: <Long text={refusal} /></p>}
+      {!text && !refusal && <Thinking words={thinking ? "thinking" : "the model was asked"} />}
+    </article>
+  );
+}
+
+function Thinking({ words }: { words: string }) {
+  return <p class="dots small dim" role="status"><span aria-hidden="true"><i /><i /><i /></span> {words}</p>;
+}
+
+const ENDS: Record<string, string> = { completed: "Completed", limit_reached: "A limit was reached", error: "It failed", cancelled: "Stopped", denied: "Denied", waiting: "Waits for a person" };
+
+function Over({ report }: { report: Report }) {
+  const good = report.status === "completed";
+  const facts = [
+    count(report.turns, "turn"),
+    report.calls > 0 && `${count(report.calls, "call")}${report.failed ? `, ${report.failed} failed` : ""}`,
+    `${report.input.toLocaleString("en")} tokens in, ${report.output.toLocaleString("en")} out`,
+    report.cost !== undefined && `$${report.cost.toFixed(report.cost < 0.01 ? 4 : 2)}`,
+    duration(report.took_ms * 1000),
+  ].filter(Boolean).join(" · ");
+  return (
+    <div class={good ? "over" : `over notice ${report.status === "error" || report.status === "denied" ? "bad" : "warn"}`} role={good ? undefined : "alert"}>
+      {!good && <p><strong>{ENDS[report.status] ?? report.status}</strong>{report.reason && <>: <Hint text={report.reason} /></>}</p>}
+      {!good && report.hint && <p><Hint text={report.hint} /></p>}
+      <p class="small dim number">{facts}</p>
+    </div>
+  );
+}

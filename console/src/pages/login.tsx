@@ -1,0 +1,38 @@
+// The login: the gateway's token for a cookie that scripts cannot read.
+import { useState } from "preact/hooks";
+import { post, type Refused } from "../api";
+import { follow } from "../live";
+import { refused } from "../load";
+import { Button } from "../ui/button";
+import { Hint } from "../ui/hint";
+import { TextField } from "../ui/field";
+
+export function Login() {
+  const [token, setToken] = useState("");
+  const [error, setError] = useState<Refused | undefined>(undefined);
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (!token.trim()) return;
+    setBusy(true);
+    try {
+      await post("/session", { token: token.trim() });
+      setError(undefined);
+      await follow();
+    } catch (problem) {
+      setError(refused(problem));
+    }
+    setBusy(false);
+  };
+  return (
+    <main class="login">
+      <form onSubmit={submit}>
+        <h1>Consort</h1>
+        <p class="dim">This console wants the gateway's token.</p>
+        <TextField label="Token" type="password" autocomplete="current-password" spellcheck={false} value={token} onInput={(event) => setToken(event.currentTarget.value)} error={error && (error.status === 401 ? "this is not the gateway's token" : error.error)} autofocus />
+        <Button kind="primary" type="submit" busy={busy}>Log in</Button>
+        <p class="help"><Hint text="`consort serve` showed it at its first start and keeps it in `~/.local/state/consort/token`." /></p>
+      </form>
+    </main>
+  );
+}

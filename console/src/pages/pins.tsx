@@ -1,0 +1,149 @@
+// The pins: what is no longer what somebody agreed to, and agreeing to it.
+import { useState } from "preact/hooks";
+import { get, post, Refused } from "../api";
+import { generation } from "../live";
+import { refused, useLoad } from "../load";
+import { route, setQuery, to } from "../router";
+import type { Difference, Pins as All } from "../types";
+import { Badge } from "../ui/badge";
+import { Button } from "../ui/button";
+import { Snippet } from "../ui/copy";
+import { Confirm } from "../ui/dialog";
+import { Diff } from "../ui/diff";
+import { Empty, Failure, Show } from "../ui/empty";
+import { Icon } from "../ui/icon";
+import { Page, Section } from "../ui/page";
+import { Text } from "../ui/text";
+import { count } from "../words";
+
+export function Pins(_: { id: string }) {
+  const loaded = useLoad((signal) => get<All>("/pins", signal), [generation.value]);
+  const only = route.value.query.get("server") ?? "";
+  return (
+    <Page title="Pins" lead={loaded.value?.locked && loaded.value.file ? <>What servers say, against what was agreed to in <code><Text text={loaded.value.file} /></code></> : "What servers say, against what was agreed to."}>
+      <Show from={loaded} lines={8}>{(pins) => (
+        <>
+          {!pins.locked && <Unlocked pins={pins} />}
+          {(pins.locked || pins.differences.length > 0) && <Differences pins={pins} only={pins.locked ? only : ""} reload={loaded.reload} />}
+          <SilentServers pins={pins} />
+        </>
+      )}</Show>
+    </Page>
+  );
+}
+
+const WHY = "A server can say something else tomorrow than when you added it, and models do as they read. A lock keeps what you agreed to.";
+
+function Unlocked({ pins }: { pins: All }) {
+  if (pins.differences.length) return <div class="notice accent"><p><strong>There is no lock.</strong> {WHY} Read what they say, then agree to it all below, or with <code>consort lock</code>.</p></div>;
+  return <Empty title="There is no lock"><p>{WHY} Write one with:</p><Snippet label="Command" text="consort lock" /></Empty>;
+}
+
+function SilentServers({ pins }: { pins: All }) {
+  if (!pins.silent?.length) return null;
+  return (
+    <Section title="Nothing is known of">
+      <ul class="stack tight">{pins.silent.map(({ server, why }) => <li key={server}><a href={to("servers", server)}><Text text={server} /></a> <span class="dim"><Text text={why} /></span></li>)}</ul>
+    </Section>
+  );
+}
+
+function Differences({ pins, only, reload }: { pins: All; only: string; reload: () => void }) {
+  const [asking, setAsking] = useState<string[] | undefined>(undefined);
+  const groups = new Map<string, Difference[]>();
+  for (const difference of pins.differences) {
+    if (only && difference.server !== only) continue;
+    groups.set(difference.server, [...(groups.get(difference.server) ?? []), difference]);
+  }
+  const others = only ? pins.differences.filter((difference) => difference.server !== only).length : 0;
+  const names = [...groups.keys()];
+  return (
+    <>
+      {only && <p class="dim">Only <code><Text text={only} /></code>. <button type="button" class="linkish" onClick={() => setQuery({ server: "" })}>{others ? `Show ${count(others, "difference")} of other servers too` : "Show all servers"}</button></p>}
+      {!names.length && <Empty title={pins.silent?.length ? "As far as is known, everything is as it was agreed to" : "Everything is as it was agreed to"}>A change of a tool, a prompt, instructions or a start command is shown here before it counts.</Empty>}
+      {(names.length > 1 || !pins.locked) && names.length > 0 && <div class="row"><Button kind={pins.locked ? "plain" : "primary"} onClick={() => setAsking(names)}>Agree to all {count([...groups.values()].flat().length, "difference")}</Button></div>}
+      {[...groups].map(([server, differences]) => (
+        <Section key={server} title={server} actions={pins.locked && <Button kind="primary" small onClick={() => setAsking([server])}>Agree to {count(differences.length, "difference")}<span class="sr"> of {server}</span></Button>}>
+          <Cards differences={differences} />
+        </Section>
+      ))}
+      {asking && <Agree servers={asking} pins={pins} close={() => setAsking(undefined)} done={() => {
+        setAsking(undefined);
+        reload();
+      }} reload={reload} />}
+    </>
+  );
+}
+
+/** So many are laid out at once, and so many with their lines open. */
+const SHOWN = 50;
+const OPEN = 12;
+
+function Cards({ differences }: { differences: Difference[] }) {
+  const [shown, show] = useState(SHOWN);
+  // What looks bad comes first.
+  const ordered = differences.toSorted((a, b) => Number(b.warnings.length > 0) - Number(a.warnings.length > 0));
+  return (
+    <>
+      {ordered.slice(0, shown).map((difference, at) => <One key={at} difference={difference} open={differences.length <= OPEN || difference.warnings.length > 0} />)}
+      {ordered.length > shown && <div><Button small onClick={() => show(shown + SHOWN)}>Show {Math.min(SHOWN, ordered.length - shown)} more of {ordered.length - shown}</Button></div>}
+    </>
+  );
+}
+
+const TONES = { added: "accent", removed: "neutral", changed: "warn" } as const;
+
+function One({ difference, open }: { difference: Difference; open: boolean }) {
+  const [lines, showLines] = useState(open);
+  const what = difference.name ? `${difference.kind} ${difference.name}` : difference.kind;
+  return (
+    <article class="card stack tight" aria-label={`${what} ${difference.change}`}>
+      <p class="row">
+        <Badge tone={TONES[difference.change]}>{difference.change}</Badge>
+        <span class="dim"><Text text={difference.kind} /></span>
+        {difference.name && (difference.kind === "tool" ? <a href={to("tools", `${difference.server}.${difference.name}`)}><Text text={difference.name} /></a> : <strong><Text text={difference.name} /></strong>)}
+        {!lines && difference.lines.length > 0 && <button type="button" class="linkish small" onClick={() => showLines(true)}>what it says<span class="sr">: {what}</span></button>}
+      </p>
+      <Warnings difference={difference} />
+      {lines && difference.lines.length > 0 && <Diff lines={difference.lines} label={`What changed in ${what}`} />}
+    </article>
+  );
+}
+
+function Warnings({ difference }: { difference: Difference }) {
+  if (!difference.warnings.length) return null;
+  return (
+    <div class="notice bad">
+      <p><Icon name="warn" /> <strong>Attacks look like this. Read it before you agree:</strong></p>
+      <ul>{difference.warnings.map((warning) => <li key={warning}><Text text={warning} /></li>)}</ul>
+    </div>
+  );
+}
+
+function Agree({ servers, pins, close, done, reload }: { servers: string[]; pins: All; close: () => void; done: () => void; reload: () => void }) {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<Refused | undefined>(undefined);
+  const meant = pins.differences.filter((difference) => servers.includes(difference.server));
+  const bad = meant.filter((difference) => difference.warnings.length);
+  const agree = async () => {
+    setBusy(true);
+    try {
+      await post("/pins", { servers, digest: pins.digest });
+      done();
+    } catch (problem) {
+      const said = refused(problem);
+      setError(said.status === 409 ? new Refused(409, "it changed meanwhile; close this and look at it again") : said);
+      setBusy(false);
+      if (said.status === 409) reload();
+    }
+  };
+  return (
+    <Confirm title={servers.length === 1 ? `Agree to what ${servers[0]} says now?` : "Agree to what they say now?"} action="Agree" danger={bad.length > 0} busy={busy} close={close} confirm={agree}>
+      <p>{count(meant.length, "difference")} of {servers.join(", ")} will be written into the lock. {pins.locked ? "From then on models read the new words." : "Servers that you add later do not run until somebody agrees to them."}</p>
+      {bad.map((difference, at) => (
+        <div key={at}><p class="label"><Text text={difference.name ?? difference.kind} /></p><Warnings difference={difference} /></div>
+      ))}
+      {error && <Failure error={error} />}
+    </Confirm>
+  );
+}
