@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use consort::policy::{Policy, PolicySpec};
 use consort::{
-    ANSWER, Approved, Asked, Caller, Event, Guard, Guarded, Hub, Invocation, Settings, Toolbox,
-    demo,
+    ANSWER, Approved, Asked, Caller, Elsewhere, Event, Guard, Guarded, Hub, Invocation, Settings,
+    Toolbox, demo,
 };
 use serde_json::{Value, json};
 
@@ -25,8 +25,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ],
     }))?;
     let policy = Policy::compile(&rules).map_err(|errors| format!("{errors:?}"))?;
-    let guard =
-        Guard { policy, profile: None, approved: Arc::<Approved>::default(), answer: ANSWER };
+    let guard = Guard {
+        policy,
+        profile: None,
+        approved: Arc::<Approved>::default(),
+        answer: ANSWER,
+        elsewhere: Elsewhere::default(),
+    };
     let toolbox = Guarded::new(Arc::new(hub.clone()), guard);
     let model = Caller::agent("assistant");
     let catalog = toolbox.catalog(&model);

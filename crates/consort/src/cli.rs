@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod config;
 mod conversations;
 pub(crate) mod duration;
 mod talk;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use config::{Add, ConfigCommand, Export, Receiver, Source, Target};
 pub(crate) use conversations::{Conversations, ConversationsCommand};
 pub(crate) use talk::{Ask, Chat, Run, Talk};
 
@@ -263,6 +265,7 @@ pub(crate) enum LedgerCommand {
 
 /// How to serve.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Serve {
     /// Where to listen; port 0 takes any that is free
     #[arg(long, short, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8808")]
@@ -310,92 +313,6 @@ pub(crate) enum LogFormat {
     Text,
     /// For programs, an object a line
     Json,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
-    /// Show what was read, from where, with secrets hidden
-    Show,
-    /// Print the config in another format
-    Convert {
-        /// The format to write
-        #[arg(long, value_enum)]
-        to: Target,
-        /// Write to this file instead of the terminal
-        #[arg(long, short)]
-        output: Option<PathBuf>,
-    },
-    /// Take over the servers of other MCP clients on this machine
-    Import {
-        /// Only from these
-        #[arg(value_enum)]
-        from: Vec<Source>,
-        /// Add them to this file (default: consort.toml in the user's config folder)
-        #[arg(long, short)]
-        output: Option<PathBuf>,
-        /// Only show what would be added
-        #[arg(long)]
-        dry_run: bool,
-    },
-    /// Tell another MCP client on this machine of Consort
-    Export(Export),
-    /// Show where config is looked for, and which file is used
-    Path,
-}
-
-/// An entry in the config of a client.
-#[derive(Args, Debug)]
-pub(crate) struct Export {
-    /// The client
-    #[arg(value_enum)]
-    pub(crate) client: Receiver,
-    /// Let it use the gateway that runs at this URL (default: it starts `consort serve --stdio`)
-    #[arg(long)]
-    pub(crate) url: Option<String>,
-    /// The file with the token for that gateway
-    #[arg(long, value_name = "FILE", requires = "url")]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Add it to this file (default: the client's own)
-    #[arg(long, short)]
-    pub(crate) output: Option<PathBuf>,
-    /// Only print what would be added
-    #[arg(long)]
-    pub(crate) print: bool,
-}
-
-/// A format to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Target {
-    /// `mcpServers`: Claude Desktop, Claude Code, Cursor, Windsurf
-    McpServers,
-    /// VS Code's `servers` and `inputs`
-    Vscode,
-    /// Zed's `context_servers`
-    Zed,
-    /// Codex's `[mcp_servers.…]`
-    Codex,
-    /// Consort's own `[mcp.…]`
-    Consort,
-}
-
-/// A client to import from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Source {
-    ClaudeDesktop,
-    ClaudeCode,
-    Cursor,
-    Windsurf,
-    Vscode,
-    Zed,
-    Codex,
-}
-
-/// A client to export to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Receiver {
-    ClaudeDesktop,
-    Cursor,
-    Vscode,
 }
 
 fn long_version() -> &'static str {

@@ -3,14 +3,14 @@
 mod ask;
 mod call;
 mod chat;
-mod check;
+pub(crate) mod check;
 mod config;
 pub(crate) mod conversations;
 mod demo;
 mod dialect;
 mod doctor;
 mod explain;
-mod export;
+pub(crate) mod export;
 pub(crate) mod ledger;
 mod lists;
 mod lock;

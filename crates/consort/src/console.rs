@@ -4,32 +4,73 @@
 //! made of it. Both are the owner's alone. They change what is served as the config file does, and never
 //! past it.
 
+mod agents;
+mod asking;
+mod attended;
+mod calls;
+mod connect;
+mod conversations;
+mod costs;
 mod desk;
+mod events;
 mod files;
+mod making;
 mod openapi;
+mod pins;
+mod profiles;
+mod prompts;
+mod refusal;
+mod reply;
+mod resources;
 mod route;
+mod servers;
 mod session;
+mod tools;
 
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use consort::config::Config;
 use consort::shaping::Shaping;
-use consort_core::{BoxFuture, Caller, Problem, Toolbox, utc};
-use consort_gateway::{Entrance, Records, Site, SiteBody, Visit};
+use consort_core::{BoxFuture, Caller, Kind, Problem, Toolbox, utc};
+use consort_gateway::{Entrance, Labels, Records, Site, SiteBody, Visit};
 use consort_hub::Hub;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
+use tokio::sync::{broadcast, watch};
 
 use crate::command::Askable;
+pub(crate) use attended::Attended;
+use conversations::Runs;
+use costs::Costs;
 pub(crate) use desk::Desk;
+use profiles::Profiles;
 use route::{Answer, Asked, Refusal, Route};
 
 /// Everything that can be asked.
 fn routes() -> &'static [Route] {
     static ROUTES: OnceLock<Vec<Route>> = OnceLock::new();
-    ROUTES.get_or_init(|| [session::routes(), desk::routes()].into_iter().flatten().collect())
+    ROUTES.get_or_init(|| {
+        let all = [
+            session::routes(),
+            servers::routes(),
+            profiles::routes(),
+            connect::routes(),
+            calls::routes(),
+            desk::routes(),
+            events::routes(),
+            making::routes(),
+            pins::routes(),
+            prompts::routes(),
+            resources::routes(),
+            tools::routes(),
+            agents::routes(),
+            conversations::routes(),
+        ];
+        all.into_iter().flatten().collect()
+    })
 }
 
 /// The console. Clones are the same.
@@ -40,7 +81,35 @@ struct Inner {
     hub: Hub,
     records: Records,
     desk: Arc<Desk>,
-    scene: RwLock<Arc<Scene>>,
+    start: Start,
+    /// What is in force, and since when.
+    scene: RwLock<(Arc<Scene>, SystemTime)>,
+    /// Who changes the config waits for who does.
+    changing: tokio::sync::Mutex<()>,
+    costs: Costs,
+    profiles: Profiles,
+    /// Counts how often what is in force changed.
+    changed: watch::Sender<u64>,
+    generations: events::Generations,
+    /// What the ledger said last of how many calls there were.
+    past: calls::Past,
+    /// What things are called in front of clients.
+    labels: OnceLock<Labels>,
+    /// Every tool, as it was listed last.
+    known: tools::Kept,
+    /// Held by who agrees to something.
+    agreeing: Mutex<()>,
+    runs: Runs,
+    /// Conversations by their ids, and how they stand, whenever that changes.
+    news: broadcast::Sender<(String, String)>,
+}
+
+/// What was decided when the gateway was started.
+pub(crate) struct Start {
+    /// Where the token is kept, if one is needed.
+    pub(crate) token_file: Option<PathBuf>,
+    /// Whether only what the lock agrees to may be in the config.
+    pub(crate) locked: bool,
 }
 
 /// What is in force: the config, and what is made of it.
@@ -57,19 +126,60 @@ pub(crate) struct Scene {
 }
 
 impl Console {
-    pub(crate) fn new(hub: &Hub, records: &Records, desk: Arc<Desk>, scene: Scene) -> Self {
-        let scene = RwLock::new(Arc::new(scene));
-        Self(Arc::new(Inner { hub: hub.clone(), records: records.clone(), desk, scene }))
+    pub(crate) fn new(
+        hub: &Hub,
+        records: &Records,
+        desk: Arc<Desk>,
+        start: Start,
+        scene: Scene,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            hub: hub.clone(),
+            records: records.clone(),
+            desk,
+            start,
+            scene: RwLock::new((Arc::new(scene), SystemTime::now())),
+            changing: tokio::sync::Mutex::default(),
+            costs: Costs::default(),
+            profiles: Profiles::default(),
+            changed: watch::Sender::new(0),
+            generations: events::Generations::default(),
+            past: calls::Past::default(),
+            labels: OnceLock::new(),
+            known: tools::Kept::default(),
+            agreeing: Mutex::default(),
+            runs: Runs::new(),
+            news: broadcast::channel(64).0,
+        }))
+    }
+
+    /// Learns what things are called in front of clients.
+    pub(crate) fn learn(&self, labels: Labels) {
+        // There is one gateway.
+        let _ = self.0.labels.set(labels);
     }
 
     /// Goes over to another config.
     pub(crate) fn set(&self, scene: Scene) {
-        *self.0.scene.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(scene);
+        let mut in_force = self.0.scene.write().unwrap_or_else(PoisonError::into_inner);
+        *in_force = (Arc::new(scene), SystemTime::now());
+        drop(in_force);
+        self.0.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Where people are asked.
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        &self.0.desk
     }
 
     /// What is in force now.
     fn scene(&self) -> Arc<Scene> {
-        Arc::clone(&self.0.scene.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.scene.read().unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// Since when that is.
+    fn since(&self) -> SystemTime {
+        self.0.scene.read().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// Answers what is asked of the API.
@@ -87,19 +197,16 @@ impl Console {
             }
         }
         let Some((route, at)) = found else {
-            return match methods.is_empty() {
-                true => {
-                    Err(Refusal::missing("nothing is served here").hint("see /api/openapi.json"))
-                }
-                false => {
-                    let error = format!("use {}", methods.join(" or "));
-                    let mut response = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error).say();
-                    if let Ok(allow) = HeaderValue::from_str(&methods.join(", ")) {
-                        response.headers_mut().insert(ALLOW, allow);
-                    }
-                    Ok(response)
-                }
-            };
+            if methods.is_empty() {
+                let refusal = Refusal::missing("nothing is served here");
+                return Err(refusal.hint("see /api/openapi.json"));
+            }
+            let error = format!("use {}", methods.join(" or "));
+            let mut response = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error).say();
+            if let Ok(allow) = HeaderValue::from_str(&methods.join(", ")) {
+                response.headers_mut().insert(ALLOW, allow);
+            }
+            return Ok(response);
         };
         if !route.open {
             owner(visit.caller.as_ref())?;
@@ -122,6 +229,22 @@ fn owner(caller: Option<&Caller>) -> Result<(), Refusal> {
         None => Err(Refusal::new(StatusCode::UNAUTHORIZED, "nobody is logged in")
             .hint("show the token: POST it to /api/session, or send it as a bearer token")),
     }
+}
+
+/// Does what takes its time, or waits for a disk, where it holds up nobody.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    let failed = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "it broke off");
+    tokio::task::spawn_blocking(work).await.map_err(failed)
+}
+
+/// A caller as it is told.
+fn named(caller: &Caller) -> String {
+    let kind = match caller.kind {
+        Kind::Person => "person",
+        Kind::Agent => "agent",
+        Kind::Client => "client",
+    };
+    format!("{kind}:{}", caller.name)
 }
 
 /// A time as it is told.

@@ -17,7 +17,7 @@ pub use consort_core::{
 };
 pub use consort_hub::{Hub, ServerSettings, Settings, State, Status, builtin, tool};
 pub use consort_shape::{
-    ANSWER, Approved, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape, Shaped, policy,
-    tokens, transform,
+    ANSWER, Approved, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape, Shaped,
+    policy, tokens, transform,
 };
 pub use consort_wire::{Command, Endpoint, Server};

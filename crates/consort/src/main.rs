@@ -4,12 +4,16 @@ mod approvals;
 mod cli;
 mod command;
 mod console;
+mod differences;
 mod exit;
+mod exposures;
 mod keyboard;
 mod log;
 mod output;
 mod person;
+mod rewrite;
 mod running;
+mod survey;
 mod talk;
 
 use std::process::ExitCode;

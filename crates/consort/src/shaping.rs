@@ -13,11 +13,11 @@ use consort_agent::Model;
 use consort_agent::sub::{Roster, ServerAgents, WithAgents};
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
 use consort_shape::pin::Lock;
-use consort_shape::policy::{Policy, PolicySpec, Question};
+use consort_shape::policy::{Decision, Policy, PolicySpec, Question};
 use consort_shape::transform::{Select, Transform, TransformSpec};
 use consort_shape::{
-    ANSWER, Approved, Cached, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Pinned, Remember,
-    Shape, Shaped,
+    ANSWER, Approved, Cached, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Pinned,
+    Remember, Shape, Shaped,
 };
 
 use crate::config::{Config, Options, ProfileConfig, ServerConfig, Transport, merged};
@@ -34,6 +34,7 @@ pub struct Shaping {
     cache: Vec<Remember>,
     lock: Option<Arc<Lock>>,
     approved: Arc<Approved>,
+    elsewhere: Elsewhere,
     models: Option<Arc<Models>>,
     agents: Vec<(String, String)>,
     roster: Arc<Roster>,
@@ -146,6 +147,11 @@ impl Shaping {
         self.lock.is_some()
     }
 
+    /// The lock that is kept.
+    pub fn lock(&self) -> Option<&Arc<Lock>> {
+        self.lock.as_ref()
+    }
+
     /// The same, with what people approved before.
     #[must_use]
     pub fn approved(mut self, approved: Arc<Approved>) -> Self {
@@ -156,6 +162,13 @@ impl Shaping {
     /// What people approved before and since.
     pub fn approvals(&self) -> Arc<Approved> {
         Arc::clone(&self.approved)
+    }
+
+    /// The same, with others than whoever calls who can be asked.
+    #[must_use]
+    pub fn elsewhere(mut self, elsewhere: Elsewhere) -> Self {
+        self.elsewhere = elsewhere;
+        self
     }
 
     /// The same, with one profile in the place of everything, also of other profiles and at the address
@@ -197,6 +210,15 @@ impl Shaping {
 
     /// What the policy says of a tool, before its arguments are known; nothing if all is allowed.
     pub fn decision(&self, caller: &Caller, entry: &Entry) -> Option<String> {
+        self.decided(caller, entry).map(|decision| decision.explain())
+    }
+
+    /// Whether the policy lets a caller see a tool.
+    pub fn shows(&self, caller: &Caller, entry: &Entry) -> bool {
+        self.decided(caller, entry).is_none_or(|decision| decision.shows())
+    }
+
+    fn decided(&self, caller: &Caller, entry: &Entry) -> Option<Decision> {
         if self.whole.policy.is_open() {
             return None;
         }
@@ -208,7 +230,7 @@ impl Shaping {
             annotations: entry.tool().annotations(),
             arguments: None,
         };
-        Some(self.whole.policy.decide(&question).explain())
+        Some(self.whole.policy.decide(&question))
     }
 
     /// Rules of the policy that fit none of these tools, each given as server and name.
@@ -306,6 +328,7 @@ impl Layers<'_> {
                 profile: view.profile.clone(),
                 approved: Arc::clone(&self.shaping.approved),
                 answer: ANSWER,
+                elsewhere: self.shaping.elsewhere.clone(),
             },
         ))
     }

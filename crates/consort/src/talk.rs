@@ -24,11 +24,11 @@ use crate::output::escaped;
 use crate::person::Person;
 
 pub(crate) use input::{arguments, message, prompt, rendered, text_or_file};
-pub(crate) use kept::{Keeping, Kept};
+pub(crate) use kept::{Keeping, Kept, title};
 pub(crate) use lines::{Form, Lines};
 pub(crate) use live::Live;
 pub(crate) use paper::Standard;
-pub(crate) use setup::Setup;
+pub(crate) use setup::{NAME, SAMPLING, Setup};
 pub(crate) use show::{Show, Wishes};
 pub(crate) use tape::Tape;
 

@@ -24,8 +24,8 @@ pub use ask::{prompt, read};
 pub use caller::{Caller, Kind, SESSION};
 pub use catalog::{About, Catalog, Entry, Offer, Route, Shelf, resolve::Unresolved};
 pub use consort_wire::{
-    Asked, Emitter, Emitting, Json, JsonError, LogLevel, Object, Offers, Progress, Questions,
-    Refusal, Reply, Revision, ShelfKind, Tasks,
+    Asked, Emitter, Emitting, Json, JsonError, LogLevel, Object, Offers, Postmark, Progress,
+    Questions, Refusal, Reply, Revision, ShelfKind, Tasks,
 };
 pub use content::{Content, ToolResult};
 pub use error::{CallError, Fault, Repeat, Source};

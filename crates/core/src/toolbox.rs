@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use consort_wire::Emitting;
@@ -13,7 +13,7 @@ use crate::catalog::Catalog;
 use crate::error::CallError;
 use crate::event::{Event, Outcome};
 use crate::name::ServerId;
-use crate::{Json, LogLevel, Object, Offers, Questions, Tasks};
+use crate::{Json, LogLevel, Object, Offers, Postmark, Questions, Tasks};
 
 /// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -77,6 +77,8 @@ pub struct Passage {
     pub tasks: Tasks,
     /// Which log messages the caller wants.
     pub log: Logs,
+    /// Who wants to know when it left.
+    pub postmark: Option<Arc<dyn Postmark>>,
 }
 
 /// Which of a server's log messages a caller wants.
@@ -109,6 +111,7 @@ impl Passage {
             questions: Questions::Hand,
             tasks: Tasks::Follow,
             log: Logs::None,
+            postmark: None,
         }
     }
 
@@ -143,6 +146,10 @@ pub struct Invocation {
     pub offers: Option<Arc<Offers>>,
     /// Members of `_meta` that go to the server.
     pub meta: Option<Object>,
+    /// Who wants to know when it left.
+    pub postmark: Option<Arc<dyn Postmark>>,
+    /// Where whoever records the call writes what it is known by.
+    pub id: Option<Arc<OnceLock<i64>>>,
 }
 
 impl Invocation {
@@ -156,6 +163,8 @@ impl Invocation {
             total: None,
             offers: None,
             meta: None,
+            postmark: None,
+            id: None,
         }
     }
 }

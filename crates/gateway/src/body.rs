@@ -52,6 +52,11 @@ impl Body {
     pub(crate) fn empty() -> Self {
         Self::Whole(None)
     }
+
+    /// Whether nobody waits for its end.
+    pub(crate) fn is_endless(&self) -> bool {
+        matches!(self, Self::Site(body) if body.is_endless())
+    }
 }
 
 /// Messages as events. They are made while they are read: a client that does not read holds up its

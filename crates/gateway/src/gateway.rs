@@ -1,8 +1,8 @@
 //! What all fronts share.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use consort_core::{Caller, Json, ServerId};
+use consort_core::{Caller, Json, Route, ServerId, ShelfKind};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use crate::front::Fronts;
 use crate::guard::Keys;
 use crate::ledger::Ledger;
+use crate::menu::Menu;
 use crate::metrics::Extra;
 use crate::park::Park;
 use crate::recorded::Records;
@@ -121,6 +122,11 @@ impl Gateway {
         self.0.fronts.whole().menu(&Caller::client(Caller::OWNER)).problems.clone()
     }
 
+    /// What tells the names that things have in front of clients, as long as the gateway is there.
+    pub fn labels(&self) -> Labels {
+        Labels(Arc::downgrade(&self.0))
+    }
+
     /// Takes no new requests, lets those in progress end for as long as [`Limits::drain`], and then
     /// ends everything.
     ///
@@ -147,6 +153,33 @@ impl Gateway {
     }
 }
 
+/// What tells the names that things have in front of clients. It does not keep the gateway.
+#[derive(Clone, Debug)]
+pub struct Labels(Weak<Inner>);
+
+impl Labels {
+    /// The names at the address of everything, for a caller; nothing once the gateway is gone.
+    pub fn now(&self, caller: &Caller) -> Option<Labelled> {
+        Some(Labelled(self.0.upgrade()?.fronts.whole().menu(caller)))
+    }
+}
+
+/// The names that things had in front of clients at one time.
+#[derive(Clone, Debug)]
+pub struct Labelled(Arc<Menu>);
+
+impl Labelled {
+    /// The server of each thing, what it is called before it meets those of others, and its name.
+    pub fn names(&self, kind: ShelfKind) -> impl Iterator<Item = (&Route, &str)> {
+        self.0.board(kind).routes()
+    }
+
+    /// Whether these are of the same time.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 /// How much of what is going on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -167,7 +200,7 @@ impl Inner {
 
     /// What is counted, with how things are now.
     pub(crate) fn metrics(&self, states: Vec<(ServerId, &'static str)>) -> String {
-        let Records { metrics, ledger, tracer } = &self.records;
+        let Records { metrics, ledger, tracer, .. } = &self.records;
         metrics.sessions.set(self.sessions.len() + self.pipes.len());
         metrics.parked.set(self.park.len());
         metrics.render(&Extra {

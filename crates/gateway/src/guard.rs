@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use consort_core::Caller;
 use http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use ring::hmac;
 use sha2::{Digest, Sha256};
 
@@ -138,7 +138,7 @@ pub(crate) fn visit(
 /// along, whoever asks. Programs that are no browsers name no origin, and have no cookie by accident.
 fn own_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let fetched = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    let fetched = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     if fetched.is_some_and(|site| site != b"same-origin" && site != b"none") {
         return Err(Refused::Origin);
     }
@@ -197,7 +197,7 @@ impl Door {
 
 /// The `Set-Cookie` of a pass.
 fn cookie(headers: &HeaderMap, value: &str, age: u64) -> String {
-    let origin = headers.get(ORIGIN).map(|origin| origin.as_bytes());
+    let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
     let secure = if origin.is_some_and(|o| o.starts_with(b"https:")) { "; Secure" } else { "" };
     let name = cookie_name(headers);
     format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
@@ -240,8 +240,6 @@ fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -38,6 +39,9 @@ const HEADERS: usize = 100;
 
 /// The pause after a connection could not be taken: too many files are open.
 const RELIEF: Duration = Duration::from_millis(100);
+
+/// How long whoever only looks on has to hear that it is over.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// What is answered.
 pub(crate) type Reply = Response<Body>;
@@ -82,9 +86,14 @@ pub(crate) async fn connection(
 ) {
     let _ = stream.set_nodelay(true);
     let io = TokioIo::new(Stall::new(stream, gateway.settings.limits.stalled));
+    let endless = AtomicBool::new(false);
     let service = service_fn(|request| {
-        let gateway = Arc::clone(&gateway);
-        async move { Ok::<_, Infallible>(respond(&gateway, request).await) }
+        let (gateway, endless) = (Arc::clone(&gateway), &endless);
+        async move {
+            let reply = respond(&gateway, request).await;
+            endless.store(reply.body().is_endless(), Ordering::Relaxed);
+            Ok::<_, Infallible>(reply)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -99,6 +108,8 @@ pub(crate) async fn connection(
             tokio::select! {
                 ended = connection.as_mut() => ended,
                 () = gateway.stop.cancelled() => return,
+                // Whoever only looks on, and does not read, is not waited for.
+                () = tokio::time::sleep(FAREWELL), if endless.load(Ordering::Relaxed) => return,
             }
         }
     };

@@ -36,6 +36,7 @@ mod queue;
 mod read;
 mod record;
 mod run;
+mod search;
 mod store;
 mod verify;
 mod writer;
@@ -48,10 +49,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use crate::clock;
 use queue::{Queue, Taken};
 pub use read::{CallRow, Filter, Follow, Row, tail};
+pub(crate) use record::kind_of;
 pub use record::{Class, Digest, Intent};
-use store::{Message, Store, now};
+pub use search::{Found, Search, search};
+use store::{Message, Store};
 pub use verify::{Break, Report, verify};
 
 /// How a ledger is kept.
@@ -152,6 +156,7 @@ pub struct Ledger {
     queue: Arc<Queue>,
     patience: Duration,
     writer: Arc<Writer>,
+    path: Arc<Path>,
 }
 
 /// The thread that writes. Without a ledger it has nothing more to wait for.
@@ -182,18 +187,19 @@ impl Ledger {
         let thread =
             started.map_err(|source| LedgerError::Unusable { path: path.to_owned(), source })?;
         let writer = Writer { queue: Arc::clone(&queue), thread: Mutex::new(Some(thread)) };
-        Ok(Self { queue, patience, writer: Arc::new(writer) })
+        Ok(Self { queue, patience, writer: Arc::new(writer), path: path.into() })
     }
 
     /// Takes down that a call is about to be made. It costs the caller well under a microsecond; a
     /// call is only to be sent once [`Entry::durable`] agrees.
     #[must_use = "a call whose entry is dropped counts as cancelled"]
-    pub fn begin(&self, intent: Intent) -> Entry {
-        let taken = self.queue.begin(now(), intent);
+    pub fn begin(&self, intent: impl Into<Arc<Intent>>) -> Entry {
+        let (time, taken) = self.queue.begin(intent.into());
         let entry = |id, waiting| Entry {
             queue: Arc::clone(&self.queue),
             patience: self.patience,
             begun: Instant::now(),
+            time,
             id,
             waiting,
         };
@@ -203,6 +209,11 @@ impl Ledger {
             Taken::Lost => entry(None, Waiting::Nothing),
             Taken::Refused => entry(None, Waiting::Never),
         }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// How it is doing.
@@ -228,6 +239,7 @@ pub struct Entry {
     queue: Arc<Queue>,
     patience: Duration,
     begun: Instant,
+    time: i64,
     /// None if the intent was not taken, so that no outcome follows.
     id: Option<u64>,
     waiting: Waiting,
@@ -255,26 +267,36 @@ impl Entry {
         };
         if answer.is_err() {
             self.queue.refuse();
-            self.finish(Class::Rejected, 0);
+            self.finish(self.begun.elapsed(), Class::Rejected, 0);
         }
         answer
     }
 
-    /// Takes down how the call ended, and how large its result is.
-    pub fn end(mut self, class: Class, bytes_out: u64) {
-        self.finish(class, bytes_out);
+    /// When it began, in microseconds since 1970: that of no other call of this process.
+    pub fn time(&self) -> i64 {
+        self.time
     }
 
-    fn finish(&mut self, class: Class, bytes_out: u64) {
+    /// Takes down how the call ended, and how large its result is.
+    pub fn end(self, class: Class, bytes_out: u64) {
+        let duration = self.begun.elapsed();
+        self.end_after(duration, class, bytes_out);
+    }
+
+    /// The same, for who measures how long it took.
+    pub fn end_after(mut self, duration: Duration, class: Class, bytes_out: u64) {
+        self.finish(duration, class, bytes_out);
+    }
+
+    fn finish(&mut self, duration: Duration, class: Class, bytes_out: u64) {
         if let Some(id) = self.id.take() {
-            let duration = self.begun.elapsed();
-            self.queue.end(Message::Outcome { id, time: now(), class, duration, bytes_out });
+            self.queue.end(Message::Outcome { id, time: clock::now(), class, duration, bytes_out });
         }
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.finish(Class::Cancelled { sent: None }, 0);
+        self.finish(self.begun.elapsed(), Class::Cancelled { sent: None }, 0);
     }
 }

@@ -5,6 +5,8 @@
 
 mod answer;
 mod body;
+mod clock;
+pub mod feed;
 mod front;
 mod gateway;
 mod guard;
@@ -35,7 +37,7 @@ mod tasks;
 mod threads;
 pub mod trace;
 
-pub use gateway::{Counts, Gateway};
+pub use gateway::{Counts, Gateway, Labelled, Labels};
 pub use guard::{Door, Pass};
 pub use naming::Naming;
 pub use recorded::{Recorded, Records};

@@ -266,6 +266,11 @@ impl Board {
         self.choices.keys().map(String::as_str)
     }
 
+    /// The way to each thing, and its name.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (&Route, &str)> {
+        self.choices.iter().map(|(name, choice)| (&choice.route, name.as_str()))
+    }
+
     /// The page behind a cursor, as a result; `None` if there is no such page (any more).
     pub(crate) fn page(&self, kind: ShelfKind, era: Era, cursor: Option<&str>) -> Option<Json> {
         let pages = self.lists[era as usize].get_or_init(|| self.pages(kind, era));

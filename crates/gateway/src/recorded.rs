@@ -1,15 +1,17 @@
 //! Calls, recorded: counted, traced and written to the ledger on their way to the server.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
     CallError, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Object,
-    Passage, ServerId, Toolbox,
+    Passage, Postmark, ServerId, Toolbox,
 };
 use consort_wire::splice::Writer;
 
+use crate::feed::{Feed, Running};
 use crate::ledger::{Class, Digest, Entry, Intent, Ledger};
 use crate::metrics::{Held, Metrics};
 use crate::otlp::{About, Side, Span, Tracer};
@@ -24,11 +26,13 @@ pub struct Records {
     pub ledger: Option<Ledger>,
     /// What is traced.
     pub tracer: Tracer,
+    /// What can be watched.
+    pub feed: Feed,
 }
 
 impl Default for Records {
     fn default() -> Self {
-        Self { metrics: Arc::default(), ledger: None, tracer: Tracer::off() }
+        Self { metrics: Arc::default(), ledger: None, tracer: Tracer::off(), feed: Feed::off() }
     }
 }
 
@@ -54,7 +58,7 @@ impl Recorded {
 
     /// Begins the record of a call.
     fn begin(&self, call: &Call<'_>) -> Record {
-        let Records { metrics, ledger, tracer } = &self.records;
+        let Records { metrics, ledger, tracer, feed } = &self.records;
         let about = About {
             name: (!call.name.is_empty()).then_some(call.name),
             server: call.server.map(ServerId::as_str),
@@ -62,23 +66,33 @@ impl Recorded {
         };
         let traced = tracer.is_on().then(|| tracer.begin(&about, call.parent.as_ref()));
         let trace = traced.as_ref().map(|span| span.context().trace);
-        let entry = ledger.as_ref().map(|ledger| {
-            ledger.begin(Intent {
+        // One for both.
+        let intent = (ledger.is_some() || feed.is_on()).then(|| {
+            Arc::new(Intent {
                 caller: call.caller.clone(),
                 front: Arc::clone(&self.front),
                 server: call.server.cloned(),
-                method: call.method.to_owned().into(),
+                method: call.method.clone(),
                 name: call.name.to_owned(),
-                arguments: Digest::of(call.arguments),
+                arguments: match ledger {
+                    Some(_) => Digest::of(call.arguments),
+                    None => Digest { bytes: call.arguments.len() as u64, sha256: [0; 32] },
+                },
                 trace: trace.or_else(|| call.parent.as_ref().map(|parent| parent.trace)),
             })
         });
+        let entry = ledger.as_ref().zip(intent.as_ref());
+        let entry = entry.map(|(ledger, intent)| ledger.begin(Arc::clone(intent)));
+        let begun = Instant::now();
+        let running =
+            intent.and_then(|intent| feed.begin(entry.as_ref().map(Entry::time), begun, intent));
         Record {
             metrics: Arc::clone(metrics),
             server: call.server.cloned(),
             entry,
             span: traced,
-            begun: Instant::now(),
+            running,
+            begun,
             _held: metrics.in_flight.hold(),
         }
     }
@@ -88,7 +102,7 @@ impl Recorded {
 struct Call<'a> {
     caller: &'a Caller,
     server: Option<&'a ServerId>,
-    method: &'a str,
+    method: &'a Cow<'static, str>,
     name: &'a str,
     arguments: &'a [u8],
     parent: Option<TraceContext>,
@@ -100,6 +114,7 @@ struct Record {
     server: Option<ServerId>,
     entry: Option<Entry>,
     span: Option<Span>,
+    running: Option<Running>,
     begun: Instant,
     _held: Held,
 }
@@ -122,11 +137,21 @@ impl Record {
                         self.note(Class::of(&end), bytes);
                         return Event::End(end);
                     }
-                    Some(event) => emitter.emit(event).await,
+                    Some(mut event) => {
+                        if let Some(running) = &self.running {
+                            running.note(&mut event);
+                        }
+                        emitter.emit(event).await;
+                    }
                     None => unreachable!("an end comes before nothing"),
                 }
             }
         })
+    }
+
+    /// Who wants to know when it leaves.
+    fn postmark(&self) -> Option<Arc<dyn Postmark>> {
+        self.running.as_ref().map(|running| running.call().postmark())
     }
 
     fn end(&mut self, error: CallError) -> CallError {
@@ -138,11 +163,30 @@ impl Record {
         let took = self.begun.elapsed();
         tracing::debug!(server = ?self.server, outcome = class.as_str(), bytes, ?took, "a call ended");
         self.metrics.call(self.server.take().as_ref(), class, took);
+        if let Some(running) = self.running.take() {
+            running.end(class, took, bytes as u64);
+        }
         if let Some(entry) = self.entry.take() {
-            entry.end(class, bytes as u64);
+            entry.end_after(took, class, bytes as u64);
         }
         if let Some(span) = self.span.take() {
             span.end(class);
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if self.running.is_none() && self.entry.is_none() {
+            return;
+        }
+        // Nobody waits for it any more. The ledger and the feed say the same of it.
+        let (took, class) = (self.begun.elapsed(), Class::Cancelled { sent: None });
+        if let Some(running) = self.running.take() {
+            running.end(class, took, 0);
+        }
+        if let Some(entry) = self.entry.take() {
+            entry.end_after(took, class, 0);
         }
     }
 }
@@ -156,17 +200,21 @@ impl Toolbox for Recorded {
         self.inner.changes()
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
+    fn call(&self, mut invocation: Invocation) -> Events {
         let catalog = self.inner.catalog(&invocation.caller);
         let route = catalog.resolve(&invocation.tool).ok().map(|entry| &entry.route);
         let record = self.begin(&Call {
             caller: &invocation.caller,
             server: route.map(|route| &route.server),
-            method: "tools/call",
+            method: &Cow::Borrowed("tools/call"),
             name: route.map_or(&invocation.tool, |route| &route.name),
             arguments: invocation.arguments.as_bytes(),
             parent: None,
         });
+        invocation.postmark = record.postmark();
+        if let (Some(id), Some(running)) = (&invocation.id, &record.running) {
+            let _ = id.set(running.call().id());
+        }
         record.follow(self.inner.call(invocation))
     }
 
@@ -190,6 +238,7 @@ impl Toolbox for Recorded {
         if let Some(span) = &record.span {
             passage.params = with_context(&passage.params, span.context());
         }
+        passage.postmark = record.postmark();
         record.follow(self.inner.pass(passage))
     }
 }

@@ -92,6 +92,9 @@ pub(crate) async fn answered_in_session(
                 Some(splice::notification(&method, Some(params.json())))
             }
             Event::End(end) => {
+                for withdrawn in asked.withdraw() {
+                    emitter.emit(Out::Message(withdrawn.into())).await;
+                }
                 return match end {
                     Ok(Outcome::Task(task)) => Ok(tasks::created(gateway, request, &server, &task)),
                     Ok(outcome) => Ok(outcome.object().clone()),
@@ -133,6 +136,20 @@ impl Open<'_> {
                 writer.text("elicitationId", &secret());
             }
         }))
+    }
+}
+
+impl Open<'_> {
+    /// The messages that take back what the client did not answer.
+    fn withdraw(&mut self) -> Vec<bytes::Bytes> {
+        let open = self.session.forget(&std::mem::take(&mut self.numbers));
+        let cancelled = |number: u64| {
+            let mut params = Writer::new();
+            params.raw("requestId", number.to_string().as_bytes());
+            params.text("reason", "no longer asked");
+            splice::notification("notifications/cancelled", Some(&params.finish()))
+        };
+        open.into_iter().map(cancelled).collect()
     }
 }
 

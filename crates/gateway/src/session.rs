@@ -101,13 +101,13 @@ impl Session {
         asked
     }
 
-    /// Forgets questions that are no longer asked.
-    pub(crate) fn forget(&self, numbers: &[u64]) {
+    /// Forgets questions that are no longer asked; those that were not answered are told.
+    pub(crate) fn forget(&self, numbers: &[u64]) -> Vec<u64> {
         let mut state = self.lock();
-        let gone: Vec<Option<Reply>> =
-            numbers.iter().map(|number| state.questions.remove(number)).collect();
+        let open = |number: &u64| Some((*number, state.questions.remove(number)?));
+        let gone: Vec<(u64, Reply)> = numbers.iter().filter_map(open).collect();
         drop(state);
-        drop(gone);
+        gone.into_iter().map(|(number, _)| number).collect()
     }
 
     /// A request begins. `None` if one of that id is running.

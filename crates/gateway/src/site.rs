@@ -14,6 +14,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::body::{Body, held};
 use crate::gateway::Inner;
@@ -77,6 +78,9 @@ pub enum SiteBody {
     Whole(Bytes),
     /// As it is made. A stream of events shows that it lives while it is silent.
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    /// The same, of what has no end of its own: it ends when the gateway does, which does not wait for
+    /// it.
+    Endless(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
 impl fmt::Debug for SiteBody {
@@ -84,6 +88,7 @@ impl fmt::Debug for SiteBody {
         match self {
             Self::Whole(bytes) => f.debug_tuple("Whole").field(&bytes.len()).finish(),
             Self::Stream(_) => f.write_str("Stream"),
+            Self::Endless(_) => f.write_str("Endless"),
         }
     }
 }
@@ -129,7 +134,12 @@ async fn told(gateway: &Inner, response: Response<SiteBody>) -> Reply {
             let room = room(gateway, bytes.len()).await;
             Body::Whole(Some(held(bytes.into(), room)))
         }
-        SiteBody::Stream(stream) => {
+        body @ (SiteBody::Stream(_) | SiteBody::Endless(_)) => {
+            let over = matches!(body, SiteBody::Endless(_));
+            let (SiteBody::Stream(stream) | SiteBody::Endless(stream)) = body else {
+                unreachable!("it is one of them")
+            };
+            let over = over.then(|| Box::pin(gateway.draining.clone().cancelled_owned()));
             let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
             let events = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
             if events {
@@ -140,7 +150,7 @@ async fn told(gateway: &Inner, response: Response<SiteBody>) -> Reply {
             let alive = events.then(|| (silence, Box::pin(tokio::time::sleep(silence))));
             let metrics = Arc::clone(metrics);
             let request = Arc::clone(&gateway.requests);
-            Body::Site(Box::new(Streamed { stream, alive, metrics, _request: request }))
+            Body::Site(Box::new(Streamed { stream, over, alive, metrics, _request: request }))
         }
     };
     Response::from_parts(head, body)
@@ -149,6 +159,8 @@ async fn told(gateway: &Inner, response: Response<SiteBody>) -> Reply {
 /// A body that is made as it is read.
 pub(crate) struct Streamed {
     stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
+    /// When what is endless ends.
+    over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// When to show that a stream of events lives.
     alive: Option<(Duration, Pin<Box<Sleep>>)>,
     metrics: Arc<Metrics>,
@@ -157,7 +169,17 @@ pub(crate) struct Streamed {
 }
 
 impl Streamed {
+    /// Whether nobody waits for its end.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.over.is_some()
+    }
+
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+        if let Some(over) = &mut self.over
+            && over.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(None);
+        }
         let polled = self.stream.as_mut().poll_next(cx);
         let bytes = match (polled, &mut self.alive) {
             (Poll::Ready(None), _) => return Poll::Ready(None),

@@ -170,6 +170,11 @@ fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
 }
 
 impl TraceId {
+    /// From its bytes, which are not all zero.
+    pub(crate) fn of(bytes: [u8; 16]) -> Option<Self> {
+        (bytes != [0; 16]).then_some(Self(bytes))
+    }
+
     fn random() -> Self {
         let (high, low) = (random(), random());
         Self((u128::from(high) << 64 | u128::from(low)).to_be_bytes())

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use consort_core::{
-    CallError, Event, Invocation, Json, LocalTool, Logs, Object, Outcome, Passage, Reporter,
-    ServerId, ToolResult,
+    CallError, Event, Invocation, Json, LocalTool, LogLevel, Logs, Object, Outcome, Passage,
+    Reporter, ServerId, ToolResult,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;
@@ -41,7 +41,8 @@ pub(crate) async fn run(
     let connection = &hub
         .connection(&route.server)
         .ok_or_else(|| CallError::Unknown { name: invocation.tool.clone(), nearest: Vec::new() })?;
-    let mut request = Request::tool(&route.name, &invocation.arguments);
+    let mut request =
+        Request::tool(&route.name, &invocation.arguments).postmark(invocation.postmark);
     if let Some(meta) = &invocation.meta {
         request = request.meta(meta.clone());
     }
@@ -54,7 +55,9 @@ pub(crate) async fn run(
         let revision = consort_core::Revision::V2026_07_28;
         request = request
             .questions(passage.questions)
-            .capabilities(passage.offers.capabilities(revision));
+            .capabilities(passage.offers.capabilities(revision))
+            // Whoever answers for itself is also told what the server logs.
+            .log(LogLevel::Info);
     }
     if let Some(idle) = invocation.idle {
         request = request.idle(idle);

@@ -33,6 +33,8 @@ pub(crate) struct Connection {
     pub(crate) settings: ServerSettings,
     status: watch::Sender<Status>,
     line: Mutex<Option<Line>>,
+    /// The end of what the server wrote to its standard error before it was gone.
+    last_words: Mutex<String>,
     /// What the first caller could answer: the connection declares that from then on.
     adopted: Mutex<Option<Arc<Offers>>>,
     /// Connections for those who answer otherwise, or are somebody else.
@@ -70,6 +72,7 @@ impl Connection {
             status: watch::Sender::new(Status::new(settings.id.clone(), state)),
             settings,
             line: Mutex::default(),
+            last_words: Mutex::default(),
             adopted: Mutex::default(),
             lines: Lines::default(),
             next_attempt: Mutex::default(),
@@ -101,9 +104,16 @@ impl Connection {
         let _ = self.wishes.send(wish).await;
     }
 
-    /// The end of what the server wrote to its standard error.
+    /// The end of what the server wrote to its standard error, now or before it was gone.
     pub(crate) fn stderr(&self) -> String {
-        self.current().map(|line| line.client.stderr()).unwrap_or_default()
+        match self.current() {
+            Some(line) => line.client.stderr(),
+            None => self.last_words.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    fn remember_stderr(&self, text: String) {
+        *self.last_words.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 
     /// The server, reached: now, or as soon as that can be.

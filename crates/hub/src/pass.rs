@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_core::{
-    CallError, Emitter, Event, Json, LogLevel, Logs, Offers, Outcome, Passage, ToolResult,
+    CallError, Emitter, Event, Json, LogLevel, Logs, Offers, Outcome, Passage, ServerId, ToolResult,
 };
 use consort_wire::{Answer, Era, Notice, Request};
 use serde::Deserialize;
@@ -18,6 +18,9 @@ const HEARD: usize = 256;
 
 /// The pause before a lost subscription is asked for again.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The code of what a server does not offer.
+const NOT_TOLD: i64 = -32601;
 
 /// Runs a request to its end.
 pub(crate) async fn run(
@@ -62,7 +65,8 @@ fn empty() -> serde_json::Value {
 fn request(passage: &Passage) -> Request {
     let mut request = Request::forward(passage.method.clone(), &passage.params)
         .questions(passage.questions)
-        .tasks(passage.tasks);
+        .tasks(passage.tasks)
+        .postmark(passage.postmark.clone());
     for (member, value) in &passage.replaced {
         request = request.with(*member, value.clone());
     }
@@ -144,6 +148,10 @@ async fn hear(
             ..consort_wire::Filter::default()
         };
         let mut subscription = line.client.listen(filter).await.map_err(failed)?;
+        let promised = &subscription.accepted().resource_subscriptions;
+        if let Some(uri) = uris.iter().find(|uri| !promised.contains(uri)) {
+            return Err(untold(&connection.id, uri));
+        }
         announce(sender, first, uris, updated).await;
         while let Some(notice) = subscription.next().await {
             pass_on(sender, notice, uris, updated, |_| true).await;
@@ -160,6 +168,13 @@ async fn hear(
         pass_on(sender, notice, uris, updated, |uri| uris.iter().any(|known| known == uri)).await;
     }
     Ok(())
+}
+
+/// A server that listens to us, and will not tell of a resource.
+fn untold(server: &ServerId, uri: &str) -> CallError {
+    let message = format!("it does not tell of updates of `{uri}`");
+    let raw = serde_json::json!({ "code": NOT_TOLD, "message": message }).into();
+    CallError::Execution { server: server.clone(), message, code: NOT_TOLD, raw }
 }
 
 /// The first event says that the server agreed; later ones, that something may have been missed.

@@ -60,6 +60,28 @@ pub fn explain(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> Explanation 
     explanation
 }
 
+/// What transforms make of one tool, without the reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is what its server says.
+    Same,
+    /// Something of it is otherwise.
+    Changed,
+    /// It is hidden.
+    Hidden,
+}
+
+/// What becomes of one tool: [`explain`] says why.
+pub fn fate(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> Fate {
+    let before = Draft::new(entry);
+    let after = transforms.iter().try_fold(before.clone(), |draft, rule| rule.apply(draft));
+    match after {
+        None => Fate::Hidden,
+        Some(after) if after == before => Fate::Same,
+        Some(_) => Fate::Changed,
+    }
+}
+
 fn changes(before: &Draft, after: &Draft) -> Vec<Changed> {
     let mut changes = Vec::new();
     let mut note = |what: &str, from: Option<String>, to: Option<String>| {

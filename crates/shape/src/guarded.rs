@@ -44,6 +44,31 @@ pub struct Guard {
     pub approved: Arc<Approved>,
     /// How long a person may take to answer.
     pub answer: Duration,
+    /// Whether others than whoever calls can be asked.
+    pub elsewhere: Elsewhere,
+}
+
+/// Whether somebody can be asked who is not whoever calls: an outer layer sees to it. Nobody, usually.
+#[derive(Clone)]
+pub struct Elsewhere(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Elsewhere {
+    /// Whenever this says so.
+    pub fn new(there: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(there))
+    }
+}
+
+impl Default for Elsewhere {
+    fn default() -> Self {
+        Self::new(|| false)
+    }
+}
+
+impl fmt::Debug for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Elsewhere")
+    }
 }
 
 /// What people agreed to, shared by all who ask.
@@ -116,7 +141,9 @@ impl Guarded {
                 if self.guard.approved(&key) {
                     return call.make(&*self.inner);
                 }
-                if let Err(reason) = answerable(&call) {
+                if !(self.guard.elsewhere.0)()
+                    && let Err(reason) = answerable(&call)
+                {
                     return denied(reason);
                 }
                 let (guard, inner) = (Arc::clone(&self.guard), Arc::clone(&self.inner));
@@ -343,7 +370,7 @@ mod tests {
     fn guard(policy: Value) -> Guard {
         let spec: PolicySpec = serde_json::from_value(policy).unwrap();
         let (policy, approved) = (Policy::compile(&spec).unwrap(), Arc::default());
-        Guard { policy, profile: None, approved, answer: ANSWER }
+        Guard { policy, profile: None, approved, answer: ANSWER, elsewhere: Elsewhere::default() }
     }
 
     fn files() -> Arc<Fake> {
@@ -471,6 +498,22 @@ mod tests {
         let (_, end) = answering(&guarded, call(), json!({ "action": "decline" })).await;
         assert!(matches!(end, Err(CallError::Denied { .. })));
         assert!(fake.taken().is_empty());
+    }
+
+    #[tokio::test]
+    async fn somebody_elsewhere_is_asked_for_who_cannot_be() {
+        let fake = files();
+        let elsewhere = Elsewhere::new(|| true);
+        let guard = Guard { elsewhere, ..guard(json!({ "default": "ask" })) };
+        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard);
+        let (_, pass) = both("files", "read", &json!({ "path": "/" }));
+        assert!(!pass.offers.form);
+        let mut events = guarded.pass(pass);
+        let Some(Event::Approval(asked)) = events.next().await else { panic!("nobody is asked") };
+        let yes = json!({ "action": "accept", "content": { "decision": "once" } });
+        asked.reply.unwrap().send(Ok(yes.into()));
+        consort_core::end(events).await.unwrap();
+        assert_eq!(fake.taken().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,9 +21,9 @@ mod shaped;
 pub mod transform;
 
 pub use cached::{CacheSpec, Cached, Remember};
-pub use explain::{Changed, Explanation, Step, explain};
+pub use explain::{Changed, Explanation, Fate, Step, explain, fate};
 pub use exposure::{Exposed, Exposing, Exposure, Mode};
-pub use guarded::{ANSWER, Approved, Guard, Guarded};
+pub use guarded::{ANSWER, Approved, Elsewhere, Guard, Guarded};
 pub use memo::Memo;
 pub use pinned::Pinned;
 pub use shaped::{Shape, Shaped};

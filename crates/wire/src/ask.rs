@@ -100,6 +100,13 @@ impl fmt::Debug for Reply {
     }
 }
 
+/// Who wants to know when a request left. Implemented by whoever keeps time; called wherever the
+/// request is written, once its last byte is.
+pub trait Postmark: fmt::Debug + Send + Sync {
+    /// The last byte was handed to the transport. A call that is sent in rounds says so for each.
+    fn sent(&self);
+}
+
 /// What a server may ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]

@@ -17,7 +17,7 @@ pub mod sse;
 #[cfg(feature = "client")]
 mod transport;
 
-pub use ask::{Asked, LogLevel, Offers, Progress, Questions, Refusal, Reply, Tasks};
+pub use ask::{Asked, LogLevel, Offers, Postmark, Progress, Questions, Refusal, Reply, Tasks};
 pub use emit::{Emitter, Emitting};
 pub use json::{Json, JsonError, Object};
 pub use limits::{Limits, Times};

@@ -1,8 +1,12 @@
 //! How messages travel: a child process, Streamable HTTP, or HTTP+SSE.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::ask::Postmark;
+
 pub(crate) mod http;
+pub(crate) mod letter;
 pub(crate) mod origin;
 pub(crate) mod pool;
 pub(crate) mod process;
@@ -28,26 +32,39 @@ pub(crate) enum Transport {
 
 /// How far a request has come on its way out: what makes "never left" provable.
 #[derive(Debug, Default)]
-pub(crate) struct Ticket(AtomicU8);
+pub(crate) struct Ticket {
+    state: AtomicU8,
+    postmark: Option<Arc<dyn Postmark>>,
+}
 
 const WAITING: u8 = 0;
 const LEAVING: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
 impl Ticket {
+    /// A ticket for a request of which somebody may want to know when it left.
+    pub(crate) fn new(postmark: Option<Arc<dyn Postmark>>) -> Self {
+        Self { state: AtomicU8::new(WAITING), postmark }
+    }
+
+    /// Who wants to know when the last byte was written.
+    pub(crate) fn postmark(&self) -> Option<&Arc<dyn Postmark>> {
+        self.postmark.as_ref()
+    }
+
     /// Taken out to be sent. False if it was withdrawn: then it must not be.
     pub(crate) fn leave(&self) -> bool {
-        self.0.compare_exchange(WAITING, LEAVING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.state.compare_exchange(WAITING, LEAVING, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// It provably did not leave after all.
     pub(crate) fn stay(&self) {
-        self.0.store(WAITING, Ordering::Release);
+        self.state.store(WAITING, Ordering::Release);
     }
 
     /// Whether it left, or may have. If it did not, now it never will.
     pub(crate) fn left(&self) -> bool {
-        match self.0.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire) {
+        match self.state.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) | Err(WITHDRAWN) => false,
             Err(_) => true,
         }

@@ -1,6 +1,6 @@
 //! `consort check`: what is wrong with the config, without starting anything.
 
-use consort::config::System;
+use consort::config::{Config, System};
 use consort_core::{Problem, Severity};
 
 use crate::cli::Common;
@@ -17,10 +17,7 @@ pub(super) fn run(common: &Common) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Ok);
     };
-    let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
-    problems.extend(config.problems.iter().cloned());
-    let resolve = System::silent();
-    problems.extend(config.servers.iter().flat_map(|server| server.check(&resolve)));
+    let problems = problems(&config);
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if common.json {
         json(&problems);
@@ -33,4 +30,13 @@ pub(super) fn run(common: &Common) -> Result<Exit, Failure> {
         line(format!("{}: {}", config.file.display(), styled(style, verdict)));
     }
     Ok(if errors > 0 { Exit::Usage } else { Exit::Ok })
+}
+
+/// Everything that is wrong with a config, or odd, as far as can be told without starting anything.
+pub(crate) fn problems(config: &Config) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
+    problems.extend(config.problems.iter().cloned());
+    let resolve = System::silent();
+    problems.extend(config.servers.iter().flat_map(|server| server.check(&resolve)));
+    problems
 }

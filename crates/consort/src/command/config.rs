@@ -1,11 +1,13 @@
 //! `consort config`: what was read, in what it can be written, and whose servers can be taken over.
 
+mod edit;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use consort::config::{
-    Client, Config, Folders, Found, ImportSource, Layout, ServerConfig, Transport, convert, find,
-    import_sources,
+    Client, Config, Folders, Found, ImportSource, Layout, ServerConfig, Transport, add_servers,
+    convert, find, import_sources,
 };
 use consort_core::{Problem, ServerId};
 use serde_json::json;
@@ -13,6 +15,7 @@ use serde_json::json;
 use crate::cli::{Common, ConfigCommand, Source, Target};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, escaped_line, json, line, note, styled, width};
+use crate::rewrite::{own_config, rewrite};
 use crate::running::{read, read_file, tell};
 
 pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failure> {
@@ -30,6 +33,8 @@ pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failu
             Ok(Exit::Ok)
         }
         ConfigCommand::Export(wanted) => super::export::run(common, &wanted),
+        ConfigCommand::Add(wanted) => edit::add(common, &wanted),
+        ConfigCommand::Remove { name } => edit::remove(common, &name),
         ConfigCommand::Import { from, output, dry_run } => import(common, &from, output, dry_run),
     }
 }
@@ -131,8 +136,7 @@ fn import(
     dry_run: bool,
 ) -> Result<Exit, Failure> {
     let folders = Folders::of_process();
-    let own = || Some(folders.settings.clone()?.join("consort").join("consort.toml"));
-    let Some(target) = output.or_else(own) else {
+    let Some(target) = output.or_else(own_config) else {
         return Err(
             Failure::usage("there is no home folder to write to").hint("name a file with --output")
         );
@@ -163,8 +167,7 @@ fn import(
             }
         }
     }
-    let written = convert(&taken, consort::config::Target::Consort);
-    written.problems.iter().for_each(tell);
+    convert(&taken, consort::config::Target::Consort).problems.iter().for_each(tell);
     if common.json {
         json(&json!({ "target": target, "servers": taken }));
     } else if taken.is_empty() {
@@ -173,7 +176,9 @@ fn import(
         line(table.render(width()));
     }
     if !taken.is_empty() && !dry_run {
-        add(&target, &written.text)?;
+        let written = rewrite(&target, |text| Ok(add_servers(&target, text, &taken)?));
+        let written = written.map_err(edit::failed)?;
+        written.problems.iter().for_each(tell);
         note(format!("{} servers added to {}", taken.len(), target.display()));
     }
     Ok(Exit::Ok)
@@ -191,28 +196,6 @@ fn servers_of(source: &ImportSource) -> Vec<ServerConfig> {
             Vec::new()
         }
     }
-}
-
-/// Adds tables to a TOML file, or makes it. What is there stays as it is written.
-fn add(target: &Path, text: &str) -> Result<(), Failure> {
-    let before = match std::fs::read_to_string(target) {
-        Ok(before) => before,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => {
-            return Err(Failure::usage(format!("cannot read `{}`: {error}", target.display())));
-        }
-    };
-    let joined = if before.is_empty() {
-        text.to_owned()
-    } else {
-        format!("{}\n\n{text}", before.trim_end())
-    };
-    // Two tables of the same name would make the whole file unusable.
-    if let Err(unusable) = Config::parse(target, &joined) {
-        return Err(Failure::usage(format!("what would be written cannot be read: {unusable}"))
-            .hint("write it to another file with --output, and join them by hand"));
-    }
-    write(target, &joined)
 }
 
 /// Writes a file as a whole.

@@ -16,6 +16,7 @@ use crate::output::{
     Cell, Styled, Table, escaped_line, json, line, note, shortened, styled, width,
 };
 use crate::running;
+pub(crate) use transcript::words;
 
 /// Characters of a title where it is asked about.
 const TITLE: usize = 60;

@@ -1,19 +1,18 @@
 //! `consort config export`: the gateway in the config of a client.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use consort::config::{Folders, Found, Layout, Reach, Reason, Recipient, export, find, snippet};
-use consort_core::utc;
 use consort_wire::Endpoint;
 use serde_json::json;
 
 use crate::cli::{Common, Export, Receiver};
 use crate::exit::{Exit, Failure};
 use crate::output::{escaped_line, json, line, note};
+use crate::rewrite::{back_up, replace};
 
 pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     let recipient = Recipient::from(wanted.client);
@@ -96,12 +95,17 @@ fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
     let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
         .map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
     let Found::File(file) = lookup.found else { return Ok(None) };
-    let everywhere = |place: &consort::config::Searched| place.reason == Reason::User;
-    if lookup.searched.iter().find(|place| place.file == file).is_some_and(everywhere) {
+    to_be_named(&file).map_err(|error| failed("find", &file, &error))
+}
+
+/// A config as it is named to whoever would not find it by themselves.
+pub(crate) fn to_be_named(file: &Path) -> io::Result<Option<PathBuf>> {
+    let searched = find(None, None, &Folders::of_process()).map(|lookup| lookup.searched);
+    let mut everywhere = searched.unwrap_or_default().into_iter();
+    if everywhere.any(|place| place.reason == Reason::User && place.file == file) {
         return Ok(None);
     }
-    let absolute = std::path::absolute(&file).map_err(|error| failed("find", &file, &error))?;
-    Ok(Some(absolute))
+    std::path::absolute(file).map(Some)
 }
 
 /// The token in a file.
@@ -117,45 +121,6 @@ fn token(file: &Path) -> Result<String, Failure> {
 
 fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
     Failure::usage(escaped_line(&format!("cannot {what} `{}`: {error}", file.display())))
-}
-
-/// Copies a file to a name with the time in it.
-fn back_up(file: &Path) -> io::Result<PathBuf> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let digits: String = utc(now).chars().filter(char::is_ascii_digit).collect();
-    let (date, time) = digits.split_at(8);
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let named = |more: &str| file.with_file_name(format!("{name}.bak-{date}-{time}{more}"));
-    let again = (2..).map(|count| format!("-{count}"));
-    let backup = std::iter::once(String::new())
-        .chain(again)
-        .map(|more| named(&more))
-        .find(|backup| !backup.exists())
-        .expect("numbers do not run out");
-    fs::copy(file, &backup)?;
-    Ok(backup)
-}
-
-/// Writes a file as a whole: the old one or the new one is there, never half of either.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    // There may be a token in it.
-    let mode = fs::metadata(file).map_or(0o600, |file| file.permissions().mode());
-    let draft = file.with_extension(format!("{}.new", std::process::id()));
-    let written = (|| {
-        let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        new.write_all(text.as_bytes())?;
-        new.set_permissions(Permissions::from_mode(mode & 0o777))?;
-        new.sync_all()?;
-        fs::rename(&draft, file)?;
-        File::open(folder)?.sync_all()
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written
 }
 
 impl From<Receiver> for Recipient {

@@ -1,7 +1,6 @@
 //! `consort lock`: agreeing to what servers say, and noticing when they say something else.
 
 mod show;
-mod survey;
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
@@ -17,7 +16,7 @@ use crate::cli::{self, Common};
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, escaped_line, json, line, note, styled};
 use crate::running;
-use survey::{Start, Survey};
+use crate::survey::{Start, Survey};
 
 pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Failure> {
     let Some(config) = running::read(common)? else {

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::{Common, Serve};
-use crate::console::{Console, Desk, Scene};
+use crate::console::{Console, Desk, Scene, Start};
 use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
 use crate::running::{self, Prepared, tell};
@@ -45,11 +45,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     }
     let (mut gateway_settings, kept) = settings::of(common, &serve, &options)?;
     let hub = Hub::start(settings);
-    let states: States = {
-        let hub = hub.clone();
-        let state = |status: Status| (status.server, status.state.as_str());
-        Arc::new(move || hub.statuses().into_iter().map(state).collect())
-    };
+    let states = states(&hub);
     gateway_settings.states = Arc::clone(&states);
     let recording = match Recording::start(&serve, &states) {
         Ok(recording) => recording,
@@ -64,6 +60,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     };
     let roster = Arc::<Roster>::default();
     let approvals = shaping.approvals();
+    let desk = (!serve.no_console && !serve.stdio).then(Arc::<Desk>::default);
     let parts = Parts {
         hub: &hub,
         records: &recording.records,
@@ -71,6 +68,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         file: config.as_ref().map(|config| config.file.clone()),
         only: common.profile.as_deref(),
         roster: &roster,
+        desk: desk.as_ref(),
     };
     let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } =
         match parts.offered(shaping) {
@@ -85,20 +83,26 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let asked = askable.names();
     let openai = OpenAi::new(Arc::clone(&askable));
     gateway_settings.sites = vec![Arc::new(openai.clone())];
-    let console = (!serve.no_console && !serve.stdio).then(|| {
+    let console = desk.map(|desk| {
         let problems = problems.into_iter().chain(left_out).collect();
         let scene = Scene { config, shaping, tools, askable, problems };
-        Console::new(&hub, &recording.records, Arc::<Desk>::default(), scene)
+        let token_file = kept.as_ref().map(|kept| kept.file.clone());
+        let start = Start { token_file, locked: common.locked };
+        Console::new(&hub, &recording.records, desk, start, scene)
     });
     if let Some(console) = &console {
+        console.begin();
         gateway_settings.sites.push(Arc::new(console.clone()));
     }
     let gateway = Gateway::start(toolboxes, gateway_settings, recording.records.clone(), known);
+    if let Some(console) = &console {
+        console.learn(gateway.labels());
+    }
     let serving = async {
         if serve.stdio {
             stdio(&gateway, &mut signals).await
         } else {
-            let entry = Entry { kept, asked, console: console.is_some() };
+            let entry = Entry { kept, asked, console: console.as_ref() };
             http(&gateway, common, &serve, entry, &mut signals).await
         }
     };
@@ -118,11 +122,21 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         never = following.follow(file) => match never {},
     };
     gateway.end().await;
+    if let Some(console) = &console {
+        console.end().await;
+    }
     roster.set([]);
     hub.drain().await;
     drop(gateway);
     recording.end().await;
     served
+}
+
+/// How every server is doing, whenever somebody wants to know.
+fn states(hub: &Hub) -> States {
+    let hub = hub.clone();
+    let state = |status: Status| (status.server, status.state.as_str());
+    Arc::new(move || hub.statuses().into_iter().map(state).collect())
 }
 
 /// An address that others reach is served only to those who show a token and name us rightly.
@@ -154,7 +168,7 @@ async fn http(
     gateway: &Gateway,
     common: &Common,
     serve: &Serve,
-    entry: Entry,
+    entry: Entry<'_>,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let listener = TcpListener::bind(serve.listen).await.map_err(|error| {
@@ -174,32 +188,38 @@ async fn http(
     if !common.json {
         note("ending; requests in progress may take up to 30 s, a second signal ends at once");
     }
+    // Who follows what agents do is let go by it.
+    let ended = async {
+        if let Some(console) = entry.console {
+            console.end().await;
+        }
+    };
     tokio::select! {
-        () = async { tokio::join!(gateway.drain(), serving); } => {}
+        () = async { tokio::join!(gateway.drain(), serving, ended); } => {}
         () = signals.next() => gateway.end().await,
     }
     Ok(Exit::Ok)
 }
 
 /// What whoever starts us must know to come in.
-struct Entry {
+struct Entry<'a> {
     /// The owner's token, if one is needed.
     kept: Option<token::Kept>,
     /// Who can be asked.
     asked: Vec<String>,
-    /// Whether there is a console.
-    console: bool,
+    /// The console, if there is one.
+    console: Option<&'a Console>,
 }
 
 /// Says where we are, and how to come in.
-fn announce(common: &Common, base: &str, entry: &Entry) {
+fn announce(common: &Common, base: &str, entry: &Entry<'_>) {
     let Entry { kept, asked, console } = entry;
     let kept = kept.as_ref();
     let endpoint = format!("{base}/mcp");
     if common.json {
         let file = kept.map(|kept| kept.file.display().to_string());
         let openai = (!asked.is_empty()).then(|| format!("{base}/v1"));
-        let console = console.then(|| format!("{base}/console/"));
+        let console = console.map(|_| format!("{base}/console/"));
         let told = json!({
             "endpoint": endpoint, "token_file": file, "openai": openai, "console": console,
         });
@@ -207,7 +227,7 @@ fn announce(common: &Common, base: &str, entry: &Entry) {
         return;
     }
     line(format!("serving at {endpoint}"));
-    if *console {
+    if console.is_some() {
         line(format!("console: {base}/console/"));
     }
     if !asked.is_empty() {

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use consort_core::Catalog;
-use consort_shape::Exposure;
 use consort_shape::tokens::{Cost, Vocabulary, costs};
 use serde::Serialize;
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
+use crate::exposures::{Shown, exposures};
 use crate::output::{Cell, Table, json, line, width};
 use crate::running::{Need, Running, caller};
 
@@ -34,17 +33,6 @@ pub(super) struct Sum {
     pub(super) tokens: usize,
 }
 
-/// What an exposure of a profile costs before the first call.
-#[derive(Serialize)]
-struct Shown {
-    profile: Option<String>,
-    exposure: &'static str,
-    tools: usize,
-    tokens: usize,
-    /// Whether the config chooses it.
-    chosen: bool,
-}
-
 pub(super) async fn run(
     running: &Running,
     common: &Common,
@@ -58,7 +46,7 @@ pub(super) async fn run(
     let report = Report {
         vocabulary: vocabulary.as_str(),
         servers: sums(&costs),
-        exposures: exposures(running, vocabulary),
+        exposures: exposures(&running.shaping, &running.layers(), &caller(), vocabulary),
         tools: costs
             .iter()
             .map(|cost| ToolCost {
@@ -115,29 +103,4 @@ pub(super) fn sums(costs: &[Cost]) -> Vec<Sum> {
     let total = costs.iter().map(|cost| cost.tokens).sum();
     sums.push(sum("all", costs.len(), total));
     sums
-}
-
-fn exposures(running: &Running, vocabulary: Vocabulary) -> Vec<Shown> {
-    let layers = running.layers();
-    let cost = |catalog: &Catalog| {
-        costs(vocabulary, catalog).iter().map(|cost| cost.tokens).sum::<usize>()
-    };
-    let profiles = std::iter::once(None).chain(running.shaping.profiles().map(Some));
-    let mut shown = Vec::new();
-    for profile in profiles {
-        let chosen = layers.shown(profile).map(|toolbox| toolbox.catalog(&caller()));
-        for exposure in Exposure::ALL {
-            let Some(toolbox) = layers.shown_as(profile, exposure) else { continue };
-            let catalog = toolbox.catalog(&caller());
-            let same = |chosen: &Catalog| chosen.tools.entries() == catalog.tools.entries();
-            shown.push(Shown {
-                profile: profile.map(str::to_owned),
-                exposure: exposure.as_str(),
-                tools: catalog.tools.len(),
-                tokens: cost(&catalog),
-                chosen: chosen.as_deref().is_some_and(same),
-            });
-        }
-    }
-    shown
 }

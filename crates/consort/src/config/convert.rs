@@ -3,7 +3,8 @@
 mod codex;
 mod consort;
 mod mcp_servers;
-mod out;
+pub(super) mod out;
+mod own;
 mod pieces;
 mod spell;
 mod vscode;
@@ -122,7 +123,7 @@ pub fn convert(servers: &[ServerConfig], target: Target) -> Converted {
             new
         })
         .collect();
-    let mut writer = Writer { target, problems };
+    let mut writer = Writer { target, reader: Reader::Others, problems };
     let text = match target {
         Target::McpServers => mcp_servers::write(&servers, &mut writer),
         Target::VsCode => vscode::write(&servers, &mut writer),
@@ -158,9 +159,52 @@ impl Config {
     }
 }
 
+/// Servers as entries of a file that we read ourselves: the keys of our own that every format takes are
+/// among them, and every reference is followed.
+pub(super) struct Entries {
+    /// Names, and what is written under them.
+    pub(super) servers: Vec<(String, Out)>,
+    /// What they ask, if the format has a place for that.
+    pub(super) inputs: Vec<Out>,
+    /// What the format cannot say.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Entries {
+    pub(super) fn new(servers: &[ServerConfig], target: Target) -> Self {
+        let mut writer = Writer { target, reader: Reader::Us, problems: Vec::new() };
+        let write = match target {
+            Target::McpServers => mcp_servers::entry,
+            Target::VsCode => vscode::entry,
+            Target::Zed => zed::entry,
+            Target::Codex => codex::entry,
+            Target::Consort => consort::entry,
+        };
+        let written = servers.iter();
+        let written =
+            written.map(|server| (server.name.to_string(), write(server, &mut writer))).collect();
+        let asks = !matches!(target, Target::Zed | Target::Codex);
+        let inputs = match writer.inputs(&servers.iter().collect::<Vec<_>>()) {
+            Out::List(inputs) if asks => inputs,
+            _ => Vec::new(),
+        };
+        Self { servers: written, inputs, problems: writer.problems }
+    }
+}
+
+/// Who reads what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    /// Whoever the format is of.
+    Others,
+    /// We do, and perhaps others.
+    Us,
+}
+
 /// What is being written, and what was lost on the way.
 struct Writer {
     target: Target,
+    reader: Reader,
     problems: Vec<Problem>,
 }
 
@@ -171,20 +215,27 @@ impl Writer {
         self.problems.push(hint.into_iter().fold(problem, Problem::hint));
     }
 
-    /// Says what is left out by a format that is not ours and knows only these keys of ours.
-    fn foreign(&mut self, server: &ServerConfig, known: &[&str]) {
+    /// What a format that is not ours, and knows only these keys of ours, says besides. For others that
+    /// is nothing, and it is said what is left out.
+    fn foreign(&mut self, server: &ServerConfig, known: &[&str]) -> Out {
         let mut lost = keys(server);
         lost.retain(|key| !known.contains(key));
+        let mut more = Out::Table(Vec::new());
+        if self.reader == Reader::Us {
+            more = own::keys(self, server, &lost);
+            lost.retain(|key| !own::can_say(self.target, key));
+        }
         if !lost.is_empty() {
             let lost: Vec<String> = lost.iter().map(|key| format!("`{key}`")).collect();
             let message = format!("{} has no {}: left out", self.target, lost.join(", "));
             self.warn(server, message, None);
         }
+        more
     }
 
     /// Says that a format has no HTTP+SSE.
     fn without_sse(&mut self, server: &ServerConfig) {
-        if matches!(server.transport, Transport::Sse(_)) {
+        if self.reader == Reader::Others && matches!(server.transport, Transport::Sse(_)) {
             let message = format!("{} speaks Streamable HTTP, not HTTP+SSE", self.target);
             self.warn(server, message, Some("see whether the server has another address"));
         }
@@ -232,7 +283,7 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
 }
 
 /// The headers of an address, the one that proves who we are among them.
-fn headers(address: &Address) -> Vec<(&str, Text)> {
+pub(super) fn headers(address: &Address) -> Vec<(&str, Text)> {
     let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
     headers.chain(address.auth.as_ref().map(Auth::header)).collect()
 }

@@ -126,7 +126,7 @@ impl Format {
 }
 
 /// The formats that have a key of their own.
-fn by_key(root: &Table) -> Vec<Sign> {
+pub(super) fn by_key(root: &Table) -> Vec<Sign> {
     let mut signs = Vec::new();
     let is_list = |key: &str| root.get(key).is_some_and(|node| node.list().is_some());
     let mut known = |key: &'static str, format: Format| {

@@ -115,6 +115,8 @@ pub(super) enum Mistake {
     NoServers { near: Option<(String, &'static str)> },
     #[error("`{key}` is {found}, but should be {expected}")]
     WrongType { key: String, expected: &'static str, found: &'static str },
+    #[error("`{0}` stands alone: the server has no name")]
+    Nameless(&'static str),
     #[error("`{key}` is `{word}`, which is not known: use {expected}")]
     UnknownWord { key: String, word: String, expected: String, near: Option<String> },
     #[error("`{key}` is missing")]
@@ -180,6 +182,7 @@ impl Mistake {
             Self::UnknownInput { id, .. } => {
                 format!("describe it under `inputs`, with `id = \"{id}\"`")
             }
+            Self::Nameless(_) => "write it as `{\"NAME\": {…}}`".into(),
             Self::Missing { hint, .. } => (*hint).into(),
             Self::KeyTwice { first, .. } => format!("the first is in line {}", first.line),
             Self::NameTwice { first, .. } => {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use consort_core::{Json, Object, Reply};
+use consort_core::{Json, Object, Refusal as Refused, Reply};
 use consort_hub::check_value;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -112,6 +112,13 @@ pub(crate) struct Slip {
     pub(crate) question: Question,
 }
 
+impl Slip {
+    /// Whether nobody answered yet.
+    pub(crate) fn waits(&self) -> bool {
+        self.desk.lock().contains_key(&self.question.id)
+    }
+}
+
 impl Drop for Slip {
     fn drop(&mut self) {
         if self.desk.take(&self.question.id).is_some() {
@@ -160,6 +167,19 @@ impl Desk {
     /// Whether somebody looks.
     pub(crate) fn is_attended(&self) -> bool {
         self.looking.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a question waits.
+    pub(crate) fn waits(&self, id: &str) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    /// Answers a question; false if it does not wait any more.
+    pub(crate) fn settle(&self, id: &str, answer: Result<Json, Refused>) -> bool {
+        let Some((_, reply)) = self.take(id) else { return false };
+        reply.send(answer);
+        self.stir();
+        true
     }
 
     fn take(&self, id: &str) -> Option<(Question, Reply)> {
@@ -217,10 +237,7 @@ async fn answer(console: Console, asked: Asked, said: Said) -> Result<Done, Refu
             answer["content"] = content;
         }
     }
-    let (_, reply) = desk.take(id).ok_or_else(gone)?;
-    reply.send(Ok(written(&answer)));
-    desk.stir();
-    Ok(Done::default())
+    desk.settle(id, Ok(written(&answer))).then(Done::default).ok_or_else(gone)
 }
 
 fn written(value: &Value) -> Json {

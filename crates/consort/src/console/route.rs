@@ -1,20 +1,19 @@
 //! One thing that can be asked of the admin API: where, with what, and what is answered.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_core::{BoxFuture, Caller};
 use consort_gateway::{Door, SiteBody};
-use futures_core::Stream;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method, Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Console;
+pub(super) use super::reply::{Begun, Done, Events, Made, Refusal, Refused, Says, Told, event};
 
 /// Something that can be asked.
 pub(super) struct Route {
@@ -27,7 +26,7 @@ pub(super) struct Route {
     pub(super) open: bool,
     /// What it takes: from the query of what only reads, else from the body.
     pub(super) takes: fn(&mut SchemaGenerator) -> Option<Schema>,
-    /// What it answers, as OpenAPI describes it.
+    /// What it answers, as `OpenAPI` describes it.
     pub(super) says: fn(&mut SchemaGenerator) -> (u16, Value),
     run: Run,
 }
@@ -53,6 +52,11 @@ impl Asked {
     /// Who it is.
     pub(super) fn caller(&self) -> Caller {
         self.caller.clone().unwrap_or_else(|| Caller::client(Caller::OWNER))
+    }
+
+    /// A part of the path that varies.
+    pub(super) fn part(&self, at: usize) -> &str {
+        self.at.get(at).map(String::as_str).unwrap_or_default()
     }
 }
 
@@ -217,153 +221,4 @@ pub(super) fn number<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Opti
     let text = Option::<String>::deserialize(source)?;
     let read = |text: String| text.parse().map_err(|_| serde::de::Error::custom("not a number"));
     text.map(read).transpose()
-}
-
-/// What a route answers.
-pub(super) trait Says {
-    fn say(self) -> Response<SiteBody>;
-    fn describe(generator: &mut SchemaGenerator) -> (u16, Value);
-}
-
-/// It answers with JSON.
-pub(super) struct Told<T>(pub(super) T);
-
-impl<T: Serialize + JsonSchema> Says for Told<T> {
-    fn say(self) -> Response<SiteBody> {
-        json(StatusCode::OK, &self.0)
-    }
-
-    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
-        (200, content("application/json", &generator.subschema_for::<T>()))
-    }
-}
-
-/// Something was made.
-pub(super) struct Made<T>(pub(super) T);
-
-impl<T: Serialize + JsonSchema> Says for Made<T> {
-    fn say(self) -> Response<SiteBody> {
-        json(StatusCode::CREATED, &self.0)
-    }
-
-    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
-        (201, content("application/json", &generator.subschema_for::<T>()))
-    }
-}
-
-/// It is done, and there is no more to say; perhaps a cookie goes with it.
-#[derive(Default)]
-pub(super) struct Done {
-    pub(super) cookie: Option<String>,
-}
-
-impl Says for Done {
-    fn say(self) -> Response<SiteBody> {
-        let mut response = Response::new(SiteBody::Whole(Bytes::new()));
-        *response.status_mut() = StatusCode::NO_CONTENT;
-        if let Some(cookie) = self.cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
-            response.headers_mut().insert(http::header::SET_COOKIE, cookie);
-        }
-        response
-    }
-
-    fn describe(_: &mut SchemaGenerator) -> (u16, Value) {
-        (204, json!({ "description": "It is done." }))
-    }
-}
-
-/// It answers with events, as they happen. `E` is an enum whose JSON is `{event, data}`.
-pub(super) struct Events<E> {
-    stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
-    of: std::marker::PhantomData<E>,
-}
-
-impl<E: Serialize> Events<E> {
-    /// What is told, each made by [`event`].
-    pub(super) fn new(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self { stream: Box::pin(stream), of: std::marker::PhantomData }
-    }
-}
-
-impl<E: JsonSchema> Says for Events<E> {
-    fn say(self) -> Response<SiteBody> {
-        let mut response = Response::new(SiteBody::Stream(self.stream));
-        let kind = HeaderValue::from_static("text/event-stream; charset=utf-8");
-        response.headers_mut().insert(CONTENT_TYPE, kind);
-        response
-    }
-
-    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
-        let mut described = content("text/event-stream", &json!({ "type": "string" }));
-        // One line `event: …` and one line `data: …` for each of these.
-        described["content"]["text/event-stream"]["x-events"] =
-            generator.subschema_for::<E>().to_value();
-        (200, described)
-    }
-}
-
-/// One event as it is sent. `E`'s JSON is `{event, data}`.
-pub(super) fn event<E: Serialize>(event: &E) -> Bytes {
-    let written = serde_json::to_value(event).unwrap_or_default();
-    let name = written["event"].as_str().unwrap_or_default();
-    let data = written.get("data").unwrap_or(&Value::Null);
-    // JSON has no line breaks of its own.
-    Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
-}
-
-fn content(kind: &str, schema: &(impl Serialize + ?Sized)) -> Value {
-    json!({ "description": "As it is now.", "content": { kind: { "schema": schema } } })
-}
-
-/// Why nothing is answered.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    status: StatusCode,
-    told: Refused,
-}
-
-/// Why something was not done, and what to do about that.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Refused {
-    /// Why.
-    error: String,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-}
-
-impl Refusal {
-    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self { status, told: Refused { error: error.into(), hint: None } }
-    }
-
-    /// It cannot be understood.
-    pub(super) fn bad(error: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, error)
-    }
-
-    /// There is nothing of that name.
-    pub(super) fn missing(error: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, error)
-    }
-
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.told.hint = Some(hint.into());
-        self
-    }
-
-    pub(super) fn say(&self) -> Response<SiteBody> {
-        json(self.status, &self.told)
-    }
-}
-
-/// JSON as an answer.
-fn json(status: StatusCode, value: &impl Serialize) -> Response<SiteBody> {
-    let written = serde_json::to_vec(value).unwrap_or_default();
-    let mut response = Response::new(SiteBody::Whole(written.into()));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::route::{Asked, Done, Nothing, Refusal, Route, Told, delete, get, post};
 use super::{Console, owner};
+use crate::rewrite::own_config;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -51,7 +52,7 @@ pub(super) struct Trouble {
 }
 
 /// How bad it is.
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Weight {
     Error,
@@ -72,6 +73,18 @@ impl From<&Problem> for Trouble {
     }
 }
 
+impl Trouble {
+    /// Whether something does not work.
+    pub(super) fn is_error(&self) -> bool {
+        self.severity == Weight::Error
+    }
+
+    /// What is wrong, and what to do about it.
+    pub(super) fn into_parts(self) -> (String, Option<String>) {
+        (self.message, self.hint)
+    }
+}
+
 impl Console {
     /// Why servers cannot be added and removed here, if they cannot.
     pub(super) fn unchangeable(&self, door: &Door) -> Option<String> {
@@ -80,8 +93,11 @@ impl Console {
                 "whoever reaches this address may use it, so nothing is added or removed here";
             return Some(why.to_owned());
         }
-        let config = self.scene().config.is_none();
-        config.then(|| "no config file is in use; make one and start again".to_owned())
+        if self.0.start.locked {
+            return Some("only what the lock agrees to is served (--locked)".to_owned());
+        }
+        let nowhere = self.scene().config.is_none() && own_config().is_none();
+        nowhere.then(|| "there is no home folder to keep a config in".to_owned())
     }
 
     /// What the page must know first.

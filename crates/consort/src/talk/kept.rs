@@ -45,7 +45,7 @@ impl Keeping {
     /// A new conversation about this.
     pub(crate) fn begin(&self, about: &str) -> Result<Kept, Failure> {
         let Some(store) = &self.0 else { return Ok(Kept::default()) };
-        let (id, journal) = store.create(&shortened(about, TITLE))?;
+        let (id, journal) = store.create(&title(about))?;
         let conversation = Conversation::kept(&[], Box::new(journal));
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
@@ -88,4 +88,9 @@ impl Keeping {
             .as_ref()
             .ok_or_else(|| Failure::usage("no conversation is kept").hint("leave out --no-store"))
     }
+}
+
+/// What a conversation is called that begins with this.
+pub(crate) fn title(about: &str) -> String {
+    shortened(about, TITLE)
 }

@@ -18,10 +18,10 @@ use crate::person::Person;
 use crate::running::{self, Need, Running};
 
 /// How much servers may have the model answer on their own account, in tokens.
-const SAMPLING: u64 = 100_000;
+pub(crate) const SAMPLING: u64 = 100_000;
 
 /// What an agent is called that is none of the config's.
-const NAME: &str = "consort";
+pub(crate) const NAME: &str = "consort";
 
 /// Everything a talk needs.
 pub(crate) struct Setup {

@@ -1,7 +1,7 @@
 //! Config from the command line: checked, shown, converted, imported.
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Home;
 
@@ -146,9 +146,7 @@ fn servers_of_other_clients_are_taken_over_once() {
     [mcp.notes]
     transport = "stdio"
     command = ["npx", "-y", "notes-server"]
-
-    [mcp.notes.environment]
-    KEY = "env:KEY"
+    environment = { KEY = "env:KEY" }
     "#);
     assert_eq!(home.run(&["config", "import"]).out, "nothing to import\n");
     assert!(home.run(&["config", "show"]).out.contains("notes"));
@@ -203,4 +201,99 @@ fn what_concerns_all_servers_is_converted_or_told_to_be_lost() {
     assert_eq!(shown("mcp.json")["exposure"], "search");
     let lost = home.run(&["-c", "mcp.json", "config", "convert", "--to", "zed"]);
     assert!(lost.err.contains("what `consort` says is left out: Zed cannot say it"), "{lost:?}");
+}
+
+#[test]
+fn a_server_is_added_and_removed_and_all_else_stays() {
+    let home = Home::new();
+    let text = "{\n  // mine\n  \"mcpServers\": {\n    \"files\": {\"command\": \"files\"} // here\n  }\n}\n";
+    home.write("mcp.json", text);
+    let add =
+        ["config", "add", "notes", "--env", "KEY=env:HOME", "--", "npx", "-y", "notes", "--quiet"];
+    let ran = home.run(&add);
+    assert_snapshot!(ran.out, @"added `notes`: npx -y notes --quiet");
+    assert!(ran.err.starts_with("in mcp.json\nwhat was there is kept in "), "{}", ran.err);
+    let url = "https://web.example/mcp";
+    let ran = home.run(&["config", "add", "web", "--url", url, "--header", "X-Key=file:key.txt"]);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.err, @"
+    error: web: pasted:1:28: the file `key.txt` that `headers.X-Key` refers to cannot be read: No such file or directory (os error 2)
+       hint: `file:` names a file to read; to mean the text itself, write it as a default: `${NAME:-file:…}`
+    error: nothing is added
+    ");
+    home.write("key.txt", "s3cret");
+    let ran = home.run(&[
+        "config",
+        "add",
+        "web",
+        "--url",
+        url,
+        "--header",
+        "X-Key=file:key.txt",
+        "--json",
+    ]);
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&told["file"], &told["added"]), (&json!("mcp.json"), &json!(["web"])));
+    let pasted = "[mcp.more]\ncommand = \"more\"\n";
+    assert_eq!(home.run_with(&["config", "add", "--paste"], pasted).code, 0);
+    assert_snapshot!(std::fs::read_to_string(home.path("mcp.json")).unwrap(), @r#"
+    {
+      // mine
+      "mcpServers": {
+        "files": {"command": "files"}, // here
+        "notes": {
+          "command": "npx",
+          "args": ["-y", "notes", "--quiet"],
+          "env": {
+            "KEY": "${HOME}"
+          }
+        },
+        "web": {
+          "type": "http",
+          "url": "https://web.example/mcp",
+          "headers": {
+            "X-Key": "${file:key.txt}"
+          }
+        },
+        "more": {
+          "command": "more"
+        }
+      }
+    }
+    "#);
+    let ran = home.run(&add);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.err, @"
+    error: a server is called `notes` already
+    hint: take that one out, or use another name
+    ");
+    for name in ["notes", "web", "more"] {
+        assert_eq!(home.run(&["config", "remove", name]).code, 0);
+    }
+    assert_eq!(std::fs::read_to_string(home.path("mcp.json")).unwrap(), text);
+    let ran = home.run(&["config", "remove", "fils"]);
+    assert_eq!(ran.code, 2);
+    assert_snapshot!(ran.err, @"
+    error: no server is called `fils` in the config
+    hint: did you mean `files`?
+    ");
+}
+
+#[test]
+fn the_first_server_goes_where_it_is_found() {
+    let home = Home::new();
+    assert_eq!(home.run(&["config", "add", "a b", "--", "x"]).code, 2);
+    assert_eq!(home.run(&["config", "add", "notes"]).code, 2);
+    assert_eq!(home.run(&["config", "add", "notes", "--", "notes"]).code, 0);
+    assert!(home.run(&["config", "show"]).out.contains("/.config/consort/consort.toml"));
+    assert_eq!(home.run(&["-c", "own.json", "config", "add", "notes", "--", "notes"]).code, 0);
+    assert_snapshot!(std::fs::read_to_string(home.path("own.json")).unwrap(), @r#"
+    {
+      "mcpServers": {
+        "notes": {
+          "command": "notes"
+        }
+      }
+    }
+    "#);
 }

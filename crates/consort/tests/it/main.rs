@@ -7,6 +7,7 @@ mod calls;
 mod chats;
 mod clients;
 mod config;
+mod console;
 mod conversations;
 mod docs;
 mod examples;

@@ -4,7 +4,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Statement, Transaction, TransactionBehavior};
 
 use super::record::{COLUMNS, Class, Hash, Kind, Record, WIDTH, chained, whole};
-use super::store::now;
+use crate::clock::now;
 
 /// The share of the records that is dropped at once.
 const SEGMENT: i64 = 16;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::record::Intent;
 use super::store::Message;
 use super::{Mode, Stats, Unavailable};
+use crate::clock::Clock;
 
 /// Who waits for an intent to be on disk, by its number.
 pub(super) type Answers = HashMap<u64, oneshot::Sender<Result<(), Unavailable>>>;
@@ -19,6 +20,7 @@ pub(super) type Answers = HashMap<u64, oneshot::Sender<Result<(), Unavailable>>>
 pub(super) struct Queue {
     mode: Mode,
     most: usize,
+    clock: Clock,
     state: Mutex<State>,
     news: Condvar,
     lost: AtomicU64,
@@ -55,6 +57,7 @@ impl Queue {
         Self {
             mode,
             most: most.max(2),
+            clock: Clock::default(),
             state: Mutex::default(),
             news: Condvar::new(),
             lost: AtomicU64::new(0),
@@ -65,8 +68,13 @@ impl Queue {
         }
     }
 
-    pub(super) fn begin(&self, time: i64, intent: Intent) -> Taken {
-        let intent = Box::new(intent);
+    /// Takes an intent, and says from when it is.
+    pub(super) fn begin(&self, intent: Arc<Intent>) -> (i64, Taken) {
+        let time = self.clock.next();
+        (time, self.note(time, intent))
+    }
+
+    fn note(&self, time: i64, intent: Arc<Intent>) -> Taken {
         let mut state = self.state();
         let hopeless = self.mode == Mode::Strict && self.failing.load(Ordering::Relaxed);
         if state.closed || state.intents >= self.most || hopeless {

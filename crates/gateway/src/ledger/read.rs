@@ -6,13 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use consort_core::utc;
 use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use super::LedgerError;
 use super::record::{COLUMNS, Class, Kind};
 use super::store::{APPLICATION, VERSION};
+use crate::clock::told;
 
 /// How long a reader waits for a writer.
 const BUSY: Duration = Duration::from_secs(2);
@@ -50,6 +50,9 @@ pub struct CallRow {
     pub sequence: i64,
     /// When it began.
     pub time: String,
+    /// The same in microseconds since 1970.
+    #[serde(skip)]
+    pub micros: i64,
     /// What the caller is.
     pub caller_kind: String,
     /// Who called.
@@ -86,7 +89,7 @@ impl CallRow {
             && filter.name.as_ref().is_none_or(|name| self.name == *name)
     }
 
-    fn finish(mut self: Box<Self>, outcome: &Ended) -> Box<Self> {
+    pub(super) fn finish(mut self: Box<Self>, outcome: &Ended) -> Box<Self> {
         self.outcome = Class::read(&outcome.class, outcome.code, outcome.sent);
         self.code = outcome.code;
         self.sent = outcome.sent;
@@ -98,8 +101,8 @@ impl CallRow {
 
 /// How a call ended.
 #[derive(Clone, Debug)]
-struct Ended {
-    class: String,
+pub(super) struct Ended {
+    pub(super) class: String,
     code: Option<i64>,
     sent: Option<bool>,
     duration: Option<i64>,
@@ -274,14 +277,14 @@ fn read(row: &rusqlite::Row<'_>) -> Result<Read, rusqlite::Error> {
         }
         Ok(Kind::Lost) => Read::Lost(Row::Lost {
             sequence: row.get("seq")?,
-            time: time(row.get("time")?),
+            time: told(row.get("time")?),
             count: row.get("count")?,
         }),
         Ok(Kind::Opened | Kind::Checkpoint) | Err(()) => Read::Other,
     })
 }
 
-fn ended(row: &rusqlite::Row<'_>) -> Result<Ended, rusqlite::Error> {
+pub(super) fn ended(row: &rusqlite::Row<'_>) -> Result<Ended, rusqlite::Error> {
     Ok(Ended {
         class: row.get("class")?,
         code: row.get("code")?,
@@ -291,11 +294,13 @@ fn ended(row: &rusqlite::Row<'_>) -> Result<Ended, rusqlite::Error> {
     })
 }
 
-fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusqlite::Error> {
+pub(super) fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusqlite::Error> {
     let trace: Option<Vec<u8>> = row.get("trace")?;
+    let micros = row.get("time")?;
     Ok(CallRow {
         sequence: call,
-        time: time(row.get("time")?),
+        time: told(micros),
+        micros,
         caller_kind: row.get("caller_kind")?,
         caller: row.get("caller")?,
         front: row.get("front")?,
@@ -311,13 +316,6 @@ fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusqlite::Error
         duration_us: None,
         bytes_out: None,
     })
-}
-
-/// Microseconds since 1970 as UTC, with milliseconds.
-fn time(micros: i64) -> String {
-    let micros = u64::try_from(micros).unwrap_or(0);
-    let second = utc(micros / 1_000_000);
-    format!("{}.{:03}Z", second.trim_end_matches('Z'), micros / 1000 % 1000)
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

@@ -295,7 +295,7 @@ impl<'a> Record<'a> {
 }
 
 /// What a caller is, in a word.
-fn kind_of(caller: &Caller) -> &'static str {
+pub(crate) fn kind_of(caller: &Caller) -> &'static str {
     match caller.kind {
         CallerKind::Person => "person",
         CallerKind::Agent => "agent",

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::store::now;
+use crate::clock::now;
 
 /// A process that writes: a number, and a file beside the ledger that it holds locked as long as it
 /// lives. A lock ends with its process, however that ends.

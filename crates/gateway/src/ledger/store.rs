@@ -5,7 +5,8 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -13,6 +14,7 @@ use super::chain::append;
 use super::record::{Class, Intent, Kind, Record, whole};
 use super::run::Run;
 use super::{LedgerError, LedgerSettings, Mode};
+use crate::clock::now;
 
 /// Changes when the tables do.
 pub(super) const VERSION: i64 = 1;
@@ -41,7 +43,7 @@ const TABLES: &str = "
 #[derive(Debug)]
 pub(super) enum Message {
     /// A call is about to be made; the number is ours alone.
-    Intent { id: u64, time: i64, intent: Box<Intent> },
+    Intent { id: u64, time: i64, intent: Arc<Intent> },
     /// It ended.
     Outcome { id: u64, time: i64, class: Class, duration: Duration, bytes_out: u64 },
 }
@@ -314,9 +316,4 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 fn failed(error: &io::Error) -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
     rusqlite::Error::SqliteFailure(code, Some(error.to_string()))
-}
-
-/// Microseconds since 1970.
-pub(super) fn now() -> i64 {
-    whole(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros())
 }

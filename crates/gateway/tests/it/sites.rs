@@ -45,6 +45,18 @@ impl Site for Parrot {
     ) -> BoxFuture<'static, Response<SiteBody>> {
         let left = Leaves(Arc::clone(&self.left));
         Box::pin(async move {
+            if request.uri().path() == "/site/endless" {
+                let words = Emitting::new(|emitter| async move {
+                    let _left = left;
+                    // More than any buffer on the way holds.
+                    for _ in 0..4096 {
+                        emitter.emit("data: more and more\n\n".repeat(200).into()).await;
+                    }
+                    std::future::pending().await
+                });
+                let response = Response::builder().header("content-type", "text/event-stream");
+                return response.body(SiteBody::Endless(Box::pin(words))).unwrap();
+            }
             if request.uri().path() != "/site/stream" {
                 let body = String::from_utf8_lossy(request.body()).into_owned();
                 let (method, query) = (request.method(), request.uri().query().unwrap_or_default());
@@ -181,5 +193,33 @@ async fn a_client_that_leaves_ends_what_a_site_does_for_it() {
     while left.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
     }
+    served.end().await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_those_who_look_on() {
+    let parrot = Parrot::default();
+    let left = Arc::clone(&parrot.left);
+    let served = served(parrot).await;
+    let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let host = "Host: localhost\r\nAuthorization: Bearer s3cret";
+    let head = format!("GET /site/endless HTTP/1.1\r\n{host}\r\n\r\n");
+    // One reads, and hears the end; the other does not.
+    let mut reads = TcpStream::connect(address).await.unwrap();
+    reads.write_all(head.as_bytes()).await.unwrap();
+    let reading = tokio::spawn(async move {
+        let mut answer = Vec::new();
+        reads.read_to_end(&mut answer).await.unwrap();
+        answer
+    });
+    let mut blind = TcpStream::connect(address).await.unwrap();
+    blind.write_all(head.as_bytes()).await.unwrap();
+    blind.readable().await.unwrap();
+    let begun = std::time::Instant::now();
+    served.gateway.drain().await;
+    assert!(begun.elapsed() < std::time::Duration::from_millis(1900), "{:?}", begun.elapsed());
+    assert!(reading.await.unwrap().ends_with(b"0\r\n\r\n"));
+    assert_eq!(left.load(Ordering::SeqCst), 2);
+    drop(blind);
     served.end().await;
 }

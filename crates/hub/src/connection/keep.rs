@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use consort_core::Offers;
-use consort_wire::{Client, ClientInfo, ConnectError, Declared, Host};
+use consort_wire::{Client, ClientInfo, Closed, ConnectError, Declared, Host};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -170,6 +170,11 @@ impl Keeper {
     /// Notes that the server could not be reached.
     fn failed(&self, error: &ConnectError) -> String {
         let reason = chain(error);
+        if let ConnectError::TimedOut { stderr, .. }
+        | ConnectError::Closed(Closed::Exited { stderr, .. }) = error
+        {
+            self.connection.remember_stderr(stderr.clone());
+        }
         let state = match error {
             ConnectError::Unauthorized { .. } => State::NeedsAuth,
             _ => State::Failed,
@@ -233,6 +238,11 @@ impl Keeper {
     }
 
     pub(super) fn put_client(&self, client: Option<Line>) {
-        *self.connection.line.lock().unwrap_or_else(PoisonError::into_inner) = client;
+        let mut line = self.connection.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = std::mem::replace(&mut *line, client);
+        drop(line);
+        if let Some(gone) = gone {
+            self.connection.remember_stderr(gone.client.stderr());
+        }
     }
 }

@@ -119,7 +119,7 @@ impl Run<'_> {
             link: self.link,
             id,
             mailbox,
-            ticket: self.tickets.issue(),
+            ticket: self.tickets.issue(self.request.postmark.clone()),
             silent,
             answered: false,
         })

@@ -1,12 +1,13 @@
 //! A request as a caller makes it, before it is known how the server wants it spoken.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::{LogLevel, Questions, Tasks};
+use crate::ask::{LogLevel, Postmark, Questions, Tasks};
 use crate::client::dialect::Dialect;
 use crate::json::{Json, Object, unescaped};
 use crate::message::Id;
@@ -34,6 +35,7 @@ pub struct Request {
     pub(crate) questions: Questions,
     pub(crate) tasks: Tasks,
     pub(crate) cancel: Option<Cancel>,
+    pub(crate) postmark: Option<Arc<dyn Postmark>>,
 }
 
 /// Cancels calls from elsewhere. Clones cancel together.
@@ -75,6 +77,7 @@ impl Request {
             questions: Questions::default(),
             tasks: Tasks::default(),
             cancel: None,
+            postmark: None,
         }
     }
 
@@ -127,6 +130,13 @@ impl Request {
     #[must_use]
     pub fn meta(mut self, meta: Object) -> Self {
         self.meta = Some(meta);
+        self
+    }
+
+    /// Tells when it left.
+    #[must_use]
+    pub fn postmark(mut self, postmark: Option<Arc<dyn Postmark>>) -> Self {
+        self.postmark = postmark;
         self
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ::http::HeaderValue;
 
 use crate::ask::Refusal;
-use crate::ask::{Asked, Questions, Reply, Tasks};
+use crate::ask::{Asked, Postmark, Questions, Reply, Tasks};
 use crate::client::call::{Answer, Event, Events};
 use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed, Limit};
@@ -335,8 +335,8 @@ fn kind(dialect: &Dialect, result: &Object) -> Kind {
 pub(crate) struct Tickets(Mutex<Vec<Arc<Ticket>>>);
 
 impl Tickets {
-    pub(crate) fn issue(&self) -> Arc<Ticket> {
-        let ticket = Arc::<Ticket>::default();
+    pub(crate) fn issue(&self, postmark: Option<Arc<dyn Postmark>>) -> Arc<Ticket> {
+        let ticket = Arc::new(Ticket::new(postmark));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&ticket));
         ticket
     }

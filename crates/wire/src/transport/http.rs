@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 
 use super::Ticket;
+use super::letter::Letter;
 use super::pool::{Failure, Pool, Reply};
 use super::url::Endpoint;
 use crate::client::dialect::Dialect;
@@ -197,7 +198,7 @@ impl Http {
     ) -> Result<Reply, CallError> {
         for _ in 0..=REDIRECTS {
             let path = self.path.read().unwrap_or_else(PoisonError::into_inner).clone();
-            let mut request = HttpRequest::new(Full::new(bytes.clone()));
+            let mut request = HttpRequest::new(Full::new(Letter::new(bytes.clone(), ticket)));
             *request.method_mut() = method.clone();
             *request.uri_mut() = path.into();
             *request.headers_mut() = headers();

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 
 use super::Ticket;
+use super::letter::Letter;
 use super::pool::{Failure, Pool, Reply};
 use super::url::Url;
 use crate::client::error::ConnectError;
@@ -61,7 +62,7 @@ impl Origin {
     /// Sends a request for a path of this origin, and waits for the head of the response. The headers
     /// `host` and `user-agent` are added. Dropping it, or the response, closes the connection.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response, Unanswered> {
-        let mut request = request.map(Full::new);
+        let mut request = request.map(|bytes| Full::new(Letter::new(bytes, &Ticket::default())));
         let headers = request.headers_mut();
         headers.insert(HOST, self.host.clone());
         let agent = HeaderValue::from_static(concat!("consort/", env!("CARGO_PKG_VERSION")));

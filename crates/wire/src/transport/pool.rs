@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{self, Handle};
 
 use super::Ticket;
+use super::letter::Letter;
 use super::stream::Stream;
 use super::url::Url;
 use crate::limits::{Limits, Times};
@@ -71,7 +72,7 @@ impl Pool {
     /// request left is replaced.
     pub(crate) async fn send(
         &self,
-        mut request: Request<Full<Bytes>>,
+        mut request: Request<Full<Letter>>,
         ticket: &Ticket,
     ) -> Result<Reply, Failure> {
         loop {
@@ -209,7 +210,7 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
 }
 
 /// What moves the bytes of a connection.
-type Driver = Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>;
+type Driver = Box<http1::Connection<TokioIo<Stream>, Full<Letter>>>;
 
 /// Moves bytes, and notes the end of the connection.
 fn drive(driver: &mut Driver, ended: &mut bool, cx: &mut Context<'_>) {
@@ -219,7 +220,7 @@ fn drive(driver: &mut Driver, ended: &mut bool, cx: &mut Context<'_>) {
 
 /// One connection and the machinery that moves its bytes.
 struct Connection {
-    sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<Full<Letter>>,
     driver: Driver,
     ended: bool,
     since: Instant,
@@ -244,8 +245,8 @@ impl Connection {
     /// provably never left.
     async fn exchange(
         &mut self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<::http::Response<Incoming>, (io::Error, Option<Request<Full<Bytes>>>)> {
+        request: Request<Full<Letter>>,
+    ) -> Result<::http::Response<Incoming>, (io::Error, Option<Request<Full<Letter>>>)> {
         // A peer that closed while the connection was idle is noticed here, before anything is sent.
         poll_fn(|cx| {
             self.drive(cx);

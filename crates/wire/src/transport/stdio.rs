@@ -156,10 +156,18 @@ async fn write(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Outgoing>) {
             }
             next = if batch.len() < BATCH { outgoing.try_recv().ok() } else { None };
         }
-        let mut written = 0;
+        let (mut written, mut marked) = (0, 0);
         while written < batch.len() {
             match stdin.write(&batch[written..]).await {
-                Ok(count @ 1..) => written += count,
+                Ok(count @ 1..) => {
+                    written += count;
+                    while let Some((end, ticket)) = tickets.get(marked)
+                        && *end <= written
+                    {
+                        marked += 1;
+                        ticket.postmark().into_iter().for_each(|postmark| postmark.sent());
+                    }
+                }
                 Ok(0) | Err(_) => {
                     for (end, ticket) in &tickets {
                         if *end > written {

@@ -155,7 +155,7 @@ impl Transcript {
 }
 
 /// A part in words.
-fn words(part: &Part) -> String {
+pub(crate) fn words(part: &Part) -> String {
     let media = |kind: &str, media: &Media| match media {
         Media::Data { mime, data } => format!("[{kind}, {mime}, {} bytes of base64]", data.len()),
         Media::Url { url, .. } => format!("[{kind}, {url}]"),

@@ -1,12 +1,11 @@
 //! What is locked and what differs, for people and for programs.
 
 use consort_core::{Json, ServerId};
-use consort_shape::pin::{
-    Difference, Item, Kind, Launch, Line, Lock, Locked, Mark, diff, told, told_new,
-};
-use consort_shape::scan::{Finding, Shadow, excerpt, scan};
+use consort_shape::pin::{Difference, Item, Kind, Line, Lock, Locked, Mark};
+use consort_shape::scan::{Shadow, excerpt, scan};
 use serde_json::{Value, json};
 
+use crate::differences::{self, findings, launch};
 use crate::output::{Cell, Styled, Table, escaped_line, line, styled, width};
 
 /// A server and everything that is locked of it.
@@ -50,40 +49,6 @@ fn about(definition: &Json) -> String {
     description.or_else(|| definition.text().map(Into::into)).unwrap_or_default()
 }
 
-fn launch(launch: &Launch) -> String {
-    let list = |what: &str, names: &std::collections::BTreeSet<String>| {
-        let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        if names.is_empty() { String::new() } else { format!(" ({what}: {names})") }
-    };
-    escaped_line(&match launch {
-        Launch::Program { command, arguments, variables, inherits, directory } => {
-            let words = std::iter::once(command).chain(arguments);
-            let words: Vec<String> = words.map(|word| quoted(word)).collect();
-            let directory = directory.iter().map(|folder| format!(" (in {folder})"));
-            format!(
-                "{}{}{}{}",
-                words.join(" "),
-                list("variables", variables),
-                list("inherits", inherits),
-                directory.collect::<String>()
-            )
-        }
-        Launch::Address { url, headers, sse } => {
-            let sse = if *sse { " (HTTP+SSE)" } else { "" };
-            format!("{url}{sse}{}", list("headers", headers))
-        }
-    })
-}
-
-/// A word that shows where it begins and ends.
-fn quoted(word: &str) -> String {
-    if word.is_empty() || word.contains(char::is_whitespace) {
-        format!("'{word}'")
-    } else {
-        word.to_owned()
-    }
-}
-
 /// Tools that point at others', among servers.
 pub(super) fn shadows(shadows: &[Shadow]) {
     for shadow in shadows {
@@ -118,36 +83,18 @@ pub(super) fn difference(difference: &Difference, now: &Lock) {
             }
             return;
         }
-        Difference::ServerChanged { from, to, .. } => {
-            lines(&told(&diff(&from.json(), &to.json())));
+        Difference::ServerChanged { to, .. } => {
+            lines(&differences::lines(difference));
             if let Some(newest) = to.unpinned() {
                 look(&escaped_line(&newest));
             }
         }
-        Difference::Changed { from, to, .. } => {
-            lines(&told(&diff(from.definition(), to.definition())));
-        }
-        Difference::New { to, .. } => lines(&told_new(to.definition())),
-        Difference::Gone { .. } | Difference::ServerGone { .. } => {}
+        _ => lines(&differences::lines(difference)),
     }
     for finding in findings(difference) {
         look(&finding.to_string());
     }
     line("");
-}
-
-/// What deserves a look and was not there when the definition was agreed to.
-fn findings(difference: &Difference) -> Vec<Finding> {
-    match difference {
-        Difference::Changed { from, to, .. } => {
-            let known = scan(from.definition());
-            let mut findings = scan(to.definition());
-            findings.retain(|finding| !known.contains(finding));
-            findings
-        }
-        Difference::New { to, .. } => scan(to.definition()),
-        _ => Vec::new(),
-    }
 }
 
 fn lines(lines: &[Line]) {
@@ -165,12 +112,7 @@ fn lines(lines: &[Line]) {
 /// One difference, for programs.
 pub(super) fn difference_json(difference: &Difference) -> Value {
     let mut value = json!(difference);
-    let changes = match difference {
-        Difference::ServerChanged { from, to, .. } => Some(diff(&from.json(), &to.json())),
-        Difference::Changed { from, to, .. } => Some(diff(from.definition(), to.definition())),
-        _ => None,
-    };
-    if let Some(changes) = changes {
+    if let Some(changes) = differences::changes(difference) {
         value["changes"] = json!(changes);
     }
     value["findings"] = json!(findings(difference));

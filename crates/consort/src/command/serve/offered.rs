@@ -8,13 +8,16 @@ use consort::agents::agent;
 use consort::config::{AgentConfig, Options};
 use consort::models::Models;
 use consort::shaping::Shaping;
-use consort_agent::Agent;
+use consort_agent::provider::Price;
 use consort_agent::sub::{AGENTS, Roster, tool_name};
+use consort_agent::{Agent, Model};
 use consort_core::{Caller, Problem, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
+use consort_shape::Elsewhere;
 
 use super::settings::naming;
+use crate::console::{Attended, Desk};
 use crate::exit::Failure;
 
 /// What a config offers.
@@ -62,6 +65,8 @@ pub(super) struct Parts<'a> {
     /// The profile that is all there is, if one is.
     pub(super) only: Option<&'a str>,
     pub(super) roster: &'a Arc<Roster>,
+    /// Where people are asked who look at the console, if there is one.
+    pub(super) desk: Option<&'a Arc<Desk>>,
 }
 
 impl Parts<'_> {
@@ -74,9 +79,16 @@ impl Parts<'_> {
             let usual = || format!("Asks the agent `{name}`, which has tools of its own.");
             ((*name).clone(), config.description.clone().unwrap_or_else(usual))
         });
-        let shaping = shaping.with_agents(told.collect(), Arc::clone(self.roster));
-        let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
+        let mut shaping = shaping.with_agents(told.collect(), Arc::clone(self.roster));
+        if let Some(desk) = self.desk.cloned() {
+            shaping = shaping.elsewhere(Elsewhere::new(move || desk.is_attended()));
+        }
+        let recorded = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
             Arc::new(Recorded::new(toolbox, self.records.clone(), front))
+        };
+        let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| match self.desk {
+            Some(desk) => recorded(Arc::new(Attended::new(toolbox, Arc::clone(desk))), front),
+            None => recorded(toolbox, front),
         };
         let layers = shaping.over(Arc::new(self.hub.clone()), &wrap);
         let mut profiles = BTreeMap::new();
@@ -113,7 +125,8 @@ impl Parts<'_> {
             servers: layers.servers(),
         };
         let toolboxes = Toolboxes { whole, servers: layers.servers(), profiles };
-        let from_console = |toolbox: Arc<dyn Toolbox>, _: &str| wrap(toolbox, "console");
+        // Whoever calls there is who looks.
+        let from_console = |toolbox: Arc<dyn Toolbox>, _: &str| recorded(toolbox, "console");
         let console = shaping.over(Arc::new(self.hub.clone()), &from_console);
         let tools = console.tools(None).unwrap_or_else(|| console.servers());
         let askable = Arc::new(askable);
@@ -145,7 +158,7 @@ fn unusable(name: &str, error: &dyn std::error::Error, hint: Option<String>) -> 
 
 impl Askable {
     /// Who is meant by a name, at the address of a profile or of everything; else what comes nearest.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         name: &str,
         profile: Option<&str>,
@@ -182,6 +195,41 @@ impl Askable {
         let agents = self.agents.iter().filter(|(_, helper)| self.may(helper, profile, caller));
         let agents = agents.map(|(name, helper)| (name.clone(), helper.description.clone()));
         agents.chain(self.named.iter().map(|id| (id.clone(), None))).collect()
+    }
+
+    /// The agents a caller may ask, each with what it is good for and its profile.
+    pub(crate) fn agents(&self, caller: &Caller) -> Vec<(Agent, Option<String>, Option<String>)> {
+        let agents = self.agents.values().filter(|helper| self.may(helper, None, caller));
+        let told = |helper: &Helper| {
+            (helper.agent.clone(), helper.description.clone(), helper.profile.clone())
+        };
+        agents.map(told).collect()
+    }
+
+    /// The models that the config names and that can be used, each with everything.
+    pub(crate) fn named(&self) -> Vec<Agent> {
+        self.named.iter().filter_map(|id| self.with_everything(id)).collect()
+    }
+
+    /// A model with everything. Only for the owner, whom it costs.
+    pub(crate) fn with_everything(&self, model: &str) -> Option<Agent> {
+        self.models.model(model).ok().map(|model| self.over_everything(model))
+    }
+
+    /// The model that is meant where nobody says which, with everything.
+    pub(crate) async fn usual(&self) -> Option<Agent> {
+        let model = self.models.providers().choose(None).await.ok()?;
+        Some(self.over_everything(model))
+    }
+
+    fn over_everything(&self, model: Model) -> Agent {
+        let settings = consort_agent::Settings::new(&model.id);
+        Agent::new(model, Arc::clone(&self.whole), settings)
+    }
+
+    /// What a model costs, if that is known.
+    pub(crate) fn price(&self, model: &str) -> Option<Price> {
+        self.models.model(model).ok()?.facts.price
     }
 
     /// The names of all of them.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use consort_gateway::ledger::{Ledger, LedgerSettings};
+use consort_gateway::feed::{Feed, RING};
+use consort_gateway::ledger::{Ledger, LedgerSettings, Search, search};
 use consort_gateway::metrics::{Extra, Metrics};
 use consort_gateway::otlp::{Exporter, OtlpSettings};
 use consort_gateway::{Records, States};
+use tokio::task::JoinHandle;
 
 use crate::cli::Serve;
 use crate::command::ledger::ledger_path;
@@ -15,6 +17,8 @@ use crate::output::note;
 /// What records calls while we serve.
 pub(super) struct Recording {
     pub(super) records: Records,
+    /// Reads the last calls of earlier times.
+    seeding: Option<JoinHandle<()>>,
     exporter: Option<Exporter>,
 }
 
@@ -48,7 +52,11 @@ impl Recording {
         if let Some(exporter) = &exporter {
             records.tracer = exporter.tracer().clone();
         }
-        Ok(Self { records, exporter })
+        let seeding = (!serve.no_console && !serve.stdio).then(|| {
+            records.feed = Feed::new();
+            seed(&records)
+        });
+        Ok(Self { records, seeding: seeding.flatten(), exporter })
     }
 
     /// Writes and sends what is left.
@@ -56,8 +64,23 @@ impl Recording {
         if let Some(exporter) = self.exporter {
             exporter.drain().await;
         }
+        if let Some(seeding) = self.seeding {
+            let _ = seeding.await;
+        }
         if let Some(ledger) = self.records.ledger {
             ledger.close();
         }
     }
+}
+
+/// Has the feed know the last calls of the ledger. Nobody waits for it.
+fn seed(records: &Records) -> Option<JoinHandle<()>> {
+    let (feed, ledger) = (records.feed.clone(), records.ledger.clone()?);
+    Some(tokio::task::spawn_blocking(move || {
+        let wanted = Search { most: RING, look: RING, ..Search::default() };
+        match search(ledger.path(), &wanted) {
+            Ok(found) => feed.seed(found.calls.into_iter().rev().collect()),
+            Err(error) => tracing::debug!(%error, "the last calls are not known"),
+        }
+    }))
 }

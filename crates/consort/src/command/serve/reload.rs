@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use consort::config::{Folders, Found, find};
 use consort::lock;
 use consort_agent::sub::Roster;
 use consort_gateway::{Gateway, Records};
@@ -45,22 +46,27 @@ impl Following<'_> {
     /// we get SIGHUP.
     pub(super) async fn follow(&self, file: Option<Followed>) -> Infallible {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
-        let Some(file) = file else {
-            // Nothing is configured: nothing changes, and a lost terminal is no reason to end.
-            loop {
-                hangup.recv().await;
-            }
-        };
-        let Followed { config: file, lock, mut seen } = file;
+        let mut followed = file;
         loop {
             let asked = tokio::select! {
                 _ = hangup.recv() => true,
                 () = tokio::time::sleep(OFTEN) => false,
             };
-            let now = (mark(&file), mark(&lock));
-            if asked || now != seen {
-                seen = now;
-                self.take_over(&file);
+            match &mut followed {
+                Some(Followed { config, lock, seen }) => {
+                    let now = (mark(config), mark(lock));
+                    if asked || now != *seen {
+                        *seen = now;
+                        self.take_over(config);
+                    }
+                }
+                // Nothing is configured yet. A lost terminal is no reason to end.
+                None => {
+                    if let Some(found) = appeared() {
+                        let found = followed.insert(Followed::new(found));
+                        self.take_over(&found.config);
+                    }
+                }
             }
         }
     }
@@ -90,6 +96,7 @@ impl Following<'_> {
             file: Some(file.to_owned()),
             only: self.common.profile.as_deref(),
             roster: self.roster,
+            desk: self.console.map(Console::desk),
         };
         let offered = match parts.offered(shaping) {
             Ok(offered) => offered,
@@ -102,15 +109,15 @@ impl Following<'_> {
         let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } = offered;
         problems.iter().chain(&left_out).for_each(tell);
         let problems = problems.into_iter().chain(left_out).collect();
-        if let Some(console) = self.console {
-            let askable = Arc::clone(&askable);
-            console.set(Scene { config, shaping, tools, askable, problems });
-        }
         self.hub.reload(settings.servers, DRAIN);
         self.roster.set(agents);
-        self.openai.set(askable);
+        self.openai.set(Arc::clone(&askable));
         self.gateway.set(toolboxes);
         self.gateway.set_access(&access);
+        // Last: whoever waits there for a config waits for all of this.
+        if let Some(console) = self.console {
+            console.set(Scene { config, shaping, tools, askable, problems });
+        }
         tracing::info!(file = %file.display(), "the config is in force as it is now");
     }
 }
@@ -127,6 +134,14 @@ impl Followed {
         let lock = lock::path(&config);
         let seen = (mark(&config), mark(&lock));
         Self { config, lock, seen }
+    }
+}
+
+/// A config where there was none.
+fn appeared() -> Option<PathBuf> {
+    match find(None, None, &Folders::of_process()).ok()?.found {
+        Found::File(file) => Some(file),
+        Found::Embedded => None,
     }
 }
 

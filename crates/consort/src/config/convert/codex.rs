@@ -13,8 +13,8 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
     Out::table([("mcp_servers", Out::Table(servers))]).to_toml()
 }
 
-fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
-    writer.foreign(
+pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
+    let more = writer.foreign(
         server,
         &["cwd", "inherit_env", "timeout.idle", "timeout.connect", "keep", "drop"],
     );
@@ -31,7 +31,7 @@ fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
         ("enabled_tools", Out::strings(&server.keep)),
         ("disabled_tools", Out::strings(&server.drop)),
     ]);
-    Out::joined([place, rest])
+    Out::joined([place, rest, more])
 }
 
 fn stdio(server: &ServerConfig, program: &Program, writer: &mut Writer) -> Out {

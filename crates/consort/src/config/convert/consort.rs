@@ -14,7 +14,7 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
     Out::table([("inputs", inputs), ("mcp", Out::Table(servers))]).to_toml()
 }
 
-fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
+pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
     let start = Out::table([
         ("transport", Out::text(server.transport.name())),
         ("description", Out::maybe(server.description.clone(), Out::Text)),

@@ -10,11 +10,11 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
     Out::table([("mcpServers", Out::Table(servers))]).to_json()
 }
 
-fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
+pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
     // Clients do not agree on the unit of `timeout`, so none is written.
-    writer.foreign(server, &["cwd"]);
+    let more = writer.foreign(server, &["cwd"]);
     let disabled = Out::when(server.disabled, Out::Bool(true));
-    match &server.transport {
+    let place = match &server.transport {
         Transport::Stdio(program) => Out::table([
             ("command", writer.command(server, program)),
             ("args", writer.arguments(server, program)),
@@ -28,5 +28,6 @@ fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
             ("headers", writer.map(server, "headers", headers(address))),
             ("disabled", disabled),
         ]),
-    }
+    };
+    Out::joined([place, more])
 }

@@ -1,10 +1,11 @@
 //! What is written, in order, before it is JSON or TOML.
 
+use jsonc_parser::cst::CstInputValue;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 /// A value to be written.
-pub(super) enum Out {
+pub(in crate::config) enum Out {
     /// In a table, no key at all.
     Nothing,
     Bool(bool),
@@ -54,6 +55,61 @@ impl Out {
             Self::Table(table) => table.is_empty(),
             Self::Bool(_) | Self::Number(_) | Self::Text(_) => false,
         }
+    }
+
+    /// As a value in a JSON text that is there already.
+    pub(in crate::config) fn to_cst(&self) -> CstInputValue {
+        match self {
+            Self::Nothing => CstInputValue::Null,
+            Self::Bool(value) => CstInputValue::Bool(*value),
+            Self::Number(number) => CstInputValue::Number(number.to_string()),
+            Self::Text(text) => CstInputValue::String(text.clone()),
+            Self::List(list) => CstInputValue::Array(list.iter().map(Self::to_cst).collect()),
+            Self::Table(table) => {
+                let member = |(key, value): &(String, Self)| (key.clone(), value.to_cst());
+                CstInputValue::Object(table.iter().map(member).collect())
+            }
+        }
+    }
+
+    /// As a value in a TOML text that is there already; tables are written in a line.
+    pub(in crate::config) fn to_value(&self) -> toml_edit::Value {
+        match self {
+            Self::Nothing => toml_edit::Value::from(""),
+            Self::Bool(value) => (*value).into(),
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "whole numbers of seconds in a day are small"
+            )]
+            Self::Number(number) if number.fract() == 0.0 => (*number as i64).into(),
+            Self::Number(number) => (*number).into(),
+            Self::Text(text) => text.as_str().into(),
+            Self::List(list) => list.iter().map(Self::to_value).collect(),
+            Self::Table(table) => {
+                let pair = |(key, value): &(String, Self)| (key.clone(), value.to_value());
+                table.iter().map(pair).collect()
+            }
+        }
+    }
+
+    /// As a table of its own in a TOML text.
+    pub(in crate::config) fn to_table(&self) -> toml_edit::Table {
+        let mut table = toml_edit::Table::new();
+        if let Self::Table(entries) = self {
+            for (key, value) in entries {
+                table.insert(key, toml_edit::value(value.to_value()));
+            }
+        }
+        table
+    }
+
+    /// What it says under a key.
+    pub(in crate::config) fn get(&self, wanted: &str) -> Option<&str> {
+        let Self::Table(entries) = self else { return None };
+        entries.iter().find_map(|(key, value)| match value {
+            Self::Text(text) if key == wanted => Some(text.as_str()),
+            _ => None,
+        })
     }
 
     pub(super) fn to_json(&self) -> String {

@@ -2,7 +2,7 @@
 
 use super::super::server::ServerConfig;
 use super::super::text::{Part, Reference, Text};
-use super::{Target, Writer};
+use super::{Reader, Target, Writer};
 
 /// What went wrong with the spelling of a text.
 #[derive(Default)]
@@ -31,9 +31,9 @@ impl Writer {
             {
                 format!("file:{path}")
             }
-            (target, parts) => spelled(target, parts, &mut trouble),
+            (target, parts) => spelled((target, self.reader), parts, &mut trouble),
         };
-        let target = self.target;
+        let (target, reader) = (self.target, self.reader);
         let mut warn = |message, hint: &str| self.warn(server, message, Some(hint));
         if trouble.stuck {
             let message = format!("{target} does not follow the reference in `{key}`");
@@ -43,7 +43,8 @@ impl Writer {
             let message = format!("{target} has no defaults: that of `{name}` is left out");
             warn(message, "set the variable");
         }
-        if text.holds_secret() {
+        // Where we read it, it is said by who checks the file.
+        if text.holds_secret() && reader == Reader::Others {
             warn(format!("`{key}` holds a secret, which is written out"), "write a reference");
         }
         if trouble.asked {
@@ -64,37 +65,46 @@ impl Writer {
     }
 }
 
-fn spelled(target: Target, parts: &[Part], trouble: &mut Trouble) -> String {
+/// Whose way of spelling it is, and who reads it.
+type Hand = (Target, Reader);
+
+fn spelled(hand: Hand, parts: &[Part], trouble: &mut Trouble) -> String {
     let mut text = String::new();
     for part in parts {
         match part {
             Part::Literal(literal) => text.push_str(literal),
             Part::Reference(reference, _) => {
-                text.push_str(&reference_for(target, reference, trouble));
+                text.push_str(&reference_for(hand, reference, trouble));
             }
         }
     }
     text
 }
 
-fn reference_for(target: Target, reference: &Reference, trouble: &mut Trouble) -> String {
+fn reference_for(hand: Hand, reference: &Reference, trouble: &mut Trouble) -> String {
     use Reference::{File, Folder, FolderName, Home, Input, Separator, Variable};
+    let (target, reader) = hand;
+    let asks = reader == Reader::Us && !matches!(target, Target::Zed | Target::Codex);
     let follows = match (target, reference) {
+        _ if reader == Reader::Us => true,
         (Target::Consort, _) | (Target::McpServers, Variable { .. } | Input(_)) => true,
         (Target::VsCode, reference) => !matches!(reference, File(_)),
         (Target::McpServers | Target::Zed | Target::Codex, _) => false,
     };
     trouble.stuck |= !follows;
     match (target, reference) {
-        (Target::VsCode, Variable { name, default }) => {
+        (Target::VsCode, Variable { name, default })
+            if default.is_none() || reader == Reader::Others =>
+        {
             trouble.defaults.extend(default.is_some().then(|| name.clone()));
             format!("${{env:{name}}}")
         }
         (_, Variable { name, default: None }) => format!("${{{name}}}"),
         (_, Variable { name, default: Some(default) }) => {
-            format!("${{{name}:-{}}}", spelled(target, default, trouble))
+            format!("${{{name}:-{}}}", spelled(hand, default, trouble))
         }
         (Target::VsCode | Target::Consort, Input(id)) => format!("${{input:{id}}}"),
+        (_, Input(id)) if asks => format!("${{input:{id}}}"),
         (_, Input(id)) => {
             trouble.asked = true;
             format!("${{{}}}", variable_for(id))

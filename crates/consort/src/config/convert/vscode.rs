@@ -21,10 +21,10 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
     .to_json()
 }
 
-fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
-    writer.foreign(server, &["cwd"]);
+pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
+    let more = writer.foreign(server, &["cwd"]);
     let kind = ("type", Out::text(server.transport.name()));
-    match &server.transport {
+    let place = match &server.transport {
         Transport::Stdio(program) => Out::table([
             kind,
             ("command", writer.command(server, program)),
@@ -37,5 +37,8 @@ fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
             ("url", writer.url(server, address)),
             ("headers", writer.map(server, "headers", headers(address))),
         ]),
-    }
+    };
+    // Only we have such a key, and others were not told of this server.
+    let disabled = Out::table([("disabled", Out::when(server.disabled, Out::Bool(true)))]);
+    Out::joined([place, disabled, more])
 }

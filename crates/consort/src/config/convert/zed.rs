@@ -2,7 +2,7 @@
 
 use super::super::server::{ServerConfig, Transport};
 use super::out::Out;
-use super::{Writer, headers};
+use super::{Reader, Writer, headers};
 
 pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
     let servers =
@@ -10,16 +10,21 @@ pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
     Out::table([("context_servers", Out::Table(servers))]).to_json()
 }
 
-fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
-    writer.foreign(server, &["timeout.idle"]);
+pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
+    // It takes one time; several are said in our own way.
+    let single = server.timeout.total.is_none() && server.timeout.connect.is_none();
+    let known: &[&str] =
+        if single || writer.reader == Reader::Others { &["timeout.idle"] } else { &[] };
+    let more = writer.foreign(server, known);
     writer.without_sse(server);
     // Older versions want it, newer ones do not mind.
     let source = ("source", Out::text("custom"));
     let enabled = ("enabled", Out::when(server.disabled, Out::Bool(false)));
     // It takes whole seconds.
     let seconds = |idle: super::super::period::Period| idle.get().as_secs_f64().ceil();
-    let timeout = ("timeout", Out::maybe(server.timeout.idle, |idle| Out::Number(seconds(idle))));
-    match &server.transport {
+    let idle = server.timeout.idle.filter(|_| !known.is_empty());
+    let timeout = ("timeout", Out::maybe(idle, |idle| Out::Number(seconds(idle))));
+    let place = match &server.transport {
         Transport::Stdio(program) => Out::table([
             source,
             enabled,
@@ -35,5 +40,6 @@ fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
             ("headers", writer.map(server, "headers", headers(address))),
             timeout,
         ]),
-    }
+    };
+    Out::joined([place, more])
 }

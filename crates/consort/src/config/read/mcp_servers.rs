@@ -7,7 +7,7 @@ use super::super::fields::Fields;
 use super::super::findings::Findings;
 use super::super::server::ServerConfig;
 use super::super::sketch::{Count, Keys, Sketch, USUAL};
-use super::super::tree::{Table, Value};
+use super::super::tree::{Node, Table, Value};
 use super::{Reader, auth, inputs};
 
 /// The key all servers are under.
@@ -31,6 +31,16 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
     if let Some(node) = root.get(KEY) {
         reader.map(KEY, node, server);
     }
+    reader.into_servers()
+}
+
+/// Reads entries that are under no key.
+pub(in super::super) fn entries<'a>(
+    findings: &'a Findings<'a>,
+    root: &'a Node,
+) -> Vec<ServerConfig> {
+    let mut reader = Reader::new(findings);
+    reader.map("the text", root, server);
     reader.into_servers()
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use consort::config::Config;
 use consort::shaping::Shaping;
 use consort_core::{ServerId, Toolbox};
-use consort_hub::{Connect, State};
+use consort_hub::{Connect, Hub, State};
 use consort_shape::pin::{Launch, Lock, Locked};
 use consort_shape::scan::{Shadow, shadowing};
 
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::running::{self, Need, Running, tell};
 
 /// Which servers are started to be asked.
-pub(super) enum Start<'a> {
+pub(crate) enum Start<'a> {
     /// All that are configured.
     All,
     /// These.
@@ -24,29 +24,22 @@ pub(super) enum Start<'a> {
 }
 
 /// What was found out.
-pub(super) struct Survey {
+pub(crate) struct Survey {
     /// What the servers say now.
-    pub(super) now: Lock,
+    pub(crate) now: Lock,
     /// Those that could not be asked, and why.
-    pub(super) down: BTreeMap<ServerId, String>,
+    pub(crate) down: BTreeMap<ServerId, String>,
     /// Those that are switched off, or whose config cannot be read.
     off: BTreeSet<ServerId>,
     /// Servers that speak of each other.
-    pub(super) shadows: Vec<Shadow>,
+    pub(crate) shadows: Vec<Shadow>,
 }
 
 impl Survey {
     /// Asks the servers; `None` if interrupted.
-    pub(super) async fn make(mut config: Config, agreed: &Lock, start: &Start<'_>) -> Option<Self> {
-        let broken = config.errors.iter().filter_map(|error| error.server().cloned());
-        let disabled = config.servers.iter().filter(|server| server.disabled);
-        let off = broken.chain(disabled.map(|server| server.name.clone())).collect();
+    pub(crate) async fn make(mut config: Config, agreed: &Lock, start: &Start<'_>) -> Option<Self> {
+        let (mut survey, launches) = Self::begin(&config);
         config.servers.retain(|server| !server.disabled);
-        let launches: BTreeMap<ServerId, Launch> = config
-            .servers
-            .iter()
-            .map(|server| (server.name.clone(), consort::lock::launch(server)))
-            .collect();
         config.servers.retain(|server| match start {
             Start::All => true,
             Start::Named(named) => named.contains(&server.name),
@@ -59,23 +52,39 @@ impl Survey {
             () = running.reach(None, Need::Fresh) => true,
             _ = tokio::signal::ctrl_c() => false,
         };
-        let mut survey =
-            Self { now: Lock::default(), down: BTreeMap::new(), off, shadows: Vec::new() };
-        survey.take(&running, launches, agreed, start);
+        survey.take(&running.hub, launches, agreed, start);
         running.hub.drain().await;
         reached.then_some(survey)
     }
 
+    /// What the servers of a hub that runs say now. Nothing is started.
+    pub(crate) fn of(hub: &Hub, config: &Config, agreed: &Lock, start: &Start<'_>) -> Self {
+        let (mut survey, launches) = Self::begin(config);
+        survey.take(hub, launches, agreed, start);
+        survey
+    }
+
+    /// What is known before anybody is asked: who is off, and how the others start.
+    fn begin(config: &Config) -> (Self, BTreeMap<ServerId, Launch>) {
+        let broken = config.errors.iter().filter_map(|error| error.server().cloned());
+        let disabled = config.servers.iter().filter(|server| server.disabled);
+        let off = broken.chain(disabled.map(|server| server.name.clone())).collect();
+        let enabled = config.servers.iter().filter(|server| !server.disabled);
+        let launches = enabled.map(|server| (server.name.clone(), consort::lock::launch(server)));
+        let now = Lock::default();
+        (Self { now, down: BTreeMap::new(), off, shadows: Vec::new() }, launches.collect())
+    }
+
     fn take(
         &mut self,
-        running: &Running,
+        hub: &Hub,
         launches: BTreeMap<ServerId, Launch>,
         agreed: &Lock,
         start: &Start<'_>,
     ) {
-        let catalog = running.hub.catalog(&running::caller());
+        let catalog = hub.catalog(&running::caller());
         self.shadows = shadowing(&catalog);
-        let statuses = running.hub.statuses();
+        let statuses = hub.statuses();
         for (server, launch) in launches {
             let status = statuses.iter().find(|status| status.server == server);
             if status.is_some_and(|status| status.state == State::Ready) {
@@ -107,12 +116,12 @@ impl Survey {
     }
 
     /// The servers of which nothing is known now.
-    pub(super) fn silent(&self) -> BTreeSet<ServerId> {
+    pub(crate) fn silent(&self) -> BTreeSet<ServerId> {
         self.down.keys().chain(&self.off).cloned().collect()
     }
 
     /// How to end: a server that could not be asked is not forgotten.
-    pub(super) fn exit(&self, exit: Exit) -> Exit {
+    pub(crate) fn exit(&self, exit: Exit) -> Exit {
         if self.down.is_empty() { exit } else { Exit::Unreachable }
     }
 }

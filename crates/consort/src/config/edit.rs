@@ -1,0 +1,298 @@
+//! Servers put into a config and taken out of it; all else stays as it is written.
+
+mod json;
+mod toml;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use consort_core::{Problem, ServerId, nearest};
+
+use super::Config;
+use super::convert::out::Out;
+use super::convert::{Entries, Target, headers};
+use super::detect::{Format, Language, vscode_settings};
+use super::error::{ConfigError, UnusableFile};
+use super::findings::Findings;
+use super::read::{codex, consort, mcp_servers, vscode, zed};
+use super::server::{ServerConfig, Transport};
+use super::text::Part;
+use super::tree::{Node, Table, Value};
+
+/// The key all questions are under.
+const INPUTS: &str = "inputs";
+
+/// A config as it would be.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Edited {
+    /// The text. What was written as a secret is in it as it was written.
+    pub text: String,
+    /// What the format of the file cannot say of what was added.
+    pub problems: Vec<Problem>,
+}
+
+impl std::fmt::Debug for Edited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The text may hold secrets.
+        f.debug_struct("Edited").field("problems", &self.problems).finish_non_exhaustive()
+    }
+}
+
+/// Why a config cannot be changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Unusable(#[from] UnusableFile),
+    /// The name is in use.
+    #[error("a server is called `{0}` already")]
+    Taken(ServerId),
+    /// There is no such server.
+    #[error("no server is called `{name}` in the config")]
+    Unknown {
+        /// What was asked for.
+        name: ServerId,
+        /// What comes nearest.
+        near: Option<String>,
+    },
+    /// It is in a format that is only read.
+    #[error("a config in the format of {0} is read, not written")]
+    Format(Format),
+    /// Something is not a table that must be one.
+    #[error("`{0}` is not a table")]
+    Shape(String),
+    /// It would not read as it should.
+    #[error("after that the config would not say what it should")]
+    Unfaithful,
+}
+
+impl EditError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unusable(unusable) => unusable.errors().first().and_then(ConfigError::hint),
+            Self::Taken(_) => Some("take that one out, or use another name".to_owned()),
+            Self::Unknown { near, .. } => {
+                near.as_ref().map(|near| format!("did you mean `{near}`?"))
+            }
+            Self::Format(_) => Some(
+                "write it in another with `consort config convert --to consort --output FILE`"
+                    .to_owned(),
+            ),
+            Self::Shape(_) | Self::Unfaithful => Some("change the file by hand".to_owned()),
+        }
+    }
+}
+
+/// A config with more servers in it, in the format it has. All else stays as it is written, comments
+/// included. A text with nothing in it becomes a config.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use consort::config::{Config, add_servers};
+///
+/// let new = Config::pasted(Path::new("pasted"), r#"{"memory": {"command": "server-memory"}}"#)?;
+/// let text = "# mine\n[mcp.files]\ncommand = \"files\"\n";
+/// let edited = add_servers(Path::new("consort.toml"), text, &new.servers)?;
+/// assert!(edited.text.starts_with(text));
+/// assert!(edited.text.contains("[mcp.memory]"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn add_servers(file: &Path, text: &str, servers: &[ServerConfig]) -> Result<Edited, EditError> {
+    let (mark, body) = marked(text);
+    let before = Config::parse(file, body)?;
+    let plan = Plan::of(file, body)?;
+    let mut taken: BTreeSet<ServerId> = plan.names.iter().map(|name| id(name)).collect();
+    for server in servers {
+        if !taken.insert(server.name.clone()) {
+            return Err(EditError::Taken(server.name.clone()));
+        }
+    }
+    let Entries { servers: entries, mut inputs, problems } = Entries::new(servers, plan.target);
+    inputs.retain(|input| !plan.asked.iter().any(|known| input.get("id") == Some(known)));
+    let edited = match plan.language {
+        Language::Json => json::add(body, plan.path, &entries, &inputs)?,
+        Language::Toml => toml::add(body, plan.path, &entries, &inputs)?,
+    };
+    let text = format!("{mark}{edited}");
+    let after = Config::parse(file, &text).map_err(|_| EditError::Unfaithful)?;
+    let kept = before.servers.iter().all(|server| has(&after, server, Transport::eq));
+    let faithful =
+        |one: &Transport, other: &Transport| place(one, plan.target) == place(other, plan.target);
+    let added = servers.iter().all(|server| has(&after, server, faithful));
+    if !kept || !added || !is_else_same(&before, &after) {
+        return Err(EditError::Unfaithful);
+    }
+    Ok(Edited { text, problems })
+}
+
+/// A config without one of its servers. All else stays as it is written, comments included.
+pub fn remove_server(file: &Path, text: &str, name: &ServerId) -> Result<String, EditError> {
+    let (mark, body) = marked(text);
+    let before = Config::parse(file, body)?;
+    let plan = Plan::of(file, body)?;
+    let known: Vec<ServerId> = plan.names.iter().map(|name| id(name)).collect();
+    let Some(at) = known.iter().position(|known| known == name) else {
+        let near = nearest(name.as_str(), known.iter().map(ServerId::as_str));
+        let near = near.first().map(|near| (*near).to_owned());
+        return Err(EditError::Unknown { name: name.clone(), near });
+    };
+    let key = &plan.names[at];
+    let edited = match plan.language {
+        Language::Json => json::remove(body, plan.path, key)?,
+        Language::Toml => toml::remove(body, plan.path, key)?,
+    };
+    let text = format!("{mark}{edited}");
+    let after = Config::parse(file, &text).map_err(|_| EditError::Unfaithful)?;
+    let mut others = before.servers.iter().filter(|server| server.name != *name);
+    let kept = others.all(|server| has(&after, server, Transport::eq));
+    // One of two of the same name may be left.
+    let gone = after.servers.len() <= before.servers.len();
+    if !kept || !gone || !is_else_same(&before, &after) {
+        return Err(EditError::Unfaithful);
+    }
+    Ok(text)
+}
+
+/// Where servers are in a config, and in which words.
+struct Plan {
+    language: Language,
+    target: Target,
+    /// The keys that lead to them.
+    path: &'static [&'static str],
+    /// What they are called, as it is written.
+    names: Vec<String>,
+    /// The questions that are described.
+    asked: Vec<String>,
+}
+
+impl Plan {
+    fn of(file: &Path, text: &str) -> Result<Self, EditError> {
+        let findings = Findings::new(file, text);
+        let root = super::tree(file, text, &findings)?;
+        let language = Language::of(file, text)
+            .map_err(|mistake| UnusableFile::new(findings.unusable(0, mistake), []))?;
+        let signs = Format::of(file, &root)
+            .map_err(|mistake| UnusableFile::new(findings.unusable(root.at, mistake), []))?;
+        let (format, key) = signs[0];
+        let nothing = Table::default();
+        let table = root.table().unwrap_or(&nothing);
+        let editor = file.parent().is_some_and(|folder| folder.ends_with(".vscode"));
+        let blank = table.0.is_empty() && language == Language::Json;
+        let (target, path): (_, &[&str]) = match format {
+            Format::Consort if blank && editor => (Target::VsCode, &[vscode::KEY]),
+            Format::Consort if blank => (Target::McpServers, &[mcp_servers::KEY]),
+            Format::Consort => (Target::Consort, &[consort::KEY]),
+            Format::McpServers => (Target::McpServers, &[mcp_servers::KEY]),
+            Format::VsCode if key == consort::KEY && vscode_settings(table).is_some() => {
+                (Target::VsCode, &[consort::KEY, vscode::KEY])
+            }
+            Format::VsCode => (Target::VsCode, &[vscode::KEY]),
+            Format::Zed => (Target::Zed, &[zed::KEY]),
+            Format::Codex => (Target::Codex, &[codex::KEY]),
+            Format::Aether | Format::Aidk | Format::Elysia => {
+                return Err(EditError::Format(format));
+            }
+        };
+        let (last, outer) = path.split_last().expect("no path is empty");
+        let outer = outer.iter().try_fold(table, |table, key| table.get(key)?.table());
+        let servers = outer.and_then(|table| table.get(last));
+        if servers.is_some_and(|servers| servers.table().is_none()) {
+            return Err(EditError::Shape((*last).to_owned()));
+        }
+        let names = servers
+            .and_then(Node::table)
+            .map_or(Vec::new(), |servers| servers.keys().map(str::to_owned).collect());
+        let asked = outer.and_then(|table| table.get(INPUTS)).and_then(Node::list).unwrap_or(&[]);
+        let asked = asked.iter().filter_map(|input| match &input.table()?.get("id")?.value {
+            Value::Text(id) => Some(id.clone()),
+            _ => None,
+        });
+        let asked = asked.collect();
+        Ok(Self { language, target, path, names, asked })
+    }
+}
+
+/// A mark at the beginning, which some editors write, and the rest.
+fn marked(text: &str) -> (&'static str, &str) {
+    match text.strip_prefix('\u{feff}') {
+        Some(body) => ("\u{feff}", body),
+        None => ("", text),
+    }
+}
+
+/// What we call a server that is called so in a file.
+fn id(name: &str) -> ServerId {
+    name.parse().unwrap_or_else(|_| ServerId::derive(name))
+}
+
+/// Whether a server is there, reached in what counts as the same way.
+fn has(
+    config: &Config,
+    server: &ServerConfig,
+    same: impl Fn(&Transport, &Transport) -> bool,
+) -> bool {
+    let mut named = config.servers.iter().filter(|known| known.name == server.name);
+    named.any(|known| {
+        same(&known.transport, &server.transport)
+            && known.disabled == server.disabled
+            && known.keep == server.keep
+            && known.drop == server.drop
+            && known.era == server.era
+            && known.connect == server.connect
+            && known.idle_stop == server.idle_stop
+    })
+}
+
+/// Whether what concerns all servers is the same, and nothing more is wrong.
+fn is_else_same(before: &Config, after: &Config) -> bool {
+    before.options == after.options && after.errors.len() <= before.errors.len()
+}
+
+/// How a server is reached, whatever words are used for it.
+fn place(transport: &Transport, target: Target) -> Vec<(String, Vec<Part>)> {
+    let mut told = vec![(transport.name().to_owned(), Vec::new())];
+    match transport {
+        Transport::Stdio(program) => {
+            let words = std::iter::once(&program.command).chain(&program.arguments);
+            told.extend(words.map(|text| ("command".to_owned(), joined(text.parts()))));
+            let folder = program.directory.iter();
+            told.extend(folder.map(|text| ("cwd".to_owned(), joined(text.parts()))));
+            // Codex names those that are passed on instead of setting them.
+            if target != Target::Codex {
+                let variables = program.environment.iter();
+                told.extend(variables.map(|(name, text)| (name.clone(), joined(text.parts()))));
+                told.extend(program.inherit.iter().map(|name| (name.clone(), Vec::new())));
+            }
+        }
+        Transport::Http(address) | Transport::Sse(address) => {
+            told.push(("url".to_owned(), joined(address.url.parts())));
+            let mut headers: Vec<_> = headers(address)
+                .into_iter()
+                .map(|(name, text)| (name.to_ascii_lowercase(), joined(text.parts())))
+                .collect();
+            headers.sort_by(|one, other| one.0.cmp(&other.0));
+            told.extend(headers);
+            told.extend(address.session_header.iter().map(|name| (name.clone(), Vec::new())));
+        }
+    }
+    told
+}
+
+/// The parts of a text with what stands together put together.
+fn joined(parts: &[Part]) -> Vec<Part> {
+    let mut joined: Vec<Part> = Vec::new();
+    for part in parts {
+        match (joined.last_mut(), part) {
+            (_, Part::Literal(text)) if text.is_empty() => {}
+            (Some(Part::Literal(start)), Part::Literal(text)) => start.push_str(text),
+            _ => joined.push(part.clone()),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,396 @@
+//! Calls: those in progress, those of late, and the ledger behind them.
+
+mod stats;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+use consort_core::ServerId;
+use consort_gateway::feed::{self, What};
+use consort_gateway::ledger::{Class, Found, LedgerError, Search, search};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Console;
+use super::route::{Asked, Nothing, Refusal, Route, Told, get, number};
+pub(super) use stats::Past;
+
+/// The most calls that are told at once, and how many unasked.
+const MOST: [usize; 2] = [500, 100];
+
+/// The most records of the ledger that are looked at for a page.
+const LOOK: usize = 50_000;
+
+/// The most latencies that are told of a server.
+const LATENCIES: usize = 60;
+
+/// What stands for those that go on, where an outcome is asked for.
+const RUNNING: &str = "running";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        get(
+            "/api/calls",
+            "Calls, the last first: those in progress, then as many as wanted of those that are over.",
+            list,
+        ),
+        get("/api/calls/{id}", "One call, and what happened when.", one),
+        get("/api/stats", "How many calls there were, and how long they took.", stats::read),
+    ]
+}
+
+/// A call, in progress or over.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Call {
+    /// What tells it from others, now and in the ledger.
+    id: String,
+    /// When it began.
+    time: String,
+    /// On whose behalf.
+    caller: String,
+    /// Through what: `mcp`, `console`, or a profile's name.
+    front: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    method: String,
+    /// The tool, the prompt or the URI.
+    name: String,
+    /// How it ended, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    /// Whether it ended well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
+    /// How long it took, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took_us: Option<u64>,
+    /// How large its arguments are.
+    bytes_in: u64,
+    /// How large its result is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_out: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Step>,
+    /// How often the server said how far it came.
+    steps: u64,
+}
+
+/// How far a call came, by the server's word.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CallProgress")]
+struct Step {
+    progress: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+/// A call, and what happened when.
+#[derive(Serialize, JsonSchema)]
+struct CallDetail {
+    #[serde(flatten)]
+    call: Call,
+    /// The server's code, if it answered with an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<i64>,
+    /// The SHA-256 of the arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// The trace it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    /// Short for calls of long ago.
+    timeline: Vec<Moment>,
+    /// How many moments are left out in the middle.
+    #[serde(skip_serializing_if = "is_none")]
+    left_out: u64,
+}
+
+/// What happened, and when.
+#[derive(Serialize, JsonSchema)]
+struct Moment {
+    /// Microseconds since the begin.
+    at_us: u64,
+    #[schemars(extend("enum" = ["queued", "sent", "progress", "log", "question", "answer", "end"]))]
+    what: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+impl From<&feed::Call> for Call {
+    fn from(call: &feed::Call) -> Self {
+        let (intent, standing) = (call.intent(), call.standing());
+        let step = |step: feed::Step| Step {
+            progress: step.progress,
+            total: step.total,
+            message: step.message.map(Into::into),
+        };
+        Self {
+            id: id(call.id()),
+            time: call.time(),
+            caller: call.caller(),
+            front: intent.front.to_string(),
+            server: intent.server.as_ref().map(ToString::to_string),
+            method: intent.method.to_string(),
+            name: intent.name.clone(),
+            outcome: standing.end.map(|end| end.class.as_str()),
+            ok: standing.end.map(|end| end.class == Class::Ok),
+            took_us: standing.end.and_then(|end| end.took).map(micros),
+            bytes_in: intent.arguments.bytes,
+            bytes_out: standing.end.and_then(|end| end.bytes),
+            progress: standing.step.map(step),
+            steps: standing.steps,
+        }
+    }
+}
+
+impl From<&feed::Call> for CallDetail {
+    fn from(call: &feed::Call) -> Self {
+        let feed::Timeline { moments, left_out } = call.timeline();
+        let moment = |moment: feed::Moment| Moment {
+            at_us: micros(moment.at),
+            what: word(moment.what),
+            detail: moment.detail.map(Into::into),
+        };
+        Self {
+            call: call.into(),
+            code: call.end().and_then(|end| end.class.code()),
+            digest: call.digest().map(|digest| hex(digest)),
+            trace: call.intent().trace.map(|trace| hex(trace.as_bytes())),
+            timeline: moments.into_iter().map(moment).collect(),
+            left_out,
+        }
+    }
+}
+
+fn word(what: What) -> &'static str {
+    match what {
+        What::Queued => "queued",
+        What::Sent => "sent",
+        What::Progress => "progress",
+        What::Log => "log",
+        What::Question => "question",
+        What::Answer => "answer",
+        What::End => "end",
+    }
+}
+
+/// Which calls are wanted.
+#[derive(Deserialize, JsonSchema)]
+struct Wanted {
+    /// How many of those that are over; 100 if absent, and at most 500.
+    #[serde(default, deserialize_with = "number")]
+    limit: Option<u64>,
+    /// Only this caller's: `ada`, or `client:ada`.
+    caller: Option<String>,
+    /// Only this server's.
+    server: Option<String>,
+    /// Only those whose name has this in it.
+    name: Option<String>,
+    /// Only those that ended so, or `running`.
+    outcome: Option<String>,
+    /// Only those that began before the call of this id.
+    before: Option<String>,
+}
+
+/// Some calls.
+#[derive(Serialize, JsonSchema)]
+struct Page {
+    calls: Vec<Call>,
+    /// Where to go on: the next `before`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<String>,
+}
+
+async fn list(console: Console, _: Asked, wanted: Wanted) -> Result<Told<Page>, Refusal> {
+    let limit = wanted.limit.map_or(MOST[1], |limit| usize::try_from(limit).unwrap_or(MOST[0]));
+    let most = limit.clamp(1, MOST[0]);
+    let before = match &wanted.before {
+        Some(text) => Some(read_id(text).ok_or_else(|| {
+            Refusal::bad(format!("`{text}` is the id of no call"))
+                .hint("use `more` of the last page")
+        })?),
+        None => None,
+    };
+    if let Some(outcome) = &wanted.outcome
+        && outcome != RUNNING
+        && !Class::WORDS.contains(&outcome.as_str())
+    {
+        let known = Class::WORDS.join(", ");
+        let refusal = Refusal::bad(format!("`{outcome}` is no outcome"));
+        return Err(refusal.hint(format!("one of {known}, or {RUNNING}")));
+    }
+    let running_only = wanted.outcome.as_deref() == Some(RUNNING);
+    let mut wanted = Search {
+        server: wanted.server,
+        name: wanted.name,
+        caller: wanted.caller,
+        outcome: wanted.outcome.filter(|_| !running_only),
+        before,
+        since: None,
+        most,
+        look: LOOK,
+    };
+    let feed = &console.0.records.feed;
+    let running = feed.running();
+    let mut told: Vec<Call> = Vec::new();
+    if before.is_none() {
+        told.extend(running.iter().filter(|call| wanted.fits(call)).map(Call::from));
+    }
+    if running_only {
+        return Ok(Told(Page { calls: told, more: None }));
+    }
+    let mut over: BTreeMap<i64, feed::Call> = feed
+        .ended()
+        .into_iter()
+        .filter(|call| wanted.fits(call))
+        .map(|call| (call.id(), call))
+        .collect();
+    // One more than wanted says whether there are more.
+    wanted.most += 1;
+    let Found { calls: rows, more: stopped } = look(&console, wanted).await?;
+    for row in rows {
+        over.entry(row.micros).or_insert_with(|| row.into());
+    }
+    let running: BTreeSet<i64> = running.iter().map(feed::Call::id).collect();
+    let page: Vec<&feed::Call> = over
+        .values()
+        .rev()
+        .filter(|call| !running.contains(&call.id()) && stopped.is_none_or(|at| call.id() >= at))
+        .collect();
+    let more = match page.get(most) {
+        Some(_) => page.get(most - 1).map(|last| last.id()),
+        None => stopped,
+    };
+    told.extend(page.into_iter().take(most).map(Call::from));
+    Ok(Told(Page { calls: told, more: more.map(id) }))
+}
+
+async fn one(console: Console, asked: Asked, _: Nothing) -> Result<Told<CallDetail>, Refusal> {
+    let gone = || Refusal::missing("no such call is known").hint("it may be too long ago");
+    let number = asked.at.first().and_then(|text| read_id(text)).ok_or_else(gone)?;
+    if let Some(call) = console.0.records.feed.get(number) {
+        return Ok(Told((&call).into()));
+    }
+    let before = number.checked_add(1);
+    let wanted =
+        Search { since: Some(number), before, most: 1, look: usize::MAX, ..Search::default() };
+    let row = look(&console, wanted).await?.calls.pop().ok_or_else(gone)?;
+    Ok(Told((&feed::Call::from(row)).into()))
+}
+
+/// Looks through the ledger, if there is one.
+async fn look(console: &Console, wanted: Search) -> Result<Found, Refusal> {
+    let Some(ledger) = console.0.records.ledger.clone() else { return Ok(Found::default()) };
+    let looked = tokio::task::spawn_blocking(move || search(ledger.path(), &wanted)).await;
+    match looked {
+        Ok(Ok(found)) => Ok(found),
+        // Somebody took it away: it is made again with the next call.
+        Ok(Err(LedgerError::Missing { .. })) => Ok(Found::default()),
+        Ok(Err(error)) => {
+            let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+            Err(refusal.hint(error.hint()))
+        }
+        Err(_) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the ledger was not read")),
+    }
+}
+
+/// What was asked of a server lately.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub(super) struct Recent {
+    /// How long its last calls took, in milliseconds, oldest first.
+    pub(super) latencies: Vec<f64>,
+    /// How many calls there were in the last hour.
+    pub(super) calls: usize,
+    /// How many of those failed.
+    pub(super) errors: usize,
+}
+
+/// What was asked of a server lately, as far as the last calls of all servers tell.
+pub(super) fn recent(console: &Console, server: &ServerId) -> Recent {
+    let hour_ago = SystemTime::now() - Duration::from_hours(1);
+    let since = hour_ago.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
+    let mut recent = Recent::default();
+    for call in console.0.records.feed.ended() {
+        let Some(end) = call.end().filter(|_| call.intent().server.as_ref() == Some(server)) else {
+            continue;
+        };
+        if u128::try_from(call.id()).is_ok_and(|begun| begun >= since) {
+            recent.calls += 1;
+            recent.errors += usize::from(failed(end.class));
+        }
+        if let Some(took) = end.took.filter(|_| was_served(end.class)) {
+            let micros = u32::try_from(micros(took)).unwrap_or(u32::MAX);
+            recent.latencies.push(f64::from(micros) / 1000.0);
+        }
+    }
+    let more = recent.latencies.len().saturating_sub(LATENCIES);
+    recent.latencies.drain(..more);
+    recent
+}
+
+/// Whether a call counts as an error: it did not end well, and not because its caller left.
+fn failed(class: Class) -> bool {
+    !matches!(class, Class::Ok | Class::Cancelled { .. })
+}
+
+/// Whether how long a call took says something of its server: it left, and was not given up.
+fn was_served(class: Class) -> bool {
+    match class {
+        Class::Ok | Class::ToolError | Class::Error { .. } | Class::OutcomeUnknown => true,
+        Class::Rejected | Class::NotSent | Class::Cancelled { .. } => false,
+    }
+}
+
+/// What a call is known by.
+pub(super) fn id(number: i64) -> String {
+    format!("c{number:x}")
+}
+
+fn read_id(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix('c')?;
+    let number = i64::from_str_radix(digits, 16).ok()?;
+    // Of each, one way to write it.
+    (id(number) == text).then_some(number)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_reads_back_as_the_call_it_names() {
+        for number in [0, 1, 1_785_240_000_123_456, i64::MAX] {
+            assert_eq!(read_id(&id(number)), Some(number));
+        }
+        for text in ["", "c", "c-1", "c+1", "C1", "c01", "1", "cffffffffffffffff"] {
+            assert_eq!(read_id(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn who_left_made_no_error() {
+        let counted =
+            [Class::Ok, Class::Cancelled { sent: None }, Class::ToolError, Class::Rejected];
+        assert_eq!(counted.map(failed), [false, false, true, true]);
+    }
+}

@@ -1,0 +1,166 @@
+//! How each client is told of the gateway.
+
+use std::path::PathBuf;
+
+use consort::config::{Folders, Layout, Reach, Recipient, snippet};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::profiles::path;
+use super::route::{Asked, Refusal, Route, Told, get};
+use super::{Console, Scene, aside};
+use crate::command::export::to_be_named;
+
+/// What stands for the page's own origin in a snippet.
+const ORIGIN: &str = "ORIGIN";
+
+/// What stands for the token in a snippet.
+const TOKEN: &str = "TOKEN";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![get("/api/connect", "What to write where so that a client uses the gateway.", connect)]
+}
+
+/// Which address is wanted.
+#[derive(Deserialize, JsonSchema)]
+struct Wanted {
+    /// The profile; everything if absent.
+    #[serde(default)]
+    profile: Option<String>,
+}
+
+/// How clients reach an address of the gateway.
+#[derive(Serialize, JsonSchema)]
+struct Connect {
+    /// The path of its MCP endpoint.
+    path: String,
+    /// Where the token is kept, if one is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_file: Option<String>,
+    clients: Vec<Recipe>,
+}
+
+/// What one client is told.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Snippet")]
+struct Recipe {
+    id: &'static str,
+    name: &'static str,
+    /// Where to write it; if absent, it is to be run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// With `ORIGIN` for the origin of the gateway and `TOKEN` for the token.
+    snippet: String,
+}
+
+async fn connect(console: Console, asked: Asked, wanted: Wanted) -> Result<Told<Connect>, Refusal> {
+    let scene = console.scene();
+    if let Some(name) = &wanted.profile
+        && !scene.shaping.profiles().any(|profile| profile == name)
+    {
+        let near = consort_core::nearest(name, scene.shaping.profiles());
+        let refusal = Refusal::missing(format!("no profile is called `{}`", name.escape_debug()));
+        return Err(match near.first() {
+            Some(near) => refusal.hint(format!("did you mean `{near}`?")),
+            None => refusal,
+        });
+    }
+    let token_file = console.0.start.token_file.as_ref().map(|file| file.display().to_string());
+    let locked = asked.door.is_locked();
+    aside(move || {
+        let profile = wanted.profile.as_deref();
+        let clients = clients(&scene, profile, locked);
+        Told(Connect { path: path(profile), token_file, clients })
+    })
+    .await
+}
+
+fn clients(scene: &Scene, profile: Option<&str>, locked: bool) -> Vec<Recipe> {
+    let url = format!("{ORIGIN}{}", path(profile));
+    let told = |id, name, file: Option<String>, snippet: String| Recipe {
+        id,
+        name,
+        file,
+        snippet: snippet.trim_end().to_owned() + "\n",
+    };
+    let mut clients = vec![
+        told("claude-code", "Claude Code", None, claude_code(&url, locked)),
+        told("codex", "Codex", Some("~/.codex/config.toml".to_owned()), codex(&url, locked)),
+    ];
+    // The scheme is part of the origin; a plain one must be said to be meant.
+    let reach =
+        Reach::Url { url: format!("http://{url}"), token: locked.then(|| TOKEN.to_owned()) };
+    for (recipient, id, name) in [
+        (Recipient::ClaudeDesktop, "claude-desktop", "Claude Desktop"),
+        (Recipient::Cursor, "cursor", "Cursor"),
+        (Recipient::VsCode, "vscode", "VS Code"),
+    ] {
+        let text = snippet(recipient, &reach).replace(&format!("http://{ORIGIN}"), ORIGIN);
+        // A variable must not be taken for what stands for the token.
+        let text = text.replace("CONSORT_TOKEN", "CONSORT_BEARER");
+        clients.push(told(id, name, usual_file(recipient), text));
+    }
+    let header = if locked {
+        format!(",\n      \"headers\": {{ \"Authorization\": \"Bearer {TOKEN}\" }}")
+    } else {
+        String::new()
+    };
+    let any = format!(
+        "{{\n  \"mcpServers\": {{\n    \"consort\": {{\n      \"type\": \"http\",\n      \"url\": {}{header}\n    }}\n  }}\n}}",
+        json!(url)
+    );
+    clients.push(told("mcp-json", "Any client with an mcp.json", Some("mcp.json".to_owned()), any));
+    clients.extend(
+        stdio(scene, profile).map(|text| {
+            told("stdio", "Without a gateway (stdio)", Some("mcp.json".to_owned()), text)
+        }),
+    );
+    clients
+}
+
+/// Where a client keeps its servers, on whichever machine it is.
+fn usual_file(recipient: Recipient) -> Option<String> {
+    let home = PathBuf::from("~");
+    let folders =
+        Folders { current: PathBuf::new(), settings: Some(home.join(".config")), home: Some(home) };
+    Some(recipient.file(&folders, Layout::of_system())?.display().to_string())
+}
+
+fn claude_code(url: &str, locked: bool) -> String {
+    let header = format!(" --header \"Authorization: Bearer {TOKEN}\"");
+    let header = if locked { header.as_str() } else { "" };
+    format!("claude mcp add --transport http consort {}{header}", quoted(url))
+}
+
+fn codex(url: &str, locked: bool) -> String {
+    let header = format!("http_headers = {{ Authorization = \"Bearer {TOKEN}\" }}\n");
+    let header = if locked { header.as_str() } else { "" };
+    // A string is written alike in JSON and in TOML.
+    format!("[mcp_servers.consort]\nurl = {}\n{header}", json!(url))
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:~%".contains(c);
+    if word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// How a client starts a consort of its own, with the same config.
+fn stdio(scene: &Scene, profile: Option<&str>) -> Option<String> {
+    let command = std::env::current_exe().ok()?.display().to_string();
+    let mut arguments = vec!["serve".to_owned(), "--stdio".to_owned()];
+    if let Some(config) = &scene.config
+        && let Some(file) = to_be_named(&config.file).ok()?
+    {
+        arguments.extend(["--config".to_owned(), file.display().to_string()]);
+    }
+    if let Some(profile) = profile {
+        arguments.extend(["--profile".to_owned(), profile.to_owned()]);
+    }
+    Some(snippet(Recipient::Cursor, &Reach::Program { command, arguments }))
+}

@@ -1,0 +1,203 @@
+//! What happens now, in one stream: everything as it is, and then whatever changes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use consort_core::{Catalog, Emitter, Emitting};
+use consort_gateway::feed::News;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+use super::calls::Call;
+use super::desk::Question;
+use super::route::{Asked, Events, Nothing, Refusal, Route, event, get};
+use super::servers::{self, Server};
+use super::session::Session;
+use super::{Console, Scene, aside};
+
+/// How long changes are gathered.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// How long those that only calls make are.
+const COUNT: Duration = Duration::from_secs(2);
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![get("/api/events", "Everything as it is now, and then whatever changes.", follow)]
+}
+
+/// Something that is so from now on.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "event", content = "data", rename_all = "lowercase")]
+#[schemars(rename = "LiveEvent")]
+enum Happening {
+    /// Who is there, and what is served.
+    Session(Session),
+    /// Every server.
+    Servers(Vec<Server>),
+    /// Tools, prompts or resources changed: read them again.
+    Catalog {
+        /// Another whenever they change.
+        generation: String,
+    },
+    /// A call began, came further or ended.
+    Call(Box<Call>),
+    /// More calls than can be followed: so many pieces of news were left out.
+    Missed {
+        /// How many.
+        news: u64,
+    },
+    /// Every question that waits for a person.
+    Questions(Vec<Question>),
+    /// A conversation's run began, waits or ended.
+    Conversation {
+        /// Which.
+        id: String,
+        /// How it stands.
+        state: String,
+    },
+}
+
+/// Which catalog is in force, told apart from every other.
+pub(super) struct Generations {
+    started: u128,
+    last: Mutex<Option<Generation>>,
+}
+
+/// The number of a catalog under a config.
+type Generation = (u64, Arc<Catalog>, Arc<Scene>);
+
+impl Default for Generations {
+    fn default() -> Self {
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        Self { started, last: Mutex::default() }
+    }
+}
+
+impl Generations {
+    fn of(&self, catalog: Arc<Catalog>, scene: Arc<Scene>) -> String {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = match &*last {
+            Some((number, known, before))
+                if Arc::ptr_eq(known, &catalog) && Arc::ptr_eq(before, &scene) =>
+            {
+                *number
+            }
+            Some((number, ..)) => number + 1,
+            None => 0,
+        };
+        *last = Some((number, catalog, scene));
+        format!("{:x}.{number}", self.started)
+    }
+}
+
+async fn follow(console: Console, asked: Asked, _: Nothing) -> Result<Events<Happening>, Refusal> {
+    let stream = Emitting::new(|emitter| async move {
+        let never = Telling { console, asked, emitter, told: [const { Bytes::new() }; 3] };
+        match never.tell().await {}
+    });
+    Ok(Events::new(stream).endless())
+}
+
+/// Somebody who is told.
+struct Telling {
+    console: Console,
+    asked: Asked,
+    emitter: Emitter<Bytes>,
+    /// What was said last of the session, the servers and the catalog.
+    told: [Bytes; 3],
+}
+
+enum Never {}
+
+impl Telling {
+    async fn tell(mut self) -> Never {
+        let console = self.console.clone();
+        let inner = &console.0;
+        // From before the first look, so that nothing falls between the two.
+        let mut changed = inner.changed.subscribe();
+        let mut stirred = inner.hub.stirred();
+        let mut catalog = inner.hub.watch();
+        let mut asking = inner.desk.stirred();
+        let mut conversations = inner.news.subscribe();
+        let mut watcher = inner.records.feed.watch();
+        let _looking = inner.desk.look();
+        stirred.mark_unchanged();
+        catalog.mark_unchanged();
+        self.all().await;
+        self.say(&Happening::Questions(inner.desk.waiting())).await;
+        // When all of it is looked at again.
+        let mut due: Option<Instant> = None;
+        loop {
+            let soon = due.unwrap_or_else(Instant::now);
+            tokio::select! {
+                Ok(()) = changed.changed() => due = Some(earlier(due, GATHER)),
+                Ok(()) = stirred.changed() => due = Some(earlier(due, GATHER)),
+                Ok(()) = catalog.changed() => due = Some(earlier(due, GATHER)),
+                () = tokio::time::sleep_until(soon), if due.is_some() => {
+                    due = None;
+                    self.all().await;
+                }
+                Ok(()) = asking.changed() => {
+                    self.say(&Happening::Questions(inner.desk.waiting())).await;
+                }
+                news = watcher.next() => {
+                    if self.calls(news).await {
+                        due = Some(earlier(due, COUNT));
+                    }
+                }
+                heard = conversations.recv() => match heard {
+                    Ok((id, state)) => self.say(&Happening::Conversation { id, state }).await,
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => std::future::pending().await,
+                },
+                else => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Says how everything is that is not as it was said last.
+    async fn all(&mut self) {
+        let inner = &self.console.0;
+        let catalog = Arc::clone(&inner.hub.watch().borrow());
+        let generation = inner.generations.of(catalog, self.console.scene());
+        let console = self.console.clone();
+        let servers = aside(move || event(&Happening::Servers(servers::all(&console)))).await;
+        let now = [
+            Some(event(&Happening::Session(self.console.session(&self.asked)))),
+            servers.ok(),
+            Some(event(&Happening::Catalog { generation })),
+        ];
+        for (now, told) in now.into_iter().zip(&mut self.told) {
+            if let Some(now) = now.filter(|now| now != told) {
+                *told = now.clone();
+                self.emitter.emit(now).await;
+            }
+        }
+    }
+
+    /// Tells of calls. True if one ended.
+    async fn calls(&self, news: News) -> bool {
+        let mut ended = false;
+        for call in &news.calls {
+            ended |= call.end().is_some();
+            self.say(&Happening::Call(Box::new(call.into()))).await;
+        }
+        if news.missed > 0 {
+            self.say(&Happening::Missed { news: news.missed }).await;
+        }
+        ended
+    }
+
+    async fn say(&self, happening: &Happening) {
+        self.emitter.emit(event(happening)).await;
+    }
+}
+
+/// When to look again: by then, or as was said before if that is earlier.
+fn earlier(due: Option<Instant>, wait: Duration) -> Instant {
+    let then = Instant::now() + wait;
+    due.map_or(then, |due| due.min(then))
+}

@@ -1,0 +1,224 @@
+//! Calls made here: what happens during one is told as it happens, and whoever leaves cancels it.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use consort_core::{CallError, Emitting, Event, Invocation, Json, Object, Outcome};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::Console;
+use super::asking::{Asking, offers};
+use super::calls;
+use super::desk::{Kind, Question};
+use super::route::{Asked, Events, Refusal, Route, event, post};
+use crate::exit::Failure;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![post("/api/calls", "Calls a tool. Whoever leaves before the end cancels the call.", make)]
+}
+
+/// A call that is to be made.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "CallRequest")]
+struct Wanted {
+    /// The tool, by its id or by its name.
+    tool: String,
+    /// What it takes: an object, nothing if absent.
+    #[serde(default)]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    arguments: Option<Box<RawValue>>,
+}
+
+/// What happens during a call.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "event", content = "data", rename_all = "lowercase")]
+#[schemars(rename = "CallEvent")]
+enum Happening {
+    /// It begins.
+    Begun {
+        /// What the call is known by, as long as it goes on and afterwards.
+        id: String,
+    },
+    /// How far it has come, by the server's word.
+    Progress {
+        progress: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// What the server logs.
+    Log {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        level: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        logger: Option<String>,
+        #[schemars(with = "Value")]
+        data: Json,
+    },
+    /// Somebody must answer before it goes on.
+    Question(Box<Question>),
+    /// It is over.
+    End(CallEnd),
+}
+
+/// How a call ended.
+#[derive(Serialize, JsonSchema)]
+struct CallEnd {
+    /// It was answered, and not with an error.
+    ok: bool,
+    /// What the server answered, as it wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    result: Option<Json>,
+    /// Why there is no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failed>,
+    /// How long it took, in millionths of a second.
+    took_us: u64,
+    /// How long the answer is.
+    bytes: usize,
+}
+
+/// Why a call has no answer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CallFailure")]
+struct Failed {
+    message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+async fn make(
+    console: Console,
+    asked: Asked,
+    wanted: Wanted,
+) -> Result<Events<Happening>, Refusal> {
+    let arguments = read(wanted.arguments)?;
+    let caller = asked.caller();
+    let known = console.known(caller.clone()).await?;
+    let listed = known.find(&wanted.tool).map_err(Refusal::unresolved)?;
+    if let Some(why) = listed.unavailable() {
+        return Err(Refusal::missing(format!("`{}` is not on offer: {why}", listed.tool.id))
+            .hint("its page tells which rule, and what changed since somebody agreed to it"));
+    }
+    let entry = listed.entry(&known);
+    let mut asking = Asking::new(&console, &caller, &entry.route.server, Some(&entry.route.name));
+    let mut invocation = Invocation::new(caller, entry.id(), arguments);
+    invocation.offers = Some(offers());
+    let id = invocation.id.insert(Arc::default()).clone();
+    let begun = Instant::now();
+    let mut events = console.scene().tools.call(invocation);
+    let id = id.get().map_or_else(unrecorded, |number| calls::id(*number));
+    Ok(Events::new(Emitting::new(|emitter| async move {
+        emitter.emit(event(&Happening::Begun { id })).await;
+        loop {
+            let happening = match events.next().await {
+                Some(Event::End(end)) => {
+                    return event(&Happening::End(CallEnd::new(end, begun)));
+                }
+                Some(happened) => told(happened, &mut asking),
+                None => unreachable!("an end comes before nothing"),
+            };
+            if let Some(happening) = happening {
+                emitter.emit(event(&happening)).await;
+            }
+        }
+    })))
+}
+
+/// The arguments, as they were written.
+fn read(arguments: Option<Box<RawValue>>) -> Result<Json, Refusal> {
+    let Some(raw) = arguments else { return Ok(Object::empty().json().clone()) };
+    let text = Bytes::from(String::from(Box::<str>::from(raw)));
+    let json = Json::parse(text)
+        .map_err(|error| Refusal::bad(format!("the arguments cannot be read: {error}")))?;
+    if json.to_object().is_none() {
+        return Err(Refusal::unfit("the arguments are not a JSON object")
+            .hint(r#"write {"name": "value"}"#));
+    }
+    Ok(json)
+}
+
+/// What happened, in our words; nothing if it is not worth a word.
+fn told(happened: Event, asking: &mut Asking) -> Option<Happening> {
+    let question = |question| Happening::Question(Box::new(question));
+    match happened {
+        Event::Progress(progress) => Some(Happening::Progress {
+            progress: progress.progress(),
+            total: progress.total(),
+            message: progress.message(),
+        }),
+        Event::Log(params) => Some(Happening::Log {
+            level: params.text("level"),
+            logger: params.text("logger"),
+            data: params.get("data").unwrap_or(Json::NULL),
+        }),
+        Event::Question(asked) => asking.put(Kind::Server, asked).map(question),
+        Event::Approval(asked) => asking.put(Kind::Approval, asked).map(question),
+        Event::Skipped(count) => Some(Happening::Log {
+            level: Some("notice".to_owned()),
+            logger: Some("consort".to_owned()),
+            data: Json::string(&format!("{count} events came too fast and are not told")),
+        }),
+        _ => None,
+    }
+}
+
+impl CallEnd {
+    fn new(end: Result<Outcome, CallError>, begun: Instant) -> Self {
+        let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        match end {
+            Ok(outcome) => {
+                let failed = matches!(&outcome, Outcome::Complete(result) if result.is_error());
+                let result = outcome.object().json().clone();
+                let bytes = result.as_bytes().len();
+                Self { ok: !failed, result: Some(result), error: None, took_us, bytes }
+            }
+            Err(error) => {
+                let fits = matches!(error, CallError::Arguments { .. });
+                let Failure { message, hint, .. } = error.into();
+                let compare = || "compare them with what the tool takes: `input_schema`".to_owned();
+                let hint = hint.or_else(|| fits.then(compare));
+                let error = Some(Failed { message, hint });
+                Self { ok: false, result: None, error, took_us, bytes: 0 }
+            }
+        }
+    }
+}
+
+/// An id that nobody else has, for what nobody records.
+fn unrecorded() -> String {
+    format!("{:016x}", RandomState::new().hash_one(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_an_object_and_stay_as_they_were_written() {
+        let written = |text: &str| {
+            let wanted: Wanted = serde_json::from_str(text).unwrap();
+            read(wanted.arguments).map(|json| json.to_string()).map_err(|_| ())
+        };
+        let body = r#"{"tool":"x","arguments":{"z":12345678901234567890.10, "a":2}}"#;
+        assert_eq!(written(body), Ok(r#"{"z":12345678901234567890.10, "a":2}"#.to_owned()));
+        assert_eq!(written(r#"{"tool":"x"}"#), Ok("{}".to_owned()));
+        assert_eq!(written(r#"{"tool":"x","arguments":[1]}"#), Err(()));
+    }
+
+    #[test]
+    fn an_event_is_one_line_whatever_the_server_wrote() {
+        let data = Json::parse("{\n\"a\":\r\n1.50}").unwrap();
+        let log = Happening::Log { level: None, logger: None, data };
+        let written = event(&log);
+        assert_eq!(written, "event: log\ndata: {\"data\":{ \"a\":  1.50}}\n\n");
+    }
+}

@@ -1,0 +1,330 @@
+//! What somebody agreed to, what servers say now, and agreeing to that.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{MutexGuard, PoisonError};
+
+use consort::lock;
+use consort_core::{Entry, Json, ServerId};
+use consort_shape::pin::{self, Item, Line, Lock, Locked, Mark, Pin};
+use consort_shape::scan::{Finding, Shadow};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Console;
+use super::route::{Asked, Done, Nothing, Refusal, Route, Told, get, post};
+use crate::differences;
+use crate::exit::Failure;
+use crate::output::escaped_line;
+use crate::survey::{Start, Survey};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        get("/api/pins", "How what servers say differs from what was agreed to.", read),
+        post("/api/pins", "Agrees to what some servers say now, as it was shown.", agree),
+    ]
+}
+
+/// How what servers say differs from what was agreed to.
+#[derive(Serialize, JsonSchema)]
+struct Pins {
+    /// Whether there is a lock. Without one everything is on offer, and everything is new.
+    locked: bool,
+    /// Where the lock is, or would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// Stands for exactly these differences.
+    digest: String,
+    differences: Vec<Difference>,
+    /// The servers of which nothing is known now.
+    silent: Vec<Silent>,
+}
+
+/// A server of which nothing is known now.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SilentServer")]
+struct Silent {
+    server: String,
+    why: String,
+}
+
+/// One way in which what is on offer is not what was agreed to.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Difference {
+    server: String,
+    /// `tool`, `prompt`, `instructions`, `launch` (how it is started, or where it is) or `server`.
+    kind: &'static str,
+    /// What the server calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    change: Change,
+    /// What was and what is, no more than a person reads.
+    lines: Vec<Signed>,
+    /// What deserves a look in the new words. It may be harmless.
+    warnings: Vec<String>,
+}
+
+/// What happened to it.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "DifferenceChange")]
+enum Change {
+    Added,
+    Removed,
+    Changed,
+}
+
+/// A line of a diff.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DiffLine")]
+struct Signed {
+    /// `+` for what is new, `-` for what was, a space for where that is.
+    #[schemars(extend("enum" = [" ", "+", "-"]))]
+    sign: &'static str,
+    /// With what does not show as escapes.
+    text: String,
+}
+
+impl From<Line> for Signed {
+    fn from(line: Line) -> Self {
+        let sign = match line.mark {
+            Mark::Added => "+",
+            Mark::Removed => "-",
+            Mark::Place | Mark::Note => " ",
+        };
+        Self { sign, text: line.text }
+    }
+}
+
+impl Difference {
+    /// A difference as it is shown: a new server is shown with everything it says.
+    fn all(difference: &pin::Difference, survey: &Survey) -> Vec<Self> {
+        let pin::Difference::ServerNew { server } = difference else {
+            return vec![Self::new(difference, &survey.shadows)];
+        };
+        let mut first = Self::new(difference, &[]);
+        let Some(Locked { launch, items }) = survey.now.servers.get(server) else {
+            return vec![first];
+        };
+        first.lines = vec![Signed { sign: "+", text: differences::launch(launch) }];
+        first.warnings.extend(launch.unpinned());
+        let item = |((kind, name), to): (&(pin::Kind, String), &Item)| {
+            let (server, name, to) = (server.clone(), name.clone(), to.clone());
+            let new = pin::Difference::New { server, kind: *kind, name, to };
+            Self::new(&new, &survey.shadows)
+        };
+        std::iter::once(first).chain(items.iter().map(item)).collect()
+    }
+
+    fn new(difference: &pin::Difference, shadows: &[Shadow]) -> Self {
+        use pin::Difference as Differs;
+        let (kind, name, change) = match difference {
+            Differs::ServerNew { .. } => ("server", None, Change::Added),
+            Differs::ServerGone { .. } => ("server", None, Change::Removed),
+            Differs::ServerChanged { .. } => ("launch", None, Change::Changed),
+            Differs::Changed { kind, name, .. } => (word(*kind), Some(name), Change::Changed),
+            Differs::New { kind, name, .. } => (word(*kind), Some(name), Change::Added),
+            Differs::Gone { kind, name, .. } => (word(*kind), Some(name), Change::Removed),
+        };
+        let found = differences::findings(difference);
+        let mut warnings: Vec<String> = found.iter().map(Finding::to_string).collect();
+        if let Differs::ServerChanged { to, .. } = difference {
+            warnings.extend(to.unpinned());
+        }
+        if let (Some(name), Differs::Changed { .. } | Differs::New { .. }) = (name, difference) {
+            let ours = |shadow: &&Shadow| {
+                let (Shadow::Mention { from, .. } | Shadow::LookAlike { from, .. }) = shadow;
+                kind == "tool" && from.server == *difference.server() && from.name == *name
+            };
+            let shadows = shadows.iter().filter(ours);
+            warnings.extend(shadows.map(|shadow| escaped_line(&shadow.to_string())));
+        }
+        Self {
+            server: difference.server().to_string(),
+            kind,
+            name: name.filter(|name| !name.is_empty()).cloned(),
+            change,
+            lines: differences::lines(difference).into_iter().map(Signed::from).collect(),
+            warnings,
+        }
+    }
+}
+
+fn word(kind: pin::Kind) -> &'static str {
+    match kind {
+        pin::Kind::Instructions => "instructions",
+        pin::Kind::Prompt => "prompt",
+        pin::Kind::Tool => "tool",
+    }
+}
+
+/// How a tool differs from what was agreed to, if it does.
+pub(super) fn of_tool(lock: &Lock, entry: &Entry) -> Option<Difference> {
+    let (server, name) = (entry.route.server.clone(), entry.route.name.clone());
+    let kind = pin::Kind::Tool;
+    let to = Item::new(entry.definition.json().clone());
+    let agreed =
+        lock.servers.get(&server).and_then(|locked| locked.items.get(&(kind, name.clone())));
+    let difference = match agreed {
+        Some(from) if *from == to => return None,
+        Some(from) => pin::Difference::Changed { server, kind, name, from: from.clone(), to },
+        None => pin::Difference::New { server, kind, name, to },
+    };
+    Some(Difference::new(&difference, &[]))
+}
+
+/// What was agreed to, and what servers say now.
+struct Seen {
+    /// Where the lock is, or would be; nothing without a config.
+    path: Option<PathBuf>,
+    agreed: Option<Lock>,
+    survey: Survey,
+    differences: Vec<pin::Difference>,
+}
+
+impl Seen {
+    /// Looks. It reads a file, and so it takes its time.
+    fn now(console: &Console) -> Result<Option<Self>, Refusal> {
+        let scene = console.scene();
+        let Some(config) = &scene.config else { return Ok(None) };
+        let path = lock::path(&config.file);
+        let agreed = lock::read(&path).map_err(unusable)?;
+        let nothing = Lock::default();
+        // Under a lock, servers that nobody agreed to do not run, and what they say is not known.
+        let start = if agreed.is_some() { Start::Agreed } else { Start::All };
+        let known = agreed.as_ref().unwrap_or(&nothing);
+        let survey = Survey::of(&console.0.hub, config, known, &start);
+        let differences = known.compare(&survey.now, &survey.silent());
+        Ok(Some(Self { path: Some(path), agreed, survey, differences }))
+    }
+
+    /// Stands for all that is agreed to when everything is.
+    fn digest(&self) -> String {
+        let items = |locked: &Locked| -> Vec<Value> {
+            let item = |((kind, name), item): (&(pin::Kind, String), &Item)| {
+                json!([word(*kind), name, item.pin().to_string()])
+            };
+            locked.items.iter().map(item).collect()
+        };
+        let difference = |difference: &pin::Difference| {
+            let server = difference.server();
+            let side = |lock: Option<&Lock>| {
+                let locked = lock.and_then(|lock| lock.servers.get(server));
+                locked.map(|locked| json!([locked.launch.pin().to_string(), items(locked)]))
+            };
+            // Who agrees to a server agrees to all that it says.
+            json!([
+                difference.to_string(),
+                server,
+                side(self.agreed.as_ref()),
+                side(Some(&self.survey.now))
+            ])
+        };
+        let told: Vec<Value> = self.differences.iter().map(difference).collect();
+        Pin::of(&Json::from(json!([self.agreed.is_some(), told]))).to_string()
+    }
+
+    fn servers(&self) -> BTreeSet<&ServerId> {
+        self.differences.iter().map(pin::Difference::server).collect()
+    }
+}
+
+fn unusable(error: lock::LockFileError) -> Refusal {
+    let Failure { message, hint, .. } = error.into();
+    hint.into_iter().fold(Refusal::broken(message), Refusal::hint)
+}
+
+async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<Pins>, Refusal> {
+    apart(move || {
+        let Some(seen) = Seen::now(&console)? else {
+            let digest = Pin::of(&Json::NULL).to_string();
+            return Ok(Told(Pins {
+                locked: false,
+                file: None,
+                digest,
+                differences: Vec::new(),
+                silent: Vec::new(),
+            }));
+        };
+        let told = |difference| Difference::all(difference, &seen.survey);
+        let silent = |(server, why): (&ServerId, &String)| Silent {
+            server: server.to_string(),
+            why: why.clone(),
+        };
+        Ok(Told(Pins {
+            locked: seen.agreed.is_some(),
+            file: seen.path.as_ref().map(|path| path.display().to_string()),
+            digest: seen.digest(),
+            differences: seen.differences.iter().flat_map(told).collect(),
+            silent: seen.survey.down.iter().map(silent).collect(),
+        }))
+    })
+    .await
+}
+
+/// What is agreed to.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "PinsAgreed")]
+struct Agreed {
+    /// To all differences of these servers.
+    servers: BTreeSet<String>,
+    /// The digest of what was shown.
+    digest: String,
+}
+
+async fn agree(console: Console, asked: Asked, wanted: Agreed) -> Result<Done, Refusal> {
+    if !asked.door.is_locked() {
+        let why = "whoever reaches this address may use it, so nobody agrees to anything here";
+        return Err(Refusal::new(StatusCode::FORBIDDEN, why).hint("use `consort lock`"));
+    }
+    apart(move || {
+        let _alone = console.alone();
+        let Some(seen) = Seen::now(&console)? else {
+            return Err(Refusal::changed("no config file is in use, and so there is no lock"));
+        };
+        if seen.digest() != wanted.digest {
+            return Err(Refusal::changed("this is no longer what was shown").hint("look again"));
+        }
+        let servers = seen.servers();
+        let mut named = Vec::new();
+        for name in &wanted.servers {
+            let server = servers.iter().find(|server| server.as_str() == name);
+            named.push(*server.ok_or_else(|| {
+                Refusal::missing(format!("there is nothing to agree to of `{name}`"))
+            })?);
+        }
+        if named.is_empty() {
+            return Err(Refusal::unfit("no server is named"));
+        }
+        if seen.agreed.is_none() && named.len() < servers.len() {
+            return Err(Refusal::unfit(
+                "a lock begins with all servers: one that is left out would be withheld",
+            )
+            .hint("name all of them"));
+        }
+        let mut lock = seen.agreed.clone().unwrap_or_default();
+        lock.update(&seen.survey.now, named);
+        if let Some(path) = &seen.path {
+            lock::write(path, &lock).map_err(unusable)?;
+        }
+        Ok(Done::default())
+    })
+    .await
+}
+
+impl Console {
+    /// Nobody else agrees to anything while this is held.
+    fn alone(&self) -> MutexGuard<'_, ()> {
+        self.0.agreeing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does what takes its time where nobody waits for it.
+async fn apart<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(job).await;
+    done.unwrap_or_else(|_| Err(Refusal::broken("something went wrong here")))
+}

@@ -1,0 +1,57 @@
+//! Why something was not done, from what went wrong elsewhere.
+
+use consort_core::{CallError, Unresolved};
+use http::StatusCode;
+
+use super::route::Refusal;
+use crate::exit::Failure;
+
+/// The code of a request whose parameters do not fit.
+const INVALID_PARAMS: i64 = -32602;
+
+impl Refusal {
+    /// A name that does not lead to one thing.
+    pub(super) fn unresolved(error: Unresolved) -> Self {
+        let status = match error {
+            Unresolved::Unknown { .. } => StatusCode::NOT_FOUND,
+            Unresolved::Ambiguous { .. } => StatusCode::CONFLICT,
+        };
+        let Failure { message, hint, .. } = error.into();
+        hint.into_iter().fold(Self::new(status, message), Self::hint)
+    }
+
+    /// It is our fault.
+    pub(super) fn broken(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+    }
+
+    /// It is not what it was when it was shown.
+    pub(super) fn changed(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, error)
+    }
+
+    /// It can be understood, and cannot be done.
+    pub(super) fn unfit(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, error)
+    }
+}
+
+impl From<CallError> for Refusal {
+    fn from(error: CallError) -> Self {
+        let status = match &error {
+            CallError::Unknown { .. } => StatusCode::NOT_FOUND,
+            CallError::Ambiguous { .. } => StatusCode::CONFLICT,
+            CallError::Arguments { .. } | CallError::Execution { code: INVALID_PARAMS, .. } => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            CallError::Denied { .. } => StatusCode::FORBIDDEN,
+            CallError::Connection { .. } | CallError::Overloaded { .. } => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            CallError::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        };
+        let Failure { message, hint, .. } = error.into();
+        hint.into_iter().fold(Self::new(status, message), Self::hint)
+    }
+}

@@ -1,0 +1,315 @@
+//! Servers added to the config file in use, and taken out of it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use consort::config::{
+    Config, EditError, Edited, ServerConfig, System, add_servers, remove_server,
+};
+use consort::shaping::Shaping;
+use consort_core::{Problem, ServerId, Severity};
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Carrier, Place, all, unknown};
+use crate::command::check;
+use crate::console::route::{Asked, Done, Nothing, Refusal, Route, Told, delete, post};
+use crate::console::session::Trouble;
+use crate::console::{Console, Scene, aside};
+use crate::rewrite::{RewriteError, of_pasted, own_config, pasted, rewrite};
+
+/// How long the gateway may take to go over to a config that was written.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether it did.
+const OFTEN: Duration = Duration::from_millis(25);
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        post(
+            "/api/servers/preview",
+            "What would be added, and what is wrong with it. Nothing is started.",
+            preview,
+        ),
+        post("/api/servers", "Adds servers to the config file, and connects them.", add),
+        delete("/api/servers/{name}", "Takes a server out of the config file.", remove),
+    ]
+}
+
+/// What to add.
+#[derive(Deserialize, JsonSchema)]
+struct Pasted {
+    /// An `mcp.json` in any format that is read, or entries of one.
+    text: String,
+}
+
+/// A server that is not added yet.
+#[derive(Serialize, JsonSchema)]
+struct Draft {
+    name: String,
+    /// Absent if it cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<Carrier>,
+    #[serde(flatten)]
+    place: Place,
+    /// With an error among them it cannot be added.
+    problems: Vec<Trouble>,
+    /// Whether the name is taken.
+    exists: bool,
+}
+
+/// What was added.
+#[derive(Serialize, JsonSchema)]
+struct Added {
+    /// The names of the servers.
+    added: Vec<String>,
+}
+
+/// Servers that were read, and what is wrong with them.
+struct Read {
+    servers: Vec<ServerConfig>,
+    problems: Vec<Problem>,
+}
+
+impl Read {
+    /// Reads what was pasted. What concerns no server is in the way of all.
+    fn new(file: &Path, text: &str) -> Result<Self, Refusal> {
+        let refused = |problem: Problem| {
+            let problem = of_pasted(file, problem);
+            problem.hint.into_iter().fold(Refusal::bad(problem.message), Refusal::hint)
+        };
+        let config = pasted(file, text).map_err(|unusable| {
+            let first = unusable.errors().first().map(Problem::from);
+            refused(first.unwrap_or_else(|| Problem::error(unusable.to_string())))
+        })?;
+        let mut problems = check::problems(&config);
+        let general =
+            |problem: &&Problem| problem.server.is_none() && problem.severity == Severity::Error;
+        if let Some(problem) = problems.iter().find(general) {
+            return Err(refused(problem.clone()));
+        }
+        // Nobody is at a terminal to be asked.
+        let resolve = System::silent();
+        let asking = config.servers.iter().filter(|server| !server.inputs.is_empty());
+        let errors = asking.filter_map(|server| server.to_settings(&resolve).err());
+        problems.extend(errors.map(|error| Problem::from(&error)));
+        let problems = problems.into_iter().map(|problem| of_pasted(file, problem)).collect();
+        let read = Self { servers: config.servers, problems };
+        if read.names().is_empty() {
+            return Err(Refusal::bad("no server is described in it")
+                .hint("paste an `mcp.json`, or `{\"NAME\": {\"command\": …}}`"));
+        }
+        Ok(read)
+    }
+
+    /// Every server that is described, those that cannot be used at the end.
+    fn names(&self) -> Vec<ServerId> {
+        let mut names: Vec<ServerId> =
+            self.servers.iter().map(|server| server.name.clone()).collect();
+        for server in self.problems.iter().filter_map(|problem| problem.server.as_ref()) {
+            if !names.contains(server) {
+                names.push(server.clone());
+            }
+        }
+        names
+    }
+
+    fn drafts(&self, taken: &BTreeSet<String>) -> Vec<Draft> {
+        let draft = |name: ServerId| {
+            let server = self.servers.iter().find(|server| server.name == name);
+            let own = |problem: &&Problem| problem.server.as_ref() == Some(&name);
+            let mut problems: Vec<Problem> = self
+                .problems
+                .iter()
+                .filter(own)
+                .map(|problem| {
+                    // Its name is beside it.
+                    Problem { server: None, ..problem.clone() }
+                })
+                .collect();
+            if server.is_none() && !problems.iter().any(is_error) {
+                problems.push(Problem::error("it is not a server that can be started"));
+            }
+            Draft {
+                transport: server.map(|server| Carrier::of(&server.transport)),
+                place: server.map(Place::of).unwrap_or_default(),
+                problems: problems.iter().map(Trouble::from).collect(),
+                exists: taken.contains(name.as_str()),
+                name: name.to_string(),
+            }
+        };
+        self.names().into_iter().map(draft).collect()
+    }
+}
+
+fn is_error(problem: &Problem) -> bool {
+    problem.severity == Severity::Error
+}
+
+/// The config in use, or where one is made.
+fn target(scene: &Scene) -> Result<PathBuf, Refusal> {
+    let used = scene.config.as_ref().map(|config| config.file.clone());
+    let none =
+        || Refusal::new(StatusCode::FORBIDDEN, "there is no home folder to keep a config in");
+    used.or_else(own_config).ok_or_else(none)
+}
+
+/// The names nobody can be given any more. With the first config the demo goes.
+fn taken(console: &Console, scene: &Scene) -> BTreeSet<String> {
+    let demo = |name: &String| scene.config.is_none() && name == "demo";
+    all(console).into_iter().map(|server| server.name).filter(|name| !demo(name)).collect()
+}
+
+async fn preview(console: Console, _: Asked, wanted: Pasted) -> Result<Told<Vec<Draft>>, Refusal> {
+    aside(move || {
+        let scene = console.scene();
+        let read = Read::new(&target(&scene)?, &wanted.text)?;
+        Ok(Told(read.drafts(&taken(&console, &scene))))
+    })
+    .await?
+}
+
+async fn add(console: Console, asked: Asked, wanted: Pasted) -> Result<Told<Added>, Refusal> {
+    if let Some(why) = console.unchangeable(&asked.door) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+    }
+    let _changing = console.0.changing.lock().await;
+    let here = console.clone();
+    let names = aside(move || {
+        let scene = here.scene();
+        let file = target(&scene)?;
+        let read = Read::new(&file, &wanted.text)?;
+        let names = read.names();
+        let taken = taken(&here, &scene);
+        if let Some(name) = names.iter().find(|name| taken.contains(name.as_str())) {
+            return Err(refused(&EditError::Taken(name.clone()).into()));
+        }
+        for draft in read.drafts(&taken) {
+            draft.refuse()?;
+        }
+        let edit = |text: &str| {
+            let edited = add_servers(&file, text, &read.servers)?;
+            here.would_run(&file, &edited.text)?;
+            Ok(edited)
+        };
+        rewrite(&file, edit).map_err(|error| refused(&error))?;
+        Ok(names)
+    })
+    .await??;
+    console.until(|console| names.iter().all(|name| console.has(name))).await?;
+    Ok(Told(Added { added: names.iter().map(ToString::to_string).collect() }))
+}
+
+async fn remove(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refusal> {
+    if let Some(why) = console.unchangeable(&asked.door) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, why));
+    }
+    let _changing = console.0.changing.lock().await;
+    let here = console.clone();
+    let name = aside(move || {
+        let scene = here.scene();
+        let name = asked.at.first().map(String::as_str).unwrap_or_default();
+        let Some(server) = all(&here).into_iter().find(|server| server.name == name) else {
+            return Err(unknown(&here, name));
+        };
+        let written = scene.config.iter().flat_map(|config| &config.servers);
+        let written = written.map(|server| &server.name).find(|known| known.as_str() == name);
+        let (Some(config), Some(id)) = (&scene.config, written) else {
+            let error = match server.transport {
+                Carrier::Local => format!("`{name}` is part of consort itself, not a server"),
+                _ => format!("`{name}` is in no config file: it is there until there is one"),
+            };
+            return Err(Refusal::new(StatusCode::CONFLICT, error));
+        };
+        let edit = |text: &str| {
+            let text = remove_server(&config.file, text, id)?;
+            here.would_run(&config.file, &text)?;
+            Ok(Edited { text, problems: Vec::new() })
+        };
+        rewrite(&config.file, edit).map_err(|error| refused(&error))?;
+        Ok(id.clone())
+    })
+    .await??;
+    console.until(|console| !console.has(&name)).await?;
+    Ok(Done::default())
+}
+
+impl Draft {
+    fn refuse(self) -> Result<(), Refusal> {
+        match self.problems.into_iter().find(Trouble::is_error) {
+            Some(problem) => {
+                let (message, hint) = problem.into_parts();
+                let error = format!("`{}` cannot be added: {message}", self.name);
+                let refusal = Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error);
+                Err(hint.into_iter().fold(refusal, Refusal::hint))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Console {
+    /// Whether the config would be taken over if it were this. One with an error is not.
+    fn would_run(&self, file: &Path, text: &str) -> Result<(), RewriteError> {
+        let config = Config::parse(file, text).map_err(EditError::from)?;
+        let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
+        let resolve = System::silent();
+        // What runs was resolved, if only by asking somebody.
+        let idle = config.servers.iter().filter(|server| !self.runs(&server.name));
+        let errors = idle.filter_map(|server| server.to_settings(&resolve).err());
+        problems.extend(errors.map(|error| Problem::from(&error)));
+        problems.extend(Shaping::of(&config).problems());
+        match problems.into_iter().find(is_error) {
+            Some(problem) => Err(RewriteError::Refused(problem)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a server is in the config in force.
+    fn has(&self, name: &ServerId) -> bool {
+        super::configured(&self.scene(), name).is_some()
+    }
+
+    fn runs(&self, name: &ServerId) -> bool {
+        self.0.hub.statuses().iter().any(|status| status.server == *name)
+    }
+
+    /// Waits until the gateway went over to what was written.
+    async fn until(&self, done: impl Fn(&Self) -> bool) -> Result<(), Refusal> {
+        let waiting = async {
+            while !done(self) {
+                tokio::time::sleep(OFTEN).await;
+            }
+        };
+        let late = |_| {
+            let error = "the config file is written, but not in force yet";
+            let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error);
+            refusal.hint("the gateway's log says why it stays as it was")
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.map_err(late)
+    }
+}
+
+/// Why a config stays as it was.
+fn refused(error: &RewriteError) -> Refusal {
+    let status = match error {
+        RewriteError::Edit(EditError::Unknown { .. }) => StatusCode::NOT_FOUND,
+        RewriteError::Edit(EditError::Taken(_) | EditError::Unusable(_))
+        | RewriteError::Changed(_)
+        | RewriteError::Refused(_) => StatusCode::CONFLICT,
+        RewriteError::Edit(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        RewriteError::File { .. } => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let message = match error {
+        RewriteError::Refused(problem) => {
+            format!("the config would not be taken over: {problem}")
+        }
+        RewriteError::Edit(EditError::Unusable(unusable)) => {
+            format!("the config file cannot be read as it is now: {unusable}")
+        }
+        other => other.to_string(),
+    };
+    error.hint().into_iter().fold(Refusal::new(status, message), Refusal::hint)
+}

@@ -1,0 +1,72 @@
+//! What differs from what was agreed to, for people, wherever it is shown.
+
+use consort_shape::pin::{Change, Difference, Launch, Line, diff, told, told_new};
+use consort_shape::scan::{Finding, scan};
+
+use crate::output::escaped_line;
+
+/// The places where two definitions differ, or two ways to start; nothing if there are not two.
+pub(crate) fn changes(difference: &Difference) -> Option<Vec<Change>> {
+    match difference {
+        Difference::ServerChanged { from, to, .. } => Some(diff(&from.json(), &to.json())),
+        Difference::Changed { from, to, .. } => Some(diff(from.definition(), to.definition())),
+        _ => None,
+    }
+}
+
+/// All that changed, line by line. A server that is new or gone has none of its own.
+pub(crate) fn lines(difference: &Difference) -> Vec<Line> {
+    match difference {
+        Difference::New { to, .. } => told_new(to.definition()),
+        _ => changes(difference).map(|changes| told(&changes)).unwrap_or_default(),
+    }
+}
+
+/// What deserves a look and was not there when the definition was agreed to.
+pub(crate) fn findings(difference: &Difference) -> Vec<Finding> {
+    match difference {
+        Difference::Changed { from, to, .. } => {
+            let known = scan(from.definition());
+            let mut findings = scan(to.definition());
+            findings.retain(|finding| !known.contains(finding));
+            findings
+        }
+        Difference::New { to, .. } => scan(to.definition()),
+        _ => Vec::new(),
+    }
+}
+
+/// How a server is started or where it is, in a line.
+pub(crate) fn launch(launch: &Launch) -> String {
+    let list = |what: &str, names: &std::collections::BTreeSet<String>| {
+        let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        if names.is_empty() { String::new() } else { format!(" ({what}: {names})") }
+    };
+    escaped_line(&match launch {
+        Launch::Program { command, arguments, variables, inherits, directory } => {
+            let words = std::iter::once(command).chain(arguments);
+            let words: Vec<String> = words.map(|word| quoted(word)).collect();
+            let directory = directory.iter().map(|folder| format!(" (in {folder})"));
+            format!(
+                "{}{}{}{}",
+                words.join(" "),
+                list("variables", variables),
+                list("inherits", inherits),
+                directory.collect::<String>()
+            )
+        }
+        Launch::Address { url, headers, sse } => {
+            let sse = if *sse { " (HTTP+SSE)" } else { "" };
+            format!("{url}{sse}{}", list("headers", headers))
+        }
+    })
+}
+
+/// A word that shows where it begins and ends.
+fn quoted(word: &str) -> String {
+    if word.is_empty() || word.contains(char::is_whitespace) {
+        format!("'{word}'")
+    } else {
+        word.to_owned()
+    }
+}

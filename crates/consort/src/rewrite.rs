@@ -1,0 +1,145 @@
+//! Files of people, written anew: as a whole or not at all, with a copy of what was there.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use consort::config::{Config, EditError, Edited, Folders, UnusableFile};
+use consort_core::{Problem, utc};
+
+/// What a text that was copied is called in messages.
+const PASTED: &str = "pasted";
+
+/// What became of a config.
+#[derive(Debug)]
+pub(crate) struct Rewritten {
+    /// A copy of what was there.
+    pub(crate) backup: Option<PathBuf>,
+    /// What its format cannot say of what was added.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Why a config stays as it was.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RewriteError {
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// It would not be taken over as it would be.
+    #[error("{0}")]
+    Refused(Problem),
+    #[error("`{}` changed meanwhile", .0.display())]
+    Changed(PathBuf),
+    #[error("cannot {what} `{}`: {source}", .file.display())]
+    File { what: &'static str, file: PathBuf, source: io::Error },
+}
+
+impl RewriteError {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Edit(error) => error.hint(),
+            Self::Refused(problem) => problem.hint.clone(),
+            Self::Changed(_) => Some("look at it, and try again".to_owned()),
+            Self::File { .. } => None,
+        }
+    }
+}
+
+/// Changes a config, or makes it: the one behind a link, if it is one, and only as long as it is what was
+/// read.
+pub(crate) fn rewrite(
+    file: &Path,
+    edit: impl FnOnce(&str) -> Result<Edited, RewriteError>,
+) -> Result<Rewritten, RewriteError> {
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let failed = |what| {
+        let file = file.clone();
+        move |source| RewriteError::File { what, file, source }
+    };
+    let before = read(&file).map_err(failed("read"))?;
+    let Edited { text, problems } = edit(before.as_deref().unwrap_or_default())?;
+    if before.as_ref() == Some(&text) {
+        return Ok(Rewritten { backup: None, problems });
+    }
+    let backup = match before {
+        Some(_) => Some(back_up(&file).map_err(failed("copy"))?),
+        None => None,
+    };
+    // The copy is of what would be replaced.
+    if read(backup.as_ref().unwrap_or(&file)).map_err(failed("read"))? != before {
+        if let Some(backup) = &backup {
+            let _ = fs::remove_file(backup);
+        }
+        return Err(RewriteError::Changed(file));
+    }
+    replace(&file, &text).map_err(failed("write"))?;
+    Ok(Rewritten { backup, problems })
+}
+
+/// Reads servers that were copied from somewhere, as if they were in a config already: what they refer
+/// to is looked for beside it.
+pub(crate) fn pasted(config: &Path, text: &str) -> Result<Config, UnusableFile> {
+    Config::pasted(&config.with_file_name(PASTED), text)
+}
+
+/// The same problem without the folder in which nobody put a file.
+pub(crate) fn of_pasted(config: &Path, mut problem: Problem) -> Problem {
+    let name = config.with_file_name(PASTED).display().to_string();
+    problem.message = problem.message.replace(&format!("{name}:"), &format!("{PASTED}:"));
+    problem
+}
+
+/// Where a config is made if there is none.
+pub(crate) fn own_config() -> Option<PathBuf> {
+    Some(Folders::of_process().settings?.join("consort").join("consort.toml"))
+}
+
+fn read(file: &Path) -> io::Result<Option<String>> {
+    match fs::metadata(file) {
+        Ok(about) if !about.is_file() => Err(io::Error::other("it is not a file")),
+        Ok(_) => fs::read_to_string(file).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Copies a file to a name with the time in it.
+pub(crate) fn back_up(file: &Path) -> io::Result<PathBuf> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let digits: String = utc(now).chars().filter(char::is_ascii_digit).collect();
+    let (date, time) = digits.split_at(8);
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let named = |more: &str| file.with_file_name(format!("{name}.bak-{date}-{time}{more}"));
+    let again = (2..).map(|count| format!("-{count}"));
+    let backup = std::iter::once(String::new())
+        .chain(again)
+        .map(|more| named(&more))
+        .find(|backup| !backup.exists())
+        .expect("numbers do not run out");
+    fs::copy(file, &backup)?;
+    Ok(backup)
+}
+
+/// Writes a file as a whole: the old one or the new one is there, never half of either.
+pub(crate) fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    // There may be a token in it.
+    let mode = fs::metadata(file).map_or(0o600, |file| file.permissions().mode());
+    let draft = file.with_extension(format!("{}.new", std::process::id()));
+    let written = (|| {
+        let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        new.write_all(text.as_bytes())?;
+        new.set_permissions(Permissions::from_mode(mode & 0o777))?;
+        new.sync_all()?;
+        fs::rename(&draft, file)?;
+        File::open(folder)?.sync_all()
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}

@@ -1,0 +1,51 @@
+//! Calls of earlier times, as the ledger tells of them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use consort_core::{Caller, Kind};
+
+use super::{Call, End};
+use crate::ledger::{CallRow, Digest, Intent};
+use crate::trace::TraceId;
+
+impl From<CallRow> for Call {
+    fn from(row: CallRow) -> Self {
+        let kind = match row.caller_kind.as_str() {
+            "person" => Kind::Person,
+            "agent" => Kind::Agent,
+            _ => Kind::Client,
+        };
+        let sha256 = bytes(&row.digest);
+        let intent = Intent {
+            caller: Caller { kind, name: row.caller },
+            front: row.front.into(),
+            server: row.server.and_then(|server| server.parse().ok()),
+            method: row.method.into(),
+            name: row.name,
+            arguments: Digest {
+                bytes: row.bytes_in.try_into().unwrap_or(0),
+                sha256: sha256.unwrap_or_default(),
+            },
+            trace: row.trace.as_deref().and_then(bytes).and_then(TraceId::of),
+        };
+        let call = Self::new(row.micros, Instant::now(), Arc::new(intent), sha256.is_some());
+        if let Some(class) = row.outcome {
+            let number = |number: Option<i64>| number.and_then(|it| u64::try_from(it).ok());
+            let took = number(row.duration_us).map(Duration::from_micros);
+            call.finish(End { class, took, bytes: number(row.bytes_out) });
+        }
+        call
+    }
+}
+
+/// Bytes from their digits, if there are so many.
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|it| u8::try_from(it).ok());
+    let mut read = [0; N];
+    let text = text.as_bytes();
+    for (byte, pair) in read.iter_mut().zip(text.chunks(2)) {
+        *byte = digit(pair[0])? << 4 | digit(*pair.get(1)?)?;
+    }
+    (text.len() == 2 * N).then_some(read)
+}

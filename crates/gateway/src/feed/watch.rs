@@ -1,0 +1,143 @@
+//! Watching calls: gathered, at a pace that a page can follow, and nothing left hanging.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::time::Instant;
+
+use super::{Call, Feed, PACE};
+
+/// The most calls that a watcher is told of at once, beside those it was told of before.
+const AT_ONCE: usize = 200;
+
+/// Somebody who hears of every call, until this is dropped.
+#[derive(Debug)]
+pub struct Watcher {
+    feed: Feed,
+    news: Option<broadcast::Receiver<Call>>,
+    /// What was heard and is to be told.
+    heard: Vec<Call>,
+    missed: u64,
+    /// Those it believes to go on, and how many steps it knows of.
+    going: BTreeMap<i64, (Call, u64)>,
+    /// Those it was last told the end of.
+    over: BTreeSet<i64>,
+    /// Nothing is told before.
+    quiet: Instant,
+    /// Whether something may have come too soon after the last to be news.
+    again: bool,
+    begun: bool,
+}
+
+/// What happened since the last time.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Calls that began, came further or ended, the oldest first. Each is as it is when it is looked at.
+    pub calls: Vec<Call>,
+    /// How much more there was.
+    pub missed: u64,
+}
+
+impl Watcher {
+    pub(super) fn new(feed: Feed) -> Self {
+        let news = feed.0.as_ref().map(|inner| {
+            inner.watching.fetch_add(1, Ordering::Relaxed);
+            inner.news.subscribe()
+        });
+        Self {
+            feed,
+            news,
+            heard: Vec::new(),
+            missed: 0,
+            going: BTreeMap::new(),
+            over: BTreeSet::new(),
+            quiet: Instant::now(),
+            again: false,
+            begun: false,
+        }
+    }
+
+    /// Waits for news; at first, says what goes on. Of a feed that is off, none ever come. Nothing is
+    /// lost if this is dropped before it is done.
+    pub async fn next(&mut self) -> News {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.heard = self.feed.running();
+            return self.gather();
+        }
+        loop {
+            self.stirred().await;
+            tokio::time::sleep_until(self.quiet).await;
+            while let Some(news) = &mut self.news {
+                match news.try_recv() {
+                    Ok(call) => self.heard.push(call),
+                    Err(TryRecvError::Lagged(count)) => self.missed += count,
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                }
+            }
+            let news = self.gather();
+            if !news.calls.is_empty() || news.missed > 0 {
+                return news;
+            }
+        }
+    }
+
+    /// Waits until there may be something to tell.
+    async fn stirred(&mut self) {
+        let Some(news) = &mut self.news else { return std::future::pending().await };
+        if !self.heard.is_empty() || self.missed > 0 {
+            return;
+        }
+        tokio::select! {
+            biased;
+            heard = news.recv() => match heard {
+                Ok(call) => self.heard.push(call),
+                Err(RecvError::Lagged(count)) => self.missed += count,
+                Err(RecvError::Closed) => std::future::pending().await,
+            },
+            () = tokio::time::sleep_until(self.quiet), if self.again => {}
+        }
+    }
+
+    /// What is told: of each call once.
+    fn gather(&mut self) -> News {
+        let missed = std::mem::take(&mut self.missed);
+        // Whoever missed something may have missed a begin; the ends are seen below.
+        let running = if missed > 0 { self.feed.running() } else { Vec::new() };
+        let heard = std::mem::take(&mut self.heard).into_iter().chain(running);
+        let new =
+            |call: &Call| !self.going.contains_key(&call.id()) && !self.over.contains(&call.id());
+        let fresh: BTreeMap<i64, Call> = heard.filter(new).map(|call| (call.id(), call)).collect();
+        let left_out = fresh.len().saturating_sub(AT_ONCE);
+        let mut calls: BTreeMap<i64, Call> = fresh.into_iter().skip(left_out).collect();
+        for (call, steps) in self.going.values() {
+            let standing = call.standing();
+            if standing.end.is_some() || standing.steps != *steps {
+                calls.insert(call.id(), call.clone());
+            }
+        }
+        self.over.clear();
+        self.again = false;
+        for (id, call) in &calls {
+            let standing = call.standing();
+            if standing.end.is_some() {
+                self.going.remove(id);
+                self.over.insert(*id);
+            } else {
+                self.going.insert(*id, (call.clone(), standing.steps));
+                self.again = true;
+            }
+        }
+        self.quiet = Instant::now() + PACE;
+        News { calls: calls.into_values().collect(), missed: missed + left_out as u64 }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        if let Some(inner) = &self.feed.0 {
+            inner.watching.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

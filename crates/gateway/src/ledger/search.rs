@@ -1,0 +1,148 @@
+//! Looking through the ledger, page by page, from the last call back.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rusqlite::types::ValueRef;
+
+use super::LedgerError;
+use super::read::{CallRow, Ended, connect, ended, intent, unusable};
+use super::record::{COLUMNS, kind_of};
+use crate::feed::Call;
+
+/// How far records may stand from where their times would have them, in microseconds: several
+/// processes may write, each what it gathered.
+const SLACK: i64 = 60_000_000;
+
+/// Which calls are looked for, and how far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// Only this server's.
+    pub server: Option<String>,
+    /// Only those whose tool, prompt or URI has this in it.
+    pub name: Option<String>,
+    /// Only those of this caller: its name, or what it is and its name, as in `client:ada`.
+    pub caller: Option<String>,
+    /// Only those that ended in this way.
+    pub outcome: Option<String>,
+    /// Only those that began before this, in microseconds since 1970.
+    pub before: Option<i64>,
+    /// Only those that did not begin before this.
+    pub since: Option<i64>,
+    /// The most that are wanted.
+    pub most: usize,
+    /// The most records that are looked at for them.
+    pub look: usize,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The calls, the last first.
+    pub calls: Vec<CallRow>,
+    /// What to look before for more, if there may be some.
+    pub more: Option<i64>,
+}
+
+/// Looks through a ledger. It reads a file: not where others wait.
+pub fn search(path: &Path, wanted: &Search) -> Result<Found, LedgerError> {
+    let connection = connect(path)?;
+    look(&connection, wanted).map_err(|error| unusable(path, error))
+}
+
+fn look(connection: &rusqlite::Connection, wanted: &Search) -> Result<Found, rusqlite::Error> {
+    let mut statement =
+        connection.prepare(&format!("SELECT {COLUMNS} FROM records ORDER BY seq DESC"))?;
+    let mut rows = statement.query([])?;
+    // From the end, an outcome comes before its intent.
+    let mut ends: HashMap<i64, Box<Ended>> = HashMap::new();
+    let (mut found, mut carried, mut looked) = (Found::default(), Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let (kind, time): (_, i64) = (text(row, 1)?.unwrap_or_default(), row.get(2)?);
+        if kind == "outcome" {
+            ends.insert(row.get("call")?, Box::new(ended(row)?));
+            continue;
+        }
+        let again = kind == "carried";
+        if !again && wanted.since.is_some_and(|since| time < since.saturating_sub(SLACK)) {
+            break;
+        }
+        if !matches!(kind, "intent" | "carried" | "call")
+            || wanted.before.is_some_and(|before| time >= before)
+            || wanted.since.is_some_and(|since| time < since)
+        {
+            continue;
+        }
+        looked += 1;
+        let number: i64 = row.get("call")?;
+        let ended = match kind {
+            "call" => Some(Box::new(ended(row)?)),
+            _ => ends.remove(&number),
+        };
+        if wanted.wants(row, ended.as_deref())? {
+            let call = Box::new(intent(number, row)?);
+            let call = *ended.map_or(call.clone(), |ended| call.finish(&ended));
+            // It stands where it was written again, not where it began.
+            if again { &mut carried } else { &mut found.calls }.push(call);
+        }
+        if !again && (found.calls.len() >= wanted.most || looked >= wanted.look) {
+            found.more = Some(time);
+            break;
+        }
+    }
+    carried.retain(|call| found.more.is_none_or(|more| call.micros >= more));
+    found.calls.append(&mut carried);
+    found.calls.sort_by_key(|call| std::cmp::Reverse(call.micros));
+    Ok(found)
+}
+
+impl Search {
+    /// Whether a call that is watched is among those looked for.
+    pub fn fits(&self, call: &Call) -> bool {
+        let intent = call.intent();
+        let class = call.end().map(|end| end.class.as_str()).unwrap_or_default();
+        let caller = &intent.caller;
+        self.before.is_none_or(|before| call.id() < before)
+            && self.since.is_none_or(|since| call.id() >= since)
+            && self.caller.as_ref().is_none_or(|it| is_caller(it, kind_of(caller), &caller.name))
+            && self
+                .server
+                .as_deref()
+                .is_none_or(|it| intent.server.as_ref().is_some_and(|server| server.as_str() == it))
+            && self.outcome.as_ref().is_none_or(|it| it == class)
+            && self.name.as_ref().is_none_or(|part| has(&intent.name, part))
+    }
+
+    fn wants(&self, row: &rusqlite::Row<'_>, end: Option<&Ended>) -> Result<bool, rusqlite::Error> {
+        let of = |at| Ok::<_, rusqlite::Error>(text(row, at)?.unwrap_or_default());
+        let is = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|it| it == text);
+        let caller = match &self.caller {
+            Some(caller) => is_caller(caller, of(5)?, of(6)?),
+            None => true,
+        };
+        let class = end.map(|end| end.class.as_str()).unwrap_or_default();
+        Ok(caller
+            && is(&self.server, of(8)?)
+            && is(&self.outcome, class)
+            && self.name.as_ref().is_none_or(|part| has(of(10).unwrap_or_default(), part)))
+    }
+}
+
+/// Whether somebody is meant: by the name, or by what it is and its name.
+fn is_caller(wanted: &str, kind: &str, name: &str) -> bool {
+    let whole = wanted.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':'));
+    wanted == name || whole == Some(name)
+}
+
+/// Whether a text has another in it, whatever the case of its letters.
+fn has(text: &str, part: &str) -> bool {
+    let (text, part) = (text.as_bytes(), part.as_bytes());
+    part.is_empty() || text.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part))
+}
+
+fn text<'a>(row: &'a rusqlite::Row<'_>, at: usize) -> Result<Option<&'a str>, rusqlite::Error> {
+    match row.get_ref(at)? {
+        ValueRef::Null => Ok(None),
+        value => value.as_str().map(Some).map_err(Into::into),
+    }
+}

@@ -1,0 +1,82 @@
+//! Calls that are watched, on their way to real servers over every transport.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use consort_core::{Caller, Event, Invocation, Json, Passage, Toolbox};
+use consort_gateway::feed::{Feed, What};
+use consort_gateway::{Recorded, Records};
+use consort_hub::{Hub, ServerSettings, Settings};
+use consort_wire::{Endpoint, Server};
+use serde_json::json;
+use testkit::{Everything, everything, everything_stdio};
+
+const TOOL: &str = "trigger-long-running-operation";
+
+#[tokio::test]
+async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
+    let (sse, http) = (everything(Everything::Sse), everything(Everything::StreamableHttp));
+    let at = |url: String| Server::Http(Endpoint::new(&url).unwrap());
+    let named = |name: &str, server| ServerSettings::new(name.parse().unwrap(), server);
+    let servers = vec![
+        named("pipe", Server::Command(everything_stdio())),
+        named("http", at(http.url("/mcp"))),
+        named("sse", at(sse.url("/sse"))),
+    ];
+    let hub = Hub::start(Settings { servers, ..Settings::default() });
+    hub.settled().await;
+    let feed = Feed::new();
+    let records = Records { feed: feed.clone(), ..Records::default() };
+    let tools = Recorded::new(Arc::new(hub.clone()), records, "test");
+    for server in ["pipe", "http", "sse"] {
+        let arguments = Json::from(json!({ "duration": 0.4, "steps": 2 }));
+        let caller = Caller::person("ada");
+        let mut events = tools.call(Invocation::new(caller, format!("{server}.{TOOL}"), arguments));
+        assert_eq!(feed.running().len(), 1, "{server}");
+        loop {
+            match events.next().await.unwrap() {
+                Event::Progress(_) => {
+                    let running = feed.running();
+                    assert!(running[0].standing().steps > 0);
+                    assert_eq!(running[0].end(), None);
+                }
+                Event::End(end) => {
+                    end.unwrap();
+                    break;
+                }
+                _ => {}
+            }
+        }
+        assert!(feed.running().is_empty());
+        let call = feed.ended().pop().unwrap();
+        assert_eq!((call.intent().name.as_str(), call.caller().as_str()), (TOOL, "person:ada"));
+        assert_eq!(call.end().unwrap().class.as_str(), "ok");
+        let moments = call.timeline().moments;
+        let whats: Vec<What> = moments.iter().map(|moment| moment.what).collect();
+        let expected = [What::Queued, What::Sent, What::Progress, What::Progress, What::End];
+        assert_eq!(whats, expected, "{server}");
+        assert!(moments[1].at + Duration::from_millis(300) < moments[4].at, "{moments:?}");
+    }
+    // What is passed on is seen as well; who leaves has cancelled.
+    let params = Json::from(json!({ "name": TOOL, "arguments": { "duration": 60, "steps": 60 } }));
+    let passage = Passage::new(
+        Caller::client("bob"),
+        "http".parse().unwrap(),
+        "tools/call",
+        params.to_object().unwrap(),
+    );
+    let mut events = tools.pass(passage);
+    let none = tokio::time::timeout(Duration::from_millis(300), events.next()).await;
+    assert!(none.is_err() || matches!(none, Ok(Some(Event::Progress(_)))), "{none:?}");
+    drop(events);
+    let call = feed.ended().pop().unwrap();
+    assert_eq!(call.end().unwrap().class.as_str(), "cancelled");
+    assert_eq!(call.timeline().moments[1].what, What::Sent);
+    // What is refused here never left.
+    let refused = Invocation::new(Caller::person("ada"), "no.such", Json::from(json!({})));
+    assert!(consort_core::end(tools.call(refused)).await.is_err());
+    let call = feed.ended().pop().unwrap();
+    assert_eq!(call.end().unwrap().class.as_str(), "rejected");
+    assert!(call.timeline().moments.iter().all(|moment| moment.what != What::Sent));
+    hub.drain().await;
+}
