@@ -1,0 +1,20 @@
+// What a page does while the gateway is away.
+import { expect, main, open, test } from "./console";
+import { everything, serving } from "./gateway";
+
+const gateway = serving({ servers: { everything } });
+
+test("a page says that the gateway is gone, and recovers by itself when it is back", async ({ page, watch }) => {
+  watch.allow(/Failed to load resource/, /net::ERR/);
+  await open(page, gateway, "servers");
+  await expect(main(page).getByRole("list", { name: "Servers" }).getByText("ready")).toBeVisible();
+  await gateway.kill();
+  const bar = page.getByText("The gateway does not answer");
+  await expect(bar).toBeVisible();
+  await gateway.start();
+  await expect(bar).toBeHidden({ timeout: 20_000 });
+  await expect(main(page).getByRole("list", { name: "Servers" }).getByText("ready")).toBeVisible();
+  // The session was not lost: nobody logged in again, and the page can act.
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Tools" }).click();
+  await expect(main(page)).toContainText("get-sum");
+});
