@@ -24,6 +24,11 @@ export async function painted(page: Page, gateway: Gateway): Promise<number> {
   return Math.round((await handle.jsonValue()) as number);
 }
 
+/** Milliseconds from asking for a page to the first frame with something on it. */
+export function drawn(page: Page): Promise<number> {
+  return page.evaluate(() => Math.round(performance.getEntriesByName("first-contentful-paint")[0]!.startTime));
+}
+
 /** Milliseconds from each key of a search to the frame that shows what it found. */
 export async function latencies(page: Page, text: string): Promise<number[]> {
   const search = page.getByRole("searchbox");
