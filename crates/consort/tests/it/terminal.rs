@@ -23,7 +23,8 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(home: &Home, arguments: &str) -> Self {
-        let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_consort"));
+        // Whichever shell it is, it must not be there to have an opinion on Ctrl-C.
+        let line = format!("exec {} {arguments}", env!("CARGO_BIN_EXE_consort"));
         let mut child = Command::new("script")
             .args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"])
             .current_dir(home.folder.path())
