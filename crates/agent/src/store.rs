@@ -32,7 +32,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use blobs::{Blobs, sync};
+use blobs::Blobs;
+use consort_files::sync;
 pub use error::StoreError;
 pub use id::{Id, InvalidId};
 pub use line::{Forked, Head};

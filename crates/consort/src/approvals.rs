@@ -1,11 +1,12 @@
 //! What people approved for always, kept in a file.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use consort_core::Json;
+use consort_files::Readers;
 use consort_shape::Approved;
 use consort_shape::policy::Approvals;
 
@@ -47,14 +48,5 @@ fn write(path: &Path, approvals: &Approvals) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let draft = path.with_extension(format!("{}.new", std::process::id()));
-    let written = File::create(&draft).and_then(|mut file| {
-        file.write_all(approvals.to_json().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&draft, path)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written
+    consort_files::replace(path, approvals.to_json().as_bytes(), Readers::Anyone)
 }

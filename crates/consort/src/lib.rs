@@ -9,6 +9,7 @@ pub mod demo;
 pub mod lock;
 pub mod models;
 pub mod shaping;
+pub mod token;
 
 pub use consort_agent as agent;
 pub use consort_core::{

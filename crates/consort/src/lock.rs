@@ -1,9 +1,10 @@
 //! The file that says what was agreed to: where it is, how it is read and written.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use consort_files::Readers;
 use consort_shape::pin::{Launch, Lock, LockError};
 
 use crate::config::{Auth, ServerConfig, Transport};
@@ -75,18 +76,7 @@ pub fn read(path: &Path) -> Result<Option<Lock>, LockFileError> {
 
 /// Writes a lock as a whole: the old file or the new one is there, never half of either.
 pub fn write(path: &Path, lock: &Lock) -> Result<(), LockFileError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let draft = path.with_extension(format!("lock.{}.new", std::process::id()));
-    let written = (|| {
-        let mut file = File::create_new(&draft)?;
-        file.write_all(lock.to_string().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&draft, path)?;
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
+    let written = consort_files::replace(path, lock.to_string().as_bytes(), Readers::Anyone);
     written.map_err(|source| LockFileError::Write { path: path.to_owned(), source })
 }
 

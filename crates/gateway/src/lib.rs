@@ -37,6 +37,13 @@ mod tasks;
 mod threads;
 pub mod trace;
 
+/// What fuzz targets check that is not for others to see.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::naming::law::names;
+}
+
 pub use gateway::{Counts, Gateway, Labelled, Labels};
 pub use guard::{Door, Pass};
 pub use naming::Naming;

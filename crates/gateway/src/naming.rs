@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::{fs, io};
 
 use consort_core::{Entry, Problem, Route, ServerId, ShelfKind};
+use consort_files::Readers;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -76,12 +77,7 @@ impl Names {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }
-        let draft = file.with_extension(format!("{}.new", std::process::id()));
-        let done = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, file));
-        if done.is_err() {
-            let _ = fs::remove_file(&draft);
-        }
-        done
+        consort_files::replace(file, &bytes, Readers::Anyone)
     }
 
     /// Names every entry of a shelf; `None` for one that is left out, with the problem noted.
@@ -240,24 +236,17 @@ fn apart(server: &str, uri: &str) -> String {
     format!("{}+{uri}", scheme.to_ascii_lowercase())
 }
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod law;
+
 #[cfg(test)]
 mod tests {
-    use consort_core::{Json, Object};
-    use serde_json::json;
-
+    use super::law::entry;
     use super::*;
 
-    fn entry(server: &str, name: &str) -> Entry {
-        let definition = Json::from(json!({ "name": name })).to_object();
-        Entry {
-            route: Route { server: server.parse().unwrap(), name: name.to_owned() },
-            name: name.to_owned(),
-            definition: definition.unwrap_or_else(Object::empty),
-        }
-    }
-
     fn give(names: &mut Names, kind: ShelfKind, things: &[(&str, &str)]) -> Vec<String> {
-        let entries: Vec<Entry> = things.iter().map(|(server, name)| entry(server, name)).collect();
+        let entries: Vec<Entry> =
+            things.iter().map(|(server, name)| entry(server.parse().unwrap(), name)).collect();
         let entries: Vec<&Entry> = entries.iter().collect();
         let mut problems = Vec::new();
         let given = names.give(kind, &entries, &mut problems);
@@ -371,22 +360,8 @@ mod tests {
                 Naming::Template("{server}_{name}".to_owned()),
                 Naming::Template("{name}".to_owned()),
             ][naming].clone();
-            let all: Vec<(&str, &str)> =
-                things.iter().map(|(server, name)| (server.as_str(), name.as_str())).collect();
-            let mut names = Names::new(naming);
-            let first = &all[..cut.min(all.len())];
-            let before = give(&mut names, ShelfKind::Tools, first);
-            let after = give(&mut names, ShelfKind::Tools, &all);
-            for (before, after) in before.iter().zip(&after).filter(|(before, _)| *before != "-") {
-                proptest::prop_assert_eq!(before, after);
-            }
-            let given: Vec<&String> = after.iter().filter(|name| *name != "-").collect();
-            let distinct: HashSet<&&String> = given.iter().collect();
-            proptest::prop_assert_eq!(given.len(), distinct.len());
-            let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-            for name in given {
-                proptest::prop_assert!(name.len() <= LONGEST && name.bytes().all(legal), "{}", name);
-            }
+            let things: Vec<_> = things.iter().map(|(server, name)| (server.parse().unwrap(), name.clone())).collect();
+            law::check(&naming, &things, cut);
         }
     }
 }

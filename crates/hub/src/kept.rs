@@ -1,11 +1,11 @@
 //! What servers offered the last time, kept on disk: a start lists at once and connects behind it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::{fs, io};
 
 use consort_core::{About, Json, Object, Offer, ShelfKind};
+use consort_files::Readers;
 use consort_wire::{Found, Server};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -90,7 +90,7 @@ impl Kept {
             Written { format: FORMAT, found: memory.found, capabilities, instructions, shelves };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
         fs::create_dir_all(&self.folder)?;
-        replace(&self.path(settings), &bytes)
+        consort_files::replace(&self.path(settings), &bytes, Readers::Anyone)
     }
 
     fn path(&self, settings: &ServerSettings) -> PathBuf {
@@ -117,21 +117,6 @@ fn fingerprint(settings: &ServerSettings) -> String {
     let digest = hash.finalize();
     let first: [u8; 16] = digest[..16].try_into().expect("a digest has 32 bytes");
     format!("{:032x}", u128::from_be_bytes(first))
-}
-
-/// Writes a file as a whole: to a name of its own, down to the disk, then under its name.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let draft = path.with_extension(format!("{}.new", std::process::id()));
-    let written = (|| {
-        let mut file = File::create(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&draft, path)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written
 }
 
 #[cfg(test)]

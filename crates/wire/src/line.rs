@@ -41,7 +41,7 @@ pub enum Line {
 }
 
 impl Lines {
-    /// Lines of at most `limit` bytes; a longer one is skipped if it ends within `skip_limit` more.
+    /// Lines of at most `limit` bytes; a longer one is skipped if it has no more than `skip_limit`.
     pub fn new(limit: usize, skip_limit: usize) -> Self {
         Self { buffer: BytesMut::new(), searched: 0, limit, skip_limit, skipped: None }
     }
@@ -67,8 +67,9 @@ impl Lines {
                 // Dropped, not shifted: the memory of an oversized line goes at once.
                 drop(self.buffer.split_to(junk));
                 self.searched = 0;
-                self.skipped = newline.is_none().then_some(skipped + junk);
-                if self.skipped.is_some_and(|skipped| skipped > self.skip_limit) {
+                let skipped = skipped + junk;
+                self.skipped = newline.is_none().then_some(skipped);
+                if skipped > self.skip_limit {
                     return Some(Line::Endless);
                 }
                 newline?;
@@ -86,7 +87,8 @@ impl Lines {
                     return None;
                 }
                 _ => {
-                    let id = leading_id(&self.buffer[..HEAD.min(self.buffer.len())]);
+                    // As much as is there in any case, however the bytes arrive.
+                    let id = leading_id(&self.buffer[..HEAD.min(self.limit + 1)]);
                     self.searched = 0;
                     self.skipped = Some(0);
                     return Some(Line::Oversized { id });

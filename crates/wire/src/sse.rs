@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+/// What a line may have on top of its data: `data: `.
+const FIELD: usize = 6;
+
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -121,9 +124,13 @@ impl Events {
         }
         let found = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..])
             .map(|at| at + self.searched);
+        // Whether its end is there yet must make no difference.
+        if found.unwrap_or(self.buffer.len()) > self.limit.saturating_add(FIELD) {
+            return Err(TooLarge(self.limit));
+        }
         let Some(at) = found else {
             self.searched = self.buffer.len();
-            return if self.searched > self.limit { Err(TooLarge(self.limit)) } else { Ok(None) };
+            return Ok(None);
         };
         self.searched = 0;
         let mut line = self.buffer.split_to(at + 1);
@@ -272,8 +279,14 @@ mod tests {
     #[test]
     fn an_event_beyond_the_limit_is_refused_while_it_arrives() {
         let mut line = Events::new(100);
-        line.push(&[b'x'; 101]);
+        line.push(&[b'x'; 106]);
+        assert_eq!(line.next_event(), Ok(None));
+        line.push(b"x");
         assert_eq!(line.next_event(), Err(TooLarge(100)));
+
+        let mut whole = Events::new(100);
+        whole.push([b"event: ".as_slice(), &[b'x'; 101], b"\n\n"].concat().as_slice());
+        assert_eq!(whole.next_event(), Err(TooLarge(100)), "also if it arrives at once");
 
         let mut lines = Events::new(100);
         for _ in 0..3 {

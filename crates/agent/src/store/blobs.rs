@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use consort_files::{Readers, sync};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -97,7 +97,6 @@ impl Blobs {
 
     /// Keeps a text. When this returns, it is on the disk.
     pub(super) fn put(&self, digest: Digest, text: &str) -> io::Result<()> {
-        static DRAFTS: AtomicU64 = AtomicU64::new(0);
         let path = self.path(digest);
         let folder = path.parent().expect("a blob is in a folder");
         if !fs::metadata(&path).is_ok_and(|file| file.len() == text.len() as u64) {
@@ -106,20 +105,9 @@ impl Blobs {
                 sync(&self.folder)?;
                 sync(self.folder.parent().unwrap_or(Path::new(".")))?;
             }
-            let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-            let draft = path.with_extension(format!("{}-{number}.new", std::process::id()));
-            let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft);
-            let written = written.and_then(|mut file| {
-                file.write_all(text.as_bytes())?;
-                file.sync_all()?;
-                fs::rename(&draft, &path)
-            });
-            if written.is_err() {
-                let _ = fs::remove_file(&draft);
-            }
-            written?;
+            return consort_files::replace(&path, text.as_bytes(), Readers::Owner);
         }
-        // Also where it was there before: whoever put it may not have come this far.
+        // Whoever put it there may not have come this far.
         sync(folder)
     }
 
@@ -161,9 +149,4 @@ impl Blobs {
         }
         Ok(())
     }
-}
-
-/// Sees to it that what was made, renamed or removed in a folder stays so.
-pub(super) fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use std::{fs, io};
 
-use super::blobs::{Digest, sync};
+use consort_files::sync;
+
+use super::blobs::Digest;
 use super::{DRAFT, Id, Store, StoreError, is_missing, line, lines};
 
 /// Nobody takes longer to make one.

@@ -4,6 +4,7 @@
 
 mod convert;
 mod formats;
+mod law;
 mod mistakes;
 mod panics;
 mod resolve;

@@ -1,9 +1,8 @@
 //! Whatever is written, nothing panics, and what was read can be written and read again.
 
-use std::path::Path;
-
-use consort::config::{Config, System, Target, convert};
 use proptest::prelude::*;
+
+use crate::law::survive;
 
 /// Pieces that configs are made of, so that many of the texts are nearly right.
 const PIECES: [&str; 44] = [
@@ -74,21 +73,6 @@ fn json() -> impl Strategy<Value = String> {
             }),
         ]
     })
-}
-
-fn survive(name: &str, text: &str) {
-    let Ok(config) = Config::parse(Path::new(name), text) else { return };
-    let _ = serde_json::to_string(&config).unwrap();
-    let _ = crate::complaints(&config);
-    let silent = System::silent();
-    for server in &config.servers {
-        let _ = server.to_settings(&silent);
-        let _ = server.check(&silent);
-    }
-    for (_, target) in Target::ALL {
-        let converted = convert(&config.servers, target).text;
-        assert!(Config::parse(Path::new("x"), &converted).is_ok(), "{converted}");
-    }
 }
 
 proptest! {

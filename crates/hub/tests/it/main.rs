@@ -4,6 +4,7 @@
 
 mod calls;
 mod kept;
+mod laws;
 mod lifecycle;
 mod local;
 mod real;

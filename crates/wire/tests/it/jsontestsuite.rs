@@ -95,7 +95,7 @@ fn what_is_accepted_can_be_walked_to_its_end() {
 }
 
 /// The texts whose names start so.
-fn texts(start: &str) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn texts(start: &str) -> BTreeMap<String, Vec<u8>> {
     let folder = package("actson").join("tests/json_test_suite/test_parsing");
     let files = std::fs::read_dir(&folder).expect("the package carries the suite");
     let mut texts = BTreeMap::new();

@@ -8,6 +8,7 @@ mod fake;
 mod faults;
 mod fidelity;
 mod jsontestsuite;
+mod laws;
 mod listening;
 mod lists;
 mod processes;

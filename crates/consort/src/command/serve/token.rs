@@ -1,15 +1,12 @@
 //! The token that clients show, kept in a file only its owner reads.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use consort::token::{self, SHORTEST};
 
 use crate::exit::Failure;
 use crate::running;
-
-/// A shorter token could be guessed.
-const SHORTEST: usize = 16;
 
 /// A token as it is kept.
 #[derive(Debug)]
@@ -30,18 +27,11 @@ pub(crate) fn kept(file: Option<&Path>) -> Result<Kept, Failure> {
             })?
             .join("token"),
     };
-    let failed = |error: io::Error| {
+    let (secret, created) = token::kept(&file).map_err(|error| {
         Failure::usage(format!("cannot keep a token in {}: {error}", file.display()))
             .hint("use --token-file FILE")
-    };
-    match read(&file) {
-        Ok(Some(secret)) => Ok(Kept { secret, file, created: false }),
-        Ok(None) => {
-            let secret = create(&file).map_err(failed)?;
-            Ok(Kept { secret, file, created: true })
-        }
-        Err(error) => Err(failed(error)),
-    }
+    })?;
+    Ok(Kept { secret, file, created })
 }
 
 /// The secret of one of those who may use the gateway: `env:NAME` or `file:PATH`.
@@ -62,35 +52,5 @@ pub(crate) fn read_from(name: &str, place: &str) -> Result<String, Failure> {
         let message = format!("the token of `{whose}` is shorter than {SHORTEST} characters");
         return Err(Failure::usage(message));
     }
-    Ok(secret)
-}
-
-fn read(file: &Path) -> io::Result<Option<String>> {
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mode = fs::metadata(file)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(io::Error::other("others can read it; run `chmod 600` on it"));
-    }
-    let secret = text.trim().to_owned();
-    if secret.len() < SHORTEST {
-        return Err(io::Error::other("it holds no token of at least 16 characters"));
-    }
-    Ok(Some(secret))
-}
-
-fn create(file: &Path) -> io::Result<String> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut random = [0; 24];
-    fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
-    let secret = base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, random);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-    writeln!(file, "{secret}")?;
-    file.sync_all()?;
     Ok(secret)
 }

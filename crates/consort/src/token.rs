@@ -1,0 +1,66 @@
+//! The token that clients show, in a file only its owner reads.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use consort_files::Readers;
+
+/// A shorter token could be guessed.
+pub const SHORTEST: usize = 16;
+
+/// The token in this file, made if there is none, and whether it was made just now.
+pub fn kept(file: &Path) -> io::Result<(String, bool)> {
+    if let Some(secret) = read(file)? {
+        return Ok((secret, false));
+    }
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut random = [0; 24];
+    fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    let secret = base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, random);
+    if consort_files::create(file, format!("{secret}\n").as_bytes(), Readers::Owner)? {
+        return Ok((secret, true));
+    }
+    // Somebody else made one at the same moment, and theirs counts.
+    let secret =
+        read(file)?.ok_or_else(|| io::Error::other("it was removed as soon as it was there"))?;
+    Ok((secret, false))
+}
+
+fn read(file: &Path) -> io::Result<Option<String>> {
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mode = fs::metadata(file)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(io::Error::other("others can read it; run `chmod 600` on it"));
+    }
+    let secret = text.trim().to_owned();
+    if secret.len() < SHORTEST {
+        return Err(io::Error::other("it holds no token of at least 16 characters"));
+    }
+    Ok(Some(secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_start_at_once_have_one_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state/token");
+        let tokens: Vec<(String, bool)> = std::thread::scope(|scope| {
+            let starters: Vec<_> = (0..8).map(|_| scope.spawn(|| kept(&file).unwrap())).collect();
+            starters.into_iter().map(|starter| starter.join().unwrap()).collect()
+        });
+        assert!(tokens.iter().all(|(secret, _)| *secret == tokens[0].0));
+        assert_eq!(tokens.iter().filter(|(_, created)| *created).count(), 1);
+        assert_eq!(kept(&file).unwrap(), (tokens[0].0.clone(), false));
+    }
+}

@@ -1,0 +1,238 @@
+//! Files that are there as a whole or not at all, at whatever instant a process or a machine stops.
+//!
+//! What is written goes to a draft beside the file, down to the disk, and only then under the file's
+//! name. Whoever is killed on the way leaves a draft behind; those older than an hour are removed by the
+//! next who writes the same file.
+//!
+//! ```
+//! use consort_files::{Readers, create, replace};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("names.json");
+//! assert!(create(&path, b"{}", Readers::Owner)?);
+//! assert!(!create(&path, b"[]", Readers::Owner)?, "there is one");
+//! replace(&path, b"[1]", Readers::Owner)?;
+//! assert_eq!(std::fs::read(&path)?, b"[1]");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How drafts end.
+const DRAFT: &str = "new";
+
+/// Nobody takes longer to write one.
+const LEFT_BEHIND: Duration = Duration::from_hours(1);
+
+/// Who may read a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Its owner alone.
+    Owner,
+    /// Whom the process lets read its files: its umask decides.
+    Anyone,
+}
+
+/// Puts a file in the place of whatever is there. When this returns, the disk has it; if it fails, the
+/// old file or the new one is there.
+pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
+    let draft = Draft::write(path, bytes, readers)?;
+    fs::rename(&draft.0, path)?;
+    draft.forget();
+    tidy(path);
+    sync(folder(path))
+}
+
+/// Makes a file where none is; false if there is one already, which stays as it is. When this returns,
+/// the disk has it.
+pub fn create(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bool> {
+    let draft = Draft::write(path, bytes, readers)?;
+    match fs::hard_link(&draft.0, path) {
+        Ok(()) => drop(draft),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+        // Some file systems have no second names for a file.
+        Err(error)
+            if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) =>
+        {
+            if fs::symlink_metadata(path).is_ok() {
+                return Ok(false);
+            }
+            fs::rename(&draft.0, path)?;
+            draft.forget();
+        }
+        Err(error) => return Err(error),
+    }
+    tidy(path);
+    sync(folder(path))?;
+    Ok(true)
+}
+
+/// Sees to it that what was made, renamed or removed in a folder stays so.
+pub fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// A file under a name of its own, gone again unless it is given another.
+struct Draft(PathBuf);
+
+impl Draft {
+    fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<Self> {
+        let (draft, mut file) = Self::open(path, readers)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        Ok(draft)
+    }
+
+    fn open(path: &Path, readers: Readers) -> io::Result<(Self, File)> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(match readers {
+            Readers::Owner => 0o600,
+            Readers::Anyone => 0o666,
+        });
+        loop {
+            // By chance and not by the number of the process, which in a container is the same each time.
+            let chance = RandomState::new().hash_one(path);
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".{chance:016x}.{DRAFT}"));
+            let draft = path.with_file_name(name);
+            match options.open(&draft) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                opened => return opened.map(|file| (Self(draft), file)),
+            }
+        }
+    }
+
+    /// It has another name now.
+    fn forget(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.0.as_os_str().is_empty() {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+}
+
+/// Removes drafts of this file that killed processes left behind.
+fn tidy(path: &Path) {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
+    let Ok(entries) = fs::read_dir(folder(path)) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().is_some_and(|draft| is_draft(draft, name))
+            && let Ok(written) = entry.metadata().and_then(|draft| draft.modified())
+            && written.elapsed().is_ok_and(|age| age > LEFT_BEHIND)
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn is_draft(name: &str, of: &str) -> bool {
+    let chance =
+        || name.strip_prefix(of)?.strip_prefix('.')?.strip_suffix(DRAFT)?.strip_suffix('.');
+    chance().is_some_and(|chance| {
+        chance.len() == 16 && chance.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        for text in [&b"one"[..], b"", b"three"] {
+            replace(&path, text, Readers::Owner).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), text);
+            assert_eq!((names(folder.path()), mode(&path)), (vec!["a".to_owned()], 0o600));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        assert!(create(&path, b"one", Readers::Owner).unwrap());
+        assert!(!create(&path, b"two", Readers::Owner).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        assert_eq!((names(folder.path()), mode(&path)), (vec!["a".to_owned()], 0o600));
+    }
+
+    #[test]
+    fn of_many_who_make_a_file_one_does_and_all_find_it_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let made: usize = std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..8)
+                .map(|maker| {
+                    let path = &path;
+                    scope.spawn(move || {
+                        let text = format!("{maker}").repeat(1000);
+                        let made = create(path, text.as_bytes(), Readers::Owner).unwrap();
+                        assert_eq!(fs::read(path).unwrap().len(), 1000);
+                        usize::from(made)
+                    })
+                })
+                .collect();
+            makers.into_iter().map(|maker| maker.join().unwrap()).sum()
+        });
+        assert_eq!((made, names(folder.path())), (1, vec!["a".to_owned()]));
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_the_old_file_and_no_draft() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("in it"), "").unwrap();
+        assert!(replace(&path, b"one", Readers::Anyone).is_err());
+        assert!(!create(&path, b"one", Readers::Anyone).unwrap());
+        assert_eq!(names(folder.path()), ["a"]);
+        assert!(replace(&folder.path().join("missing/a"), b"one", Readers::Anyone).is_err());
+    }
+
+    #[test]
+    fn only_old_drafts_of_the_same_file_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = SystemTime::now() - LEFT_BEHIND - Duration::from_mins(1);
+        let others = ["a.0123456789abcdef.new2", "a.x.new", "ab.0123456789abcdef.new", "b"];
+        for name in others.iter().chain(&["a.0123456789abcdef.new"]) {
+            let file = File::create(folder.path().join(name)).unwrap();
+            file.set_modified(old).unwrap();
+        }
+        fs::write(folder.path().join("a.fedcba9876543210.new"), "another's").unwrap();
+        replace(&folder.path().join("a"), b"one", Readers::Anyone).unwrap();
+        let mut left = [&["a", "a.fedcba9876543210.new"][..], &others].concat();
+        left.sort_unstable();
+        assert_eq!(names(folder.path()), left);
+    }
+}

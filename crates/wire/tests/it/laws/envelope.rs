@@ -1,0 +1,135 @@
+//! JSON is what `serde_json` takes and UTF-8 and our depth allow; a message is what all readers read alike.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use bytes::Bytes;
+use consort_wire::json::DEPTH;
+use consort_wire::{Json, Message};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+
+/// Reads bytes as JSON and as a message, and compares with what others make of them.
+pub fn check(bytes: &[u8]) {
+    let shared = Bytes::copy_from_slice(bytes);
+    let json = Json::parse(shared.clone());
+    let others: Result<IgnoredAny, _> = serde_json::from_slice(bytes);
+    let allowed = std::str::from_utf8(bytes).is_ok() && others.is_ok() && depth(bytes) <= DEPTH;
+    assert_eq!(json.is_ok(), allowed, "{json:?}, others {others:?}");
+    match &json {
+        Ok(json) => {
+            assert_eq!(json.as_bytes(), bytes.trim_ascii());
+            walk(json);
+        }
+        Err(error) => assert!(error.at() <= bytes.len(), "{error} of {}", bytes.len()),
+    }
+    let message = Message::parse(shared.clone());
+    if let Ok(message) = &message {
+        assert!(json.is_ok(), "a message is JSON");
+        faithful(message, bytes);
+    }
+    match Message::parse_batch(shared) {
+        Ok(messages) if bytes.trim_ascii().starts_with(b"[") => {
+            let items = json.expect("a batch is JSON").to_items().expect("and an array");
+            assert_eq!(messages.len(), items.len());
+        }
+        Ok(messages) => assert_eq!(messages, [message]),
+        Err(_) => assert!(json.is_err() && bytes.trim_ascii().starts_with(b"[")),
+    }
+}
+
+/// How deep a text nests that is JSON.
+fn depth(bytes: &[u8]) -> u32 {
+    let (mut now, mut most) = (0_u32, 0);
+    let (mut quoted, mut escaped) = (false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                now += 1;
+                most = most.max(now);
+            }
+            b'}' | b']' if !quoted => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
+/// Everything in it can be had, and stands in the text where it is.
+fn walk(json: &Json) {
+    if let Some(object) = json.to_object() {
+        for (_, value) in object.members() {
+            assert!(json.as_str().contains(value.as_str()));
+            walk(&value);
+        }
+    }
+    json.to_items().iter().flatten().for_each(walk);
+    if let Some(text) = json.text() {
+        assert_eq!(Json::string(&text).text(), Some(text));
+    }
+    let number = json.read::<f64>().ok();
+    assert!(number.is_none() || json.number() == number, "{json}");
+    assert_eq!(json.boolean(), json.read().ok());
+    assert_eq!(json.integer().filter(|_| json.as_str() != "-0"), json.read().ok(), "{json}");
+}
+
+/// Whoever reads the same text finds the same message, for want of names that stand twice.
+fn faithful(message: &Message, bytes: &[u8]) {
+    if let Ok(Names(names)) = serde_json::from_slice(bytes) {
+        let distinct: HashSet<&String> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "a member stands twice");
+    }
+    // What nests too deep for others, and half a surrogate pair, they do not read at all.
+    let Ok(whole) = serde_json::from_slice::<Value>(bytes) else { return };
+    assert_eq!(whole["jsonrpc"], "2.0");
+    match message {
+        Message::Request { id, body } => {
+            assert_eq!(whole["id"], id.json().read::<Value>().unwrap());
+            assert_eq!(whole["method"], body.method);
+        }
+        Message::Notification(body) => {
+            assert!(whole.get("id").is_none());
+            assert_eq!(whole["method"], body.method);
+            if let Some(params) = whole.get("params") {
+                assert_eq!(*params, body.params.json().read::<Value>().unwrap());
+            }
+        }
+        Message::Response { id, result } => {
+            assert_eq!(whole["id"], id.json().read::<Value>().unwrap());
+            assert_eq!(whole["result"], result.json().read::<Value>().unwrap());
+        }
+        Message::Error { error, .. } => {
+            assert_eq!(whole["error"], error.raw.read::<Value>().unwrap());
+            assert_eq!(whole["error"]["code"], error.code);
+            assert_eq!(whole["error"]["message"], error.message);
+        }
+    }
+}
+
+/// The names of an object's members, each as often as it stands there.
+struct Names(Vec<String>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Names;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
+                let mut names = Vec::new();
+                while let Some((name, IgnoredAny)) = map.next_entry()? {
+                    names.push(name);
+                }
+                Ok(Names(names))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}

@@ -1,0 +1,60 @@
+//! However the bytes of a stream arrive, the same lines come of them.
+
+use consort_wire::line::{Line, Lines};
+
+/// Cuts a stream into lines, as one piece and as several. The first bytes say how long lines may be and
+/// where it is cut.
+pub fn check(bytes: &[u8]) {
+    let Some(([limit, skip, cuts @ ..], stream)) = bytes.split_first_chunk::<6>() else { return };
+    let (limit, skip) = (usize::from(*limit), usize::from(*limit) + usize::from(*skip));
+    let whole = lines(limit, skip, [stream]);
+    assert_eq!(lines(limit, skip, stream.chunks(1)), whole, "byte by byte");
+    assert_eq!(lines(limit, skip, pieces(stream, cuts)), whole, "cut by {cuts:?}");
+    for line in &whole {
+        if let Line::Whole(line) = line {
+            assert!(line.len() <= limit && !line.contains(&b'\n'));
+        }
+    }
+    if whole.iter().all(|line| matches!(line, Line::Whole(_))) {
+        let expected = stream.split(|byte| *byte == b'\n').map(|line| match line {
+            [line @ .., b'\r'] => line,
+            line => line,
+        });
+        let expected: Vec<&[u8]> = expected.collect();
+        assert_eq!(whole.len() + 1, expected.len(), "what has no end is no line yet");
+        for (line, expected) in whole.iter().zip(expected) {
+            assert!(matches!(line, Line::Whole(line) if line == expected));
+        }
+    }
+}
+
+/// The lines up to the one that makes the stream useless.
+fn lines<'a>(limit: usize, skip: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Line> {
+    let mut lines = Lines::new(limit, skip);
+    let mut found = Vec::new();
+    for piece in pieces {
+        lines.buffer().extend_from_slice(piece);
+        while let Some(line) = lines.next_line() {
+            let endless = line == Line::Endless;
+            found.push(line);
+            if endless {
+                return found;
+            }
+        }
+    }
+    found
+}
+
+/// The stream in pieces as long as these say, over and over.
+fn pieces<'a>(mut stream: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    for length in lengths.iter().cycle() {
+        if stream.is_empty() {
+            break;
+        }
+        let (piece, rest) = stream.split_at((usize::from(*length) + 1).min(stream.len()));
+        pieces.push(piece);
+        stream = rest;
+    }
+    pieces
+}
