@@ -11,6 +11,7 @@ mod calls;
 mod charge;
 mod client;
 mod contest;
+mod crashes;
 mod folder;
 mod gateway;
 mod hub;
@@ -59,6 +60,8 @@ fn run() -> Result<(), Failure> {
         Command::Search(options) => search::search(&options),
         Command::Tokens(options) => tokens::tokens(&options),
         Command::Agent(options) => agent::agent(&options),
+        Command::Crashes(options) => crashes::crashes(&options),
+        Command::CrashWriter(writer) => writer.run(),
         Command::Proxy(to) => proxy::run(&to),
         Command::Serve(serve) => server::run(&serve),
         Command::Client(assignment) => {

@@ -7,6 +7,7 @@ use consort_wire::{Era, Json};
 use crate::Failure;
 use crate::agent;
 use crate::client::Assignment;
+use crate::crashes;
 use crate::gateway;
 use crate::hub::Task;
 use crate::search;
@@ -21,7 +22,8 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
                                 [--consort PATH|--without-consort]\n     \
                                 bench search FOLDER... [--distractors FOLDER] [--json]\n     \
                                 bench tokens FOLDER... [--queries N] [--json]\n     \
-                                bench agent [--json] [--rounds N] [--tools N]";
+                                bench agent [--json] [--rounds N] [--tools N]\n     \
+                                bench crashes [--kills N] [--seed N] [--only kills|faults] [--sparse]";
 
 const SERVE: &str =
     "use: bench serve stdio|http [--era legacy|modern] [--fillers N] [--prefix TEXT]";
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     Tokens(tokens::Options),
     /// Measure what an agent costs.
     Agent(agent::Options),
+    /// Kill writers, and make their disks fail.
+    Crashes(crashes::Options),
+    /// Be a writer that is killed.
+    CrashWriter(crashes::Writer),
     /// Be the server of a measurement.
     Serve(Serve),
     /// Be the raw proxy before the server at this host and port.
@@ -130,6 +136,8 @@ impl Command {
             Some("search") => search::Options::parse(words).map(Self::Search),
             Some("tokens") => tokens::Options::parse(words).map(Self::Tokens),
             Some("agent") => agent::Options::parse(words).map(Self::Agent),
+            Some("crashes") => crashes::Options::parse(words).map(Self::Crashes),
+            Some("crash-writer") => crashes::Writer::parse(words).map(Self::CrashWriter),
             Some("serve") => serve(words).map(Self::Serve),
             Some("proxy") => Ok(Self::Proxy(words.next().ok_or("use: bench proxy HOST:PORT")?)),
             Some("client") => {

@@ -1,0 +1,201 @@
+//! Processes that are killed, and disks that fail, while they write what must not be lost.
+
+mod check;
+mod faults;
+mod kill;
+mod run;
+mod write;
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::Failure;
+use crate::options::{USAGE, number};
+
+pub(crate) use write::Writer;
+
+/// What to put to the test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// How many processes are killed, all kinds together.
+    pub(crate) kills: u32,
+    /// Where chance begins; a run with the same number kills at the same instants, as far as the machine
+    /// lets it.
+    pub(crate) seed: Option<u64>,
+    pub(crate) only: Option<Section>,
+    /// Which failures of a ledger are tried, of which there are many.
+    pub(crate) density: Density,
+}
+
+/// A part of the test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Kills,
+    Faults,
+}
+
+/// How many of the operations that may fail do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Density {
+    All,
+    Some,
+}
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A ledger without whose record no call is made.
+    Strict,
+    /// A ledger that gathers, and drops what is old.
+    Lenient,
+    /// A lock file: a file that is replaced.
+    Lock,
+    /// Conversations.
+    Store,
+    /// A token: a file that is made once.
+    Token,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Strict, Self::Lenient, Self::Lock, Self::Store, Self::Token];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict-ledger",
+            Self::Lenient => "lenient-ledger",
+            Self::Lock => "lock",
+            Self::Store => "store",
+            Self::Token => "token",
+        }
+    }
+
+    fn is_ledger(self) -> bool {
+        matches!(self, Self::Strict | Self::Lenient)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { kills: 10_000, seed: None, only: None, density: Density::All }
+    }
+}
+
+impl Options {
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut options = Self::default();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--kills" => options.kills = number(&word, words.next(), 10_000_000)?,
+                "--seed" => options.seed = Some(number(&word, words.next(), u32::MAX)?.into()),
+                "--sparse" => options.density = Density::Some,
+                "--only" => {
+                    options.only = Some(match words.next().as_deref() {
+                        Some("kills") => Section::Kills,
+                        Some("faults") => Section::Faults,
+                        _ => return Err(USAGE.into()),
+                    });
+                }
+                _ => return Err(format!("unknown option `{word}`\n{USAGE}").into()),
+            }
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, section: Section) -> bool {
+        self.only.is_none_or(|only| only == section)
+    }
+}
+
+/// Kills and fails, and says what it found. An error names the seed and where the files are.
+pub(crate) fn crashes(options: &Options) -> Result<(), Failure> {
+    let clock = Duration::from_nanos(std::time::UNIX_EPOCH.elapsed()?.subsec_nanos().into());
+    let seed = options.seed.unwrap_or(clock.as_micros().try_into()?);
+    let mut out = format!("seed {seed}\n");
+    let told = |failure: Failure| Failure::from(format!("with seed {seed}: {failure}"));
+    if options.wants(Section::Kills) {
+        let share = options.kills.div_ceil(Kind::ALL.len().try_into()?);
+        let begun = Instant::now();
+        let rows = each(|kind| kill::kill(kind, share, Chance::new(seed, kind))).map_err(told)?;
+        let _ = writeln!(
+            out,
+            "\n| killed while it writes | kills | while starting | writes said | caught in a write |\n|---|--:|--:|--:|--:|"
+        );
+        for (kind, row) in &rows {
+            let kill::Row { kills, starting, said, caught } = row;
+            let _ = writeln!(out, "| {} | {kills} | {starting} | {said} | {caught} |", kind.name());
+        }
+        let kills: u32 = rows.iter().map(|(_, row)| row.kills).sum();
+        let _ = writeln!(
+            out,
+            "\n{kills} kills in {:.0} s; nothing was torn or lost, and every next start worked",
+            begun.elapsed().as_secs_f64()
+        );
+    }
+    if options.wants(Section::Faults) {
+        let begun = Instant::now();
+        let rows = each(|kind| faults::fail(kind, options.density, Chance::new(seed, kind)))
+            .map_err(told)?;
+        let _ = writeln!(
+            out,
+            "\n| fails while it writes | failed operations | full disks | writes refused |\n|---|--:|--:|--:|"
+        );
+        for (kind, row) in &rows {
+            let faults::Row { operations, full, refused } = row;
+            let _ = writeln!(out, "| {} | {operations} | {full} | {refused} |", kind.name());
+        }
+        let _ = writeln!(
+            out,
+            "\nin {:.0} s; nothing was torn, nothing that was said to be written is lost, and every next start worked",
+            begun.elapsed().as_secs_f64()
+        );
+    }
+    write!(io::stdout(), "{out}")?;
+    Ok(())
+}
+
+/// Does this for each kind, two at a time.
+fn each<T: Send>(
+    test: impl Fn(Kind) -> Result<T, Failure> + Sync,
+) -> Result<Vec<(Kind, T)>, Failure> {
+    let left = Mutex::new(Kind::ALL.to_vec());
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let Some(kind) = left.lock().expect("nobody panics with it").pop() else {
+                return Ok(());
+            };
+            let row = test(kind).map_err(|failure| format!("{}: {failure}", kind.name()))?;
+            done.lock().expect("nobody panics with it").push((kind, row));
+        }
+    };
+    std::thread::scope(|scope| -> Result<(), Failure> {
+        let other = scope.spawn(|| -> Result<(), Failure> { work() });
+        work()?;
+        other.join().map_err(|_| "a test panicked")?
+    })?;
+    let mut rows = done.into_inner().expect("nobody panics with it");
+    rows.sort_by_key(|(kind, _)| Kind::ALL.iter().position(|other| other == kind));
+    Ok(rows)
+}
+
+/// Numbers by chance, the same for the same seed.
+#[derive(Clone, Debug)]
+struct Chance(u64);
+
+impl Chance {
+    fn new(seed: u64, kind: Kind) -> Self {
+        Self(seed ^ (kind as u64) << 56)
+    }
+
+    /// A number below this one.
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % most.max(1)
+    }
+}

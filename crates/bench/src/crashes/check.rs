@@ -1,0 +1,155 @@
+//! What is there after a crash: the old or the new, whole, and all that was said.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use consort::{lock, token};
+use consort_agent::Store;
+use consort_gateway::ledger::{Filter, LedgerError, Row, tail, verify};
+use consort_shape::pin::{Launch, Lock};
+
+use super::Kind;
+use super::run::Said;
+use super::write::{ledger_path, lock_of, lock_path, step_of, token_path};
+use crate::Failure;
+
+/// What one folder must hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    /// All that was said to be written.
+    promised: BTreeSet<u64>,
+    /// What may be there besides: what was being written when its writer ended, or failed.
+    possible: BTreeSet<u64>,
+    /// Whether somebody ever came as far as writing.
+    begun: bool,
+    /// What the lock was found to be.
+    lock: Option<u64>,
+}
+
+impl Held {
+    /// Checks the folder after a writer of numbers from `from` on ended; true if more is there than it said.
+    pub(super) fn check(
+        &mut self,
+        kind: Kind,
+        folder: &Path,
+        from: u64,
+        said: &Said,
+    ) -> Result<bool, Failure> {
+        self.begun |= said.ready;
+        self.promised.extend(&said.did);
+        self.possible.extend(&said.failed);
+        let next = said.did.iter().chain(&said.failed).max().map_or(from, |last| last + 1);
+        self.possible.insert(next);
+        match kind {
+            Kind::Strict => self.strict(folder, next),
+            Kind::Lenient => self.lenient(folder),
+            Kind::Lock => self.lock(folder, said, next),
+            Kind::Store => self.store(folder, next),
+            Kind::Token => token_is_whole(folder),
+        }
+    }
+
+    /// Whether a ledger is there and whole.
+    fn ledger(&self, folder: &Path) -> Result<bool, Failure> {
+        match verify(&ledger_path(folder)) {
+            Ok(report) if report.broken.is_none() => Ok(true),
+            Ok(report) => Err(format!("the ledger is broken: {report:?}").into()),
+            Err(LedgerError::Missing { .. } | LedgerError::Foreign { .. }) if !self.begun => {
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn strict(&self, folder: &Path, next: u64) -> Result<bool, Failure> {
+        if !self.ledger(folder)? {
+            return Ok(false);
+        }
+        let rows = tail(&ledger_path(folder), usize::MAX, &Filter::default())?;
+        let calls = rows.iter().filter_map(|row| match row {
+            Row::Call(call) => call.name.parse().ok(),
+            _ => None,
+        });
+        self.all_there(&calls.collect(), next)
+    }
+
+    fn lenient(&self, folder: &Path) -> Result<bool, Failure> {
+        Ok(self.ledger(folder)? && !verify(&ledger_path(folder))?.unfinished.is_empty())
+    }
+
+    fn lock(&mut self, folder: &Path, said: &Said, next: u64) -> Result<bool, Failure> {
+        let Some(lock) = lock::read(&lock_path(folder))? else {
+            return if self.promised.is_empty() {
+                Ok(false)
+            } else {
+                Err("the lock is gone".into())
+            };
+        };
+        let number = number_of(&lock).ok_or("the lock is of nobody")?;
+        if lock != lock_of(number) {
+            return Err(format!("lock {number} is not whole").into());
+        }
+        let old = said.did.last().copied().or(self.lock);
+        let new = |number: &u64| said.failed.contains(number) || *number == next;
+        if Some(number) != old && !(new(&number) && old.is_none_or(|old| number > old)) {
+            return Err(format!("the lock is {number}, neither {old:?} nor a later one").into());
+        }
+        self.lock = Some(number);
+        Ok(Some(number) != old)
+    }
+
+    fn store(&self, folder: &Path, next: u64) -> Result<bool, Failure> {
+        let store = Store::new(folder);
+        let mut found = BTreeSet::new();
+        let mut torn = 0;
+        for id in store.ids()? {
+            let opened = store.open(&id)?;
+            torn += opened.torn;
+            for step in opened.steps {
+                if step != step_of(step.at) || !found.insert(step.at) {
+                    return Err(format!("step {} of `{id}` is not whole, or twice", step.at).into());
+                }
+            }
+        }
+        Ok(self.all_there(&found, next)? || torn > 0)
+    }
+
+    /// Nothing that was promised is missing, and nothing is there that nobody wrote.
+    fn all_there(&self, found: &BTreeSet<u64>, next: u64) -> Result<bool, Failure> {
+        if let Some(lost) = self.promised.difference(found).next() {
+            return Err(format!("{lost} was said to be written, and is lost").into());
+        }
+        let unknown =
+            |number: &&u64| !self.promised.contains(number) && !self.possible.contains(number);
+        if let Some(unknown) = found.iter().find(unknown) {
+            return Err(format!("{unknown} is there, and nobody wrote it").into());
+        }
+        Ok(found.contains(&next))
+    }
+}
+
+fn number_of(lock: &Lock) -> Option<u64> {
+    let (_, server) = lock.servers.iter().next()?;
+    let Launch::Address { url, .. } = &server.launch else { return None };
+    url.rsplit('/').next()?.parse().ok()
+}
+
+/// A token is there for its owner alone and stays, or is not there.
+fn token_is_whole(folder: &Path) -> Result<bool, Failure> {
+    let file = token_path(folder);
+    let text = match fs::read_to_string(&file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        read => read?,
+    };
+    let mode = fs::metadata(&file)?.permissions().mode() & 0o777;
+    if text.len() != 33 || !text.ends_with('\n') || mode != 0o600 {
+        return Err(format!("the token has {} bytes and mode {mode:o}", text.len()).into());
+    }
+    match token::kept(&file)? {
+        (secret, false) if secret == text.trim() => Ok(true),
+        _ => Err("the token is not the one that was kept".into()),
+    }
+}

@@ -1,0 +1,92 @@
+//! A writer that runs, and what it said until its end.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::Failure;
+
+/// How far apart the numbers of two writers begin.
+pub(super) const ROUND: u64 = 1_000_000;
+
+/// No writer that is not to be killed takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a writer said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) ready: bool,
+    /// What is written, or so it was told.
+    pub(super) did: Vec<u64>,
+    pub(super) failed: Vec<u64>,
+    /// How many calls a lenient ledger knows of.
+    pub(super) sum: Option<u64>,
+}
+
+pub(super) struct Running {
+    child: Child,
+    reader: JoinHandle<Said>,
+    ready: Receiver<()>,
+}
+
+impl Running {
+    pub(super) fn start(command: &mut Command) -> Result<Self, Failure> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let out = BufReader::new(child.stdout.take().ok_or("its output is piped")?);
+        let (tell, ready) = channel();
+        let reader = std::thread::spawn(move || {
+            let mut said = Said::default();
+            // What is cut off by the end is not said.
+            for line in out.split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                match line.split_once(' ') {
+                    None if line == "ready" => {
+                        said.ready = true;
+                        let _ = tell.send(());
+                    }
+                    Some(("did", number)) => said.did.extend(number.parse::<u64>()),
+                    Some(("failed", number)) => said.failed.extend(number.parse::<u64>()),
+                    Some(("sum", number)) => said.sum = number.parse().ok(),
+                    _ => {}
+                }
+            }
+            said
+        });
+        Ok(Self { child, reader, ready })
+    }
+
+    /// Waits until it begins to write.
+    pub(super) fn ready(&self) -> Result<(), Failure> {
+        self.ready.recv_timeout(PATIENCE).map_err(|_| "the writer could not begin".into())
+    }
+
+    /// Kills it. An error if it had ended by itself.
+    pub(super) fn kill(mut self) -> Result<Said, Failure> {
+        if let Some(status) = self.child.try_wait()? {
+            return Err(format!("the writer ended by itself: {status}").into());
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(self.reader.join().map_err(|_| "the reader panicked")?)
+    }
+
+    /// Waits for its end.
+    pub(super) fn end(mut self) -> Result<(ExitStatus, Said), Failure> {
+        let until = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            if Instant::now() > until {
+                self.child.kill()?;
+                self.child.wait()?;
+                return Err("the writer hangs".into());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        Ok((status, self.reader.join().map_err(|_| "the reader panicked")?))
+    }
+}

@@ -1,0 +1,197 @@
+//! The process that writes until it is killed, and says what it has written.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use consort::lock;
+use consort::token;
+use consort_agent::{Journal, Kind as PartKind, Media, Message, Role, Step, Store, What};
+use consort_core::{Caller, Json};
+use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
+use consort_shape::pin::{Item, Kind as PinKind, Launch, Lock, Locked};
+
+use super::Kind;
+use crate::Failure;
+
+/// So small that a lenient ledger drops records all the time.
+const SMALL: u64 = 128 << 10;
+
+/// What to write: numbers from one on, so many or until it is killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Writer {
+    kind: Kind,
+    folder: PathBuf,
+    from: u64,
+    times: u64,
+}
+
+impl Writer {
+    pub(super) fn new(kind: Kind, folder: &Path, from: u64, times: Option<u64>) -> Self {
+        Self { kind, folder: folder.to_owned(), from, times: times.unwrap_or(u64::MAX) }
+    }
+
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut next = || words.next().ok_or("use: bench crash-writer KIND FOLDER FROM TIMES");
+        let (kind, folder) = (next()?, next()?.into());
+        let known = Kind::ALL.into_iter().find(|known| known.name() == kind);
+        let kind = known.ok_or_else(|| format!("nothing is called `{kind}`"))?;
+        Ok(Self { kind, folder, from: next()?.parse()?, times: next()?.parse()? })
+    }
+
+    pub(super) fn words(&self) -> Vec<String> {
+        let folder = self.folder.display().to_string();
+        let (from, times) = (self.from.to_string(), self.times.to_string());
+        vec!["crash-writer".to_owned(), self.kind.name().to_owned(), folder, from, times]
+    }
+
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        match self.kind {
+            Kind::Strict => self.strict(),
+            Kind::Lenient => self.lenient(),
+            Kind::Lock => self.lock(),
+            Kind::Store => self.store(),
+            Kind::Token => self.token(),
+        }
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u64> + use<> {
+        self.from..self.from.saturating_add(self.times)
+    }
+
+    fn strict(&self) -> Result<(), Failure> {
+        let settings = LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() };
+        let ledger = Ledger::open(&ledger_path(&self.folder), settings)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        say("ready");
+        for number in self.numbers() {
+            let mut entry = ledger.begin(intent(number));
+            let durable = runtime.block_on(entry.durable());
+            tell(number, durable);
+            // Some overlap, some never end.
+            match number % 4 {
+                0 => std::mem::forget(entry),
+                _ => entry.end(Class::Ok, number),
+            }
+        }
+        ledger.close();
+        Ok(())
+    }
+
+    fn lenient(&self) -> Result<(), Failure> {
+        let settings = LedgerSettings {
+            size: SMALL,
+            gather: Duration::from_millis(1),
+            ..LedgerSettings::default()
+        };
+        let ledger = Ledger::open(&ledger_path(&self.folder), settings)?;
+        say("ready");
+        for number in self.numbers() {
+            ledger.begin(intent(number)).end(Class::Ok, number);
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        ledger.close();
+        let stats = ledger.stats();
+        say(&format!("sum {}", stats.written + stats.lost));
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<(), Failure> {
+        let file = lock_path(&self.folder);
+        lock::read(&file)?;
+        say("ready");
+        for number in self.numbers() {
+            tell(number, lock::write(&file, &lock_of(number)));
+        }
+        Ok(())
+    }
+
+    fn store(&self) -> Result<(), Failure> {
+        let store = Store::new(&self.folder);
+        let last = store.ids()?.pop().filter(|_| self.from / super::run::ROUND % 2 == 1);
+        let mut journal = match last {
+            Some(id) => store.open(&id)?.journal,
+            None => store.create("written until its writer is killed")?.1,
+        };
+        say("ready");
+        for number in self.numbers() {
+            tell(number, journal.keep(&step_of(number)));
+        }
+        Ok(())
+    }
+
+    fn token(&self) -> Result<(), Failure> {
+        let file = token_path(&self.folder);
+        say("ready");
+        for number in self.numbers() {
+            tell(number, token::kept(&file).map(drop));
+            if number + 1 != self.from.saturating_add(self.times) {
+                let _ = fs::remove_file(&file);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whoever listens reads lines; if nobody can be told, what was written is still checked.
+fn say(line: &str) {
+    let _ = writeln!(io::stdout().lock(), "{line}");
+}
+
+fn tell<T, E>(number: u64, done: Result<T, E>) {
+    let word = if done.is_ok() { "did" } else { "failed" };
+    say(&format!("{word} {number}"));
+}
+
+pub(super) fn ledger_path(folder: &Path) -> PathBuf {
+    folder.join("ledger.db")
+}
+
+pub(super) fn lock_path(folder: &Path) -> PathBuf {
+    folder.join(lock::NAME)
+}
+
+pub(super) fn token_path(folder: &Path) -> PathBuf {
+    folder.join("token")
+}
+
+fn intent(number: u64) -> Intent {
+    Intent {
+        caller: Caller::agent("crash"),
+        front: "bench".into(),
+        server: "demo".parse().ok(),
+        method: "tools/call".into(),
+        name: number.to_string(),
+        arguments: Digest::of(b"{}"),
+        trace: None,
+    }
+}
+
+/// A lock that tells its number, of up to a few dozen kilobytes.
+pub(super) fn lock_of(number: u64) -> Lock {
+    let url = format!("https://x.example/{number}");
+    let launch = Launch::Address { url, headers: [].into(), sse: false };
+    let item = |at: u64| {
+        let text =
+            format!(r#"{{"name":"tool-{at}","description":"{}"}}"#, number.to_string().repeat(40));
+        ((PinKind::Tool, format!("tool-{at}")), Item::new(Json::parse(text).expect("it is JSON")))
+    };
+    let items = (0..number % 50).map(item).collect();
+    let server = "demo".parse().expect("it is a name");
+    Lock { servers: [(server, Locked { launch, items })].into() }
+}
+
+/// A step that tells its number; some have a text so large that it is kept beside.
+pub(super) fn step_of(number: u64) -> Step {
+    let text = |bytes: usize| format!("{number} ").repeat(bytes / 8);
+    let message = match number % 5 {
+        0 => Message::user(text(128 << 10)),
+        1 => {
+            let media = Media::Data { mime: "image/png".into(), data: text(8 << 10) };
+            Message::new(Role::User, vec![PartKind::Image(media).into()])
+        }
+        _ => Message::user(text(200)),
+    };
+    Step { at: number, what: What::Message { message } }
+}
