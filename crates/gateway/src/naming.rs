@@ -344,6 +344,21 @@ mod tests {
         assert_eq!(give(&mut names, ShelfKind::Resources, &apps), ["ui://a+app", "ui://b+app"]);
     }
 
+    #[test]
+    fn whatever_a_tool_is_called_its_name_is_legal_and_its_own() {
+        let names = testkit::fixtures::naughty_strings();
+        let distinct: HashSet<String> = names.into_iter().collect();
+        let mut things: Vec<(ServerId, String)> = Vec::new();
+        for server in ["a", "b-2"] {
+            things.extend(distinct.iter().map(|name| (server.parse().unwrap(), name.clone())));
+        }
+        things.sort_unstable();
+        for naming in [Naming::Auto, Naming::Template("{server}.{name}".to_owned()), Naming::Never]
+        {
+            law::check(&naming, &things, distinct.len() / 2);
+        }
+    }
+
     proptest::proptest! {
         /// Whatever servers come, in whatever order: no two things have one name, every name is legal,
         /// and none changes.

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "all of this file is a test")]
 
+mod crashes;
+
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 

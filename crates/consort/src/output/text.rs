@@ -67,6 +67,36 @@ mod tests {
         }
     }
 
+    /// What a terminal would obey, or not show.
+    fn obeyed(text: &str) -> Option<char> {
+        text.chars().find(|c| (c.is_control() && !matches!(c, '\n' | '\t')) || hidden(*c))
+    }
+
+    #[test]
+    fn no_naughty_string_reaches_a_terminal_as_it_is() {
+        for text in testkit::fixtures::naughty_strings() {
+            for shown in [escaped(&text), escaped_line(&text), shortened(&text, 40)] {
+                assert_eq!(obeyed(&shown), None, "{text:?}");
+            }
+            assert!(
+                !escaped_line(&text).contains(['\n', '\t'])
+                    && shortened(&text, 40).chars().count() <= 40
+            );
+            let spoken: String = spoken(&text).replace(['\u{200c}', '\u{200d}'], "");
+            assert_eq!(obeyed(&spoken), None, "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_that_a_terminal_obeys_is_left_of_any_text(text: String, room in 1_usize..50) {
+            proptest::prop_assert_eq!(obeyed(&escaped(&text)), None);
+            let line = shortened(&text, room);
+            proptest::prop_assert!(obeyed(&line).is_none() && !line.contains(['\n', '\t']));
+            proptest::prop_assert!(line.chars().count() <= room);
+        }
+    }
+
     #[test]
     fn a_long_text_is_cut_where_it_shows() {
         assert_eq!(shortened("short", 10), "short");

@@ -103,6 +103,27 @@ proptest! {
 }
 
 #[test]
+fn naughty_strings_stand_anywhere_in_a_config() {
+    for text in testkit::fixtures::naughty_strings() {
+        survive("mcp.json", &text);
+        survive("consort.toml", &text);
+        let text = serde_json::to_string(&text).unwrap();
+        survive(
+            "mcp.json",
+            &format!(
+                "{{\"mcpServers\": {{{text}: {{\"command\": {text}, \"args\": [{text}], \"env\": {{{text}: {text}}}, {text}: {text}}}}}}}"
+            ),
+        );
+        survive(
+            "mcp.json",
+            &format!(
+                "{{\"mcpServers\": {{\"a\": {{\"url\": {text}, \"headers\": {{{text}: {text}}}}}}}}}"
+            ),
+        );
+    }
+}
+
+#[test]
 fn depth_does_no_harm() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("{\"mcpServers\":", "}")] {
         for depth in [100, 100_000] {

@@ -1,0 +1,21 @@
+//! What is written survives whoever writes it, and the disk it is written to.
+
+use std::process::Command;
+
+use crate::BENCH;
+
+fn crashes(arguments: &[&str]) {
+    let output = Command::new(BENCH).arg("crashes").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn whoever_is_killed_while_it_writes_leaves_the_old_or_the_new() {
+    crashes(&["--only", "kills", "--kills", "1000"]);
+}
+
+#[test]
+fn whatever_operation_fails_what_was_said_to_be_written_is_there() {
+    crashes(&["--only", "faults", "--sparse"]);
+}
