@@ -179,6 +179,27 @@ mod tests {
     }
 
     #[test]
+    fn a_line_too_long_to_skip_is_given_up_also_if_its_end_is_there() {
+        let line = [&[b'x'; 160][..], b"\nnext\n"].concat();
+        for step in [1, 40, 500] {
+            let chunks: Vec<&[u8]> = line.chunks(step).collect();
+            assert_eq!(cut(50, &chunks), vec![Line::Oversized { id: None }, Line::Endless]);
+        }
+    }
+
+    #[test]
+    fn the_id_of_an_oversized_line_is_found_alike_however_the_bytes_arrive() {
+        let line = br#"{"result":{"text":"0123456789"},"id":7,"more":"0123456789"}"#;
+        let line = [&line[..], b"\n"].concat();
+        for (limit, id) in [(20, None), (40, Some(7))] {
+            for step in [1, 10, 500] {
+                let chunks: Vec<&[u8]> = line.chunks(step).collect();
+                assert_eq!(cut(limit, &chunks), vec![Line::Oversized { id }], "{limit} {step}");
+            }
+        }
+    }
+
+    #[test]
     fn an_id_is_found_only_where_it_stands_whole() {
         assert_eq!(leading_id(br#"{"jsonrpc":"2.0","id":12,"result":{"#), Some(12));
         assert_eq!(leading_id(br#" { "id" : 3 , "result":{"#), Some(3));

@@ -90,7 +90,7 @@ fn cramped(kind: Kind, blocks: u32) -> Result<Said, Failure> {
 /// Runs a writer in a folder where another has been, checks what is there, and starts a third.
 fn tried(kind: Kind, run: impl Fn(&Writer) -> Result<Command, Failure>) -> Result<Said, Failure> {
     let folder = tempfile::tempdir()?;
-    let times = if kind.is_ledger() { 4 } else { 12 };
+    let times = if kind.is_ledger() { 4 } else { 6 };
     let mut held = Held::default();
     let first = Writer::new(kind, folder.path(), ROUND, Some(2));
     let (status, said) = Running::start(&mut command(&first)?)?.end()?;

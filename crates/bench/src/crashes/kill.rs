@@ -91,7 +91,7 @@ fn killed(
     let begun = Instant::now();
     let running = Running::start(&mut command(&Writer::new(kind, folder, from, None))?)?;
     if chance.below(3) == 0 {
-        let most = u64::try_from(start.as_micros())? * 2;
+        let most = u64::try_from(start.as_micros())? * 5 / 4;
         std::thread::sleep(Duration::from_micros(chance.below(most)));
     } else {
         running.ready()?;

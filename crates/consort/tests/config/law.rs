@@ -10,12 +10,12 @@ use consort::config::{Config, ConfigError, System, Target, convert};
 const FILES: [&str; 4] = ["consort.toml", "mcp.json", ".vscode/settings.json", "servers"];
 
 /// Reads a text as every file it may be.
-pub fn check(text: &str) {
+pub(super) fn check(text: &str) {
     FILES.iter().for_each(|file| survive(file, text));
 }
 
 /// Reads a text as this file.
-pub fn survive(name: &str, text: &str) {
+pub(super) fn survive(name: &str, text: &str) {
     let config = match Config::parse(Path::new(name), text) {
         Ok(config) => config,
         Err(unusable) => {

@@ -4,7 +4,7 @@ use consort_core::Json;
 use consort_hub::{check_schema, check_value};
 
 /// Takes bytes as a schema and, behind a zero, arguments for it.
-pub fn check(bytes: &[u8]) {
+pub(super) fn check(bytes: &[u8]) {
     let mut parts = bytes.splitn(2, |byte| *byte == 0);
     let mut part = || Json::parse(parts.next().unwrap_or_default().to_vec()).ok();
     let Some(schema) = part() else { return };

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 /// Reads bytes as JSON and as a message, and compares with what others make of them.
-pub fn check(bytes: &[u8]) {
+pub(super) fn check(bytes: &[u8]) {
     let shared = Bytes::copy_from_slice(bytes);
     let json = Json::parse(shared.clone());
     let others: Result<IgnoredAny, _> = serde_json::from_slice(bytes);
@@ -28,13 +28,15 @@ pub fn check(bytes: &[u8]) {
         assert!(json.is_ok(), "a message is JSON");
         faithful(message, bytes);
     }
+    let space = |byte: &&u8| matches!(**byte, b' ' | b'\n' | b'\r' | b'\t');
+    let is_array = bytes.iter().find(|byte| !space(byte)) == Some(&b'[');
     match Message::parse_batch(shared) {
-        Ok(messages) if bytes.trim_ascii().starts_with(b"[") => {
+        Ok(messages) if is_array => {
             let items = json.expect("a batch is JSON").to_items().expect("and an array");
             assert_eq!(messages.len(), items.len());
         }
         Ok(messages) => assert_eq!(messages, [message]),
-        Err(_) => assert!(json.is_err() && bytes.trim_ascii().starts_with(b"[")),
+        Err(_) => assert!(json.is_err() && is_array),
     }
 }
 
@@ -70,8 +72,11 @@ fn walk(json: &Json) {
     if let Some(text) = json.text() {
         assert_eq!(Json::string(&text).text(), Some(text));
     }
-    let number = json.read::<f64>().ok();
-    assert!(number.is_none() || json.number() == number, "{json}");
+    // Others round the last digit as they like.
+    if let Ok(number) = json.read::<f64>() {
+        let ours = json.number().expect("a number");
+        assert!((ours - number).abs() <= number.abs() * 1e-12, "{json}");
+    }
     assert_eq!(json.boolean(), json.read().ok());
     assert_eq!(json.integer().filter(|_| json.as_str() != "-0"), json.read().ok(), "{json}");
 }

@@ -7,7 +7,7 @@ use consort_wire::headers::{Mirrors, decode, encode};
 use http::HeaderValue;
 
 /// Takes bytes as the value of a header, as a text for one, and as a schema with a value behind a zero.
-pub fn check(bytes: &[u8]) {
+pub(super) fn check(bytes: &[u8]) {
     if let Ok(value) = HeaderValue::from_bytes(bytes)
         && let Some(text) = decode(&value)
     {

@@ -4,7 +4,7 @@ use consort_wire::line::{Line, Lines};
 
 /// Cuts a stream into lines, as one piece and as several. The first bytes say how long lines may be and
 /// where it is cut.
-pub fn check(bytes: &[u8]) {
+pub(super) fn check(bytes: &[u8]) {
     let Some(([limit, skip, cuts @ ..], stream)) = bytes.split_first_chunk::<6>() else { return };
     let (limit, skip) = (usize::from(*limit), usize::from(*limit) + usize::from(*skip));
     let whole = lines(limit, skip, [stream]);

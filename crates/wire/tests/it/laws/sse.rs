@@ -6,7 +6,7 @@ use consort_wire::sse::{Event, Events, TooLarge};
 
 /// Reads a stream of events, as one piece and as several. The first bytes say how large an event may be
 /// and where it is cut.
-pub fn check(bytes: &[u8]) {
+pub(super) fn check(bytes: &[u8]) {
     let Some(([limit, cuts @ ..], stream)) = bytes.split_first_chunk::<5>() else { return };
     let limit = usize::from(*limit) * 2;
     let whole = read(limit, [stream]);
