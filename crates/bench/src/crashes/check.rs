@@ -71,7 +71,7 @@ impl Held {
         let rows = tail(&ledger_path(folder), usize::MAX, &Filter::default())?;
         let calls = rows.iter().filter_map(|row| match row {
             Row::Call(call) => call.name.parse().ok(),
-            _ => None,
+            Row::Lost { .. } => None,
         });
         self.all_there(&calls.collect(), next)
     }

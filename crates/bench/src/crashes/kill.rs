@@ -45,17 +45,17 @@ pub(super) fn kill(kind: Kind, kills: u32, mut chance: Chance) -> Result<Row, Fa
             });
             row.kills += 1;
             row.caught +=
-                u32::from(checked.map_err(|failure| keep(&mut folder, row.kills, failure))?);
+                u32::from(checked.map_err(|failure| keep(&mut folder, row.kills, &failure))?);
         }
         let from = u64::from(A_FOLDER + 1) * ROUND;
         next_start(kind, folder.path(), from, &mut held)
-            .map_err(|failure| keep(&mut folder, row.kills, failure))?;
+            .map_err(|failure| keep(&mut folder, row.kills, &failure))?;
     }
     Ok(row)
 }
 
 /// Leaves the files for whoever reads the error.
-fn keep(folder: &mut TempDir, kills: u32, failure: Failure) -> Failure {
+fn keep(folder: &mut TempDir, kills: u32, failure: &Failure) -> Failure {
     folder.disable_cleanup(true);
     format!("after {kills} kills, in `{}`: {failure}", folder.path().display()).into()
 }

@@ -12,7 +12,7 @@ use crate::Failure;
 pub(super) const ROUND: u64 = 1_000_000;
 
 /// No writer that is not to be killed takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What a writer said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

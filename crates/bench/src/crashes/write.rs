@@ -52,7 +52,10 @@ impl Writer {
             Kind::Lenient => self.lenient(),
             Kind::Lock => self.lock(),
             Kind::Store => self.store(),
-            Kind::Token => self.token(),
+            Kind::Token => {
+                self.token();
+                Ok(())
+            }
         }
     }
 
@@ -68,7 +71,7 @@ impl Writer {
         for number in self.numbers() {
             let mut entry = ledger.begin(intent(number));
             let durable = runtime.block_on(entry.durable());
-            tell(number, durable);
+            tell(number, &durable);
             // Some overlap, some never end.
             match number % 4 {
                 0 => std::mem::forget(entry),
@@ -102,7 +105,7 @@ impl Writer {
         lock::read(&file)?;
         say("ready");
         for number in self.numbers() {
-            tell(number, lock::write(&file, &lock_of(number)));
+            tell(number, &lock::write(&file, &lock_of(number)));
         }
         Ok(())
     }
@@ -116,21 +119,20 @@ impl Writer {
         };
         say("ready");
         for number in self.numbers() {
-            tell(number, journal.keep(&step_of(number)));
+            tell(number, &journal.keep(&step_of(number)));
         }
         Ok(())
     }
 
-    fn token(&self) -> Result<(), Failure> {
+    fn token(&self) {
         let file = token_path(&self.folder);
         say("ready");
         for number in self.numbers() {
-            tell(number, token::kept(&file).map(drop));
+            tell(number, &token::kept(&file));
             if number + 1 != self.from.saturating_add(self.times) {
                 let _ = fs::remove_file(&file);
             }
         }
-        Ok(())
     }
 }
 
@@ -139,7 +141,7 @@ fn say(line: &str) {
     let _ = writeln!(io::stdout().lock(), "{line}");
 }
 
-fn tell<T, E>(number: u64, done: Result<T, E>) {
+fn tell<T, E>(number: u64, done: &Result<T, E>) {
     let word = if done.is_ok() { "did" } else { "failed" };
     say(&format!("{word} {number}"));
 }
