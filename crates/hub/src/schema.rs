@@ -1,11 +1,15 @@
 //! Arguments checked against a tool's schema before they leave, within bounds.
 
+mod work;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use consort_core::Json;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
+
+use work::Work;
 
 /// Bytes of a schema that is checked at all.
 const MOST_BYTES: usize = 64 << 10;
@@ -14,7 +18,7 @@ const MOST_BYTES: usize = 64 << 10;
 const MOST_DEPTH: usize = 64;
 
 /// References that may lead from one to the next.
-const MOST_CHAIN: usize = 500;
+const MOST_CHAIN: usize = 100;
 
 /// Subschemas, counting each as often as it is referred to: what a hostile schema multiplies.
 const MOST_SUBSCHEMAS: usize = 10_000;
@@ -27,7 +31,11 @@ const MOST_CHECKERS: usize = 4096;
 
 /// A schema ready to check with.
 #[derive(Debug)]
-pub(crate) struct Checker(Validator);
+pub(crate) struct Checker {
+    validator: Validator,
+    /// The schema, if what it costs depends on the value.
+    varying: Option<Value>,
+}
 
 /// Why a schema cannot be used for checking. The tool can still be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,14 +49,16 @@ impl Checker {
             return Err(Unusable(format!("its schema is larger than {MOST_BYTES} bytes")));
         }
         let schema: Value = schema.read().map_err(|error| Unusable(error.to_string()))?;
-        Measure::new(&schema).walk(&schema, 0)?;
-        jsonschema::options()
+        let mut measure = Measure::new(&schema);
+        measure.walk(&schema, 0)?;
+        let varies = measure.spread(&schema, 0).is_none();
+        let validator = jsonschema::options()
             // Linear time, whatever the pattern; look-around is refused.
             .with_pattern_options(PatternOptions::regex())
             .should_validate_formats(false)
             .build(&schema)
-            .map(Self)
-            .map_err(|error| Unusable(error.to_string()))
+            .map_err(|error| Unusable(error.to_string()))?;
+        Ok(Self { validator, varying: varies.then_some(schema) })
     }
 
     /// What is wrong with the arguments, each with its place, in words a model can act on.
@@ -57,8 +67,12 @@ impl Checker {
             Ok(value) => value,
             Err(error) => return Err(vec![error.to_string()]),
         };
+        // Nobody is kept from a call by a schema that cannot be followed; the server checks as well.
+        if self.varying.as_ref().is_some_and(|schema| Work::bounded(schema, &value).is_err()) {
+            return Ok(());
+        }
         let mut problems: Vec<String> = self
-            .0
+            .validator
             .iter_errors(&value)
             .take(MOST_PROBLEMS)
             .map(|error| {
@@ -106,18 +120,31 @@ impl Checkers {
 /// Measures a schema as a validator would walk it.
 struct Measure<'a> {
     root: &'a Value,
-    /// What each part costs for one value, with everything that applies to the same value.
-    costs: HashMap<*const Value, usize>,
+    /// The keyword that gives a part an address.
+    address: &'static str,
+    /// What each part costs for one value, with everything that applies to the same value; none while it
+    /// is being found out.
+    costs: HashMap<*const Value, Option<usize>>,
+    /// How many ways lead on from each part, none while they are being counted.
+    ways: HashMap<*const Value, Option<usize>>,
     total: usize,
 }
 
 /// The keywords whose schemas apply to the same value, and so multiply.
-const IN_PLACE: [&str; 8] =
-    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+const IN_PLACE: [&str; 9] =
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
+
+/// The keywords whose values are no schemas.
+const PLAIN: [&str; 4] = ["const", "enum", "default", "examples"];
+
+/// The keywords that refer to a schema.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 impl<'a> Measure<'a> {
     fn new(root: &'a Value) -> Self {
-        Self { root, costs: HashMap::new(), total: 0 }
+        let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        let address = if draft.contains("draft-04") { "id" } else { "$id" };
+        Self { root, address, costs: HashMap::new(), ways: HashMap::new(), total: 0 }
     }
 
     /// Visits every part once and adds up what they cost.
@@ -131,44 +158,45 @@ impl<'a> Measure<'a> {
                 "its schema has more than {MOST_SUBSCHEMAS} parts, counting references"
             )));
         }
+        // References within it would mean its own parts, not those of the whole.
+        if depth > 0 && part.get(self.address).is_some_and(Value::is_string) {
+            return Err(Unusable("a part of its schema has an address of its own".to_owned()));
+        }
         match part {
             Value::Object(members) => members
                 .iter()
-                .filter(|(name, _)| {
-                    !matches!(name.as_str(), "const" | "enum" | "default" | "examples")
-                })
+                .filter(|(name, _)| !PLAIN.contains(&name.as_str()))
                 .try_for_each(|(_, value)| self.walk(value, depth + 1)),
             Value::Array(items) => items.iter().try_for_each(|item| self.walk(item, depth + 1)),
             _ => Ok(()),
         }
     }
 
-    /// What a part costs for one value. A circle costs nothing the second time round.
+    /// What a part costs for one value.
     fn cost(&mut self, part: &'a Value, depth: usize) -> Result<usize, Unusable> {
         let Value::Object(members) = part else { return Ok(0) };
         let place: *const Value = part;
         if let Some(&cost) = self.costs.get(&place) {
-            return Ok(cost);
+            let circle = || Unusable("it refers to itself for the same value".to_owned());
+            return cost.ok_or_else(circle);
         }
         if depth > MOST_CHAIN {
             return Err(Unusable("its references go too deep".to_owned()));
         }
-        self.costs.insert(place, 0);
+        self.costs.insert(place, None);
         let mut cost = 1usize;
         for (name, value) in members {
             let more = match (name.as_str(), value) {
-                ("$ref" | "$dynamicRef", Value::String(reference)) => {
-                    match self.follow(reference)? {
-                        Some(target) => self.cost(target, depth + 1)?,
-                        None => 0,
-                    }
+                (name, Value::String(reference)) if REFERENCES.contains(&name) => {
+                    let target = self.follow(reference)?;
+                    self.cost(target, depth + 1)?
                 }
                 (name, Value::Array(items)) if IN_PLACE.contains(&name) => {
                     items.iter().try_fold(0usize, |sum, item| {
                         Ok(sum.saturating_add(self.cost(item, depth + 1)?))
                     })?
                 }
-                ("dependentSchemas", Value::Object(schemas)) => {
+                ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
                     schemas.values().try_fold(0usize, |sum, item| {
                         Ok(sum.saturating_add(self.cost(item, depth + 1)?))
                     })?
@@ -178,19 +206,60 @@ impl<'a> Measure<'a> {
             };
             cost = cost.saturating_add(more);
         }
-        self.costs.insert(place, cost);
+        // To know what was evaluated, a validator goes over all of it again.
+        if members.keys().any(|name| name.starts_with("unevaluated")) {
+            cost = cost.saturating_mul(2);
+        }
+        self.costs.insert(place, Some(cost));
         Ok(cost)
     }
 
-    /// The part a reference means, which must be one of this schema.
-    fn follow(&self, reference: &str) -> Result<Option<&'a Value>, Unusable> {
-        match reference.strip_prefix('#') {
-            Some(pointer) => Ok(self.root.pointer(pointer)),
-            None => Err(Unusable(format!(
-                "it refers to `{}`",
-                reference.chars().take(80).collect::<String>()
-            ))),
+    /// In how many ways a value and what is in it may be gone through; none if there is no end to them, or
+    /// too many. Then it depends on the value how much there is to do.
+    fn spread(&mut self, part: &'a Value, depth: usize) -> Option<usize> {
+        if depth > MOST_CHAIN {
+            return None;
         }
+        let place: *const Value = part;
+        if let Some(ways) = self.ways.get(&place) {
+            return *ways;
+        }
+        self.ways.insert(place, None);
+        let mut ways = 1usize;
+        match part {
+            Value::Object(members) => {
+                for (name, value) in
+                    members.iter().filter(|(name, _)| !PLAIN.contains(&name.as_str()))
+                {
+                    ways += match value {
+                        Value::String(reference) if REFERENCES.contains(&name.as_str()) => {
+                            self.spread(self.follow(reference).ok()?, depth + 1)?
+                        }
+                        // They count where they are referred to.
+                        _ if matches!(name.as_str(), "$defs" | "definitions") => 0,
+                        value => self.spread(value, depth + 1)?,
+                    };
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    ways += self.spread(item, depth + 1)?;
+                }
+            }
+            _ => return Some(0),
+        }
+        self.ways.insert(place, Some(ways));
+        (ways <= MOST_SUBSCHEMAS).then_some(ways)
+    }
+
+    /// The part a reference means, which must be one of this schema.
+    fn follow(&self, reference: &str) -> Result<&'a Value, Unusable> {
+        // Neither names (`#name`) nor escapes, which could lead where we do not count.
+        let path = reference.strip_prefix('#').filter(|path| !path.contains('%'));
+        path.and_then(|path| self.root.pointer(path)).ok_or_else(|| {
+            let shown: String = reference.chars().take(80).collect();
+            Unusable(format!("it refers to `{shown}`, which is no path to a part of it"))
+        })
     }
 }
 

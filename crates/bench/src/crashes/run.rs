@@ -27,7 +27,7 @@ pub(super) struct Said {
 
 pub(super) struct Running {
     child: Child,
-    reader: JoinHandle<Said>,
+    reader: Option<JoinHandle<Said>>,
     ready: Receiver<()>,
 }
 
@@ -55,7 +55,13 @@ impl Running {
             }
             said
         });
-        Ok(Self { child, reader, ready })
+        Ok(Self { child, reader: Some(reader), ready })
+    }
+
+    /// What it said, once it has ended.
+    fn said(&mut self) -> Result<Said, Failure> {
+        let reader = self.reader.take().ok_or("it was read before")?;
+        Ok(reader.join().map_err(|_| "the reader panicked")?)
     }
 
     /// Waits until it begins to write.
@@ -70,7 +76,7 @@ impl Running {
         }
         self.child.kill()?;
         self.child.wait()?;
-        Ok(self.reader.join().map_err(|_| "the reader panicked")?)
+        self.said()
     }
 
     /// Waits for its end.
@@ -87,6 +93,14 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(2));
         };
-        Ok((status, self.reader.join().map_err(|_| "the reader panicked")?))
+        Ok((status, self.said()?))
+    }
+}
+
+/// Whatever goes wrong here, no writer is left behind that writes for ever.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
