@@ -57,9 +57,7 @@ impl Held {
         match verify(&ledger_path(folder)) {
             Ok(report) if report.broken.is_none() => Ok(true),
             Ok(report) => Err(format!("the ledger is broken: {report:?}").into()),
-            Err(LedgerError::Missing { .. } | LedgerError::Foreign { .. }) if !self.begun => {
-                Ok(false)
-            }
+            Err(LedgerError::Missing { .. }) if !self.begun => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -244,15 +244,26 @@ pub(super) fn connect(path: &Path) -> Result<Connection, LedgerError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
         connection.busy_timeout(BUSY)?;
-        let ask = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let ours = (ask("application_id")?, ask("user_version")?) == (APPLICATION, VERSION);
-        Ok((connection, ours))
+        let ask = |question: &str| connection.query_row(question, [], |row| row.get::<_, i64>(0));
+        let signs = (ask("PRAGMA application_id")?, ask("PRAGMA user_version")?);
+        let empty = ask("SELECT count(*) FROM sqlite_schema")? == 0;
+        Ok((connection, signs, empty))
     });
     match opened {
-        Ok((connection, true)) => Ok(connection),
-        Ok((_, false)) => Err(LedgerError::Foreign { path: path.to_owned() }),
+        Ok((connection, (APPLICATION, VERSION), _)) => Ok(connection),
+        // Whoever began to make it was cut off; the next who writes makes it.
+        Ok((_, (0, 0), true)) => Err(LedgerError::Missing { path: path.to_owned() }),
+        Err(error) if is_half_made(&error) => Err(LedgerError::Missing { path: path.to_owned() }),
+        Ok(_) => Err(LedgerError::Foreign { path: path.to_owned() }),
         Err(error) => Err(unusable(path, error)),
     }
+}
+
+/// Whether something must be taken back that only a ledger's first transaction leaves: later ones are of
+/// another kind.
+fn is_half_made(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    code == Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
 }
 
 pub(super) fn unusable(path: &Path, error: rusqlite::Error) -> LedgerError {

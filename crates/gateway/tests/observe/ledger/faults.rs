@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use consort_gateway::ledger::{Class, Ledger, LedgerSettings, verify};
+use consort_gateway::ledger::{Class, Ledger, LedgerError, LedgerSettings, verify};
 
 use super::{calls, intent, strict};
 
@@ -133,6 +133,31 @@ fn a_ledger_whose_making_was_cut_off_is_made() {
         assert_eq!(verify(&path).unwrap().records, 2, "{statement}");
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+#[test]
+fn a_ledger_whose_making_was_cut_off_is_none_until_it_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("ledger.db"), folder.path().join("other.db"));
+    let journal = |path: &Path| path.with_extension("db-journal");
+    // What is there when a process is killed within its first transaction.
+    let making = rusqlite::Connection::open(&other).unwrap();
+    let begun = "PRAGMA cache_size = 1; BEGIN; CREATE TABLE t (x);
+        INSERT INTO t VALUES (randomblob(100000));";
+    making.execute_batch(begun).unwrap();
+    std::fs::copy(&other, &path).unwrap();
+    std::fs::copy(journal(&other), journal(&path)).unwrap();
+    assert!(std::fs::metadata(&path).unwrap().len() > 0, "some of it is there");
+    for content in [None, Some("")] {
+        if let Some(content) = content {
+            std::fs::write(&path, content).unwrap();
+        }
+        let error = verify(&path).unwrap_err();
+        assert!(matches!(error, LedgerError::Missing { .. }), "{error:?}");
+    }
+    std::fs::copy(&other, &path).unwrap();
+    Ledger::open(&path, LedgerSettings::default()).unwrap().close();
+    assert_eq!(verify(&path).unwrap().records, 1);
 }
 
 #[test]
