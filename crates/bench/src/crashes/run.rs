@@ -28,7 +28,8 @@ pub(super) struct Said {
 pub(super) struct Running {
     child: Child,
     reader: Option<JoinHandle<Said>>,
-    ready: Receiver<()>,
+    /// One when it begins to write, and one after each write.
+    news: Receiver<()>,
 }
 
 impl Running {
@@ -36,26 +37,24 @@ impl Running {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let out = BufReader::new(child.stdout.take().ok_or("its output is piped")?);
-        let (tell, ready) = channel();
+        let (tell, news) = channel();
         let reader = std::thread::spawn(move || {
             let mut said = Said::default();
             // What is cut off by the end is not said.
             for line in out.split(b'\n').map_while(Result::ok) {
                 let line = String::from_utf8_lossy(&line).into_owned();
                 match line.split_once(' ') {
-                    None if line == "ready" => {
-                        said.ready = true;
-                        let _ = tell.send(());
-                    }
+                    None if line == "ready" => said.ready = true,
                     Some(("did", number)) => said.did.extend(number.parse::<u64>()),
                     Some(("failed", number)) => said.failed.extend(number.parse::<u64>()),
                     Some(("sum", number)) => said.sum = number.parse().ok(),
                     _ => {}
                 }
+                let _ = tell.send(());
             }
             said
         });
-        Ok(Self { child, reader: Some(reader), ready })
+        Ok(Self { child, reader: Some(reader), news })
     }
 
     /// What it said, once it has ended.
@@ -66,7 +65,15 @@ impl Running {
 
     /// Waits until it begins to write.
     pub(super) fn ready(&self) -> Result<(), Failure> {
-        self.ready.recv_timeout(PATIENCE).map_err(|_| "the writer could not begin".into())
+        self.news.recv_timeout(PATIENCE).map_err(|_| "the writer could not begin".into())
+    }
+
+    /// Waits until it has written so often.
+    pub(super) fn written(&self, times: u64) -> Result<(), Failure> {
+        for _ in 0..times {
+            self.news.recv_timeout(PATIENCE).map_err(|_| "the writer does not write")?;
+        }
+        Ok(())
     }
 
     /// Kills it. An error if it had ended by itself.

@@ -12,7 +12,7 @@ fn crashes(arguments: &[&str]) {
 
 #[test]
 fn whoever_is_killed_while_it_writes_leaves_the_old_or_the_new() {
-    crashes(&["--only", "kills", "--kills", "1000"]);
+    crashes(&["--only", "kills", "--kills", "2000"]);
 }
 
 #[test]
