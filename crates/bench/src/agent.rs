@@ -22,6 +22,7 @@ use serde_json::json;
 use crate::Failure;
 use crate::options::{Format, USAGE, number};
 use crate::report::table;
+use crate::results;
 use crate::statistics::{in_turns, median, process_time};
 
 /// Turns of one run.
@@ -93,8 +94,7 @@ pub(crate) fn agent(options: &Options) -> Result<(), Failure> {
             )
         }
     };
-    writeln!(io::stdout(), "{}", text.trim_end())?;
-    Ok(())
+    results::publish(&text)
 }
 
 fn measured(options: &Options) -> Result<Report, Failure> {

@@ -7,12 +7,12 @@ mod run;
 mod write;
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::options::{USAGE, number};
+use crate::results;
 
 pub(crate) use write::Writer;
 
@@ -152,8 +152,7 @@ pub(crate) fn crashes(options: &Options) -> Result<(), Failure> {
             begun.elapsed().as_secs_f64()
         );
     }
-    write!(io::stdout(), "{out}")?;
-    Ok(())
+    results::publish(&out)
 }
 
 /// Does this for each kind, two at a time.

@@ -1,6 +1,5 @@
 //! What a gateway costs, next to reaching a server directly and through a proxy that only passes bytes on.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -8,6 +7,7 @@ use serde::Serialize;
 use crate::Failure;
 use crate::load::Work;
 use crate::options::Format;
+use crate::results;
 
 mod compare;
 mod field;
@@ -57,8 +57,7 @@ pub(crate) fn gateway(options: &Options) -> Result<(), Failure> {
         Format::Json => serde_json::to_string(&report)?,
         Format::People => report.to_text(),
     };
-    writeln!(io::stdout(), "{}", text.trim_end())?;
-    Ok(())
+    results::publish(&text)
 }
 
 async fn measure(options: &Options) -> Result<Report, Failure> {

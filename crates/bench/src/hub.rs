@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use serde_json::json;
 use crate::Failure;
 use crate::charge;
 use crate::options::{Format, Options};
+use crate::results;
 use crate::statistics::{median, process_time, ratio};
 
 /// How many servers are started.
@@ -76,8 +76,7 @@ pub(crate) fn hub(options: &Options) -> Result<(), Failure> {
         Format::Json => serde_json::to_string(&report)?,
         Format::People => report.to_text(),
     };
-    writeln!(io::stdout(), "{text}")?;
-    Ok(())
+    results::publish(&text)
 }
 
 fn measure(rounds: u32, folder: &Path) -> Result<Report, Failure> {

@@ -19,6 +19,7 @@ mod load;
 mod options;
 mod proxy;
 mod report;
+mod results;
 mod samples;
 mod scan;
 mod search;
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Failure> {
-    match Command::parse(std::env::args().skip(1))? {
+    match Command::parse(results::take(std::env::args().skip(1)))? {
         Command::Wire(options) => report::wire(&options),
         Command::Hub(options) => hub::hub(&options),
         Command::HubTask(task, folder) => {

@@ -23,7 +23,8 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
                                 bench search FOLDER... [--distractors FOLDER] [--json]\n     \
                                 bench tokens FOLDER... [--queries N] [--json]\n     \
                                 bench agent [--json] [--rounds N] [--tools N]\n     \
-                                bench crashes [--kills N] [--seed N] [--only kills|faults] [--sparse]";
+                                bench crashes [--kills N] [--seed N] [--only kills|faults] [--sparse]\n     \
+                                with --save, what is printed is kept in docs/results too";
 
 const SERVE: &str =
     "use: bench serve stdio|http [--era legacy|modern] [--fillers N] [--prefix TEXT]";

@@ -1,13 +1,12 @@
 //! The report: a table a section for people, or one JSON object.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 
 use serde::Serialize;
 
 use crate::contest::Contest;
 use crate::options::{Format, Options, Section};
-use crate::{Failure, allocations, calls, scan};
+use crate::{Failure, allocations, calls, results, scan};
 
 /// What was measured; a section that was not asked for is absent.
 #[derive(Debug, Default, Serialize)]
@@ -27,8 +26,7 @@ pub(crate) fn wire(options: &Options) -> Result<(), Failure> {
         Format::Json => serde_json::to_string(&report)?,
         Format::People => report.to_text(),
     };
-    writeln!(io::stdout(), "{}", text.trim_end())?;
-    Ok(())
+    results::publish(&text)
 }
 
 fn measure(options: &Options) -> Result<Report, Failure> {

@@ -1,6 +1,5 @@
 //! How well and how fast tools are found, next to plain ways of ranking, on folders of tools and queries.
 
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use consort_shape::search::{Index, Limits};
@@ -12,6 +11,7 @@ mod tables;
 use crate::Failure;
 use crate::folder::{Folder, Question, Tool};
 use crate::options::{Format, USAGE};
+use crate::results;
 use crate::statistics::process_time;
 use baseline::{Baseline, Kind};
 use metrics::Quality;
@@ -74,8 +74,7 @@ pub(crate) fn search(options: &Options) -> Result<(), Failure> {
         Format::Json => serde_json::to_string(&report)?,
         Format::People => report.to_text(),
     };
-    writeln!(io::stdout(), "{}", text.trim_end())?;
-    Ok(())
+    results::publish(&text)
 }
 
 fn measure(folder: &Folder) -> Set {

@@ -1,6 +1,5 @@
 //! What exposures cost a model in tokens, before the first call and over whole tasks, on folders of tools and queries.
 
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use consort_shape::Exposure;
@@ -13,6 +12,7 @@ mod toolset;
 use crate::Failure;
 use crate::folder::{Folder, Question};
 use crate::options::{Format, USAGE, number};
+use crate::results;
 use course::Course;
 use tables::{Report, Row, Set, Tasks};
 use toolset::Toolset;
@@ -56,8 +56,7 @@ pub(crate) fn tokens(options: &Options) -> Result<(), Failure> {
         Format::Json => serde_json::to_string(&report)?,
         Format::People => report.to_text(),
     };
-    writeln!(io::stdout(), "{}", text.trim_end())?;
-    Ok(())
+    results::publish(&text)
 }
 
 fn measured(options: &Options) -> Result<Report, Failure> {
