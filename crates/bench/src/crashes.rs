@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::options::{USAGE, number};
+use crate::report::table;
 use crate::results;
 
 pub(crate) use write::Writer;
@@ -113,20 +114,20 @@ impl Options {
 pub(crate) fn crashes(options: &Options) -> Result<(), Failure> {
     let clock = Duration::from_nanos(std::time::UNIX_EPOCH.elapsed()?.subsec_nanos().into());
     let seed = options.seed.unwrap_or(clock.as_micros().try_into()?);
-    let mut out = format!("seed {seed}\n");
+    let mut out = format!("seed {seed}\n\n");
     let told = |failure: Failure| Failure::from(format!("with seed {seed}: {failure}"));
     if options.wants(Section::Kills) {
         let share = options.kills.div_ceil(Kind::ALL.len().try_into()?);
         let begun = Instant::now();
         let rows = each(|kind| kill::kill(kind, share, Chance::new(seed, kind))).map_err(told)?;
-        let _ = writeln!(
-            out,
-            "\n| killed while it writes | kills | while starting | writes said | caught in a write |\n|---|--:|--:|--:|--:|"
-        );
-        for (kind, row) in &rows {
+        let lines = rows.iter().map(|(kind, row)| {
             let kill::Row { kills, starting, said, caught } = row;
-            let _ = writeln!(out, "| {} | {kills} | {starting} | {said} | {caught} |", kind.name());
-        }
+            let name = kind.name().to_owned();
+            [name, kills.to_string(), starting.to_string(), said.to_string(), caught.to_string()]
+        });
+        let head =
+            ["what it writes", "kills", "while starting", "writes said", "caught in a write"];
+        out.push_str(&table("Killed while it writes", head, 1, lines));
         let kills: u32 = rows.iter().map(|(_, row)| row.kills).sum();
         let _ = writeln!(
             out,
@@ -138,14 +139,13 @@ pub(crate) fn crashes(options: &Options) -> Result<(), Failure> {
         let begun = Instant::now();
         let rows = each(|kind| faults::fail(kind, options.density, Chance::new(seed, kind)))
             .map_err(told)?;
-        let _ = writeln!(
-            out,
-            "\n| fails while it writes | failed operations | full disks | writes refused |\n|---|--:|--:|--:|"
-        );
-        for (kind, row) in &rows {
+        let lines = rows.iter().map(|(kind, row)| {
             let faults::Row { operations, full, refused } = row;
-            let _ = writeln!(out, "| {} | {operations} | {full} | {refused} |", kind.name());
-        }
+            let name = kind.name().to_owned();
+            [name, operations.to_string(), full.to_string(), refused.to_string()]
+        });
+        let head = ["what it writes", "failed operations", "full disks", "writes refused"];
+        out.push_str(&table("The disk fails while it writes", head, 1, lines));
         let _ = writeln!(
             out,
             "\nin {:.0} s; nothing was torn, nothing that was said to be written is lost, and every next start worked",

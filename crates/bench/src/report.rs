@@ -141,19 +141,26 @@ pub(crate) fn table<const COLUMNS: usize>(
         let lengths = lines.iter().map(|line| line[column].chars().count());
         lengths.max().unwrap_or(0)
     });
-    let mut text = format!("{title}\n\n");
-    for line in &lines {
-        let mut row = String::new();
+    let mut text = format!("## {title}\n\n");
+    for (number, line) in lines.iter().enumerate() {
+        text.push('|');
         for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
             let written = if column < words {
-                write!(row, "{cell:<width$}  ")
+                write!(text, " {cell:<width$} |")
             } else {
-                write!(row, "{cell:>width$}  ")
+                write!(text, " {cell:>width$} |")
             };
             written.expect("a string takes everything");
         }
-        text.push_str(row.trim_end());
         text.push('\n');
+        if number == 0 {
+            text.push('|');
+            for (column, width) in widths.into_iter().enumerate() {
+                let (dashes, end) = ("-".repeat(width + 1), if column < words { '-' } else { ':' });
+                write!(text, "{dashes}{end}|").expect("a string takes everything");
+            }
+            text.push('\n');
+        }
     }
     text
 }
@@ -168,10 +175,12 @@ mod tests {
         let lines = lines.into_iter().map(|line| line.map(str::to_owned));
         assert_eq!(
             table("Title", ["name", "count"], 1, lines),
-            "Title\n\n\
-             name        count\n\
-             a               1\n\
-             long name  1000.5\n"
+            "## Title\n\
+             \n\
+             | name      |  count |\n\
+             |-----------|-------:|\n\
+             | a         |      1 |\n\
+             | long name | 1000.5 |\n"
         );
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn publish(text: &str) -> Result<(), Failure> {
     let Some(words) = SAVED.get() else { return Ok(()) };
     let name = words.first().map_or("bench", String::as_str);
     let page = format!(
-        "# bench {name}\n\n```console\ncargo run --release -p bench -- {}\n```\n\n{}\n\n```text\n{text}\n```\n",
+        "# bench {name}\n\n```console\ncargo run --release -p bench -- {}\n```\n\n{}\n\n{text}\n",
         words.join(" "),
         circumstances()?,
     );

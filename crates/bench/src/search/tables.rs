@@ -153,18 +153,22 @@ mod tests {
         let report = Report::new(sets, Speed::new(9.0, vec![1.0, 2.0, 3.0]));
         assert_eq!(
             report.to_text(),
-            "What is found, in percent\n\n\
-             set      by       queries    R@1    R@5   R@10   N@10   C@10\n\
-             a        consort        1   50.0   50.0   50.0   50.0   50.0\n\
-             b        consort        1  100.0  100.0  100.0  100.0  100.0\n\
-             average  consort            75.0   75.0   75.0   75.0   75.0\n\
+            "## What is found, in percent\n\
              \n\
-             How long it takes, in processor time\n\n\
-             set           tools  index ms  query p50 µs  p99 µs\n\
-             a                 3       1.0            50      50\n\
-             pool              3       1.0             -       -\n\
-             b                 3       1.0           100     100\n\
-             all together   5000       9.0             2       2\n"
+             | set     | by      | queries |   R@1 |   R@5 |  R@10 |  N@10 |  C@10 |\n\
+             |---------|---------|--------:|------:|------:|------:|------:|------:|\n\
+             | a       | consort |       1 |  50.0 |  50.0 |  50.0 |  50.0 |  50.0 |\n\
+             | b       | consort |       1 | 100.0 | 100.0 | 100.0 | 100.0 | 100.0 |\n\
+             | average | consort |         |  75.0 |  75.0 |  75.0 |  75.0 |  75.0 |\n\
+             \n\
+             ## How long it takes, in processor time\n\
+             \n\
+             | set          | tools | index ms | query p50 µs | p99 µs |\n\
+             |--------------|------:|---------:|-------------:|-------:|\n\
+             | a            |     3 |      1.0 |           50 |     50 |\n\
+             | pool         |     3 |      1.0 |            - |      - |\n\
+             | b            |     3 |      1.0 |          100 |    100 |\n\
+             | all together |  5000 |      9.0 |            2 |      2 |\n"
         );
     }
 }

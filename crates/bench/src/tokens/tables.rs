@@ -241,19 +241,23 @@ mod tests {
         };
         assert_eq!(
             Report { sets: vec![set("a", 2), set("pool", 0)] }.to_text(),
-            "Before the first call\n\n\
-             set   exposure    servers  tools  tokens  percent\n\
-             a     individual        1      2     400   100.00\n\
-             \x20     search                   2       8     2.00\n\
-             pool  individual        1      2     400   100.00\n\
-             \x20     search                   2       8     2.00\n\
+            "## Before the first call\n\
              \n\
-             A whole task: the means, and all that was spent for each task that was done\n\n\
-             set  queries  exposure    tools found    tasks %  turns  new  sent  percent\n\
-             a    2        individual  at once          100.0   2.00  500  1000   100.00\n\
-             \x20             search      at once           50.0   3.00   50   100    10.00\n\
-             \x20                         never             50.0   3.00   50   100    10.00\n\
-             \x20                         for each done     50.0   6.00  100   200    20.00\n"
+             | set  | exposure   | servers | tools | tokens | percent |\n\
+             |------|------------|--------:|------:|-------:|--------:|\n\
+             | a    | individual |       1 |     2 |    400 |  100.00 |\n\
+             |      | search     |         |     2 |      8 |    2.00 |\n\
+             | pool | individual |       1 |     2 |    400 |  100.00 |\n\
+             |      | search     |         |     2 |      8 |    2.00 |\n\
+             \n\
+             ## A whole task: the means, and all that was spent for each task that was done\n\
+             \n\
+             | set | queries | exposure   | tools found   | tasks % | turns | new | sent | percent |\n\
+             |-----|---------|------------|---------------|--------:|------:|----:|-----:|--------:|\n\
+             | a   | 2       | individual | at once       |   100.0 |  2.00 | 500 | 1000 |  100.00 |\n\
+             |     |         | search     | at once       |    50.0 |  3.00 |  50 |  100 |   10.00 |\n\
+             |     |         |            | never         |    50.0 |  3.00 |  50 |  100 |   10.00 |\n\
+             |     |         |            | for each done |    50.0 |  6.00 | 100 |  200 |   20.00 |\n"
         );
     }
 }
