@@ -15,7 +15,8 @@ export default defineConfig({
     launchOptions: {
       executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
       // The sandbox of the browser does not work for root.
-      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
+      // In a container there may be hardly any shared memory.
+      args: ["--disable-dev-shm-usage", ...(process.getuid?.() === 0 ? ["--no-sandbox"] : [])],
     },
     viewport: { width: 1280, height: 800 },
     colorScheme: "light",
