@@ -87,7 +87,7 @@ mod tests {
             timed_out,
             CallError::NotSent(NotSent::Queue { waiting: 1 }),
             CallError::Malformed("x".to_owned()),
-            CallError::Unauthorized { status: 401, challenge: None },
+            CallError::Unauthorized { status: 401, challenge: None, advice: None },
         ] {
             for method in ["tools/call", "tools/list", "resources/read"] {
                 assert_eq!(repeats(method, &error), 0, "{method}: {error}");

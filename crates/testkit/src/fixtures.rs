@@ -45,11 +45,6 @@ pub fn requirements(revision: &str) -> PathBuf {
     npm(&format!("@modelcontextprotocol/conformance/requirements/{revision}.yaml"))
 }
 
-/// What of the conformance suite is known to fail, by revision.
-pub fn expected_failures(revision: &str) -> PathBuf {
-    committed(&format!("conformance-{revision}.yml"))
-}
-
 /// The script that drives a client.
 pub fn client(name: &str) -> PathBuf {
     committed(&format!("clients/{name}"))

@@ -16,6 +16,7 @@ const PACKAGES: usize = 330;
 const ARROWS: &[(&str, &[&str])] = &[
     ("consort-wire", &[]),
     ("consort-files", &[]),
+    ("consort-login", &["consort-wire", "consort-files"]),
     ("consort-core", &["consort-wire"]),
     ("consort-hub", &["consort-wire", "consort-core", "consort-files"]),
     ("consort-shape", &["consort-wire", "consort-core"]),
@@ -28,12 +29,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-core",
             "consort-files",
             "consort-hub",
+            "consort-login",
             "consort-shape",
             "consort-agent",
             "consort-gateway",
         ],
     ),
-    ("testkit", &["consort-wire"]),
+    ("testkit", &["consort-wire", "consort-login"]),
     (
         "bench",
         &[

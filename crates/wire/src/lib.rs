@@ -41,6 +41,8 @@ pub use client::{
 };
 #[cfg(feature = "client")]
 pub use transport::{
+    addresses::is_public,
+    credentials::{Credentials, Refused},
     origin::{Barrier, Origin, Response, Unanswered},
     process::Command,
     url::Endpoint,

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::ask::Postmark;
 
+pub(crate) mod addresses;
+pub(crate) mod credentials;
 pub(crate) mod http;
 pub(crate) mod letter;
 pub(crate) mod origin;

@@ -5,9 +5,11 @@ use std::env;
 use std::error::Error;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use consort_login::{Identity, Login, Person};
 use consort_wire::{
-    BoxFuture, Client, Endpoint, Host, Item, Json, Object, Offers, Question, Refusal, Request,
-    Revision, Server, Settings, ShelfKind,
+    BoxFuture, Client, Endpoint, Host, Item, Json, Limits, Object, Offers, Origin, Question,
+    Refusal, Request, Revision, Server, Settings, ShelfKind, Times,
 };
 use serde_json::{Map, Value, json};
 
@@ -16,13 +18,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO")?;
     let revision: Revision = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION")?.parse()?;
     let url = env::args().next_back().unwrap_or_default();
-    if scenario.starts_with("auth/") {
-        return Err(
-            format!("scenario `{scenario}` needs authorization, which is not there yet").into()
-        );
-    }
     let settings = Settings { host: Arc::new(Obliging), ..Settings::default() };
-    let client = Client::connect(&Server::Http(Endpoint::new(&url)?), settings).await?;
+    let mut endpoint = Endpoint::new(&url)?;
+    if scenario.starts_with("auth/") {
+        endpoint = endpoint.credentials(Arc::new(login(&scenario, url)?));
+    }
+    let client = Client::connect(&Server::Http(endpoint), settings).await?;
     let found = client.about().found.revision;
     if found.era() != revision.era() {
         return Err(format!("found {found} where {revision} is spoken").into());
@@ -42,14 +43,30 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The login of a scenario, by a person who agrees to everything.
+fn login(scenario: &str, server: String) -> Result<Login, Box<dyn Error>> {
+    let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
+    let context: Value = serde_json::from_str(&context)?;
+    let member = |name: &str| context[name].as_str().map(str::to_owned);
+    let identity = member("client_id").map(|id| Identity { id, secret: member("client_secret") });
+    let settings = consort_login::Settings {
+        server,
+        identity,
+        document: Some("https://conformance-test.local/client-metadata.json".to_owned()),
+        alone: scenario.starts_with("auth/client-credentials"),
+        ..consort_login::Settings::default()
+    };
+    Ok(Login::new(settings, None, Some(Arc::new(Agreeable))))
+}
+
 /// The calls a scenario wants: those it names, or one of each tool.
 fn requests(scenario: &str, tools: &[Item]) -> Result<Vec<Request>, Box<dyn Error>> {
     if let Ok(wanted) = env::var("MCP_CONFORMANCE_CONTEXT") {
         let wanted = Json::parse(wanted)?.to_object().unwrap_or_else(Object::empty);
-        let calls = wanted.get("toolCalls").and_then(|calls| calls.to_items());
-        let calls = calls.unwrap_or_default();
-        let calls = calls.iter().filter_map(Json::to_object);
-        return Ok(calls.map(|call| Request::forward("tools/call", &call)).collect());
+        if let Some(calls) = wanted.get("toolCalls").and_then(|calls| calls.to_items()) {
+            let calls = calls.iter().filter_map(Json::to_object);
+            return Ok(calls.map(|call| Request::forward("tools/call", &call)).collect());
+        }
     }
     if scenario == "json-schema-2020-12-preservation" {
         let definition = tools.first().map(|tool| &tool.definition);
@@ -83,6 +100,31 @@ fn filled(schema: Option<&Json>) -> Value {
         object.insert(name.clone(), value);
     }
     Value::Object(object)
+}
+
+/// Follows one link, as a browser would whose person agrees.
+struct Agreeable;
+
+impl Person for Agreeable {
+    fn address(&self) -> String {
+        "http://localhost:3000/callback".to_owned()
+    }
+
+    fn visit(&self, page: &str) -> BoxFuture<'_, Result<String, String>> {
+        let page = page.to_owned();
+        Box::pin(async move {
+            let text = |error: &dyn Error| error.to_string();
+            let origin = Origin::new(&page, &Limits::default(), &Times::default())
+                .map_err(|error| text(&error))?;
+            let page: http::Uri = page.parse().map_err(|error| text(&error))?;
+            let path = page.path_and_query().map_or("/", |path| path.as_str());
+            let request =
+                http::Request::get(path).body(Bytes::new()).map_err(|error| text(&error))?;
+            let response = origin.send(request).await.map_err(|error| text(&error))?;
+            let location = response.headers().get("location").and_then(|to| to.to_str().ok());
+            location.map(str::to_owned).ok_or_else(|| "the page leads nowhere".to_owned())
+        })
+    }
 }
 
 /// Accepts every form as it is filled in beforehand.

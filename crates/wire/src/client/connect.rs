@@ -308,8 +308,8 @@ impl From<CallError> for ConnectError {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Refused(error) => Self::Refused(error),
-            CallError::Unauthorized { status, challenge } => {
-                Self::Unauthorized { status, challenge }
+            CallError::Unauthorized { status, challenge, advice } => {
+                Self::Unauthorized { status, challenge, advice }
             }
             CallError::Status { status, body, .. } => Self::Status { status, body },
             CallError::NotSent(NotSent::Unreachable { host, reason }) => {

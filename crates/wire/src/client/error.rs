@@ -44,6 +44,8 @@ pub enum ConnectError {
         status: u16,
         /// The `WWW-Authenticate` header.
         challenge: Option<String>,
+        /// What a person could do, by our [`Credentials`](crate::Credentials).
+        advice: Option<String>,
     },
     /// An HTTP status that is no answer to a handshake.
     #[error("the server answered HTTP {status}{}", excerpt(.body))]
@@ -77,11 +79,12 @@ pub enum ConnectError {
 
 impl ConnectError {
     /// What to try next.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("is it installed and on the PATH?")
             }
+            Self::Unauthorized { advice: Some(advice), .. } => Some(advice),
             Self::Unauthorized { challenge: Some(_), .. } => {
                 Some("the server supports OAuth, or send a token in a header")
             }
@@ -141,6 +144,8 @@ pub enum CallError {
         status: u16,
         /// The `WWW-Authenticate` header.
         challenge: Option<String>,
+        /// What a person could do, by our [`Credentials`](crate::Credentials).
+        advice: Option<String>,
     },
     /// The server answered with an HTTP status alone.
     #[error("the server answered HTTP {status}{}", excerpt(.body))]

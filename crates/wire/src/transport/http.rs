@@ -1,14 +1,19 @@
 //! Streamable HTTP: every message is a request of its own, answered by JSON or a stream of events.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use ::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
+use ::http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, LOCATION, USER_AGENT,
+    WWW_AUTHENTICATE,
+};
 use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, StatusCode};
 use bytes::Bytes;
 use http_body_util::Full;
 
 use super::Ticket;
+use super::addresses::Addresses;
+use super::credentials::{Credentials, Refused};
 use super::letter::Letter;
 use super::pool::{Failure, Pool, Reply};
 use super::url::Endpoint;
@@ -26,7 +31,7 @@ const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How often a server may send us elsewhere on its own origin.
+/// How often a server may send us elsewhere on its own origin, or have us prove anew who we are.
 const REDIRECTS: usize = 5;
 
 /// How much of the body of an error is kept.
@@ -38,6 +43,7 @@ pub(crate) struct Http {
     pool: Pool,
     headers: Vec<(HeaderName, HeaderValue)>,
     meta_headers: Vec<(HeaderName, String)>,
+    credentials: Option<Arc<dyn Credentials>>,
     path: RwLock<PathAndQuery>,
     session: RwLock<Option<HeaderValue>>,
     /// Held while a lost session is being replaced.
@@ -63,10 +69,11 @@ impl Http {
         Self {
             headers,
             meta_headers: endpoint.meta_headers.clone(),
+            credentials: endpoint.credentials.clone(),
             path: RwLock::new(url.path.clone()),
             session: RwLock::default(),
             renewing: tokio::sync::Mutex::default(),
-            pool: Pool::new(url, limits, times),
+            pool: Pool::new(url, Addresses::Any, limits, times),
         }
     }
 
@@ -202,8 +209,29 @@ impl Http {
             *request.method_mut() = method.clone();
             *request.uri_mut() = path.into();
             *request.headers_mut() = headers();
+            let shown = match &self.credentials {
+                Some(credentials) => credentials.authorization().await,
+                None => None,
+            };
+            if let Some(shown) = &shown {
+                request.headers_mut().insert(AUTHORIZATION, shown.clone());
+            }
             let reply =
                 self.pool.send(request, ticket).await.map_err(|failure| self.failed(failure))?;
+            if let Some(credentials) = &self.credentials
+                && matches!(reply.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+            {
+                let (status, challenge) = (reply.status.as_u16(), challenge(&reply.headers));
+                drop(reply);
+                let refused = Refused { status, challenge: challenge.clone(), shown };
+                if let Err(advice) = credentials.refused(refused).await {
+                    let advice = Some(advice);
+                    return Err(CallError::Unauthorized { status, challenge, advice });
+                }
+                // Whoever is not let in has had nothing done.
+                ticket.stay();
+                continue;
+            }
             if !matches!(
                 reply.status,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
@@ -223,7 +251,7 @@ impl Http {
             // Whoever redirects has not done anything.
             ticket.stay();
         }
-        Err(CallError::Malformed("it redirects in circles".to_owned()))
+        Err(CallError::Malformed("it sends us in circles".to_owned()))
     }
 
     fn failed(&self, failure: Failure) -> CallError {
@@ -254,6 +282,13 @@ pub(crate) fn content(headers: &HeaderMap) -> Content {
     }
 }
 
+/// What a server says of whom it lets in.
+fn challenge(headers: &HeaderMap) -> Option<String> {
+    let challenges: Vec<&str> =
+        headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
+    (!challenges.is_empty()).then(|| challenges.join(", "))
+}
+
 /// The error that a reply other than success stands for.
 pub(crate) async fn refused(reply: Reply) -> CallError {
     let text = |name: &str| {
@@ -261,7 +296,8 @@ pub(crate) async fn refused(reply: Reply) -> CallError {
     };
     let status = reply.status.as_u16();
     if matches!(status, 401 | 403) {
-        return CallError::Unauthorized { status, challenge: text("www-authenticate") };
+        let challenge = challenge(&reply.headers);
+        return CallError::Unauthorized { status, challenge, advice: None };
     }
     let retry_after = text("retry-after");
     let body = reply.collect(ERROR_BODY).await.unwrap_or_default();

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 
 use super::Ticket;
+use super::addresses::Addresses;
 use super::letter::Letter;
 use super::pool::{Failure, Pool, Reply};
 use super::url::Url;
@@ -39,9 +40,23 @@ pub struct Origin {
 impl Origin {
     /// The origin of this URL, whatever its path. Of the limits and times, those of connections count.
     pub fn new(url: &str, limits: &Limits, times: &Times) -> Result<Self, ConnectError> {
+        Self::at(url, Addresses::Any, limits, times)
+    }
+
+    /// The origin of a URL that somebody else named: reached only if it is on the public internet.
+    pub fn public(url: &str, limits: &Limits, times: &Times) -> Result<Self, ConnectError> {
+        Self::at(url, Addresses::Public, limits, times)
+    }
+
+    fn at(
+        url: &str,
+        addresses: Addresses,
+        limits: &Limits,
+        times: &Times,
+    ) -> Result<Self, ConnectError> {
         let url = Url::parse(url)?;
         let host = HeaderValue::try_from(url.authority()).expect("an authority is a header value");
-        Ok(Self { pool: Pool::new(url, limits, times), host })
+        Ok(Self { pool: Pool::new(url, addresses, limits, times), host })
     }
 
     /// Host and port, as written.

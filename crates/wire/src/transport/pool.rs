@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{self, Handle};
 
 use super::Ticket;
+use super::addresses::Addresses;
 use super::letter::Letter;
 use super::stream::Stream;
 use super::url::Url;
@@ -34,6 +35,7 @@ pub(crate) struct Pool(Arc<Origin>);
 #[derive(Debug)]
 struct Origin {
     url: Url,
+    addresses: Addresses,
     idle: Mutex<VecDeque<Connection>>,
     most_idle: usize,
     longest_idle: Duration,
@@ -52,9 +54,10 @@ pub(crate) enum Failure {
 }
 
 impl Pool {
-    pub(crate) fn new(url: Url, limits: &Limits, times: &Times) -> Self {
+    pub(crate) fn new(url: Url, addresses: Addresses, limits: &Limits, times: &Times) -> Self {
         Self(Arc::new(Origin {
             url,
+            addresses,
             idle: Mutex::default(),
             most_idle: limits.idle_connections,
             longest_idle: times.idle_connection,
@@ -161,7 +164,11 @@ impl Pool {
         let addresses: Vec<_> = tokio::net::lookup_host((origin.url.host(), origin.url.port()))
             .await
             .map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?
+            .filter(|address| origin.addresses.allow(address.ip()))
             .collect();
+        if addresses.is_empty() && origin.addresses == Addresses::Public {
+            return Err(io::Error::other("it leads to no address of the public internet"));
+        }
         let share = origin.connect / u32::try_from(addresses.len().max(1)).unwrap_or(1);
         for address in addresses {
             match tokio::time::timeout(share, TcpStream::connect(address)).await {

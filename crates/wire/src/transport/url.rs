@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ::http::uri::{Authority, PathAndQuery, Scheme};
 use ::http::{HeaderName, HeaderValue, Uri};
 
+use super::credentials::Credentials;
 use crate::client::error::ConnectError;
 
 /// An HTTP server's address with the headers every request to it carries.
@@ -18,11 +20,23 @@ use crate::client::error::ConnectError;
 /// assert!(Endpoint::new("http://mcp.example.com/mcp").is_err());
 /// # Ok::<(), consort_wire::ConnectError>(())
 /// ```
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Endpoint {
     pub(crate) url: Url,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) meta_headers: Vec<(HeaderName, String)>,
+    pub(crate) credentials: Option<Arc<dyn Credentials>>,
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        let key =
+            |endpoint: &Self| endpoint.credentials.as_ref().map(|known| known.key().to_owned());
+        self.url == other.url
+            && self.headers == other.headers
+            && self.meta_headers == other.meta_headers
+            && key(self) == key(other)
+    }
 }
 
 impl Endpoint {
@@ -40,7 +54,8 @@ impl Endpoint {
 
     /// The server at this URL, even if everybody on the way can read and change what is said.
     pub fn plain(url: &str) -> Result<Self, ConnectError> {
-        Ok(Self { url: Url::parse(url)?, headers: Vec::new(), meta_headers: Vec::new() })
+        let url = Url::parse(url)?;
+        Ok(Self { url, headers: Vec::new(), meta_headers: Vec::new(), credentials: None })
     }
 
     /// Adds a header to every request. Its value never shows in debug output.
@@ -64,6 +79,12 @@ impl Endpoint {
             .map_err(|_| address(name, "that is not the name of an HTTP header"))?;
         self.meta_headers.push((name, member.to_owned()));
         Ok(self)
+    }
+
+    /// Has these say to the server who we are, whenever it asks.
+    pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
+        self.credentials = Some(credentials);
+        self
     }
 
     /// The query of the URL, which may hold a key: not for messages.

@@ -178,7 +178,7 @@ async fn a_refusal_is_told_by_its_status() {
     };
     assert!(matches!(
         status(401, "").await,
-        CallError::Unauthorized { status: 401, challenge: None }
+        CallError::Unauthorized { status: 401, challenge: None, advice: None }
     ));
     let busy = status(503, "try later").await;
     assert_eq!(busy.to_string(), "the server answered HTTP 503: try later");

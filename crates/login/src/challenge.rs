@@ -1,0 +1,195 @@
+//! The `WWW-Authenticate` header.
+
+/// One way to be let in: a scheme with what belongs to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Challenge {
+    /// `Bearer`, `Basic`, as it was written.
+    pub scheme: String,
+    /// Names in lower case, and values.
+    pub parameters: Vec<(String, String)>,
+}
+
+impl Challenge {
+    /// Reads what a header says; what cannot be read is left out.
+    pub fn parse(header: &str) -> Vec<Self> {
+        let mut challenges: Vec<Self> = Vec::new();
+        let mut rest = Rest(header);
+        while !rest.0.is_empty() {
+            rest.skip(|c| c == ',' || is_space(c));
+            let word = rest.word();
+            if word.is_empty() {
+                // Not a word, so no challenge: go on behind the next comma.
+                rest.past_comma();
+                continue;
+            }
+            let spaced = rest.skip(is_space);
+            if let Some(after) = rest.0.strip_prefix('=') {
+                let after = Rest(after.trim_start_matches(is_space));
+                match (challenges.last_mut(), after.value()) {
+                    (Some(last), Some((value, after))) => {
+                        let name = word.to_ascii_lowercase();
+                        // Who says it twice may mean to be read in two ways: the first counts.
+                        if last.get(&name).is_none() {
+                            last.parameters.push((name, value));
+                        }
+                        rest = after;
+                    }
+                    _ => rest.past_comma(),
+                }
+            } else {
+                challenges.push(Self { scheme: word.to_owned(), parameters: Vec::new() });
+                if spaced {
+                    rest.token68();
+                }
+            }
+        }
+        challenges
+    }
+
+    /// The first challenge for bearers of tokens.
+    pub fn bearer(header: &str) -> Option<Self> {
+        Self::parse(header).into_iter().find(|known| known.scheme.eq_ignore_ascii_case("bearer"))
+    }
+
+    /// What belongs to this name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What is still to be read.
+struct Rest<'a>(&'a str);
+
+impl<'a> Rest<'a> {
+    /// Goes past such characters; whether there were any.
+    fn skip(&mut self, is: impl Fn(char) -> bool) -> bool {
+        let rest = self.0.trim_start_matches(is);
+        let skipped = rest.len() < self.0.len();
+        self.0 = rest;
+        skipped
+    }
+
+    fn word(&mut self) -> &'a str {
+        let end = self.0.find(|c| !is_word(c)).unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at(end);
+        self.0 = rest;
+        word
+    }
+
+    fn past_comma(&mut self) {
+        self.0 = self.0.find(',').map_or("", |at| &self.0[at + 1..]);
+    }
+
+    /// Goes past credentials that are one piece, such as those of `Negotiate`.
+    fn token68(&mut self) {
+        let end = self.0.find(|c: char| !is_word(c) && !matches!(c, '/' | '='));
+        let (piece, rest) = self.0.split_at(end.unwrap_or(self.0.len()));
+        let is_last = rest.trim_start_matches(is_space).chars().next().is_none_or(|c| c == ',');
+        if is_last && !piece.trim_end_matches('=').contains('=') {
+            self.0 = rest;
+        }
+    }
+
+    /// A value, quoted or not, and what follows.
+    fn value(&self) -> Option<(String, Self)> {
+        let Some(quoted) = self.0.strip_prefix('"') else {
+            let mut rest = Self(self.0);
+            let word = rest.word();
+            return (!word.is_empty()).then(|| (word.to_owned(), rest));
+        };
+        let mut value = String::new();
+        let mut characters = quoted.char_indices();
+        while let Some((at, c)) = characters.next() {
+            match c {
+                '"' => return Some((value, Self(&quoted[at + 1..]))),
+                '\\' => value.push(characters.next()?.1),
+                _ => value.push(c),
+            }
+        }
+        None
+    }
+}
+
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t')
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn challenge(scheme: &str, parameters: &[(&str, &str)]) -> Challenge {
+        let parameters = parameters.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+        Challenge { scheme: scheme.to_owned(), parameters: parameters.collect() }
+    }
+
+    #[test]
+    fn challenges_are_read_however_they_are_written() {
+        for (header, expected) in [
+            ("Bearer", vec![challenge("Bearer", &[])]),
+            ("", vec![]),
+            (",, ,", vec![]),
+            (
+                r#"Bearer realm="a, b", scope="x y" , Resource_Metadata="https://x/\"q\"""#,
+                vec![challenge(
+                    "Bearer",
+                    &[
+                        ("realm", "a, b"),
+                        ("scope", "x y"),
+                        ("resource_metadata", r#"https://x/"q""#),
+                    ],
+                )],
+            ),
+            (
+                "Negotiate YWJj==, bearer error=invalid_token,scope=a",
+                vec![
+                    challenge("Negotiate", &[]),
+                    challenge("bearer", &[("error", "invalid_token"), ("scope", "a")]),
+                ],
+            ),
+            (
+                "Basic realm=x, DPoP algs=\"ES256\", Bearer",
+                vec![
+                    challenge("Basic", &[("realm", "x")]),
+                    challenge("DPoP", &[("algs", "ES256")]),
+                    challenge("Bearer", &[]),
+                ],
+            ),
+            ("Bearer scope = a, scope=b", vec![challenge("Bearer", &[("scope", "a")])]),
+            ("Bearer scope=\"open", vec![challenge("Bearer", &[])]),
+            ("scope=lost, Bearer a=1", vec![challenge("Bearer", &[("a", "1")])]),
+        ] {
+            assert_eq!(Challenge::parse(header), expected, "{header}");
+        }
+        assert_eq!(
+            Challenge::bearer("Basic realm=x, BEARER scope=a").unwrap().get("scope"),
+            Some("a")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "\\PC*") {
+            Challenge::parse(&text);
+        }
+
+        #[test]
+        fn what_was_written_is_read(
+            scheme in "[A-Za-z]{1,8}",
+            parameters in prop::collection::btree_map("[a-z_]{1,8}", "[ -~é]{0,20}", 0..5),
+        ) {
+            let quote = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"");
+            let written: Vec<String> =
+                parameters.iter().map(|(name, value)| format!("{name}=\"{}\"", quote(value))).collect();
+            let header = format!("{scheme} {}", written.join(", "));
+            let expected = Challenge { scheme, parameters: parameters.into_iter().collect() };
+            prop_assert_eq!(Challenge::parse(&header), vec![expected]);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Finding out who lets people into a server.
+
+use http::Uri;
+use serde::Deserialize;
+
+use crate::LoginError;
+use crate::challenge::Challenge;
+use crate::fetch::{Reach, base, parsed, unusable};
+use crate::issuer::Issuer;
+
+/// What a server says of who lets people in.
+#[derive(Clone, Debug, Deserialize)]
+struct Metadata {
+    resource: String,
+    #[serde(default)]
+    authorization_servers: Vec<String>,
+    #[serde(default)]
+    scopes_supported: Vec<String>,
+}
+
+/// What there is to log in to, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    /// What tokens are for.
+    pub(crate) resource: String,
+    /// What may be asked for, if nothing more special is.
+    pub(crate) scopes: Vec<String>,
+    pub(crate) issuer: Issuer,
+}
+
+/// Asks the server, then whom it names.
+pub(crate) async fn discover(
+    reach: Reach,
+    server: &str,
+    challenge: Option<&Challenge>,
+) -> Result<Found, LoginError> {
+    let uri = parsed(server)?;
+    let Some(metadata) = metadata(reach, &uri, challenge).await? else {
+        // Before 2025-06-18 a server was its own authorization server.
+        let issuer = Issuer::of_server(reach, &base(&uri)).await?;
+        return Ok(Found { resource: canonical(&uri), scopes: Vec::new(), issuer });
+    };
+    if !covers(&metadata.resource, &uri) {
+        return Err(LoginError::Unsafe(format!(
+            "the server says that its tokens are for `{}`, which it is not",
+            metadata.resource
+        )));
+    }
+    let Some(named) = metadata.authorization_servers.first() else {
+        return Err(unusable(server, "names nobody who would let us in"));
+    };
+    let issuer = Issuer::named(reach, named).await?;
+    Ok(Found { resource: metadata.resource, scopes: metadata.scopes_supported, issuer })
+}
+
+async fn metadata(
+    reach: Reach,
+    server: &Uri,
+    challenge: Option<&Challenge>,
+) -> Result<Option<Metadata>, LoginError> {
+    if let Some(url) = challenge.and_then(|challenge| challenge.get("resource_metadata")) {
+        let found = reach.get(url).await?;
+        return found
+            .map(Some)
+            .ok_or_else(|| unusable(url, "is not there, though the server says so"));
+    }
+    let well_known = format!("{}/.well-known/oauth-protected-resource", base(server));
+    let path = server.path().trim_end_matches('/');
+    if !path.is_empty()
+        && let Some(found) = reach.get(&format!("{well_known}{path}")).await?
+    {
+        return Ok(Some(found));
+    }
+    reach.get(&well_known).await
+}
+
+/// Whether what tokens are for is this server, or all of a part of its host that it belongs to.
+fn covers(resource: &str, server: &Uri) -> bool {
+    let Ok(resource) = resource.parse::<Uri>() else { return false };
+    let port = |uri: &Uri| uri.port_u16().or((uri.scheme_str() == Some("https")).then_some(443));
+    let path = resource.path().trim_end_matches('/');
+    resource.scheme() == server.scheme()
+        && resource.host().zip(server.host()).is_some_and(|(a, b)| a.eq_ignore_ascii_case(b))
+        && port(&resource) == port(server)
+        && server
+            .path()
+            .strip_prefix(path)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || path.is_empty())
+}
+
+/// A server's address as tokens name it.
+fn canonical(server: &Uri) -> String {
+    let path = server.path();
+    format!("{}{}", base(server), if path == "/" { "" } else { path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_for_the_server_or_for_what_it_is_part_of() {
+        let server: Uri = "https://mcp.example/a/b".parse().unwrap();
+        for resource in [
+            "https://mcp.example/a/b",
+            "https://MCP.example:443/a/",
+            "https://mcp.example",
+            "https://mcp.example/",
+        ] {
+            assert!(covers(resource, &server), "{resource}");
+        }
+        for resource in [
+            "https://evil.example/a/b",
+            "http://mcp.example/a/b",
+            "https://mcp.example:444/a/b",
+            "https://mcp.example/a/bc",
+            "https://mcp.example/a/b/c",
+            "https://mcp.example/aa",
+            "mcp",
+        ] {
+            assert!(!covers(resource, &server), "{resource}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Authorization servers, and what they say of themselves.
+
+use serde::Deserialize;
+
+use crate::LoginError;
+use crate::fetch::{Reach, base, parsed, unusable};
+
+/// Who lets people in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Issuer {
+    pub(crate) issuer: String,
+    #[serde(default)]
+    pub(crate) authorization_endpoint: Option<String>,
+    #[serde(default)]
+    pub(crate) token_endpoint: String,
+    #[serde(default)]
+    pub(crate) registration_endpoint: Option<String>,
+    #[serde(default)]
+    pub(crate) scopes_supported: Vec<String>,
+    #[serde(default)]
+    pub(crate) code_challenge_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) client_id_metadata_document_supported: bool,
+    #[serde(default)]
+    pub(crate) authorization_response_iss_parameter_supported: bool,
+}
+
+impl Issuer {
+    /// The one a server named.
+    pub(crate) async fn named(reach: Reach, named: &str) -> Result<Self, LoginError> {
+        for url in places(named)? {
+            if let Some(found) = reach.get::<Self>(&url).await? {
+                return found.checked(named, &url);
+            }
+        }
+        Err(unusable(named, "does not say how to log in there"))
+    }
+
+    /// A server that is its own authorization server, as in 2025-03-26, even if it does not say so.
+    pub(crate) async fn of_server(reach: Reach, server: &str) -> Result<Self, LoginError> {
+        let url = format!("{server}/.well-known/oauth-authorization-server");
+        if let Some(found) = reach.get::<Self>(&url).await? {
+            return found.checked(server, &url);
+        }
+        Ok(Self {
+            issuer: server.to_owned(),
+            authorization_endpoint: Some(format!("{server}/authorize")),
+            token_endpoint: format!("{server}/token"),
+            registration_endpoint: Some(format!("{server}/register")),
+            ..Self::default()
+        })
+    }
+
+    /// It must be who it was said to be, and prove who asked for a code.
+    fn checked(self, named: &str, url: &str) -> Result<Self, LoginError> {
+        // A slash at the end of a bare host is nobody's name.
+        let name = |issuer: &str| issuer.strip_suffix('/').unwrap_or(issuer).to_owned();
+        let is_bare = |issuer: &str| issuer.matches('/').count() <= 3;
+        let same = self.issuer == named
+            || (is_bare(named) && is_bare(&self.issuer) && name(&self.issuer) == name(named));
+        if !same {
+            let issuer = &self.issuer;
+            return Err(LoginError::Unsafe(format!(
+                "`{url}` speaks for `{issuer}`, not for `{named}`"
+            )));
+        }
+        if self.token_endpoint.is_empty() {
+            return Err(unusable(url, "names no place where tokens are given out"));
+        }
+        let methods = self.code_challenge_methods_supported.as_deref();
+        if self.authorization_endpoint.is_some()
+            && !methods.is_some_and(|methods| methods.iter().any(|method| method == "S256"))
+        {
+            return Err(LoginError::Unsafe(format!(
+                "`{named}` does not support PKCE with S256, so a code could be stolen"
+            )));
+        }
+        Ok(self)
+    }
+}
+
+/// Where an issuer may say what it is, most likely first.
+fn places(issuer: &str) -> Result<Vec<String>, LoginError> {
+    let uri = parsed(issuer)?;
+    let (base, path) = (base(&uri), uri.path().trim_end_matches('/'));
+    let known = ["oauth-authorization-server", "openid-configuration"];
+    let mut places: Vec<String> =
+        known.iter().map(|name| format!("{base}/.well-known/{name}{path}")).collect();
+    if !path.is_empty() {
+        places.push(format!("{base}{path}/.well-known/openid-configuration"));
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_issuer_is_looked_for_where_others_put_it() {
+        assert_eq!(
+            places("https://as.example/t/1").unwrap(),
+            [
+                "https://as.example/.well-known/oauth-authorization-server/t/1",
+                "https://as.example/.well-known/openid-configuration/t/1",
+                "https://as.example/t/1/.well-known/openid-configuration",
+            ]
+        );
+        assert_eq!(places("https://as.example/").unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_issuer_is_who_it_was_said_to_be_and_has_codes_proved() {
+        let issuer = |issuer: &str, methods: &[&str]| Issuer {
+            issuer: issuer.to_owned(),
+            authorization_endpoint: Some("https://as.example/authorize".to_owned()),
+            token_endpoint: "https://as.example/token".to_owned(),
+            code_challenge_methods_supported: Some(
+                methods.iter().map(|m| (*m).to_owned()).collect(),
+            ),
+            ..Issuer::default()
+        };
+        let named = "https://as.example/a";
+        assert!(issuer(named, &["plain", "S256"]).checked(named, "u").is_ok());
+        assert!(issuer(named, &["plain"]).checked(named, "u").is_err());
+        for other in [
+            "https://as.example/a/",
+            "https://as.example/A",
+            "https://AS.example/a",
+            "https://evil/a",
+        ] {
+            assert!(issuer(other, &["S256"]).checked(named, "u").is_err(), "{other}");
+        }
+        assert!(
+            issuer("https://as.example", &["S256"]).checked("https://as.example/", "u").is_ok()
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! Logins that are kept, one file a server.
+
+use std::fmt::Write;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use consort_files::Readers;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::registration::Registration;
+use crate::tokens::Tokens;
+
+/// How long another process may take to renew a login.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What was agreed with one server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The server's address.
+    pub server: String,
+    /// Who gave the tokens.
+    pub issuer: String,
+    /// Where they are renewed.
+    pub endpoint: String,
+    /// What they are for.
+    pub resource: String,
+    /// Who we are there.
+    pub client: Registration,
+    /// What we got.
+    pub tokens: Tokens,
+}
+
+/// Where logins are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store(PathBuf);
+
+/// Others wait until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held(#[expect(dead_code, reason = "closing it is what frees it")] File);
+
+impl Store {
+    /// In this folder, which is made when it is needed.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self(folder.into())
+    }
+
+    /// The login at a server, if one is kept.
+    pub fn get(&self, server: &str) -> io::Result<Option<Kept>> {
+        match fs::read(self.file(server)) {
+            Ok(bytes) => {
+                Ok(serde_json::from_slice::<Kept>(&bytes).ok().filter(|k| k.server == server))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps a login in the place of any other at that server. When this returns, the disk has it.
+    pub fn put(&self, kept: &Kept) -> io::Result<()> {
+        self.folder()?;
+        let text = serde_json::to_vec_pretty(kept).map_err(io::Error::other)?;
+        consort_files::replace(&self.file(&kept.server), &text, Readers::Owner)
+    }
+
+    /// Forgets the login at a server; false if there was none.
+    pub fn remove(&self, server: &str) -> io::Result<bool> {
+        match fs::remove_file(self.file(server)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until no other process renews this login: a token that renews works once.
+    pub(crate) async fn hold(&self, server: &str) -> io::Result<Held> {
+        self.folder()?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(self.file(server).with_extension("lock"))?;
+        let mut waited = Duration::ZERO;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Held(file)),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if waited >= PATIENCE => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "another process holds it",
+                    ));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let pause = Duration::from_millis(50);
+                    tokio::time::sleep(pause).await;
+                    waited += pause;
+                }
+            }
+        }
+    }
+
+    fn folder(&self) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
+    }
+
+    /// No part of an address becomes part of a path.
+    fn file(&self, server: &str) -> PathBuf {
+        let mut name = String::new();
+        for byte in &Sha256::digest(server.as_bytes())[..16] {
+            write!(name, "{byte:02x}").expect("a string takes everything");
+        }
+        Path::new(&self.0).join(name).with_extension("json")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn kept(server: &str) -> Kept {
+        Kept {
+            server: server.to_owned(),
+            issuer: "https://as.example".to_owned(),
+            endpoint: "https://as.example/token".to_owned(),
+            resource: server.to_owned(),
+            client: Registration {
+                id: "me".to_owned(),
+                secret: Some("s".to_owned()),
+                method: "none".to_owned(),
+                back: None,
+            },
+            tokens: Tokens { access: "a".to_owned(), refresh: None, expires: Some(7), scope: None },
+        }
+    }
+
+    #[test]
+    fn a_login_is_kept_for_its_server_and_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("logins"));
+        assert_eq!(store.get("https://a/../x").unwrap(), None);
+        assert!(!store.remove("https://a/../x").unwrap());
+        store.put(&kept("https://a/../x")).unwrap();
+        assert_eq!(store.get("https://a/../x").unwrap(), Some(kept("https://a/../x")));
+        assert_eq!(store.get("https://a/x").unwrap(), None);
+        let files: Vec<_> = fs::read_dir(folder.path().join("logins")).unwrap().flatten().collect();
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(store.remove("https://a/../x").unwrap());
+        assert_eq!(store.get("https://a/../x").unwrap(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_login() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        fs::write(store.file("x"), "{\"server\":").unwrap();
+        assert_eq!(store.get("x").unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn one_renews_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let held = store.hold("x").await.unwrap();
+        let waiting = tokio::time::timeout(Duration::from_millis(120), store.hold("x")).await;
+        assert!(waiting.is_err());
+        drop(held);
+        store.hold("x").await.unwrap();
+    }
+}

@@ -1,0 +1,350 @@
+//! One server's login: shown, renewed, and asked for again.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use consort_wire::{BoxFuture, Credentials, Refused};
+use http::HeaderValue;
+
+use crate::LoginError;
+use crate::challenge::Challenge;
+use crate::discover::{Found, discover};
+use crate::fetch::{Reach, chain};
+use crate::flow;
+use crate::kept::{Kept, Store};
+use crate::registration::Registration;
+use crate::tokens::Tokens;
+
+/// How often one process has a person agree, or asks for itself, before it takes no for an answer.
+const ASKED: u32 = 3;
+
+/// How to log in at one server.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Its address.
+    pub server: String,
+    /// Who we are, if the authorization server knows us already.
+    pub identity: Option<Identity>,
+    /// Where we are described, for authorization servers that read such a document.
+    pub document: Option<String>,
+    /// What to ask for, instead of what the server says.
+    pub scope: Option<String>,
+    /// Whether the identity itself is let in, and nobody has to agree.
+    pub alone: bool,
+    /// What to tell who has no login.
+    pub advice: String,
+}
+
+/// A client that was registered beforehand.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// `client_id`.
+    pub id: String,
+    /// `client_secret`.
+    pub secret: Option<String>,
+}
+
+/// Somebody with a browser.
+pub trait Person: Send + Sync {
+    /// Where the browser is to be sent back to.
+    fn address(&self) -> String;
+
+    /// Shows a page; the address the browser was sent back to, or why it was not.
+    fn visit(&self, page: &str) -> BoxFuture<'_, Result<String, String>>;
+}
+
+/// The login at one server.
+pub struct Login {
+    settings: Settings,
+    key: String,
+    store: Option<Store>,
+    person: Option<Arc<dyn Person>>,
+    state: Mutex<State>,
+    /// Held by whoever gets a new token; the others wait and use it.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    kept: Option<Arc<Kept>>,
+    /// Whether the store was looked into.
+    looked: bool,
+    asked: u32,
+}
+
+impl Login {
+    /// A login that is kept in a store, if there is one, and that this person can give, if there is one.
+    pub fn new(settings: Settings, store: Option<Store>, person: Option<Arc<dyn Person>>) -> Self {
+        let Settings { server, identity, document, scope, alone, .. } = &settings;
+        let id = identity.as_ref().map(|identity| (&identity.id, &identity.secret));
+        let key = format!("{:?}", (server, id, document, scope, alone));
+        let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { settings, key, store, person, state, renewing }
+    }
+
+    /// What was agreed, if anything.
+    pub fn kept(&self) -> Option<Arc<Kept>> {
+        let mut state = self.state();
+        if !state.looked {
+            state.looked = true;
+            state.kept = self.stored();
+        }
+        state.kept.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stored(&self) -> Option<Arc<Kept>> {
+        let stored = self.store.as_ref()?.get(&self.settings.server);
+        stored
+            .unwrap_or_else(|error| {
+                tracing::warn!(server = self.settings.server, %error, "cannot read the kept login");
+                None
+            })
+            .map(Arc::new)
+    }
+
+    /// Notes what another process got, and says what there is now.
+    fn look_again(&self) -> Option<Arc<Kept>> {
+        if let Some(stored) = self.stored() {
+            self.state().kept = Some(stored);
+        }
+        self.kept()
+    }
+
+    fn keep(&self, kept: Kept) -> Result<Arc<Kept>, LoginError> {
+        if let Some(store) = &self.store {
+            store.put(&kept)?;
+        }
+        let kept = Arc::new(kept);
+        self.state().kept = Some(Arc::clone(&kept));
+        Ok(kept)
+    }
+
+    /// What to show: renewed, if it is about to expire.
+    async fn current(&self) -> Option<HeaderValue> {
+        let kept = self.kept()?;
+        if kept.tokens.is_stale() && kept.tokens.refresh.is_some() {
+            let _one = self.renewing.lock().await;
+            let now = self.kept().filter(|now| now.tokens.is_stale());
+            if now.is_some()
+                && let Err(error) = self.renew(&kept.tokens.access).await
+            {
+                tracing::info!(server = self.settings.server, %error, "a login could not be renewed");
+            }
+        }
+        header(&self.kept()?.tokens)
+    }
+
+    /// Has the token renewed, unless another process did.
+    async fn renew(&self, old: &str) -> Result<(), LoginError> {
+        let _held = match &self.store {
+            Some(store) => Some(store.hold(&self.settings.server).await?),
+            None => None,
+        };
+        let Some(kept) = self.look_again() else {
+            return Err(LoginError::Nobody("there is no login".to_owned()));
+        };
+        if kept.tokens.access != old {
+            return Ok(());
+        }
+        let Some(refresh) = &kept.tokens.refresh else {
+            return Err(LoginError::Nobody("the login cannot be renewed".to_owned()));
+        };
+        let mut fields = vec![
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh),
+            ("resource", &kept.resource),
+        ];
+        fields.extend(kept.tokens.scope.as_deref().map(|scope| ("scope", scope)));
+        let reach = Reach::of(&self.settings.server).await?;
+        let mut tokens = Tokens::ask(reach, &kept.endpoint, &kept.client, &fields).await?;
+        // Who says nothing of them means that they stay.
+        tokens.refresh = tokens.refresh.or_else(|| Some(refresh.clone()));
+        tokens.scope = tokens.scope.or_else(|| kept.tokens.scope.clone());
+        self.keep(Kept { tokens, ..Kept::clone(&kept) })?;
+        Ok(())
+    }
+
+    /// Does what can be done about a refusal.
+    async fn answer(&self, refused: Refused) -> Result<(), LoginError> {
+        let _one = self.renewing.lock().await;
+        let kept = self.look_again();
+        let now = kept.as_ref().and_then(|kept| header(&kept.tokens));
+        // Somebody else has got another one meanwhile.
+        if now.is_some() && now != refused.shown {
+            return Ok(());
+        }
+        let challenge = refused.challenge.as_deref().and_then(Challenge::bearer);
+        let error = challenge.as_ref().and_then(|challenge| challenge.get("error"));
+        match (refused.status, error) {
+            (401, _) => {
+                if let Some(kept) = &kept
+                    && self.renew(&kept.tokens.access).await.is_ok()
+                {
+                    return Ok(());
+                }
+            }
+            (403, Some("insufficient_scope")) => {}
+            _ => return Err(LoginError::Nobody("the server does not want us".to_owned())),
+        }
+        self.ask(challenge.as_ref(), kept.as_deref()).await
+    }
+
+    /// Has a person agree, or asks for ourselves.
+    async fn ask(
+        &self,
+        challenge: Option<&Challenge>,
+        kept: Option<&Kept>,
+    ) -> Result<(), LoginError> {
+        if self.person.is_none() && !self.settings.alone {
+            return Err(LoginError::Nobody("there is no login".to_owned()));
+        }
+        {
+            let mut state = self.state();
+            if state.asked >= ASKED {
+                return Err(LoginError::Nobody(format!("asked {ASKED} times, in vain")));
+            }
+            state.asked += 1;
+        }
+        let server = &self.settings.server;
+        let reach = Reach::of(server).await?;
+        let found = discover(reach, server, challenge).await?;
+        let before = kept.filter(|kept| kept.issuer == found.issuer.issuer);
+        let scope = self.scope(challenge, &found, before);
+        let scope = scope.as_deref();
+        let (client, tokens) = match &self.person {
+            Some(person) if !self.settings.alone => {
+                let back = person.address();
+                let client = self.client(reach, &found, before, &back, scope).await?;
+                let tokens = flow::agree(reach, &found, &client, person.as_ref(), scope).await?;
+                (client, tokens)
+            }
+            _ => {
+                let Some(identity) = &self.settings.identity else {
+                    return Err(LoginError::Unregistered(found.issuer.issuer));
+                };
+                let client =
+                    Registration::known(&found.issuer, &identity.id, identity.secret.as_deref());
+                let mut fields =
+                    vec![("grant_type", "client_credentials"), ("resource", &found.resource)];
+                fields.extend(scope.map(|scope| ("scope", scope)));
+                let endpoint = &found.issuer.token_endpoint;
+                let tokens = Tokens::ask(reach, endpoint, &client, &fields).await?;
+                (client, tokens)
+            }
+        };
+        let tokens = Tokens { scope: tokens.scope.or_else(|| scope.map(str::to_owned)), ..tokens };
+        self.keep(Kept {
+            server: server.clone(),
+            issuer: found.issuer.issuer,
+            endpoint: found.issuer.token_endpoint,
+            resource: found.resource,
+            client,
+            tokens,
+        })?;
+        Ok(())
+    }
+
+    /// Who we are to this authorization server: known, described, known from before, or registered now.
+    async fn client(
+        &self,
+        reach: Reach,
+        found: &Found,
+        before: Option<&Kept>,
+        back: &str,
+        scope: Option<&str>,
+    ) -> Result<Registration, LoginError> {
+        let issuer = &found.issuer;
+        if let Some(Identity { id, secret }) = &self.settings.identity {
+            return Ok(Registration::known(issuer, id, secret.as_deref()));
+        }
+        if let Some(document) = &self.settings.document
+            && issuer.client_id_metadata_document_supported
+        {
+            return Ok(Registration::known(issuer, document, None));
+        }
+        match before.map(|kept| &kept.client) {
+            Some(client) if client.back.as_deref() == Some(back) => Ok(client.clone()),
+            _ => Registration::made(reach, issuer, back, scope).await,
+        }
+    }
+
+    /// What to ask for: what is wanted now, with what was had before.
+    fn scope(
+        &self,
+        challenge: Option<&Challenge>,
+        found: &Found,
+        before: Option<&Kept>,
+    ) -> Option<String> {
+        let wanted = match (&self.settings.scope, challenge.and_then(|known| known.get("scope"))) {
+            (_, Some(challenged)) => challenged.to_owned(),
+            (Some(configured), None) => configured.clone(),
+            (None, None) => found.scopes.join(" "),
+        };
+        let had = before.and_then(|kept| kept.tokens.scope.as_deref()).unwrap_or_default();
+        let mut scopes: Vec<&str> = Vec::new();
+        for scope in had.split_whitespace().chain(wanted.split_whitespace()) {
+            if !scopes.contains(&scope) {
+                scopes.push(scope);
+            }
+        }
+        // With it a login can be renewed; who does not know it would refuse.
+        let offline = "offline_access";
+        if !self.settings.alone
+            && found.issuer.scopes_supported.iter().any(|known| known == offline)
+            && !scopes.contains(&offline)
+        {
+            scopes.push(offline);
+        }
+        (!scopes.is_empty()).then(|| scopes.join(" "))
+    }
+}
+
+impl Credentials for Login {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn authorization(&self) -> BoxFuture<'_, Option<HeaderValue>> {
+        Box::pin(self.current())
+    }
+
+    fn refused(&self, refused: Refused) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            self.answer(refused).await.map_err(|error| match error {
+                LoginError::Nobody(_) if self.person.is_none() => self.settings.advice.clone(),
+                error => chain(&error),
+            })
+        })
+    }
+}
+
+/// Secrets do not show.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("server", &self.settings.server).finish_non_exhaustive()
+    }
+}
+
+/// Secrets do not show.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+/// Secrets do not show.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+fn header(tokens: &Tokens) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(format!("Bearer {}", tokens.access)).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

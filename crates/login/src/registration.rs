@@ -1,0 +1,153 @@
+//! Who we are to an authorization server.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::LoginError;
+use crate::fetch::{Reach, unusable};
+use crate::form::escaped;
+use crate::issuer::Issuer;
+
+/// Who we are to an authorization server, and how we prove it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registration {
+    /// `client_id`.
+    pub id: String,
+    /// `client_secret`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// How the secret is shown: `client_secret_basic`, `client_secret_post`, or `none`.
+    pub method: String,
+    /// Where browsers may be sent back to, if that was agreed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<String>,
+}
+
+/// Secrets do not show.
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Registration");
+        debug.field("id", &self.id).field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+/// What a registration endpoint answers.
+#[derive(Deserialize)]
+struct Registered {
+    client_id: String,
+    #[serde(default)]
+    client_secret: Option<String>,
+    #[serde(default)]
+    token_endpoint_auth_method: Option<String>,
+}
+
+const BASIC: &str = "client_secret_basic";
+const POST: &str = "client_secret_post";
+const NONE: &str = "none";
+
+impl Registration {
+    /// A client that was registered beforehand, or needs not be.
+    pub(crate) fn known(issuer: &Issuer, id: &str, secret: Option<&str>) -> Self {
+        let method = method(issuer, secret.is_some()).to_owned();
+        Self { id: id.to_owned(), secret: secret.map(str::to_owned), method, back: None }
+    }
+
+    /// Registers us.
+    pub(crate) async fn made(
+        reach: Reach,
+        issuer: &Issuer,
+        back: &str,
+        scope: Option<&str>,
+    ) -> Result<Self, LoginError> {
+        let Some(endpoint) = &issuer.registration_endpoint else {
+            return Err(LoginError::Unregistered(issuer.issuer.clone()));
+        };
+        // A program on somebody's machine can keep no secret, so it asks for none where that is possible.
+        let wanted = match &issuer.token_endpoint_auth_methods_supported {
+            Some(methods) if !methods.iter().any(|method| method == NONE) => method(issuer, true),
+            _ => NONE,
+        };
+        let mut about = json!({
+            "client_name": "Consort",
+            "application_type": "native",
+            "redirect_uris": [back],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": wanted,
+        });
+        if let Some(scope) = scope {
+            about["scope"] = scope.into();
+        }
+        let answer = reach.post(endpoint, "application/json", None, about.to_string()).await?;
+        if !matches!(answer.status, 200 | 201) {
+            let said: String = String::from_utf8_lossy(&answer.body).chars().take(200).collect();
+            let status = answer.status;
+            return Err(unusable(endpoint, &format!("does not register us: HTTP {status} {said}")));
+        }
+        let registered: Registered = answer.read(endpoint)?;
+        let (secret, told) = (registered.client_secret, registered.token_endpoint_auth_method);
+        let method = match told {
+            Some(told) if [BASIC, POST, NONE].contains(&told.as_str()) => told,
+            _ if secret.is_some() => method(issuer, true).to_owned(),
+            _ => NONE.to_owned(),
+        };
+        Ok(Self { id: registered.client_id, secret, method, back: Some(back.to_owned()) })
+    }
+
+    /// What proves to a token endpoint who asks: a header, and fields of the form.
+    pub(crate) fn proof(&self) -> (Option<String>, Vec<(&'static str, String)>) {
+        let id = ("client_id", self.id.clone());
+        match (&self.secret, self.method.as_str()) {
+            (Some(secret), POST) => (None, vec![id, ("client_secret", secret.clone())]),
+            (Some(secret), BASIC) => {
+                let pair = format!("{}:{}", escaped(&self.id), escaped(secret));
+                (Some(format!("Basic {}", STANDARD.encode(pair))), Vec::new())
+            }
+            _ => (None, vec![id]),
+        }
+    }
+}
+
+/// How a client shows that it is the one; OAuth's default is `client_secret_basic`.
+fn method(issuer: &Issuer, secret: bool) -> &'static str {
+    let offers = |wanted: &str| match &issuer.token_endpoint_auth_methods_supported {
+        Some(methods) => methods.iter().any(|method| method == wanted),
+        None => wanted == BASIC,
+    };
+    match secret {
+        false => NONE,
+        true if !offers(BASIC) && offers(POST) => POST,
+        true => BASIC,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn issuer(methods: Option<&[&str]>) -> Issuer {
+        let methods = methods.map(|methods| methods.iter().map(|m| (*m).to_owned()).collect());
+        Issuer { token_endpoint_auth_methods_supported: methods, ..Issuer::default() }
+    }
+
+    #[test]
+    fn a_secret_is_shown_as_the_server_wants_it() {
+        let shown = |methods, secret| Registration::known(&issuer(methods), "a b", secret).proof();
+        let basic = format!("Basic {}", STANDARD.encode("a%20b:x%3A"));
+        assert_eq!(shown(None, Some("x:")), (Some(basic.clone()), vec![]));
+        assert_eq!(shown(Some(&["client_secret_post", BASIC]), Some("x:")), (Some(basic), vec![]));
+        let fields = vec![("client_id", "a b".to_owned()), ("client_secret", "x:".to_owned())];
+        assert_eq!(shown(Some(&["client_secret_post"]), Some("x:")), (None, fields));
+        assert_eq!(shown(Some(&["none"]), None), (None, vec![("client_id", "a b".to_owned())]));
+    }
+
+    #[test]
+    fn a_secret_does_not_show() {
+        let known = Registration::known(&issuer(None), "id", Some("s3cret"));
+        assert!(!format!("{known:?}").contains("s3cret"));
+    }
+}
