@@ -41,6 +41,7 @@ for text in naughty:
     message = b'{"jsonrpc":"2.0","id":%s,"method":%s,"params":{%s:%s}}' % ((quoted,) * 4)
     write("envelope", message)
     write("headers", plain)
+    write("challenges", b'Bearer scope="%s", realm=%s' % (plain, plain))
     write("lines", b"\x40\x40\x01\x05\x20\x03" + plain + b"\n" + message + b"\n")
     write("sse", b"\x20\x01\x05\x20\x03" + b"id: 7\nevent: x\ndata: " + plain + b"\r\n\r\n: " + plain + b"\n")
     write("schema", b'{"properties":{%s:{"pattern":%s}},"required":[%s]}\0{%s:%s}' % ((quoted,) * 5))

@@ -140,6 +140,13 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Watch every server's state, live
     Watch,
+    /// Log in at a server that asks who you are, in a browser; it is kept and renewed
+    Login(Login),
+    /// Forget the login at a server
+    Logout {
+        /// Its name in the config
+        server: String,
+    },
     /// Look for problems in the config without starting anything
     Check,
     /// Reach every server and look for problems: reachability, names, schemas, size
@@ -172,6 +179,18 @@ pub(crate) enum Command {
 }
 
 /// Whether to ask the servers or to show what is kept.
+#[derive(Args, Debug)]
+pub(crate) struct Login {
+    /// Its name in the config
+    pub(crate) server: String,
+    /// Only name the page, and open no browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// The port on this machine that the browser comes back to [default: any]
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+}
+
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Fresh {
     /// Ask the servers even if what they offered the last time is kept

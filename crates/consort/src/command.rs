@@ -14,6 +14,7 @@ pub(crate) mod export;
 pub(crate) mod ledger;
 mod lists;
 mod lock;
+mod login;
 mod man;
 mod prompts;
 mod resources;
@@ -53,6 +54,8 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Ask(ask) => ask::run(&common, ask).await,
         Command::Chat(chat) => chat::run(&common, chat).await,
         Command::Run(run) => run::run(&common, run).await,
+        Command::Login(login) => login::login(&common, &login).await,
+        Command::Logout { server } => login::logout(&common, &server),
         Command::Servers => {
             with(&common, async |running| servers::run(running, &common).await).await
         }

@@ -64,7 +64,8 @@ pub use period::{InvalidPeriod, Period};
 pub use place::{Place, Spot};
 pub use resolve::{Resolve, System};
 pub use server::{
-    Address, Auth, Connect, Era, Origin, Program, ServerConfig, Timeouts, ToolConfig, Transport,
+    Address, Auth, Connect, Era, Grant, OAuth, Origin, Program, ServerConfig, Timeouts, ToolConfig,
+    Transport,
 };
 pub use text::Text;
 

@@ -9,6 +9,7 @@ mod exit;
 mod exposures;
 mod keyboard;
 mod log;
+mod logins;
 mod output;
 mod person;
 mod rewrite;

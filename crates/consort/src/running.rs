@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use crate::approvals;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
+use crate::logins;
 use crate::output::{escaped, escaped_line, note};
 
 /// A hub that commands use.
@@ -158,7 +159,8 @@ pub(crate) fn read_file(path: &Path) -> Result<Config, Failure> {
     })
 }
 
-fn wrong(error: &config::ConfigError) -> Failure {
+/// A mistake in a config, as a failure.
+pub(crate) fn wrong(error: &config::ConfigError) -> Failure {
     let failure = Failure::usage(escaped(&error.to_string()));
     match error.hint() {
         Some(hint) => failure.hint(hint),
@@ -257,7 +259,7 @@ pub(crate) fn settings_of(config: &Config) -> (Settings, Vec<Problem>) {
     problems.extend(config.problems.iter().cloned());
     let resolve = System::asking(ask);
     for server in &config.servers {
-        match server.to_settings(&resolve) {
+        match logins::settings(server, &resolve) {
             Ok(made) => settings.servers.push(made),
             Err(error) => problems.push(Problem::from(&error)),
         }
@@ -266,7 +268,7 @@ pub(crate) fn settings_of(config: &Config) -> (Settings, Vec<Problem>) {
 }
 
 /// Asks the person at the terminal for an input the config wants; nothing without a terminal.
-fn ask(input: &Input) -> Option<String> {
+pub(crate) fn ask(input: &Input) -> Option<String> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
     }

@@ -7,6 +7,7 @@ use crate::fetch::{Reach, base, parsed, unusable};
 
 /// Who lets people in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the document")]
 pub(crate) struct Issuer {
     pub(crate) issuer: String,
     #[serde(default)]

@@ -105,7 +105,8 @@ impl Registration {
             (Some(secret), POST) => (None, vec![id, ("client_secret", secret.clone())]),
             (Some(secret), BASIC) => {
                 let pair = format!("{}:{}", escaped(&self.id), escaped(secret));
-                (Some(format!("Basic {}", STANDARD.encode(pair))), Vec::new())
+                // Some look for the id in the form, whatever the header says.
+                (Some(format!("Basic {}", STANDARD.encode(pair))), vec![id])
             }
             _ => (None, vec![id]),
         }
@@ -138,11 +139,15 @@ mod tests {
     fn a_secret_is_shown_as_the_server_wants_it() {
         let shown = |methods, secret| Registration::known(&issuer(methods), "a b", secret).proof();
         let basic = format!("Basic {}", STANDARD.encode("a%20b:x%3A"));
-        assert_eq!(shown(None, Some("x:")), (Some(basic.clone()), vec![]));
-        assert_eq!(shown(Some(&["client_secret_post", BASIC]), Some("x:")), (Some(basic), vec![]));
+        let id = vec![("client_id", "a b".to_owned())];
+        assert_eq!(shown(None, Some("x:")), (Some(basic.clone()), id.clone()));
+        assert_eq!(
+            shown(Some(&["client_secret_post", BASIC]), Some("x:")),
+            (Some(basic), id.clone())
+        );
         let fields = vec![("client_id", "a b".to_owned()), ("client_secret", "x:".to_owned())];
         assert_eq!(shown(Some(&["client_secret_post"]), Some("x:")), (None, fields));
-        assert_eq!(shown(Some(&["none"]), None), (None, vec![("client_id", "a b".to_owned())]));
+        assert_eq!(shown(Some(&["none"]), None), (None, id));
     }
 
     #[test]

@@ -21,6 +21,6 @@ pub use binary::bin;
 pub use conformance::conformance;
 pub use everything::{Everything, everything, everything_stdio};
 pub use fake::Fake;
-pub use fastmcp::{fastmcp, fastmcp_stdio};
+pub use fastmcp::{fastmcp, fastmcp_stdio, fastmcp_with_login};
 pub use leftovers::Leftovers;
 pub use listening::Listening;

@@ -275,9 +275,14 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
     used("drop", !server.drop.is_empty());
     used("tools", !server.tools.is_empty());
     // Not `insecure`: nobody else asks for it.
-    if let Transport::Stdio(program) = &server.transport {
-        used("inherit_env", !program.inherit.is_empty());
-        used("cwd", program.directory.is_some());
+    match &server.transport {
+        Transport::Stdio(program) => {
+            used("inherit_env", !program.inherit.is_empty());
+            used("cwd", program.directory.is_some());
+        }
+        Transport::Http(address) | Transport::Sse(address) => {
+            used("oauth", address.oauth.is_some())
+        }
     }
     keys
 }

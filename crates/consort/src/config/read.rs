@@ -9,6 +9,7 @@ pub(super) mod consort;
 pub(super) mod elysia;
 mod inputs;
 pub(super) mod mcp_servers;
+pub(super) mod oauth;
 pub(super) mod options;
 pub(super) mod vscode;
 pub(super) mod zed;

@@ -96,6 +96,9 @@ pub struct Address {
     /// How we prove who we are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
+    /// What a login needs to know beforehand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuth>,
     /// Whether plain HTTP to another machine is allowed.
     #[serde(skip_serializing_if = "is_default")]
     pub insecure: bool,
@@ -117,6 +120,40 @@ pub enum Auth {
         /// What it says.
         key: Text,
     },
+}
+
+/// What a login by OAuth needs to know beforehand; most need nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OAuth {
+    /// Who we are, if we were registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<Text>,
+    /// What proves it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<Text>,
+    /// The address of a document that describes us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_metadata: Option<String>,
+    /// What to ask for, instead of what the server says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// Who is let in.
+    #[serde(skip_serializing_if = "is_default")]
+    pub grant: Grant,
+    /// Where the browser comes back to on this machine, if that was registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callback_port: Option<u16>,
+}
+
+/// Who is let in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// A person, who agrees in a browser.
+    #[default]
+    Code,
+    /// The client itself.
+    ClientCredentials,
 }
 
 /// Which era to speak.
@@ -196,6 +233,13 @@ impl ServerConfig {
                 let mut texts = vec![("url".to_owned(), &address.url)];
                 texts.extend(named("headers", &address.headers));
                 texts.extend(address.auth.iter().map(|auth| ("auth".to_owned(), auth.text())));
+                let oauth = address.oauth.iter().flat_map(|oauth| {
+                    let id = oauth.client_id.iter().map(|id| ("oauth.client_id", id));
+                    id.chain(
+                        oauth.client_secret.iter().map(|secret| ("oauth.client_secret", secret)),
+                    )
+                });
+                texts.extend(oauth.map(|(key, text)| (key.to_owned(), text)));
                 texts
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use consort_core::{Pattern, Problem, SESSION, Severity};
 use consort_hub::{Connect as When, ServerSettings};
+use consort_login::Identity;
 use consort_shape::transform::{Drop, Keep, Of, Transform};
 use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
 
@@ -13,7 +14,7 @@ use super::error::ConfigError;
 use super::period::Period;
 use super::resolve::{Following, Inputs, Resolve};
 use super::server::{
-    Address, Auth, Connect, Era, Program, ServerConfig, Timeouts, ToolConfig, Transport,
+    Address, Auth, Connect, Era, Grant, Program, ServerConfig, Timeouts, ToolConfig, Transport,
 };
 use super::text::Text;
 
@@ -134,6 +135,39 @@ impl ServerConfig {
                 endpoint.meta_header(name, SESSION).expect("it was checked when it was read");
         }
         Ok(endpoint)
+    }
+
+    /// What a login at the server takes; nothing for a server that is told otherwise who we are, or that is
+    /// a program.
+    pub fn to_login(
+        &self,
+        resolve: &dyn Resolve,
+    ) -> Result<Option<consort_login::Settings>, ConfigError> {
+        let (Transport::Http(address) | Transport::Sse(address)) = &self.transport else {
+            return Ok(None);
+        };
+        let says = |name: &str| name.eq_ignore_ascii_case("authorization");
+        if self.disabled || address.auth.is_some() || address.headers.keys().any(|name| says(name))
+        {
+            return Ok(None);
+        }
+        let following = Following::new(self, resolve, Inputs::Ask);
+        let oauth = address.oauth.clone().unwrap_or_default();
+        let text = |key: &str, text: &Option<Text>| {
+            text.as_ref().map(|text| self.text(&following, key, text)).transpose()
+        };
+        let (id, secret) = (
+            text("oauth.client_id", &oauth.client_id)?,
+            text("oauth.client_secret", &oauth.client_secret)?,
+        );
+        Ok(Some(consort_login::Settings {
+            server: self.text(&following, "url", &address.url)?,
+            identity: id.map(|id| Identity { id, secret }),
+            document: oauth.client_metadata,
+            scope: oauth.scope,
+            alone: oauth.grant == Grant::ClientCredentials,
+            advice: format!("run `consort login {}`", self.name),
+        }))
     }
 
     fn text(

@@ -10,8 +10,10 @@ use super::error::Mistake;
 use super::fields::Fields;
 use super::input::Input;
 use super::period::Period;
+use super::read::oauth;
 use super::server::{
-    Address, Auth, Connect, Era, Origin, Program, ServerConfig, Timeouts, ToolConfig, Transport,
+    Address, Auth, Connect, Era, OAuth, Origin, Program, ServerConfig, Timeouts, ToolConfig,
+    Transport,
 };
 use super::text::{Secrecy, Text};
 use super::tree::Value;
@@ -36,8 +38,8 @@ const FOR_PROGRAMS: [&str; 8] =
     ["args", "arguments", "env", "environment", "env_vars", "inherit_env", "cwd", "directory"];
 
 /// The keys that are for addresses only, in any format.
-const FOR_ADDRESSES: [&str; 5] =
-    ["headers", "http_headers", "env_http_headers", "auth", "bearer_token_env_var"];
+const FOR_ADDRESSES: [&str; 6] =
+    ["headers", "http_headers", "env_http_headers", "auth", "bearer_token_env_var", "oauth"];
 
 /// Beyond so many seconds a bare number must be milliseconds: some clients count in these, others
 /// in seconds, and none lets a call take longer than an hour.
@@ -92,6 +94,7 @@ pub(super) struct Sketch {
     pub(super) url: Option<Text>,
     pub(super) headers: BTreeMap<String, Text>,
     pub(super) auth: Option<Auth>,
+    pub(super) oauth: Option<OAuth>,
     pub(super) insecure: bool,
     pub(super) session_header: Option<String>,
     pub(super) description: Option<String>,
@@ -149,6 +152,7 @@ impl Sketch {
             inherit,
             insecure: fields.bool("insecure").unwrap_or_default(),
             session_header: fields.string("session_header").map(str::to_owned),
+            oauth: oauth::read(fields),
             description: fields.string("description").map(str::to_owned),
             era: fields.word("era", &eras, &[]).unwrap_or_default(),
             connect: fields.word("connect", &connects, &[]).unwrap_or_default(),
@@ -299,11 +303,11 @@ impl Sketch {
         fields.unused(&FOR_PROGRAMS, "the server has an address");
         let ((key, at), url) = (self.url_at?, self.url.take()?);
         let (headers, auth, insecure) = (take(&mut self.headers), self.auth.take(), self.insecure);
-        let session_header = self.session_header.take();
+        let (session_header, oauth) = (self.session_header.take(), self.oauth.take());
         if let Some(Err(mistake)) = session_header.as_deref().map(check_header) {
             fields.error(fields.at_of("session_header"), mistake);
         }
-        let address = Address { url, headers, auth, insecure, session_header };
+        let address = Address { url, headers, auth, oauth, insecure, session_header };
         if let Err(mistake) = check_url(key, &address) {
             fields.error(at, mistake);
         }
@@ -315,6 +319,10 @@ impl Sketch {
         if let Some(auth) = &address.auth {
             let (header, text) = auth.header();
             if let Err(mistake) = check_header(header) {
+                fields.error_in(&text, mistake);
+            }
+            if address.oauth.is_some() {
+                let mistake = Mistake::Both("auth".to_owned(), "oauth".to_owned());
                 fields.error_in(&text, mistake);
             }
             let same = |(name, _): &(&String, &Text)| name.eq_ignore_ascii_case(header);

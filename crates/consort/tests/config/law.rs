@@ -11,7 +11,9 @@ const FILES: [&str; 4] = ["consort.toml", "mcp.json", ".vscode/settings.json", "
 
 /// Reads a text as every file it may be.
 pub(super) fn check(text: &str) {
-    FILES.iter().for_each(|file| survive(file, text));
+    for file in FILES {
+        survive(file, text);
+    }
 }
 
 /// Reads a text as this file.

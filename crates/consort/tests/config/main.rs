@@ -6,6 +6,7 @@ mod convert;
 mod formats;
 mod law;
 mod mistakes;
+mod oauth;
 mod panics;
 mod resolve;
 mod secrets;

@@ -16,6 +16,7 @@ mod kills;
 mod ledger;
 mod lists;
 mod lock;
+mod logins;
 mod openai;
 mod scenarios;
 mod serve;

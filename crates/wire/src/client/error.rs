@@ -38,7 +38,7 @@ pub enum ConnectError {
     #[error("the server went away during the handshake: {0}")]
     Closed(Closed),
     /// The server wants credentials, or others.
-    #[error("the server asks for authorization (HTTP {status})")]
+    #[error("the server asks for authorization (HTTP {status}){}", advised(.advice.as_deref()))]
     Unauthorized {
         /// 401 or 403.
         status: u16,
@@ -79,12 +79,12 @@ pub enum ConnectError {
 
 impl ConnectError {
     /// What to try next.
-    pub fn hint(&self) -> Option<&str> {
+    pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("is it installed and on the PATH?")
             }
-            Self::Unauthorized { advice: Some(advice), .. } => Some(advice),
+            Self::Unauthorized { advice: Some(_), .. } => None,
             Self::Unauthorized { challenge: Some(_), .. } => {
                 Some("the server supports OAuth, or send a token in a header")
             }
@@ -138,7 +138,7 @@ pub enum CallError {
     #[error("the server answered: {0}")]
     Refused(ServerError),
     /// The server wants credentials, or others.
-    #[error("the server asks for authorization (HTTP {status})")]
+    #[error("the server asks for authorization (HTTP {status}){}", advised(.advice.as_deref()))]
     Unauthorized {
         /// 401 or 403.
         status: u16,
@@ -283,6 +283,11 @@ impl From<NotSent> for CallError {
     fn from(reason: NotSent) -> Self {
         Self::NotSent(reason)
     }
+}
+
+/// What a person could do, behind what is wrong.
+fn advised(advice: Option<&str>) -> String {
+    advice.map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
 /// Text a server sent, made fit to stand in a sentence: one line, printable, short.

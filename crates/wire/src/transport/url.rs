@@ -82,6 +82,7 @@ impl Endpoint {
     }
 
     /// Has these say to the server who we are, whenever it asks.
+    #[must_use]
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
         self.credentials = Some(credentials);
         self

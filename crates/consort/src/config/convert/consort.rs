@@ -6,6 +6,7 @@ use super::super::server::{
 };
 use super::Writer;
 use super::out::Out;
+use super::own;
 
 pub(super) fn write(servers: &[&ServerConfig], writer: &mut Writer) -> String {
     let inputs = writer.inputs(servers);
@@ -75,6 +76,7 @@ fn http(server: &ServerConfig, address: &Address, writer: &mut Writer) -> Out {
         ("url", writer.url(server, address)),
         ("insecure", Out::when(address.insecure, Out::Bool(true))),
         ("session_header", Out::maybe(address.session_header.as_deref(), Out::text)),
+        ("oauth", Out::maybe(address.oauth.as_ref(), |oauth| own::login(writer, server, oauth))),
         ("headers", writer.map(server, "headers", headers)),
         ("auth", auth),
     ])

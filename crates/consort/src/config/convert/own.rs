@@ -1,7 +1,8 @@
 //! The keys of our own that every format takes.
 
 use super::super::period::Period;
-use super::super::server::{Connect, Era, ServerConfig, Transport};
+use super::super::server::{Connect, Era, Grant, OAuth, ServerConfig, Transport};
+use super::super::text::Text;
 use super::out::Out;
 use super::{Target, Writer};
 
@@ -58,7 +59,27 @@ pub(super) fn keys(writer: &mut Writer, server: &ServerConfig, wanted: &[&str]) 
             ),
             ("insecure", Out::when(address.insecure, Out::Bool(true))),
             ("session_header", Out::maybe(address.session_header.as_deref(), Out::text)),
+            ("oauth", Out::maybe(address.oauth.as_ref(), |oauth| login(writer, server, oauth))),
         ]),
     };
     Out::joined([place, own])
+}
+
+/// What a login needs to know beforehand.
+pub(super) fn login(writer: &mut Writer, server: &ServerConfig, oauth: &OAuth) -> Out {
+    let mut text = |key: &str, text: &Option<Text>| {
+        let key = format!("oauth.{key}");
+        Out::maybe(text.as_ref(), |text| Out::Text(writer.spell(server, &key, text)))
+    };
+    let (id, secret) =
+        (text("client_id", &oauth.client_id), text("client_secret", &oauth.client_secret));
+    let alone = oauth.grant == Grant::ClientCredentials;
+    Out::table([
+        ("client_id", id),
+        ("client_secret", secret),
+        ("client_metadata", Out::maybe(oauth.client_metadata.as_deref(), Out::text)),
+        ("scope", Out::maybe(oauth.scope.as_deref(), Out::text)),
+        ("grant", Out::when(alone, Out::text("client_credentials"))),
+        ("callback_port", Out::maybe(oauth.callback_port, |port| Out::Number(port.into()))),
+    ])
 }

@@ -8,7 +8,7 @@ use super::super::findings::Findings;
 use super::super::server::ServerConfig;
 use super::super::sketch::{Count, Keys, Sketch, USUAL};
 use super::super::tree::{Node, Table, Value};
-use super::{Reader, auth, inputs};
+use super::{Reader, auth, inputs, oauth};
 
 /// The key all servers are under.
 pub(in super::super) const KEY: &str = "mcpServers";
@@ -66,8 +66,10 @@ pub(in super::super) fn projects<'a>(
 pub(super) fn server(fields: &Fields<'_>) -> Sketch {
     let mut sketch = Sketch::read(fields, &KEYS);
     sketch.timeout(fields, Count::Unclear);
-    if fields.get("auth").is_some_and(|node| !has_client_id(&node.value)) {
-        sketch.auth = auth::read(fields);
+    match fields.get("auth") {
+        Some(node) if has_client_id(&node.value) => sketch.oauth = oauth::of_cursor(fields),
+        Some(_) => sketch.auth = auth::read(fields),
+        None => {}
     }
     fields.unused(&["envFile"], "write its variables under `env`");
     for key in ["enabledTools", "includeTools", "tools"] {
@@ -80,7 +82,7 @@ pub(super) fn server(fields: &Fields<'_>) -> Sketch {
         &["autoApprove", "alwaysAllow", "trust"],
         "whether a call needs a yes is not decided here",
     );
-    fields.unused(&["oauth", "headersHelper"], "write `headers` with a reference to the token");
+    fields.unused(&["headersHelper"], "write `headers` with a reference to the token");
     sketch
 }
 

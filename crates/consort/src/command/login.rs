@@ -1,0 +1,145 @@
+//! `consort login` and `consort logout`: being let into servers that ask who one is.
+
+use std::sync::Arc;
+
+use consort::config::{ServerConfig, System, Transport};
+use consort_login::Login;
+use consort_wire::{Client, Settings, ShelfKind, Times};
+use serde_json::json;
+
+use crate::cli::{self, Common};
+use crate::exit::{Exit, Failure};
+use crate::logins::{self, Browser, PATIENCE};
+use crate::output::{escaped, json, line};
+use crate::running;
+
+/// Has a person log in, and keeps it.
+pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, Failure> {
+    let server = configured(common, &wanted.server)?;
+    let resolve = System::asking(running::ask);
+    let wrong = |error| running::wrong(&error);
+    let Some(login) = server.to_login(&resolve).map_err(wrong)? else {
+        return Err(nothing_to_do(&server));
+    };
+    let settings = server.to_settings(&resolve).map_err(wrong)?;
+    let port = wanted.port.or(port(&server)).unwrap_or(0);
+    let browser = Browser::new(port, !wanted.no_browser).await.map_err(|error| {
+        Failure::usage(format!("cannot listen on port {port} for the browser: {error}"))
+    })?;
+    let login = Arc::new(Login::new(login, logins::store(), Some(Arc::new(browser))));
+    let times = Times {
+        handshake: PATIENCE * 2,
+        total: PATIENCE * 2,
+        idle: PATIENCE * 2,
+        ..settings.times
+    };
+    let server_with_login = logins::with(settings.server, Arc::clone(&login));
+    let reaching = async {
+        let settings = Settings { times, ..Settings::default() };
+        let client = Client::connect(&server_with_login, settings)
+            .await
+            .map_err(|error| unreached(&error))?;
+        let tools = client.list(ShelfKind::Tools).await;
+        client.close().await;
+        tools
+            .map(|tools| tools.items.len())
+            .map_err(|error| Failure::usage(escaped(&error.to_string())))
+    };
+    let tools = tokio::select! {
+        reached = reaching => reached?,
+        _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+    };
+    told(common, &server, &login, tools);
+    Ok(Exit::Ok)
+}
+
+/// Forgets a login.
+pub(super) fn logout(common: &Common, wanted: &str) -> Result<Exit, Failure> {
+    let server = configured(common, wanted)?;
+    let login = server.to_login(&System::silent()).map_err(|error| running::wrong(&error))?;
+    let Some(login) = login else { return Err(nothing_to_do(&server)) };
+    let removed = match logins::store() {
+        Some(store) => store
+            .remove(&login.server)
+            .map_err(|error| Failure::usage(format!("cannot remove the login: {error}")))?,
+        None => false,
+    };
+    if common.json {
+        json(&json!({ "server": server.name, "removed": removed }));
+    } else if removed {
+        line(format!("forgot the login at `{}`", server.name));
+    } else {
+        line(format!("there is no login at `{}`", server.name));
+    }
+    Ok(Exit::Ok)
+}
+
+fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
+    let kept = login.kept();
+    if common.json {
+        let kept = kept.as_deref();
+        json(&json!({
+            "server": server.name,
+            "issuer": kept.map(|kept| &kept.issuer),
+            "scope": kept.and_then(|kept| kept.tokens.scope.as_ref()),
+            "expires": kept.and_then(|kept| kept.tokens.expires),
+            "renewable": kept.is_some_and(|kept| kept.tokens.refresh.is_some()),
+            "tools": tools,
+        }));
+        return;
+    }
+    match kept {
+        Some(kept) => {
+            let by = escaped(&kept.issuer);
+            line(format!("`{}` lets you in, by {by}: {tools} tools", server.name));
+            if kept.tokens.refresh.is_none() && kept.tokens.expires.is_some() {
+                line("it cannot be renewed: log in again when it has expired");
+            }
+        }
+        None => line(format!("`{}` lets everybody in: {tools} tools", server.name)),
+    }
+}
+
+fn configured(common: &Common, name: &str) -> Result<ServerConfig, Failure> {
+    let config = running::read(common)?;
+    let servers = config.map(|config| config.servers).unwrap_or_default();
+    let known: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    let near =
+        consort_core::nearest(name, known.iter().copied()).first().map(|near| (*near).to_owned());
+    servers.into_iter().find(|server| server.name.as_str() == name).ok_or_else(|| {
+        let failure = Failure::usage(format!("unknown server `{}`", escaped(name)));
+        match near {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure.hint("`consort servers` shows those of the config"),
+        }
+    })
+}
+
+fn nothing_to_do(server: &ServerConfig) -> Failure {
+    let name = &server.name;
+    match &server.transport {
+        Transport::Stdio(_) => {
+            Failure::usage(format!("`{name}` is a program: it lets you in by itself"))
+                .hint("what it needs to know goes into its `env`")
+        }
+        _ if server.disabled => Failure::usage(format!("`{name}` is disabled")),
+        _ => Failure::usage(format!("the config says already who you are at `{name}`"))
+            .hint("take its `auth` and its header `Authorization` out to log in"),
+    }
+}
+
+fn unreached(error: &consort_wire::ConnectError) -> Failure {
+    let failure =
+        Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&error.to_string())) };
+    match error.hint() {
+        Some(hint) => failure.hint(escaped(hint)),
+        None => failure,
+    }
+}
+
+fn port(server: &ServerConfig) -> Option<u16> {
+    match &server.transport {
+        Transport::Http(address) | Transport::Sse(address) => address.oauth.as_ref()?.callback_port,
+        Transport::Stdio(_) => None,
+    }
+}

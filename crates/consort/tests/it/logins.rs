@@ -1,0 +1,148 @@
+//! Logging in at a server, with FastMCP as the server and its authorization server.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use serde_json::Value;
+use testkit::Listening;
+
+use crate::{Home, Ran};
+
+/// One GET; the status line and headers, and the body.
+fn get(url: &str) -> (String, String) {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+/// What a browser does whose person agrees: follows wherever it is sent, and tells what it reads in the end.
+fn browse(page: &str) -> String {
+    let mut page = page.to_owned();
+    for _ in 0..5 {
+        let (head, body) = get(&page);
+        let location = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("location").then(|| value.to_owned())
+        });
+        match location {
+            Some(location) => page = location,
+            None => return body,
+        }
+    }
+    panic!("{page} leads in circles");
+}
+
+/// `consort login web`, with a person at a browser.
+fn log_in(home: &Home, arguments: &[&str]) -> (Ran, String) {
+    let arguments = [&["login", "web", "--no-browser"], arguments].concat();
+    let mut command = home.command(&arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let page = lines.by_ref().map(Result::unwrap).find(|line| line.starts_with("  http"));
+    let read = browse(page.unwrap().trim());
+    let err: Vec<String> = lines.map(Result::unwrap).collect();
+    let mut ran = Ran::from(child.wait_with_output().unwrap());
+    ran.err = err.join("\n");
+    (ran, read)
+}
+
+fn configured(server: &Listening) -> Home {
+    let home = Home::new();
+    let url = server.url("/mcp");
+    home.write("consort.toml", &format!("[mcp.web]\nurl = \"{url}\"\n"));
+    home
+}
+
+#[test]
+fn a_server_that_asks_is_let_know_and_remembers() {
+    let server = testkit::fastmcp_with_login(3600);
+    let home = configured(&server);
+    let before = home.run(&["call", "web.add", "a=1", "b=2"]);
+    assert_ne!(before.code, 0, "{before:?}");
+    let servers = home.run(&["servers"]);
+    assert_eq!(servers.code, 3, "{servers:?}");
+    assert!(servers.out.contains("needs auth"), "{servers:?}");
+    assert!(before.err.contains("run `consort login web`"), "{before:?}");
+
+    let (ran, read) = log_in(&home, &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.starts_with("`web` lets you in, by http://127.0.0.1:"), "{ran:?}");
+    assert_eq!(read, "That was all: you can close this page.");
+    assert_eq!(home.run(&["call", "add", "a=1", "b=2"]).out.trim(), "3");
+
+    // Nobody else reads it, and it does not show.
+    let folder = home.path(".local/state/consort/logins");
+    let kept = std::fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path());
+    let kept = kept.into_iter().find(|path| path.extension().is_some_and(|e| e == "json")).unwrap();
+    assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let text: Value = serde_json::from_slice(&std::fs::read(&kept).unwrap()).unwrap();
+    let token = text["tokens"]["access"].as_str().unwrap();
+    let shown = home.run(&["--verbose", "--json", "servers"]);
+    assert!(!shown.out.contains(token) && !shown.err.contains(token), "{shown:?}");
+
+    // Whoever is let in already is not sent to a browser.
+    let again = home.run(&["login", "web", "--no-browser", "--json"]);
+    let again: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!((&again["scope"], &again["renewable"]), (&"read".into(), &true.into()));
+
+    assert_eq!(home.run(&["logout", "web"]).out, "forgot the login at `web`\n");
+    assert_eq!(home.run(&["logout", "web"]).out, "there is no login at `web`\n");
+    assert_eq!(home.run(&["servers"]).code, 3);
+}
+
+#[test]
+fn a_login_is_renewed_before_it_expires_by_one_of_many() {
+    // Whatever expires within a minute is renewed first, and what renews works once.
+    let server = testkit::fastmcp_with_login(30);
+    let home = configured(&server);
+    assert_eq!(log_in(&home, &[]).0.code, 0);
+    let calls: Vec<_> = (0..6)
+        .map(|n| {
+            let mut command = home.command(&["call", "add", "a=1", &format!("b={n}")]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for (n, call) in calls.into_iter().enumerate() {
+        let ran = Ran::from(call.wait_with_output().unwrap());
+        assert_eq!((ran.out.trim(), ran.code), ((n + 1).to_string().as_str(), 0), "{ran:?}");
+    }
+}
+
+#[test]
+fn who_comes_back_with_another_answer_is_not_heard() {
+    let server = testkit::fastmcp_with_login(3600);
+    let home = configured(&server);
+    let mut command = home.command(&["login", "web", "--no-browser"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let page = lines.by_ref().map(Result::unwrap).find(|line| line.starts_with("  http")).unwrap();
+    let back = page.split("redirect_uri=").nth(1).unwrap().split('&').next().unwrap();
+    let back = back.replace("%3A", ":").replace("%2F", "/");
+    for wrong in [format!("{back}?code=stolen&state=guessed"), format!("{back}?code=stolen")] {
+        assert!(get(&wrong).0.starts_with("HTTP/1.1 404"));
+    }
+    assert_eq!(browse(page.trim()), "That was all: you can close this page.");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn mistakes_are_told_with_what_would_be_right() {
+    let home = Home::new();
+    let config = "[mcp.files]\ncommand = \"x\"\n[mcp.web]\nurl = \"https://x.example\"\nauth = { bearer = \"env:X\" }\n";
+    home.write("consort.toml", config);
+    let said = |name: &str| {
+        let ran = home.run(&["login", name]);
+        assert_eq!(ran.code, 2);
+        ran.err
+    };
+    assert!(said("file").contains("did you mean `files`?"));
+    assert!(said("files").contains("`files` is a program"));
+    assert!(said("web").contains("the config says already who you are at `web`"));
+}

@@ -1,0 +1,25 @@
+//! Whatever a header says, what is read from it can be written and is read again.
+
+use consort_login::Challenge;
+
+/// Reads a header, writes what was read, and reads that.
+pub(crate) fn check(header: &str) {
+    let read = Challenge::parse(header);
+    for challenge in &read {
+        assert!(!challenge.scheme.is_empty());
+        for (n, (name, _)) in challenge.parameters.iter().enumerate() {
+            assert_eq!(*name, name.to_ascii_lowercase());
+            assert!(!challenge.parameters[..n].iter().any(|(before, _)| before == name));
+        }
+    }
+    let written: Vec<String> = read.iter().map(written).collect();
+    assert_eq!(Challenge::parse(&written.join(", ")), read, "{header}");
+}
+
+/// A challenge as a header.
+pub(crate) fn written(challenge: &Challenge) -> String {
+    let quoted = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"");
+    let parameters = challenge.parameters.iter();
+    let parameters = parameters.map(|(name, value)| format!("{name}=\"{}\"", quoted(value)));
+    format!("{} {}", challenge.scheme, parameters.collect::<Vec<_>>().join(", "))
+}
