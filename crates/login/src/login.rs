@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use consort_wire::{BoxFuture, Credentials, Refused};
 use http::HeaderValue;
@@ -17,6 +18,9 @@ use crate::tokens::Tokens;
 
 /// How often one process has a person agree, or asks for itself, before it takes no for an answer.
 const ASKED: u32 = 3;
+
+/// How often it is looked whether somebody has logged in.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// How to log in at one server.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -319,6 +323,27 @@ impl Credentials for Login {
                 error => chain(&error),
             })
         })
+    }
+
+    fn changed(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            match &self.store {
+                Some(store) => replaced(store, &self.settings.server).await,
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+/// Waits until another login is kept.
+async fn replaced(store: &Store, server: &str) {
+    let before = store.get(server).ok().flatten();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let now = store.get(server).ok().flatten();
+        if now.is_some() && now != before {
+            return;
+        }
     }
 }
 

@@ -47,6 +47,7 @@ use crate::limits::{Limits, Times};
 use crate::shelf::ShelfKind;
 use crate::splice;
 use crate::transport::Transport;
+use crate::transport::credentials::Credentials;
 use crate::transport::process::Command;
 use crate::transport::url::Endpoint;
 
@@ -59,6 +60,16 @@ pub enum Server {
     Http(Endpoint),
     /// At a URL, by HTTP+SSE.
     Sse(Endpoint),
+}
+
+impl Server {
+    /// What lets us in there, if anything does.
+    pub fn credentials(&self) -> Option<&Arc<dyn Credentials>> {
+        match self {
+            Self::Http(endpoint) | Self::Sse(endpoint) => endpoint.credentials.as_ref(),
+            Self::Command(_) => None,
+        }
+    }
 }
 
 /// Which era to speak to a server.

@@ -281,7 +281,7 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
             used("cwd", program.directory.is_some());
         }
         Transport::Http(address) | Transport::Sse(address) => {
-            used("oauth", address.oauth.is_some())
+            used("oauth", address.oauth.is_some());
         }
     }
     keys

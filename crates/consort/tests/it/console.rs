@@ -66,7 +66,7 @@ fn until(mut done: impl FnMut() -> bool) {
 
 impl Serving {
     /// Asks the admin API, with a body if it takes one.
-    fn api(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+    pub(crate) fn api(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let kind = if body.is_some() { "\r\nContent-Type: application/json" } else { "" };
         let head = format!("{method} /api{path} HTTP/1.1\r\nHost: localhost{kind}");
         let body = body.map(Value::to_string).unwrap_or_default();

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use testkit::Listening;
 
+use crate::serve::{Serving, until};
 use crate::{Home, Ran};
 
 /// One GET; the status line and headers, and the body.
@@ -145,4 +146,15 @@ fn mistakes_are_told_with_what_would_be_right() {
     assert!(said("file").contains("did you mean `files`?"));
     assert!(said("files").contains("`files` is a program"));
     assert!(said("web").contains("the config says already who you are at `web`"));
+}
+
+#[test]
+fn a_gateway_takes_a_login_up_while_it_runs() {
+    let server = testkit::fastmcp_with_login(3600);
+    let home = configured(&server);
+    let serving = Serving::start(&home, &[]);
+    let state = || serving.api("GET", "/servers/web", None).1["state"].clone();
+    until(|| state() == "needs auth");
+    assert_eq!(log_in(&home, &[]).0.code, 0);
+    until(|| state() == "ready");
 }

@@ -204,9 +204,19 @@ impl Keeper {
                     Some(format!("it fell over too often and is left alone for {time:?}"));
             }
         });
+        let credentials = self.connection.settings.server.credentials().cloned();
+        let known = async {
+            match &credentials {
+                Some(credentials) => credentials.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut known = std::pin::pin!(known);
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(next) => return Over::Restart,
+                // Somebody has logged in.
+                () = &mut known => return Over::Restart,
                 () = self.stop.cancelled() => return Over::Ended,
                 wish = self.wishes.recv() => match wish {
                     Some(Wish::Restart) => return Over::Restart,

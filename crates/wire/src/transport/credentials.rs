@@ -16,6 +16,11 @@ pub trait Credentials: Send + Sync + Debug {
 
     /// The server refused a request. Fine if it is worth another try now; else what a person could do.
     fn refused(&self, refused: Refused) -> BoxFuture<'_, Result<(), String>>;
+
+    /// Waits until there is something else to say than when this was asked.
+    fn changed(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// How a server refused a request, before doing anything for it.
