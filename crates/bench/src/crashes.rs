@@ -57,11 +57,13 @@ pub(crate) enum Kind {
     Store,
     /// A token: a file that is made once.
     Token,
+    /// A login at a server: a file that is replaced.
+    Login,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Strict, Self::Lenient, Self::Lock, Self::Store, Self::Token];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Strict, Self::Lenient, Self::Lock, Self::Store, Self::Token, Self::Login];
 
     fn name(self) -> &'static str {
         match self {
@@ -70,6 +72,7 @@ impl Kind {
             Self::Lock => "lock",
             Self::Store => "store",
             Self::Token => "token",
+            Self::Login => "login",
         }
     }
 

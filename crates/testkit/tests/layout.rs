@@ -42,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "consort-wire",
             "consort-core",
             "consort-hub",
+            "consort-login",
             "consort-shape",
             "consort-agent",
             "consort-gateway",

@@ -9,11 +9,12 @@ use std::path::Path;
 use consort::{lock, token};
 use consort_agent::Store;
 use consort_gateway::ledger::{Filter, LedgerError, Row, tail, verify};
+use consort_login::Store as Logins;
 use consort_shape::pin::{Launch, Lock};
 
 use super::Kind;
 use super::run::Said;
-use super::write::{ledger_path, lock_of, lock_path, step_of, token_path};
+use super::write::{SERVER, ledger_path, lock_of, lock_path, login_of, step_of, token_path};
 use crate::Failure;
 
 /// What one folder must hold.
@@ -25,8 +26,8 @@ pub(super) struct Held {
     possible: BTreeSet<u64>,
     /// Whether somebody ever came as far as writing.
     begun: bool,
-    /// What the lock was found to be.
-    lock: Option<u64>,
+    /// What a file that is replaced was found to be.
+    last: Option<u64>,
 }
 
 impl Held {
@@ -49,6 +50,7 @@ impl Held {
             Kind::Lock => self.lock(folder, said, next),
             Kind::Store => self.store(folder, next),
             Kind::Token => token_is_whole(folder),
+            Kind::Login => self.login(folder, said, next),
         }
     }
 
@@ -79,23 +81,36 @@ impl Held {
     }
 
     fn lock(&mut self, folder: &Path, said: &Said, next: u64) -> Result<bool, Failure> {
-        let Some(lock) = lock::read(&lock_path(folder))? else {
-            return if self.promised.is_empty() {
-                Ok(false)
-            } else {
-                Err("the lock is gone".into())
-            };
-        };
+        let Some(lock) = lock::read(&lock_path(folder))? else { return self.nothing() };
         let number = number_of(&lock).ok_or("the lock is of nobody")?;
         if lock != lock_of(number) {
             return Err(format!("lock {number} is not whole").into());
         }
-        let old = said.did.last().copied().or(self.lock);
+        self.replaced(number, said, next)
+    }
+
+    fn login(&mut self, folder: &Path, said: &Said, next: u64) -> Result<bool, Failure> {
+        let Some(login) = Logins::new(folder).get(SERVER)? else { return self.nothing() };
+        let number = login.client.id.parse()?;
+        if login != login_of(number) {
+            return Err(format!("login {number} is not whole").into());
+        }
+        self.replaced(number, said, next)
+    }
+
+    /// There is no file, and none was promised.
+    fn nothing(&self) -> Result<bool, Failure> {
+        if self.promised.is_empty() { Ok(false) } else { Err("the file is gone".into()) }
+    }
+
+    /// A file that is replaced is what it was, or what it was to become.
+    fn replaced(&mut self, number: u64, said: &Said, next: u64) -> Result<bool, Failure> {
+        let old = said.did.last().copied().or(self.last);
         let new = |number: &u64| said.failed.contains(number) || *number == next;
         if Some(number) != old && !(new(&number) && old.is_none_or(|old| number > old)) {
-            return Err(format!("the lock is {number}, neither {old:?} nor a later one").into());
+            return Err(format!("the file is {number}, neither {old:?} nor a later one").into());
         }
-        self.lock = Some(number);
+        self.last = Some(number);
         Ok(Some(number) != old)
     }
 

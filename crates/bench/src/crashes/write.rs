@@ -10,10 +10,14 @@ use consort::token;
 use consort_agent::{Journal, Kind as PartKind, Media, Message, Role, Step, Store, What};
 use consort_core::{Caller, Json};
 use consort_gateway::ledger::{Class, Digest, Intent, Ledger, LedgerSettings, Mode};
+use consort_login::{Kept, Registration, Store as Logins, Tokens};
 use consort_shape::pin::{Item, Kind as PinKind, Launch, Lock, Locked};
 
 use super::Kind;
 use crate::Failure;
+
+/// Where one is logged in.
+pub(super) const SERVER: &str = "https://mcp.example";
 
 /// So small that a lenient ledger drops records all the time.
 const SMALL: u64 = 128 << 10;
@@ -56,6 +60,7 @@ impl Writer {
                 self.token();
                 Ok(())
             }
+            Kind::Login => self.login(),
         }
     }
 
@@ -124,6 +129,16 @@ impl Writer {
         Ok(())
     }
 
+    fn login(&self) -> Result<(), Failure> {
+        let store = Logins::new(&self.folder);
+        store.get(SERVER)?;
+        say("ready");
+        for number in self.numbers() {
+            tell(number, &store.put(&login_of(number)));
+        }
+        Ok(())
+    }
+
     fn token(&self) {
         let file = token_path(&self.folder);
         say("ready");
@@ -182,6 +197,29 @@ pub(super) fn lock_of(number: u64) -> Lock {
     let items = (0..number % 50).map(item).collect();
     let server = "demo".parse().expect("it is a name");
     Lock { servers: [(server, Locked { launch, items })].into() }
+}
+
+/// A login that tells its number, with tokens of up to a few kilobytes.
+pub(super) fn login_of(number: u64) -> Kept {
+    let text = |times: u64| number.to_string().repeat(usize::try_from(times).unwrap_or(1));
+    Kept {
+        server: SERVER.to_owned(),
+        issuer: "https://as.example".to_owned(),
+        endpoint: "https://as.example/token".to_owned(),
+        resource: SERVER.to_owned(),
+        client: Registration {
+            id: number.to_string(),
+            secret: Some(text(3)),
+            method: "none".to_owned(),
+            back: None,
+        },
+        tokens: Tokens {
+            access: text(1 + number % 400),
+            refresh: Some(text(9)),
+            expires: Some(number),
+            scope: None,
+        },
+    }
 }
 
 /// A step that tells its number; some have a text so large that it is kept beside.
