@@ -13,6 +13,7 @@ mod check;
 mod client;
 mod events;
 mod http;
+mod sse;
 
 pub(crate) use check::{Listing, Work, right};
 pub(crate) use client::{Ask, Client, Progress};

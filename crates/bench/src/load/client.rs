@@ -7,6 +7,7 @@ use consort_wire::{Era, Id, Message, Notification, Object, Revision};
 
 use super::events::Events;
 use super::http::{Connection, Head};
+use super::sse::Stream;
 use crate::Failure;
 
 const ABOUT: &str = r#"{"name":"bench","version":"0"}"#;
@@ -19,6 +20,8 @@ pub(crate) struct Client {
     era: Era,
     session: Option<String>,
     connection: Option<Connection>,
+    /// Where answers come, if not where they were asked for.
+    stream: Option<Stream>,
     asked: u64,
     body: Vec<u8>,
     request: Vec<u8>,
@@ -50,16 +53,28 @@ impl<'a> Ask<'a> {
 }
 
 impl Client {
-    /// Connects; in the legacy era that opens a session.
+    /// Connects; in the legacy era that opens a session. `http+sse://` is an address of the transport of 2024-11-05.
     pub(crate) async fn connect(url: &str, era: Era) -> Result<Self, Failure> {
-        let rest = url.strip_prefix("http://").ok_or("an address begins with `http://`")?;
+        let (scheme, rest) = url.split_once("://").ok_or("an address begins with `http://`")?;
         let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let mut path = format!("/{path}");
+        let stream = match scheme {
+            "http" => None,
+            "http+sse" if era == Era::Modern => return Err("HTTP+SSE is of the legacy era".into()),
+            "http+sse" => {
+                let (stream, inbox) = Stream::open(address, &path).await?;
+                path = inbox;
+                Some(stream)
+            }
+            _ => return Err("an address begins with `http://` or `http+sse://`".into()),
+        };
         let mut client = Self {
             address: address.to_owned(),
-            path: format!("/{path}"),
+            path,
             era,
             session: None,
             connection: Some(Connection::open(address).await?),
+            stream,
             asked: 0,
             body: Vec::new(),
             request: Vec::new(),
@@ -70,7 +85,9 @@ impl Client {
                 r#""protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{ABOUT}"#
             );
             let result = client.ask(Ask::new("initialize", &params), |_| {}).await?;
-            if result.text("protocolVersion").as_deref() != Some(revision.as_str()) {
+            // Beside a stream no revision is ever named again: any will do.
+            let agreed = result.text("protocolVersion");
+            if client.stream.is_none() && agreed.as_deref() != Some(revision.as_str()) {
                 return Err("the session is of another revision than asked for".into());
             }
             client.initialized().await?;
@@ -93,6 +110,14 @@ impl Client {
             self.session.clone_from(&head.session);
         }
         let connection = self.connection.as_mut().ok_or("no connection")?;
+        if let (Some(stream), 200..300) = (&mut self.stream, head.status) {
+            connection.body().await?;
+            loop {
+                if let Some(result) = sort(stream.next().await?, id, &mut noted)? {
+                    return Ok(result);
+                }
+            }
+        }
         if head.status != 200 {
             let body = connection.body().await?;
             let body = String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
