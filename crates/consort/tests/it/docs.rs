@@ -20,7 +20,7 @@ fn documented() -> String {
 }
 
 /// The commands below one, by its help.
-fn commands(help: &str) -> Vec<&str> {
+pub(crate) fn commands(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());
     let names = lines.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
@@ -28,7 +28,7 @@ fn commands(help: &str) -> Vec<&str> {
 }
 
 /// The long flags in a help.
-fn flags(help: &str) -> Vec<&str> {
+pub(crate) fn flags(help: &str) -> Vec<&str> {
     let flag = |line: &'_ str| {
         let line = line.trim_start();
         let long = if line.starts_with("--") { line } else { line.split_once(", ")?.1 };

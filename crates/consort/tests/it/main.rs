@@ -12,6 +12,7 @@ mod conversations;
 mod docs;
 mod examples;
 mod export;
+mod install;
 mod kills;
 mod ledger;
 mod lists;
