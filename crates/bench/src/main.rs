@@ -58,6 +58,7 @@ fn run() -> Result<(), Failure> {
             Ok(())
         }
         Command::Gateway(options) => gateway::gateway(&options),
+        Command::Peers(options) => gateway::peers::peers(&options),
         Command::Search(options) => search::search(&options),
         Command::Tokens(options) => tokens::tokens(&options),
         Command::Agent(options) => agent::agent(&options),

@@ -8,7 +8,7 @@ use crate::Failure;
 use crate::agent;
 use crate::client::Assignment;
 use crate::crashes;
-use crate::gateway;
+use crate::gateway::{self, peers};
 use crate::hub::Task;
 use crate::search;
 use crate::server::{Listen, Serve};
@@ -19,6 +19,8 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
                                 [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n     \
                                 bench gateway [--json] [--rounds N] [--seconds N] [--calls N] \
                                 [--only calls|lists|big|progress|memory|start] \
+                                [--consort PATH|--without-consort]\n     \
+                                bench peers [--json] [--rounds N] [--seconds N] [--calls N] [--only NAME] [--installed FOLDER] \
                                 [--consort PATH|--without-consort]\n     \
                                 bench search FOLDER... [--distractors FOLDER] [--json]\n     \
                                 bench tokens FOLDER... [--queries N] [--json]\n     \
@@ -40,6 +42,8 @@ pub(crate) enum Command {
     HubTask(Task, PathBuf),
     /// Measure a gateway.
     Gateway(gateway::Options),
+    /// Measure a gateway next to what others made.
+    Peers(peers::Options),
     /// Measure how well tools are found.
     Search(search::Options),
     /// Measure what exposures cost.
@@ -134,6 +138,7 @@ impl Command {
                 Ok(Self::HubTask(Json::parse(task)?.read()?, folder.into()))
             }
             Some("gateway") => gateway::Options::parse(words).map(Self::Gateway),
+            Some("peers") => peers::Options::parse(words).map(Self::Peers),
             Some("search") => search::Options::parse(words).map(Self::Search),
             Some("tokens") => tokens::Options::parse(words).map(Self::Tokens),
             Some("agent") => agent::Options::parse(words).map(Self::Agent),

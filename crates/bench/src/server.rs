@@ -17,6 +17,12 @@ mod stdio;
 const UNSUPPORTED_VERSION: i64 = -32022;
 const UNKNOWN_METHOD: i64 = -32601;
 
+/// What the tool `exact` returns: escapes, an order, ways to write a number and an integer that no float holds.
+pub(crate) const EXACT_CONTENT: &str = r#"[{"type":"text","text":"caf\u00e9 \/ na\u00efve","annotations":{"priority":1.0,"audience":["user"]}}]"#;
+pub(crate) const EXACT_STRUCTURE: &str =
+    r#"{"z":1.0,"a":[1e2,0.10,9007199254740993],"nothing":null}"#;
+pub(crate) const EXACT_META: &str = r#"{"bench.example/trace":"t-1"}"#;
+
 /// What kind of server to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Serve {
@@ -75,6 +81,7 @@ impl Serve {
             tool("echo", &[("text", "string")]),
             tool("big", &[("bytes", "integer")]),
             tool("slow", &[("ms", "integer"), ("steps", "integer")]),
+            tool("exact", &[]),
         ];
         tools.extend(samples::tools(self.fillers));
         for tool in &mut tools {
@@ -232,6 +239,7 @@ impl Tools {
                     end: answer(&Json::string("done")),
                 })
             }
+            Some("exact") => Reply::Now(splice::response(id, &exact_result(era))),
             _ => Reply::Now(splice::error(Some(id), -32602, "unknown tool", None)),
         }
     }
@@ -246,6 +254,19 @@ impl Tools {
         let make = || text_result(&Json::string(&samples::text(bytes)), era);
         results.entry(key).or_insert_with(make).clone()
     }
+}
+
+/// A result with everything in it that is easily lost on the way.
+fn exact_result(era: Era) -> Json {
+    let mut result = Writer::new();
+    result.raw("content", EXACT_CONTENT.as_bytes());
+    result.raw("structuredContent", EXACT_STRUCTURE.as_bytes());
+    result.raw("isError", b"false");
+    result.raw("_meta", EXACT_META.as_bytes());
+    if era == Era::Modern {
+        result.text("resultType", "complete");
+    }
+    result.finish()
 }
 
 /// A tool's result; `text` is a JSON string already.

@@ -26,7 +26,7 @@ pub(super) struct Process {
     pid: u32,
     end: End,
     /// Held, so that what is still said there disturbs nobody.
-    _output: BufReader<ChildStdout>,
+    _output: Option<BufReader<ChildStdout>>,
     /// What it said of where it listens.
     said: String,
     url: String,
@@ -38,6 +38,8 @@ enum End {
     /// Its standard input closes.
     Input,
     Signal,
+    /// Not everybody ends when told to.
+    SignalThenKill,
 }
 
 /// What a gateway says when it listens.
@@ -95,6 +97,15 @@ impl Process {
         Ok(process)
     }
 
+    /// A program of others that listens, or soon will, at an address it was told. All it says goes to `said`.
+    pub(super) fn peer(mut command: Command, url: String, said: &Path) -> Result<Self, Failure> {
+        let errors = File::create(said)?;
+        command.stdin(Stdio::null()).stdout(errors.try_clone()?).stderr(errors);
+        let child = command.kill_on_drop(true).spawn()?;
+        let pid = child.id().ok_or("the process has ended already")?;
+        Ok(Self { child, pid, end: End::SignalThenKill, _output: None, said: String::new(), url })
+    }
+
     async fn spawn(mut command: Command, end: End) -> Result<Self, Failure> {
         let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let pid = child.id().ok_or("the process has ended already")?;
@@ -104,7 +115,12 @@ impl Process {
         if read.map_err(|_| "it does not say where it listens")?? == 0 {
             return Err("it ended before it said where it listens".into());
         }
-        Ok(Self { child, pid, end, _output: output, said, url: String::new() })
+        Ok(Self { child, pid, end, _output: Some(output), said, url: String::new() })
+    }
+
+    /// Whether it is still there.
+    pub(super) fn lives(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     pub(super) fn url(&self) -> &str {
@@ -127,12 +143,21 @@ impl Process {
 
     /// Tells it to end and waits for it.
     pub(super) async fn end(mut self) -> Result<(), Failure> {
+        if matches!(self.end, End::SignalThenKill) && !self.lives() {
+            return Ok(());
+        }
         match self.end {
             End::Input => drop(self.child.stdin.take()),
-            End::Signal => {
+            End::Signal | End::SignalThenKill => {
                 let pid = Pid::from_raw(self.pid.cast_signed()).ok_or("no process")?;
                 kill_process(pid, Signal::TERM)?;
             }
+        }
+        if matches!(self.end, End::SignalThenKill) {
+            if timeout(PATIENCE / 4, self.child.wait()).await.is_err() {
+                self.child.kill().await?;
+            }
+            return Ok(());
         }
         let ended = timeout(PATIENCE, self.child.wait()).await;
         ended.map_err(|_| "a process does not end when told to")??;

@@ -17,7 +17,7 @@ use crate::statistics::{median, monotonic};
 pub(super) const TARGET: Duration = Duration::from_micros(200);
 
 /// Events of a call: the first leaves with the head of the answer, the others alone.
-const STEPS: usize = 3;
+pub(super) const STEPS: usize = 3;
 
 /// The time a call takes.
 const MILLISECONDS: u32 = 6;
@@ -107,7 +107,20 @@ async fn turn(place: &Place, era: Era, options: &Options) -> Result<Delays, Fail
 
 /// How long each event of one call was on its way, in microseconds.
 async fn timed(client: &mut Client) -> Result<Vec<f64>, Failure> {
-    let tool = format!("{PREFIX}slow");
+    let (steps, delays) = heard(client, PREFIX).await?;
+    if steps == [Some(1.0), Some(2.0), Some(3.0)] {
+        Ok(delays)
+    } else {
+        Err(format!("expected {STEPS} progress events in order, got {steps:?}").into())
+    }
+}
+
+/// The steps that arrive during one call of the slow tool, and how long each was on its way in microseconds.
+pub(super) async fn heard(
+    client: &mut Client,
+    prefix: &str,
+) -> Result<(Vec<Option<f64>>, Vec<f64>), Failure> {
+    let tool = format!("{prefix}slow");
     let params = format!(r#""name":"{tool}","arguments":{{"ms":{MILLISECONDS},"steps":{STEPS}}}"#);
     let ask =
         Ask { name: Some(&tool), progress: Progress::Reported, ..Ask::new("tools/call", &params) };
@@ -124,9 +137,5 @@ async fn timed(client: &mut Client) -> Result<Vec<f64>, Failure> {
     });
     let result = timeout(PATIENCE, call).await.map_err(|_| "a call has no end")??;
     right(&result, Json::from(serde_json::json!([{"type": "text", "text": "done"}])).as_bytes())?;
-    if steps == [Some(1.0), Some(2.0), Some(3.0)] {
-        Ok(delays)
-    } else {
-        Err(format!("expected {STEPS} progress events in order, got {steps:?}").into())
-    }
+    Ok((steps, delays))
 }

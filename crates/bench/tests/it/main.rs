@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "all of this file is a test")]
 
 mod crashes;
+mod peers;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
