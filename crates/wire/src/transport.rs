@@ -12,6 +12,7 @@ pub(crate) mod letter;
 pub(crate) mod origin;
 pub(crate) mod pool;
 pub(crate) mod process;
+mod reach;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 mod stream;

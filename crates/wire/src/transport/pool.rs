@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,13 @@ use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::runtime::{self, Handle};
+use tokio::task::JoinHandle;
 
 use super::Ticket;
 use super::addresses::Addresses;
 use super::letter::Letter;
+use super::reach::reach;
 use super::stream::Stream;
 use super::url::Url;
 use crate::limits::{Limits, Times};
@@ -36,12 +37,28 @@ pub(crate) struct Pool(Arc<Origin>);
 struct Origin {
     url: Url,
     addresses: Addresses,
-    idle: Mutex<VecDeque<Connection>>,
+    idle: Mutex<Idle>,
     most_idle: usize,
     longest_idle: Duration,
     head_bytes: usize,
     connect: Duration,
     keep_alive: Duration,
+}
+
+/// Connections nobody uses, those unused for longest first.
+#[derive(Debug, Default)]
+struct Idle {
+    connections: VecDeque<Connection>,
+    /// Closes them when their time is up; there while any are.
+    sweeper: Option<JoinHandle<()>>,
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        if let Some(sweeper) = &self.sweeper {
+            sweeper.abort();
+        }
+    }
 }
 
 /// Why there is no answer.
@@ -113,32 +130,32 @@ impl Pool {
     }
 
     fn take(&self) -> Option<Connection> {
-        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let (now, here) = (Instant::now(), Handle::current().id());
-        // Those unused for longest stand first.
-        while idle.front().is_some_and(|first| now - first.since >= self.0.longest_idle) {
-            idle.pop_front();
-        }
+        let mut idle = self.0.idle();
+        // The sweeper may be late.
+        let _overdue = self.0.overdue(&mut idle);
+        let here = Handle::current().id();
         // One whose events arrive in another runtime would have to be woken across threads.
-        let at = idle.iter().rposition(|connection| connection.home == here)?;
-        idle.remove(at)
+        let at = idle.connections.iter().rposition(|connection| connection.home == here)?;
+        idle.connections.remove(at)
     }
 
     fn keep(&self, mut connection: Connection) {
         connection.since = Instant::now();
         connection.used = true;
-        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < self.0.most_idle {
-            idle.push_back(connection);
+        let mut idle = self.0.idle();
+        if idle.connections.len() < self.0.most_idle {
+            idle.connections.push_back(connection);
+            if idle.sweeper.as_ref().is_none_or(JoinHandle::is_finished) {
+                idle.sweeper = Some(tokio::spawn(sweep(Arc::downgrade(&self.0))));
+            }
         }
     }
 
     async fn connect(&self) -> io::Result<Connection> {
         let origin = &self.0;
         let connecting = async {
-            let stream = self.reach().await?;
-            stream.set_nodelay(true)?;
-            let stream = origin.protect(stream).await?;
+            let stream =
+                reach(&origin.url, origin.addresses, origin.connect, origin.keep_alive).await?;
             let mut builder = http1::Builder::new();
             builder.max_buf_size(origin.head_bytes.max(8 << 10));
             let (sender, driver) =
@@ -156,64 +173,38 @@ impl Pool {
             Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time"))
         })
     }
-
-    /// Tries every address of the host; one that does not answer delays the next only a little.
-    async fn reach(&self) -> io::Result<TcpStream> {
-        let origin = &self.0;
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-        let addresses: Vec<_> = tokio::net::lookup_host((origin.url.host(), origin.url.port()))
-            .await
-            .map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?
-            .filter(|address| origin.addresses.allow(address.ip()))
-            .collect();
-        if addresses.is_empty() && origin.addresses == Addresses::Public {
-            return Err(io::Error::other("it leads to no address of the public internet"));
-        }
-        let share = origin.connect / u32::try_from(addresses.len().max(1)).unwrap_or(1);
-        for address in addresses {
-            match tokio::time::timeout(share, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => {
-                    keep_alive(&stream, origin.keep_alive)?;
-                    return Ok(stream);
-                }
-                Ok(Err(error)) => last = error,
-                Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no connection in time"),
-            }
-        }
-        Err(last)
-    }
 }
 
 impl Origin {
-    #[cfg(feature = "tls")]
-    async fn protect(&self, stream: TcpStream) -> io::Result<Stream> {
-        if self.url.secure {
-            super::tls::secure(stream, self.url.host())
-                .await
-                .map(|stream| Stream::Tls(Box::new(stream)))
-        } else {
-            Ok(Stream::Plain(stream))
-        }
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[cfg(not(feature = "tls"))]
-    #[expect(clippy::unused_async, reason = "the same shape as with TLS")]
-    async fn protect(&self, stream: TcpStream) -> io::Result<Stream> {
-        if self.url.secure {
-            return Err(io::Error::other("this build has no TLS"));
-        }
-        Ok(Stream::Plain(stream))
+    /// Takes out those whose time is up.
+    fn overdue(&self, idle: &mut Idle) -> VecDeque<Connection> {
+        let due = |connection: &Connection| connection.since.elapsed() >= self.longest_idle;
+        let count = idle.connections.iter().take_while(|connection| due(connection)).count();
+        idle.connections.drain(..count).collect()
     }
 }
 
-/// Has the kernel ask a silent peer whether it lives, three times.
-fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
-    use rustix::net::sockopt;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, time)?;
-    sockopt::set_tcp_keepintvl(stream, time)?;
-    sockopt::set_tcp_keepcnt(stream, 2)?;
-    Ok(())
+/// Closes unused connections when their time is up, until there are none.
+async fn sweep(origin: Weak<Origin>) {
+    loop {
+        let pause = {
+            let Some(origin) = origin.upgrade() else { return };
+            let mut idle = origin.idle();
+            let overdue = origin.overdue(&mut idle);
+            let Some(first) = idle.connections.front() else {
+                idle.sweeper = None;
+                drop(idle);
+                drop(overdue);
+                return;
+            };
+            origin.longest_idle.saturating_sub(first.since.elapsed())
+        };
+        tokio::time::sleep(pause).await;
+    }
 }
 
 /// What moves the bytes of a connection.

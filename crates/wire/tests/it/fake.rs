@@ -159,3 +159,37 @@ async fn a_program_that_closes_its_standard_error_before_it_ends_is_seen_to_end(
         other => panic!("{other:?}"),
     }
 }
+
+/// Answers `server/discover` on one connection, and returns once the client closes it.
+async fn answered_until_closed(listener: tokio::net::TcpListener) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let (mut socket, _) = listener.accept().await.unwrap();
+    let mut heard = Vec::new();
+    while socket.read_buf(&mut heard).await.unwrap() > 0 {
+        let body = heard.windows(4).position(|part| part == b"\r\n\r\n").map(|at| at + 4);
+        let message = body.and_then(|at| serde_json::from_slice::<Value>(&heard[at..]).ok());
+        let Some(message) = message else { continue };
+        heard.clear();
+        let result = json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {},
+            "ttlMs": 3_600_000, "cacheScope": "public",
+        });
+        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length";
+        let answer = format!("{head}: {}\r\n\r\n{answer}", answer.len());
+        socket.write_all(answer.as_bytes()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_nobody_uses_is_closed_when_its_time_is_up() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let closed = tokio::spawn(answered_until_closed(listener));
+    let times = Times { idle_connection: Duration::from_millis(50), ..Times::default() };
+    let settings = Settings { times, ..Settings::default() };
+    let server = Server::Http(Endpoint::new(&url).unwrap());
+    let client = Client::connect(&server, settings).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), closed).await.unwrap().unwrap();
+    client.close().await;
+}
