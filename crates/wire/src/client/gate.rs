@@ -1,7 +1,7 @@
 //! How many calls a server gets at once, and how many may wait for their turn.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -16,15 +16,17 @@ pub(crate) struct Gate {
     waiting: AtomicUsize,
     most_waiting: usize,
     patience: Duration,
-    pace: Mutex<Option<Pace>>,
+    pace: Mutex<Pace>,
 }
 
-/// How fast the queue moved when somebody last left it.
-#[derive(Clone, Copy, Debug)]
+/// How fast the queue moves.
+#[derive(Debug)]
 struct Pace {
-    /// A place became free about this often.
-    each: Duration,
-    at: Instant,
+    /// Since when it is counted who left the queue for a place; nobody waited before.
+    since: Instant,
+    left: u32,
+    /// Places a second, and when that was known.
+    known: Option<(f64, Instant)>,
 }
 
 impl Gate {
@@ -34,7 +36,7 @@ impl Gate {
             waiting: AtomicUsize::new(0),
             most_waiting,
             patience,
-            pace: Mutex::new(None),
+            pace: Mutex::new(Pace { since: Instant::now(), left: 0, known: None }),
         }
     }
 
@@ -48,35 +50,39 @@ impl Gate {
         if waiting.before >= self.most_waiting || self.is_hopeless(waiting.before) {
             return Err(NotSent::Queue { waiting: waiting.before });
         }
-        let begun = Instant::now();
-        let place = tokio::time::timeout(self.patience, self.places.acquire()).await;
-        self.learn(begun, waiting.before);
-        match place {
-            Ok(place) => Ok(place.expect("the semaphore is never closed")),
+        match tokio::time::timeout(self.patience, self.places.acquire()).await {
+            Ok(place) => {
+                self.pace().left += 1;
+                Ok(place.expect("the semaphore is never closed"))
+            }
             Err(_) => Err(NotSent::Busy { limit: self.patience }),
         }
     }
 
     /// Whether whoever waits behind so many would wait for more than half the patience, as it goes now.
-    /// Half, because a queue that is just short enough for all to reach its end is one in which many
-    /// reach it a moment too late.
+    /// Half, because of a queue that is just short enough many reach the end a moment too late.
     fn is_hopeless(&self, before: usize) -> bool {
-        let pace = *self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Pace { each, at }) = pace else { return false };
-        // What was learned is good for as long as somebody of then may still wait.
-        at.elapsed() <= self.patience
-            && each.saturating_mul(u32::try_from(before).unwrap_or(u32::MAX)) > self.patience / 2
+        let mut pace = self.pace();
+        let now = Instant::now();
+        let counted = now - pace.since;
+        if before == 0 || counted >= self.patience / 4 {
+            // A queue that was empty meanwhile says nothing of how fast it could have moved.
+            if before > 0 {
+                pace.known = Some((f64::from(pace.left) / counted.as_secs_f64(), now));
+            }
+            (pace.since, pace.left) = (now, 0);
+        }
+        match pace.known {
+            Some((rate, at)) if now - at <= self.patience => {
+                let served = rate * self.patience.as_secs_f64() / 2.0;
+                f64::from(u32::try_from(before).unwrap_or(u32::MAX)) > served
+            }
+            _ => false,
+        }
     }
 
-    /// Notes how long it took, for whom so many were before.
-    fn learn(&self, begun: Instant, before: usize) {
-        let took = begun.elapsed() / u32::try_from(before + 1).unwrap_or(u32::MAX);
-        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        let each = match *pace {
-            Some(pace) if pace.at.elapsed() <= self.patience => (pace.each * 3 + took) / 4,
-            _ => took,
-        };
-        *pace = Some(Pace { each, at: Instant::now() });
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,6 +108,8 @@ impl Drop for Waiting<'_> {
 mod tests {
     use std::sync::Arc;
 
+    use tokio::task::JoinSet;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -115,33 +123,39 @@ mod tests {
         assert!(gate.enter().await.is_ok());
     }
 
-    /// Calls that take a second each, all made now: when each began, in seconds, or was refused at once.
-    async fn made(gate: &Arc<Gate>, calls: usize) -> Vec<Result<u64, NotSent>> {
-        let now = Instant::now();
+    /// Makes calls that take a tenth of a second each.
+    fn make(gate: &Arc<Gate>, calls: usize) -> JoinSet<Result<(), NotSent>> {
         let call = |gate: Arc<Gate>| async move {
-            let place =
-                gate.enter().await.inspect_err(|_| assert_eq!(now.elapsed().as_secs(), 0))?;
-            let begun = now.elapsed().as_secs();
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            drop(place);
-            Ok(begun)
+            let _place = gate.enter().await?;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok(())
         };
-        let calls: Vec<_> = (0..calls).map(|_| tokio::spawn(call(Arc::clone(gate)))).collect();
-        let mut ends = Vec::new();
-        for call in calls {
-            ends.push(call.await.unwrap());
-        }
-        ends
+        (0..calls).map(|_| call(Arc::clone(gate))).collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_would_wait_in_vain_is_refused_at_once() {
         let gate = Arc::new(Gate::new(1, 100, Duration::from_secs(4)));
-        assert_eq!(made(&gate, 2).await, [Ok(0), Ok(1)]);
-        let refused = |waiting| Err(NotSent::Queue { waiting });
-        assert_eq!(made(&gate, 6).await, [Ok(0), Ok(1), Ok(2), Ok(3), refused(3), refused(3)]);
-        // What was is forgotten.
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert!(!gate.is_hopeless(99));
+        let mut first = make(&gate, 40);
+        tokio::time::sleep(Duration::from_millis(1050)).await;
+        // Ten a second leave: behind 29 it takes longer than two seconds, behind 19 it does not.
+        let now = Instant::now();
+        assert_eq!(gate.enter().await.unwrap_err(), NotSent::Queue { waiting: 29 });
+        assert_eq!(now.elapsed(), Duration::ZERO);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut second = make(&gate, 1);
+        assert_eq!(second.join_next().await.unwrap().unwrap(), Ok(()));
+        while let Some(call) = first.join_next().await {
+            assert_eq!(call.unwrap(), Ok(()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_queue_that_empties_now_and_then_refuses_nobody() {
+        let gate = Arc::new(Gate::new(8, 100, Duration::from_secs(1)));
+        for _ in 0..20 {
+            let calls = make(&gate, 32).join_all().await;
+            assert_eq!(calls, vec![Ok(()); 32]);
+        }
     }
 }
