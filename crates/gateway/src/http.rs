@@ -24,6 +24,7 @@ use crate::body::{Body, Events, event, held};
 use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, Refused};
+use crate::overflow::Overflow;
 use crate::pieces::Pieces;
 use crate::post;
 use crate::request::{Answering, Out};
@@ -53,22 +54,21 @@ impl Gateway {
         let inner = &self.0;
         let mut threads = Threads::start(inner, threads.saturating_sub(1));
         let places = Arc::new(Semaphore::new(inner.settings.limits.connections));
+        let overflow = Overflow::new();
         loop {
-            let place = tokio::select! {
-                place = Arc::clone(&places).acquire_owned() => place,
-                () = inner.draining.cancelled() => return,
-            };
-            let Ok(place) = place else { return };
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = inner.draining.cancelled() => return,
             };
             match accepted {
-                Ok((stream, _)) => {
-                    if let Some((stream, place)) = threads.hand_over(stream, place) {
-                        inner.crew.spawn(connection(Arc::clone(inner), stream, place));
+                Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
+                    Ok(place) => {
+                        if let Some((stream, place)) = threads.hand_over(stream, place) {
+                            inner.crew.spawn(connection(Arc::clone(inner), stream, place));
+                        }
                     }
-                }
+                    Err(_) => overflow.turn_away(inner, stream).await,
+                },
                 Err(error) => {
                     tracing::debug!(%error, "a connection could not be taken");
                     tokio::time::sleep(RELIEF).await;

@@ -17,6 +17,7 @@ mod menu;
 pub mod metrics;
 mod naming;
 pub mod otlp;
+mod overflow;
 mod park;
 mod pieces;
 mod pipe;

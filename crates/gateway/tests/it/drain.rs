@@ -246,3 +246,30 @@ async fn a_session_that_is_deleted_ends_what_runs_in_it() {
     served.rests().await;
     served.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_too_many_is_told_so_and_the_next_one_is_served() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let limits = Limits { connections: 1, ..quick().limits };
+    let served = Served::new(Vec::new(), Settings { limits, ..quick() }).await;
+    let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let asked = async || {
+        let mut peer = TcpStream::connect(&address).await.unwrap();
+        peer.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        let mut head = vec![0; 12];
+        peer.read_exact(&mut head).await.unwrap();
+        (peer, String::from_utf8(head).unwrap())
+    };
+    let (first, answer) = asked().await;
+    assert_eq!(answer, "HTTP/1.1 200");
+    let (mut second, answer) = asked().await;
+    assert_eq!(answer, "HTTP/1.1 503");
+    let mut rest = String::new();
+    second.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains("retry-after: 1\r\n"), "{rest}");
+    let (_, body) = rest.split_once("\r\n\r\n").unwrap();
+    assert!(rest.contains(&format!("content-length: {}\r\n", body.len())), "{rest}");
+    drop(first);
+    until("the place is free", async || (asked().await.1 == "HTTP/1.1 200").then_some(())).await;
+    served.end().await;
+}
