@@ -6,12 +6,20 @@
 )]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Off outside [`counted`], where a timing must not pay for counting.
+/// Off outside [`counted`] and [`counted_on_marked`], where a timing must not pay for counting.
 static COUNTING: AtomicBool = AtomicBool::new(false);
+/// Only marked threads count.
+static MARKED_ONLY: AtomicBool = AtomicBool::new(false);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    // Without anything to drop or to make later, so that an allocator may look at it at any time.
+    static MARKED: Cell<bool> = const { Cell::new(false) };
+}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -34,12 +42,25 @@ pub(crate) async fn counted<T>(work: impl Future<Output = T>) -> (T, Count) {
     (output, count)
 }
 
+/// Marks this thread for as long as it lives.
+pub(crate) fn mark() {
+    MARKED.set(true);
+}
+
+/// Runs `work` and counts what the marked threads allocate meanwhile.
+pub(crate) async fn counted_on_marked<T>(work: impl Future<Output = T>) -> (T, Count) {
+    MARKED_ONLY.store(true, Relaxed);
+    let counted = counted(work).await;
+    MARKED_ONLY.store(false, Relaxed);
+    counted
+}
+
 struct Counting;
 
 impl Counting {
     #[inline]
     fn note(bytes: usize) {
-        if COUNTING.load(Relaxed) {
+        if COUNTING.load(Relaxed) && (!MARKED_ONLY.load(Relaxed) || MARKED.get()) {
             ALLOCATIONS.fetch_add(1, Relaxed);
             BYTES.fetch_add(bytes as u64, Relaxed);
         }

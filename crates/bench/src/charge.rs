@@ -60,6 +60,41 @@ pub(crate) fn resident_kibibytes(process: u32) -> Result<u32, Failure> {
         .ok_or_else(|| "no memory in `/proc`".into())
 }
 
+/// The files, sockets and pipes a process has open.
+pub(crate) fn descriptors(process: u32) -> Result<usize, Failure> {
+    Ok(fs::read_dir(format!("/proc/{process}/fd"))?.count())
+}
+
+/// The processes it started that still live, with the words they were started with.
+pub(crate) fn children(process: u32) -> Result<Vec<(u32, String)>, Failure> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let Some(child) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // A process may end between being listed and being read.
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        if parent(&stat) != Some(process) {
+            continue;
+        }
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        children.push((child, String::from_utf8_lossy(&words).replace('\0', " ")));
+    }
+    Ok(children)
+}
+
+/// Whether a process is there that is no corpse.
+pub(crate) fn lives(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with('Z'))
+}
+
+/// Who started the process of this line.
+fn parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
 /// User and system time in the line of a process; the name in it may hold anything.
 fn ticks(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -78,6 +113,8 @@ mod tests {
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 120 0 0 0 31 11 5 6 20 0 4 0 88";
         assert_eq!(ticks(stat), Some(42));
         assert_eq!(ticks("7 (a) S 1"), None);
+        assert_eq!(parent(stat), Some(1));
+        assert_eq!(parent("7 (a) S"), None);
     }
 
     #[test]
@@ -105,5 +142,7 @@ mod tests {
         let after = processor_time(process).unwrap();
         assert!(after.since(&before) >= Duration::from_millis(30));
         assert!(resident_kibibytes(process).unwrap() > 100);
+        assert!(descriptors(process).unwrap() > 2);
+        assert!(lives(process));
     }
 }

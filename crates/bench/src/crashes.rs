@@ -185,15 +185,19 @@ fn each<T: Send>(
 
 /// Numbers by chance, the same for the same seed.
 #[derive(Clone, Debug)]
-struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn new(seed: u64, kind: Kind) -> Self {
-        Self(seed ^ (kind as u64) << 56)
+        Self::seeded(seed ^ (kind as u64) << 56)
     }
 
     /// A number below this one.
-    fn below(&mut self, most: u64) -> u64 {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,6 @@
 //! What a gateway costs, next to reaching a server directly and through a proxy that only passes bytes on.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -9,8 +10,10 @@ use crate::load::Work;
 use crate::options::Format;
 use crate::results;
 
+mod allocations;
 mod compare;
 mod field;
+mod idle;
 mod memory;
 mod options;
 pub(crate) mod peers;
@@ -18,8 +21,11 @@ mod process;
 mod progress;
 mod start;
 mod tables;
+mod upstreams;
 
-pub(crate) use options::Options;
+pub(crate) use field::listed;
+pub(crate) use options::{Consort, Options};
+pub(crate) use process::{Process, configure, configured, signal, started};
 
 use compare::{Comparison, Course, Target};
 use field::{By, Field, PREFIX, Via};
@@ -28,6 +34,10 @@ use options::Section;
 /// The text of a call, and of a large result.
 const ECHO: usize = 1 << 10;
 const BIG: usize = 1 << 20;
+const HUGE: usize = 8 << 20;
+
+/// The steps of a call that reports its progress.
+const STEPS: u32 = 100;
 
 /// Tools nobody calls; with those that do something there are 500.
 const FILLERS: usize = 496;
@@ -40,13 +50,23 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     big: Option<Comparison>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    huge: Option<Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     lists: Option<Comparison>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Vec<progress::Row>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstreams: Option<Comparison>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle: Option<Vec<idle::Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Vec<memory::Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<Vec<start::Row>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allocations: Option<Vec<allocations::Row>>,
 }
 
 /// Measures a gateway and prints the report.
@@ -69,38 +89,14 @@ async fn measure(options: &Options) -> Result<Report, Failure> {
     if options.wants(Section::Start) {
         report.start = Some(start::measure(consort, options).await?);
     }
-    if [Section::Calls, Section::Big, Section::Progress]
-        .map(|part| options.wants(part))
-        .contains(&true)
-    {
-        let field = Field::open(consort, 0).await?;
-        if options.wants(Section::Calls) {
-            let course = Course {
-                work: Work::echo(PREFIX, ECHO),
-                clients: &[1, 32],
-                target: Target { times_raw_cpu: 2.0, times_raw_rate: Some(0.7) },
-            };
-            report.calls = Some(compare::measure(&field, &course, options, |_, _| true).await?);
-        }
-        if options.wants(Section::Big) {
-            let course = Course {
-                work: Work::big(PREFIX, BIG),
-                clients: &[4],
-                target: Target { times_raw_cpu: 1.5, times_raw_rate: None },
-            };
-            report.big = Some(compare::measure(&field, &course, options, |_, _| true).await?);
-        }
-        if options.wants(Section::Progress) {
-            report.progress = Some(progress::measure(&field, options).await?);
-        }
-        field.close().await?;
-    }
+    one_server(consort, options, &mut report).await?;
     if options.wants(Section::Lists) {
         let field = Field::open(consort, FILLERS).await?;
         let course = Course {
             work: Work::List(Arc::new(field.listing())),
             clients: &[4],
-            target: Target { times_raw_cpu: 0.5, times_raw_rate: None },
+            target: Some(Target { times_raw_cpu: 0.5, times_raw_rate: None }),
+            weight: 1,
         };
         // A list comes out of the catalog, whatever server it went in from.
         let lists = compare::measure(&field, &course, options, |lane, client| {
@@ -109,8 +105,62 @@ async fn measure(options: &Options) -> Result<Report, Failure> {
         report.lists = Some(lists.await?);
         field.close().await?;
     }
+    if options.wants(Section::Upstreams) {
+        report.upstreams = Some(upstreams::measure(consort, options).await?);
+    }
+    if options.wants(Section::Idle) {
+        report.idle = Some(idle::measure(consort, options).await?);
+    }
     if options.wants(Section::Memory) {
         report.memory = Some(memory::measure(consort, options).await?);
     }
+    if options.wants(Section::Allocations) {
+        report.allocations = Some(allocations::measure(options).await?);
+    }
     Ok(report)
+}
+
+/// All that is asked of one server.
+async fn one_server(
+    consort: Option<&Path>,
+    options: &Options,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let sections = [Section::Calls, Section::Big, Section::Huge, Section::Steps, Section::Progress];
+    if !sections.map(|part| options.wants(part)).contains(&true) {
+        return Ok(());
+    }
+    let field = Field::open(consort, 0).await?;
+    if options.wants(Section::Calls) {
+        let course = Course {
+            work: Work::echo(PREFIX, ECHO),
+            clients: &[1, 32, 256],
+            target: Some(Target { times_raw_cpu: 2.0, times_raw_rate: Some(0.7) }),
+            weight: 1,
+        };
+        report.calls = Some(compare::measure(&field, &course, options, |_, _| true).await?);
+    }
+    let big = |bytes, clients, weight| Course {
+        work: Work::big(PREFIX, bytes),
+        clients,
+        target: Some(Target { times_raw_cpu: 1.5, times_raw_rate: None }),
+        weight,
+    };
+    if options.wants(Section::Big) {
+        let course = big(BIG, &[4], 1);
+        report.big = Some(compare::measure(&field, &course, options, |_, _| true).await?);
+    }
+    if options.wants(Section::Huge) {
+        let course = big(HUGE, &[4], 8);
+        report.huge = Some(compare::measure(&field, &course, options, |_, _| true).await?);
+    }
+    if options.wants(Section::Steps) {
+        let course =
+            Course { work: Work::slow(PREFIX, 0, STEPS), clients: &[8], target: None, weight: 1 };
+        report.steps = Some(compare::measure(&field, &course, options, |_, _| true).await?);
+    }
+    if options.wants(Section::Progress) {
+        report.progress = Some(progress::measure(&field, options).await?);
+    }
+    field.close().await
 }

@@ -13,10 +13,12 @@ mod check;
 mod client;
 mod events;
 mod http;
+mod open;
 mod sse;
 
 pub(crate) use check::{Listing, Work, right};
 pub(crate) use client::{Ask, Client, Progress};
+pub(crate) use open::{Offer, Taken, offer};
 
 /// How long the last answers of a load may take; then the run fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -134,7 +136,7 @@ async fn together(lanes: Vec<Lane>, work: &Work, turn: Turn) -> Result<Vec<Lane>
 }
 
 /// In microseconds; the latencies are sorted.
-fn percentile(latencies: &[Duration], percent: usize) -> f64 {
+pub(crate) fn percentile(latencies: &[Duration], percent: usize) -> f64 {
     let last = latencies.len().saturating_sub(1);
     let latency = latencies.get(last * percent / 100);
     latency.map_or(f64::NAN, |latency| latency.as_secs_f64() * 1e6)

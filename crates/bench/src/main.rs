@@ -12,11 +12,16 @@ mod charge;
 mod client;
 mod contest;
 mod crashes;
+mod flame;
 mod folder;
 mod gateway;
+mod growth;
 mod hub;
 mod load;
 mod options;
+mod overload;
+mod plot;
+mod profile;
 mod proxy;
 mod report;
 mod results;
@@ -24,6 +29,8 @@ mod samples;
 mod scan;
 mod search;
 mod server;
+mod size;
+mod soak;
 mod statistics;
 mod tokens;
 
@@ -59,6 +66,12 @@ fn run() -> Result<(), Failure> {
         }
         Command::Gateway(options) => gateway::gateway(&options),
         Command::Peers(options) => gateway::peers::peers(&options),
+        Command::Overload(options) => overload::overload(&options),
+        Command::Soak(options) => soak::soak(&options),
+        Command::Growth(options) => growth::growth(&options),
+        Command::Size(options) => size::size(&options),
+        Command::Profile(options) => profile::profile(&options),
+        Command::Profiled(hot, seconds) => profile::run(hot, seconds),
         Command::Search(options) => search::search(&options),
         Command::Tokens(options) => tokens::tokens(&options),
         Command::Agent(options) => agent::agent(&options),

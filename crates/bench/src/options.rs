@@ -9,19 +9,30 @@ use crate::agent;
 use crate::client::Assignment;
 use crate::crashes;
 use crate::gateway::{self, peers};
+use crate::growth;
 use crate::hub::Task;
+use crate::overload;
+use crate::profile;
 use crate::search;
 use crate::server::{Listen, Serve};
+use crate::size;
+use crate::soak;
 use crate::tokens;
 
 /// The commands a person types.
 pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N] [--threads N] \
                                 [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n     \
                                 bench gateway [--json] [--rounds N] [--seconds N] [--calls N] \
-                                [--only calls|lists|big|progress|memory|start] \
+                                [--only calls|lists|big|huge|steps|progress|upstreams|idle|memory|start|allocations] \
                                 [--consort PATH|--without-consort]\n     \
                                 bench peers [--json] [--rounds N] [--seconds N] [--calls N] [--only NAME] [--installed FOLDER] \
                                 [--consort PATH|--without-consort]\n     \
+                                bench overload [--json] [--seconds N] [--only stdio|http|busy] [--consort PATH]\n     \
+                                bench soak [--json] [--minutes N|--seconds N] [--seed N] [--consort PATH]\n     \
+                                bench growth [--json] [--calls N] [--most N] \
+                                [--only tools|servers|clients|sessions] [--consort PATH]\n     \
+                                bench size [--json] [--rounds N] [--consort PATH]\n     \
+                                bench profile [gateway-call|gateway-list|wire-call|hub-start|search]... [--seconds N] [--consort PATH]\n     \
                                 bench search FOLDER... [--distractors FOLDER] [--json]\n     \
                                 bench tokens FOLDER... [--queries N] [--json]\n     \
                                 bench agent [--json] [--rounds N] [--tools N]\n     \
@@ -44,6 +55,18 @@ pub(crate) enum Command {
     Gateway(gateway::Options),
     /// Measure a gateway next to what others made.
     Peers(peers::Options),
+    /// Ask too much of a gateway.
+    Overload(overload::Options),
+    /// Load a gateway for long.
+    Soak(soak::Options),
+    /// Measure how costs grow.
+    Growth(growth::Options),
+    /// Measure the program itself.
+    Size(size::Options),
+    /// See where the time goes.
+    Profile(profile::Options),
+    /// Do what is profiled, for as many seconds.
+    Profiled(profile::Hot, u32),
     /// Measure how well tools are found.
     Search(search::Options),
     /// Measure what exposures cost.
@@ -139,6 +162,15 @@ impl Command {
             }
             Some("gateway") => gateway::Options::parse(words).map(Self::Gateway),
             Some("peers") => peers::Options::parse(words).map(Self::Peers),
+            Some("overload") => overload::Options::parse(words).map(Self::Overload),
+            Some("soak") => soak::Options::parse(words).map(Self::Soak),
+            Some("growth") => growth::Options::parse(words).map(Self::Growth),
+            Some("size") => size::Options::parse(words).map(Self::Size),
+            Some("profile") => profile::Options::parse(words).map(Self::Profile),
+            Some("profiled") => {
+                let hot = profile::Hot::named(&words.next().unwrap_or_default())?;
+                Ok(Self::Profiled(hot, number("SECONDS", words.next(), 1000)?))
+            }
             Some("search") => search::Options::parse(words).map(Self::Search),
             Some("tokens") => tokens::Options::parse(words).map(Self::Tokens),
             Some("agent") => agent::Options::parse(words).map(Self::Agent),

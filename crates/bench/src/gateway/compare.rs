@@ -22,7 +22,8 @@ pub(super) struct Target {
 /// A section: what was asked of it, and a row for each kind and number of clients.
 #[derive(Debug, Serialize)]
 pub(super) struct Comparison {
-    pub(super) target: Target,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<Target>,
     pub(super) rows: Vec<Row>,
 }
 
@@ -56,7 +57,9 @@ pub(super) struct Outcome {
 pub(super) struct Course<'a> {
     pub(super) work: Work,
     pub(super) clients: &'a [u32],
-    pub(super) target: Target,
+    pub(super) target: Option<Target>,
+    /// How many times as much work a call is, where calls and not time end a turn.
+    pub(super) weight: u32,
 }
 
 /// Runs the course over the lanes that are `wanted`.
@@ -70,20 +73,34 @@ pub(super) async fn measure(
     for client in [Era::Legacy, Era::Modern] {
         let mut lanes = field.lanes(client);
         lanes.retain(|lane| wanted(lane, client));
-        for &clients in course.clients {
-            let turn = Turn { era: client, clients, time: options.time(), calls: options.calls };
-            let mut loads = vec![Vec::new(); lanes.len()];
-            for round in 0..options.rounds {
-                for n in order(round, lanes.len()) {
-                    let lane = &lanes[n];
-                    let load = load::run(&lane.place, &course.work, turn).await;
-                    loads[n].push(load.map_err(|error| failed(lane, client, error))?);
-                }
-            }
-            rows.push(Row { client, clients, results: outcomes(&lanes, &loads, course.target) });
-        }
+        let lanes: Vec<_> = lanes.into_iter().map(|lane| (lane, course.work.clone())).collect();
+        rows.extend(self::rows(&lanes, client, course, options).await?);
     }
     Ok(Comparison { target: course.target, rows })
+}
+
+/// A row for each number of clients, over these lanes, each with the work that is done on it.
+pub(super) async fn rows(
+    lanes: &[(Lane, Work)],
+    client: Era,
+    course: &Course<'_>,
+    options: &Options,
+) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for &clients in course.clients {
+        let calls = options.calls.div_ceil(course.weight);
+        let turn = Turn { era: client, clients, time: options.time(), calls };
+        let mut loads = vec![Vec::new(); lanes.len()];
+        for round in 0..options.rounds {
+            for n in order(round, lanes.len()) {
+                let (lane, work) = &lanes[n];
+                let load = load::run(&lane.place, work, turn).await;
+                loads[n].push(load.map_err(|error| failed(lane, client, error))?);
+            }
+        }
+        rows.push(Row { client, clients, results: outcomes(lanes, &loads, course.target) });
+    }
+    Ok(rows)
 }
 
 /// A failure with the lane it happened on.
@@ -92,14 +109,14 @@ pub(super) fn failed(lane: &Lane, client: Era, error: impl std::fmt::Display) ->
     format!("{by}, {client} client, server: {}: {error}", lane.upstream).into()
 }
 
-fn outcomes(lanes: &[Lane], loads: &[Vec<Load>], target: Target) -> Vec<Outcome> {
+fn outcomes(lanes: &[(Lane, Work)], loads: &[Vec<Load>], target: Option<Target>) -> Vec<Outcome> {
     let rates = |loads: &[Load]| loads.iter().map(|load| load.calls_per_second).collect::<Vec<_>>();
     let costs =
         |loads: &[Load]| loads.iter().map(|load| load.cpu_microseconds).collect::<Option<Vec<_>>>();
-    let raw = lanes.iter().position(|lane| lane.by == By::Raw).map(|n| &loads[n]);
+    let raw = lanes.iter().position(|(lane, _)| lane.by == By::Raw).map(|n| &loads[n]);
     let raw_rates = raw.map(|loads| rates(loads)).unwrap_or_default();
     let raw_costs = raw.and_then(|loads| costs(loads));
-    let one = |(lane, loads): (&Lane, &Vec<Load>)| {
+    let one = |((lane, _), loads): (&(Lane, Work), &Vec<Load>)| {
         let times_raw_rate = ratio(&rates(loads), &raw_rates);
         let times_raw_cpu =
             costs(loads).zip(raw_costs.as_ref()).map(|(costs, raw)| ratio(&costs, raw));
@@ -113,7 +130,9 @@ fn outcomes(lanes: &[Lane], loads: &[Vec<Load>], target: Target) -> Vec<Outcome>
             cpu_microseconds: costs(loads).map(median),
             times_raw_rate,
             times_raw_cpu,
-            met: (lane.by == By::Consort).then(|| target.is_met(times_raw_rate, times_raw_cpu)),
+            met: target
+                .filter(|_| lane.by == By::Consort)
+                .map(|target| target.is_met(times_raw_rate, times_raw_cpu)),
         }
     };
     lanes.iter().zip(loads).map(one).collect()

@@ -50,6 +50,14 @@ impl By {
 pub(super) struct Upstream {
     pub(super) via: Via,
     pub(super) era: Era,
+    /// So many of them.
+    pub(super) count: usize,
+}
+
+impl Upstream {
+    pub(super) fn one(via: Via, era: Era) -> Self {
+        Self { via, era, count: 1 }
+    }
 }
 
 /// How a server is reached.
@@ -66,7 +74,10 @@ impl fmt::Display for Upstream {
             Via::Http => "HTTP",
             Via::Stdio => "stdio",
         };
-        write!(f, "{via}, {}", self.era)
+        match self.count {
+            1 => write!(f, "{via}, {}", self.era),
+            count => write!(f, "{count} x {via}, {}", self.era),
+        }
     }
 }
 
@@ -121,7 +132,7 @@ impl Field {
         let folder = TempDir::with_prefix("consort-bench-")?;
         let gateway = Process::gateway(consort, &servers, folder.path()).await?;
         listed(gateway.url(), &self.listing()).await?;
-        Ok((Upstream { via, era }, gateway, folder))
+        Ok((Upstream::one(via, era), gateway, folder))
     }
 
     /// The tools of every server here.
@@ -132,7 +143,7 @@ impl Field {
     /// The ways of a client of this era. Who only passes bytes on reaches a server of the client's own
     /// era over HTTP, as no other would understand it.
     pub(super) fn lanes(&self, client: Era) -> Vec<Lane> {
-        let own = Upstream { via: Via::Http, era: client };
+        let own = Upstream::one(Via::Http, client);
         let mut lanes = Vec::new();
         for (era, server, proxy) in &self.eras {
             if *era == client {
@@ -168,7 +179,7 @@ impl Field {
 }
 
 /// Waits until all of these tools are on offer.
-pub(super) async fn listed(url: &str, listing: &Listing) -> Result<(), Failure> {
+pub(crate) async fn listed(url: &str, listing: &Listing) -> Result<(), Failure> {
     let until = Instant::now() + PATIENCE;
     let mut client = Client::connect(url, Era::Modern).await?;
     while let Some(missing) = listing.missing(&mut client).await? {

@@ -36,17 +36,38 @@ pub(crate) enum Consort {
 pub(crate) enum Section {
     Calls,
     Big,
+    Huge,
     Lists,
+    Steps,
     Progress,
+    Upstreams,
+    Idle,
     Memory,
     Start,
+    Allocations,
+}
+
+impl Section {
+    const ALL: [(&'static str, Self); 11] = [
+        ("calls", Self::Calls),
+        ("big", Self::Big),
+        ("huge", Self::Huge),
+        ("lists", Self::Lists),
+        ("steps", Self::Steps),
+        ("progress", Self::Progress),
+        ("upstreams", Self::Upstreams),
+        ("idle", Self::Idle),
+        ("memory", Self::Memory),
+        ("start", Self::Start),
+        ("allocations", Self::Allocations),
+    ];
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             format: Format::People,
-            rounds: 5,
+            rounds: 4,
             seconds: 1,
             calls: 1_000_000,
             only: None,
@@ -78,15 +99,9 @@ impl Options {
                     options.consort = Consort::At(path.into());
                 }
                 "--only" => {
-                    options.only = Some(match words.next().as_deref() {
-                        Some("calls") => Section::Calls,
-                        Some("big") => Section::Big,
-                        Some("lists") => Section::Lists,
-                        Some("progress") => Section::Progress,
-                        Some("memory") => Section::Memory,
-                        Some("start") => Section::Start,
-                        _ => return Err(USAGE.into()),
-                    });
+                    let name = words.next().unwrap_or_default();
+                    let known = Section::ALL.into_iter().find(|(known, _)| *known == name);
+                    options.only = Some(known.ok_or(USAGE)?.1);
                 }
                 _ => return Err(format!("unknown option `{word}`\n{USAGE}").into()),
             }

@@ -1,7 +1,7 @@
 //! The processes of a measurement: servers, raw proxies, gateways. Each ends with who holds it.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A process that listens.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     pid: u32,
     end: End,
@@ -50,7 +50,7 @@ struct Listening {
 
 impl Process {
     /// An HTTP server of this program.
-    pub(super) async fn server(serve: &Serve) -> Result<Self, Failure> {
+    pub(crate) async fn server(serve: &Serve) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(serve.words()).stdin(Stdio::piped());
         let mut process = Self::spawn(command, End::Input).await?;
@@ -59,7 +59,7 @@ impl Process {
     }
 
     /// A raw proxy before a server.
-    pub(super) async fn proxy(server: &Self) -> Result<Self, Failure> {
+    pub(crate) async fn proxy(server: &Self) -> Result<Self, Failure> {
         let authority = server.said.trim().trim_start_matches("http://");
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["proxy", authority]).stdin(Stdio::piped());
@@ -69,14 +69,13 @@ impl Process {
     }
 
     /// A gateway over these servers that keeps all it keeps in `folder`.
-    pub(super) async fn gateway(
+    pub(crate) async fn gateway(
         program: &Path,
         servers: &Map<String, Value>,
         folder: &Path,
     ) -> Result<Self, Failure> {
-        let config = folder.join("servers.json");
+        let config = configure(servers, folder)?;
         let errors = folder.join("stderr");
-        fs::write(&config, json!({ "mcpServers": servers }).to_string())?;
         let mut command = Command::new(program);
         command.arg("serve").arg("--config").arg(&config);
         command.args(["--listen", "127.0.0.1:0", "--allow-unauthenticated", "--json"]);
@@ -123,35 +122,32 @@ impl Process {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
     /// As the place of a load, charged for what it costs.
-    pub(super) fn charged(&self) -> Place {
+    pub(crate) fn charged(&self) -> Place {
         Place { url: self.url.clone(), charged: Some(self.pid) }
     }
 
     /// As the place of a load, for nothing.
-    pub(super) fn free(&self) -> Place {
+    pub(crate) fn free(&self) -> Place {
         Place { url: self.url.clone(), charged: None }
     }
 
     /// Tells it to end and waits for it.
-    pub(super) async fn end(mut self) -> Result<(), Failure> {
+    pub(crate) async fn end(mut self) -> Result<(), Failure> {
         if matches!(self.end, End::SignalThenKill) && !self.lives() {
             return Ok(());
         }
         match self.end {
             End::Input => drop(self.child.stdin.take()),
-            End::Signal | End::SignalThenKill => {
-                let pid = Pid::from_raw(self.pid.cast_signed()).ok_or("no process")?;
-                kill_process(pid, Signal::TERM)?;
-            }
+            End::Signal | End::SignalThenKill => signal(self.pid, Signal::TERM)?,
         }
         if matches!(self.end, End::SignalThenKill) {
             if timeout(PATIENCE / 4, self.child.wait()).await.is_err() {
@@ -165,8 +161,22 @@ impl Process {
     }
 }
 
+/// Writes the config of a gateway, as a whole or not at all, and says where.
+pub(crate) fn configure(servers: &Map<String, Value>, folder: &Path) -> Result<PathBuf, Failure> {
+    let (config, new) = (folder.join("servers.json"), folder.join("servers.new"));
+    fs::write(&new, json!({ "mcpServers": servers }).to_string())?;
+    fs::rename(&new, &config)?;
+    Ok(config)
+}
+
+/// Sends a signal to a process of this measurement.
+pub(crate) fn signal(process: u32, signal: Signal) -> Result<(), Failure> {
+    let pid = Pid::from_raw(process.cast_signed()).ok_or("no process")?;
+    Ok(kill_process(pid, signal)?)
+}
+
 /// A server as a gateway's config names it; one that is reached over HTTP runs already.
-pub(super) fn configured(serve: &Serve, running: &Process) -> Result<Value, Failure> {
+pub(crate) fn configured(serve: &Serve, running: &Process) -> Result<Value, Failure> {
     Ok(match serve.listen {
         Listen::Http => json!({ "url": running.url }),
         Listen::Stdio => started(serve)?,
@@ -174,7 +184,7 @@ pub(super) fn configured(serve: &Serve, running: &Process) -> Result<Value, Fail
 }
 
 /// A server as a gateway's config names it, for the gateway to start.
-pub(super) fn started(serve: &Serve) -> Result<Value, Failure> {
+pub(crate) fn started(serve: &Serve) -> Result<Value, Failure> {
     let program = std::env::current_exe()?;
     let program = program.to_str().ok_or("the path of this program is not text")?;
     Ok(json!({ "command": program, "args": serve.words() }))

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::compare::Comparison;
+use super::idle::{self, BUSY, KIBIBYTES_A_CLIENT};
 use super::memory::{self, IDLE_TARGET, LOADED_TARGET};
 use super::progress::{self, TARGET};
-use super::{Report, start};
+use super::{Report, allocations, start};
 use crate::report::{group, table};
 
 impl Report {
@@ -13,10 +14,15 @@ impl Report {
         let tables = [
             self.calls.as_ref().map(|section| compared("Calls of 1 KB", section)),
             self.big.as_ref().map(|section| compared("Results of 1 MiB", section)),
+            self.huge.as_ref().map(|section| compared("Results of 8 MiB", section)),
             self.lists.as_ref().map(|section| compared("Lists of 500 tools", section)),
+            self.steps.as_ref().map(|section| compared("Calls of 100 steps", section)),
             self.progress.as_deref().map(progress),
+            self.upstreams.as_ref().map(|section| compared("Calls of 1 KB, many servers", section)),
+            self.idle.as_deref().map(idle),
             self.memory.as_deref().map(memory),
             self.start.as_deref().map(start),
+            self.allocations.as_deref().map(allocations),
         ];
         let mut text = tables.into_iter().flatten().collect::<Vec<_>>().join("\n");
         let verdicts = self.verdicts();
@@ -29,12 +35,13 @@ impl Report {
     }
 
     fn verdicts(&self) -> Vec<bool> {
-        let compared = [&self.calls, &self.big, &self.lists].into_iter().flatten();
+        let compared = [&self.calls, &self.big, &self.huge, &self.lists].into_iter().flatten();
         let compared = compared.flat_map(|section| &section.rows).flat_map(|row| &row.results);
         let progress = self.progress.iter().flatten().flat_map(|row| &row.results);
         compared
             .map(|outcome| outcome.met)
             .chain(progress.map(|outcome| outcome.met))
+            .chain(self.idle.iter().flatten().map(|row| row.met))
             .chain(self.memory.iter().flatten().map(|row| row.met))
             .chain(self.start.iter().flatten().map(|row| row.met))
             .flatten()
@@ -43,11 +50,13 @@ impl Report {
 }
 
 fn compared(title: &str, section: &Comparison) -> String {
-    let target = section.target;
-    let mut title =
-        format!("{title}; target: CPU at most {} x the raw proxy's", target.times_raw_cpu);
-    if let Some(rate) = target.times_raw_rate {
-        title += &[", calls/s at least ", &rate.to_string(), " x"].concat();
+    let mut title = title.to_owned();
+    if let Some(target) = section.target {
+        // A string takes everything.
+        let _ = write!(title, "; target: CPU at most {} x the raw proxy's", target.times_raw_cpu);
+        if let Some(rate) = target.times_raw_rate {
+            title += &[", calls/s at least ", &rate.to_string(), " x"].concat();
+        }
     }
     let lines = section.rows.iter().flat_map(|row| {
         row.results.iter().enumerate().map(|(n, outcome)| {
@@ -112,6 +121,60 @@ fn progress(rows: &[progress::Row]) -> String {
         "target",
     ];
     table(&title, head, 3, lines)
+}
+
+fn idle(rows: &[idle::Row]) -> String {
+    let lines = rows.iter().map(|row| {
+        [
+            row.by.as_str().to_owned(),
+            row.what.to_owned(),
+            row.clients.to_string(),
+            format!("{:.1}", row.before.mebibytes),
+            format!("{:.1}", row.during.mebibytes),
+            format!("{:.1}", row.kibibytes_a_client),
+            format!("{:.2}", row.descriptors_a_client),
+            format!("{:.0}", row.calls_per_second),
+            format!("{:.2}", row.times_calls_per_second_before),
+            format!("{:.1}", row.after.mebibytes),
+            format!(
+                "{:+}",
+                row.after.descriptors.cast_signed() - row.before.descriptors.cast_signed()
+            ),
+            verdict(row.met),
+        ]
+    });
+    let title = format!(
+        "Clients that only listen, and {BUSY} that call; target: at most {KIBIBYTES_A_CLIENT} KiB a \
+         client, no descriptor left"
+    );
+    let head = [
+        "by",
+        "what they have open",
+        "clients",
+        "MiB before",
+        "MiB with them",
+        "KiB a client",
+        "descriptors a client",
+        "calls/s",
+        "x calls/s before",
+        "MiB after",
+        "descriptors after",
+        "target",
+    ];
+    table(&title, head, 2, lines)
+}
+
+fn allocations(rows: &[allocations::Row]) -> String {
+    let lines = rows.iter().map(|row| {
+        [
+            row.client.to_string(),
+            row.server.to_string(),
+            format!("{:.1}", row.allocations),
+            format!("{:.0}", row.bytes),
+        ]
+    });
+    let title = "Allocations of the gateway's thread a call of 1 KB, one in flight";
+    table(title, ["client", "server", "allocations", "bytes"], 2, lines)
 }
 
 fn memory(rows: &[memory::Row]) -> String {

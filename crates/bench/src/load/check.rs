@@ -1,14 +1,15 @@
 //! What a load asks, and what the right answer to it is.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::error::Error;
+use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use consort_wire::{Json, Object};
 use serde_json::Value;
 
-use super::client::{Ask, Client};
+use super::client::{Ask, Client, Progress, Refused};
 use crate::{Failure, samples};
 
 /// More pages than a list of any server here has.
@@ -17,10 +18,12 @@ const PAGES: usize = 100;
 /// What is asked over and over.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    /// A text that is another one for each call comes back.
-    Echo { tool: String, filling: Arc<str> },
+    /// A text that is another one for each call comes back, from each of the tools in turn.
+    Echo { tools: Arc<[String]>, filling: Arc<str> },
     /// A text comes that was not sent.
     Big { tool: String, params: Arc<str>, content: Arc<[u8]> },
+    /// A call takes its time, with as many steps.
+    Slow { tool: String, params: Arc<str>, steps: u32 },
     /// All tools are listed.
     List(Arc<Listing>),
 }
@@ -29,7 +32,29 @@ impl Work {
     pub(crate) fn echo(prefix: &str, bytes: usize) -> Self {
         // As JSON without its first quote; what is put before it needs no escaping.
         let filling = Json::string(&samples::text(bytes.saturating_sub(128)));
-        Self::Echo { tool: format!("{prefix}echo"), filling: filling.as_str()[1..].into() }
+        Self::Echo {
+            tools: [format!("{prefix}echo")].into(),
+            filling: filling.as_str()[1..].into(),
+        }
+    }
+
+    /// The same, of many servers.
+    pub(crate) fn echoes(prefixes: &[String], bytes: usize) -> Self {
+        let tools = prefixes.iter().map(|prefix| format!("{prefix}echo")).collect();
+        match Self::echo("", bytes) {
+            Self::Echo { filling, .. } => Self::Echo { tools, filling },
+            other => other,
+        }
+    }
+
+    /// A call of so many milliseconds that reports so many steps; with none it is silent.
+    pub(crate) fn slow(prefix: &str, milliseconds: u32, steps: u32) -> Self {
+        let tool = format!("{prefix}slow");
+        let params = format!(
+            r#""name":"{tool}","arguments":{{"ms":{milliseconds},"steps":{}}}"#,
+            steps.max(1)
+        );
+        Self::Slow { tool, params: params.into(), steps }
     }
 
     pub(crate) fn big(prefix: &str, bytes: usize) -> Self {
@@ -40,14 +65,16 @@ impl Work {
     }
 
     /// Asks once. `client` and `call` make the question one that nobody else asks.
-    pub(super) async fn once(
+    pub(crate) async fn once(
         &self,
         asker: &mut Client,
         client: u32,
         call: u64,
     ) -> Result<(), Failure> {
         match self {
-            Self::Echo { tool, filling } => {
+            Self::Echo { tools, filling } => {
+                let turn = usize::try_from(u64::from(client) + call).unwrap_or_default();
+                let tool = &tools[turn % tools.len()];
                 let text = format!("\"client {client}, call {call}: {filling}");
                 let params = format!(r#""name":"{tool}","arguments":{{"text":{text}}}"#);
                 let ask = Ask { name: Some(tool), ..Ask::new("tools/call", &params) };
@@ -58,6 +85,23 @@ impl Work {
                 let ask = Ask { name: Some(tool), ..Ask::new("tools/call", params) };
                 let result = asker.ask(ask, |_| {}).await?;
                 right(&result, content)
+            }
+            Self::Slow { tool, params, steps } => {
+                let progress = if *steps == 0 { Progress::Quiet } else { Progress::Reported };
+                let ask = Ask { name: Some(tool), progress, ..Ask::new("tools/call", params) };
+                let mut seen = 0;
+                let mut ordered = true;
+                let result = asker
+                    .ask(ask, |event| {
+                        seen += 1;
+                        let step = event.params.get("progress").and_then(|step| step.number());
+                        ordered &= step == Some(f64::from(seen));
+                    })
+                    .await?;
+                if seen != *steps || !ordered {
+                    return Err(format!("expected {steps} steps in order, got {seen}").into());
+                }
+                right(&result, content("\"done\"").as_bytes())
             }
             Self::List(listing) => match listing.missing(asker).await? {
                 None => Ok(()),
@@ -87,9 +131,25 @@ pub(crate) fn right(result: &Object, content: &[u8]) -> Result<(), Failure> {
         return Ok(());
     }
     let cut = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+    if failed && result.get("_meta").is_some_and(|meta| meta.as_str().contains("consort/call")) {
+        // The gateway says that the call failed, and how.
+        return Err(Refused { status: 200, message: cut(got), overloaded: false }.into());
+    }
     let (got, expected) = (cut(result.as_bytes()), cut(content));
-    Err(format!("a wrong answer: expected {expected}, got {got}").into())
+    Err(Wrong(format!("a wrong answer: expected {expected}, got {got}")).into())
 }
+
+/// An answer to something else, or none that anybody should get.
+#[derive(Debug)]
+pub(crate) struct Wrong(String);
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Wrong {}
 
 /// The tools a list must have, and a result that had them.
 #[derive(Debug)]

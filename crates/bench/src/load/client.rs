@@ -1,5 +1,7 @@
 //! One MCP client of a load, in either era: so cheap that what it asks is what is measured.
 
+use std::error::Error;
+use std::fmt;
 use std::io::Write as _;
 
 use bytes::Bytes;
@@ -9,6 +11,23 @@ use super::events::Events;
 use super::http::{Connection, Head};
 use super::sse::Stream;
 use crate::Failure;
+
+/// An answer that is no result: what was said instead.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    pub(crate) message: String,
+    /// Whether it was refused because there is too much to do, before anything was done.
+    pub(crate) overloaded: bool,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it is answered with {}: {}", self.status, self.message)
+    }
+}
+
+impl Error for Refused {}
 
 const ABOUT: &str = r#"{"name":"bench","version":"0"}"#;
 
@@ -114,14 +133,18 @@ impl Client {
             connection.body().await?;
             loop {
                 if let Some(result) = sort(stream.next().await?, id, &mut noted)? {
-                    return Ok(result);
+                    return Ok(result?);
                 }
             }
         }
         if head.status != 200 {
             let body = connection.body().await?;
-            let body = String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
-            return Err(format!("`{}` is answered with {}: {body}", ask.method, head.status).into());
+            let message = String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
+            let overloaded = head.status == 503;
+            if head.closes {
+                self.connection = None;
+            }
+            return Err(Refused { status: head.status, message, overloaded }.into());
         }
         let mut answer = None;
         match head.kind.as_str() {
@@ -144,7 +167,34 @@ impl Client {
         if head.closes {
             self.connection = None;
         }
-        answer.ok_or_else(|| format!("`{}` got no answer", ask.method).into())
+        Ok(answer.ok_or_else(|| format!("`{}` got no answer", ask.method))??)
+    }
+
+    /// Asks for a stream of what happens, and leaves it open.
+    pub(crate) async fn listen(&mut self) -> Result<(), Failure> {
+        self.asked += 1;
+        match self.era {
+            Era::Legacy => {
+                self.body.clear();
+                self.write_request("GET", None)?;
+            }
+            Era::Modern => {
+                let params = r#""notifications":{"toolsListChanged":true}"#;
+                let ask = Ask::new("subscriptions/listen", params);
+                self.write_body(self.asked, ask)?;
+                self.write_request("POST", Some((ask.method, None)))?;
+            }
+        }
+        let head = self.exchange().await?;
+        match (head.status, head.kind.as_str()) {
+            (200, "text/event-stream") => Ok(()),
+            (status, kind) => Err(format!("a stream is answered with {status}, `{kind}`").into()),
+        }
+    }
+
+    /// Leaves whatever is going on, without a word; the session stays.
+    pub(crate) fn vanish(&mut self) {
+        self.connection = None;
     }
 
     /// Ends the session, if there is one.
@@ -247,18 +297,26 @@ impl Client {
     }
 }
 
-/// The result, if the message is the answer to `id`; notifications are noted.
+/// What the message says, if it is the answer to `id`; notifications are noted.
 fn sort(
     message: Bytes,
     id: u64,
     noted: &mut impl FnMut(&Notification),
-) -> Result<Option<Object>, Failure> {
+) -> Result<Option<Result<Object, Refused>>, Failure> {
     match Message::parse(message)? {
         Message::Notification(body) => {
             noted(&body);
             Ok(None)
         }
-        Message::Response { id: answered, result } if answered == Id::from(id) => Ok(Some(result)),
+        Message::Response { id: answered, result } if answered == Id::from(id) => {
+            Ok(Some(Ok(result)))
+        }
+        Message::Error { id: Some(answered), error } if answered == Id::from(id) => {
+            let raw = error.raw.as_str();
+            let overloaded = raw.contains(r#""class":"rejected""#) && raw.contains("overloaded");
+            let message = raw.chars().take(300).collect();
+            Ok(Some(Err(Refused { status: 200, message, overloaded })))
+        }
         other => {
             let other: String = format!("{other:?}").chars().take(300).collect();
             Err(format!("request {id} is answered with {other}").into())
