@@ -214,7 +214,7 @@ mod tests {
         let spec = json!({ "rules": [{ "callers": ["role:reader"], "then": "allow" }] });
         insta::assert_snapshot!(told(spec), @r#"
         rule 1: nobody has the role `reader`
-          hint: give it to somebody: `[callers.NAME] roles = ["reader"]`
+          hint: give it to somebody: `[consort.callers.NAME] roles = ["reader"]`
         "#);
     }
 

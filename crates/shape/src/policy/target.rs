@@ -131,7 +131,7 @@ impl Roles {
             if self.0.is_empty() {
                 let error = PolicyError::new(place, format!("nobody has the role `{role}`"));
                 return error.with_hint(format!(
-                    "give it to somebody: `[callers.NAME] roles = [\"{role}\"]`"
+                    "give it to somebody: `[consort.callers.NAME] roles = [\"{role}\"]`"
                 ));
             }
             unknown_word(place, "role", role, self.0.keys().map(String::as_str))

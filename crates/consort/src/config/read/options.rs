@@ -26,7 +26,9 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
         return Options::default();
     };
     let fields = Fields::new(findings, None, node.at, table);
-    let policy = with_callers(policy(&fields, None), &fields);
+    // Rules may be about roles, so who has them is read first.
+    let known = PolicySpec { callers: callers(&fields), ..PolicySpec::default() };
+    let policy = with_callers(policy(&fields, Some(&known)), known);
     let profiles = profiles(&fields, policy.as_ref());
     let options = Options {
         builtin: fields.bool("builtin"),
@@ -68,16 +70,19 @@ fn policy(fields: &Fields<'_>, everybody: Option<&PolicySpec>) -> Option<PolicyS
     })
 }
 
-/// `[consort.callers.NAME]`: what rules may want to know of callers.
-fn with_callers(policy: Option<PolicySpec>, fields: &Fields<'_>) -> Option<PolicySpec> {
-    let Some(callers) = callers(fields) else { return policy };
+/// A policy that also knows these callers.
+fn with_callers(policy: Option<PolicySpec>, known: PolicySpec) -> Option<PolicySpec> {
+    if known.callers.is_empty() {
+        return policy;
+    }
     let mut policy = policy.unwrap_or_default();
-    policy.callers.extend(callers);
+    policy.callers.extend(known.callers);
     Some(policy)
 }
 
-fn callers(fields: &Fields<'_>) -> Option<BTreeMap<String, CallerSpec>> {
-    fields.spec("callers", |_| Ok(()))
+/// `[consort.callers.NAME]`: what rules may want to know of callers.
+fn callers(fields: &Fields<'_>) -> BTreeMap<String, CallerSpec> {
+    fields.spec("callers", |_| Ok(())).unwrap_or_default()
 }
 
 /// `[consort.profiles.NAME]`.

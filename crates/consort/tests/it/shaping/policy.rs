@@ -92,6 +92,42 @@ fn find(description: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_role_is_given_beside_the_policy_and_a_profile_knows_it_too() {
+    let home = Home::new();
+    std::fs::write(home.path("ada.token"), "ada-0123456789-0123456789-0123456789").unwrap();
+    let rules = format!(
+        r#"
+        [consort.tokens]
+        ada = "file:{}"
+
+        [[consort.policy.rules]]
+        callers = ["role:guest"]
+        tools = ["ref.echo"]
+        then = "deny"
+
+        [consort.callers.ada]
+        roles = ["guest"]
+
+        [[consort.profiles.small.policy.rules]]
+        callers = ["role:guest"]
+        tools = ["ref.add"]
+        then = "deny"
+        "#,
+        home.path("ada.token").display()
+    );
+    std::fs::write(home.path("consort.toml"), program("ref", Fixture::Reference) + &rules).unwrap();
+    let stage = Stage::at(home, &[]);
+    let token = Some("ada-0123456789-0123456789-0123456789");
+    for (path, hidden) in [("/mcp", &["echo"][..]), ("/mcp/small", &["echo", "add"])] {
+        let owner = names(&stage.modern(path, json!({}))).await;
+        let ada = names(&Peer::modern(&stage.url(path), token, json!({}))).await;
+        let missing: Vec<&String> = owner.iter().filter(|name| !ada.contains(name)).collect();
+        assert_eq!(missing.len(), hidden.len(), "{missing:?}");
+        assert!(hidden.iter().all(|name| owner.iter().any(|known| known == name)), "{owner:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_person_is_asked_through_the_client_in_either_era() {
     let http = rogue(&find("Finds.")).await;
     let stage = Stage::new(&(at("r", &http.url()) + ASK));
