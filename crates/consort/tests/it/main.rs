@@ -4,6 +4,7 @@
 
 mod asks;
 mod calls;
+mod canaries;
 mod chats;
 mod clients;
 mod config;
