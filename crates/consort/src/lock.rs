@@ -12,7 +12,7 @@ use crate::config::{Auth, ServerConfig, Transport};
 /// What the file is called.
 pub const NAME: &str = "consort.lock";
 
-/// The largest file that is read: ten thousand definitions take half of it.
+/// The largest lock that is read: ten thousand definitions take half of it.
 const LARGEST: u64 = 64 << 20;
 
 /// Why a lock cannot be used.

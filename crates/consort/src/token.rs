@@ -7,7 +7,7 @@ use std::path::Path;
 
 use consort_files::Readers;
 
-/// A shorter token could be guessed.
+/// Letters of a token: a shorter one could be guessed.
 pub const SHORTEST: usize = 16;
 
 /// The token in this file, made if there is none, and whether it was made just now.

@@ -22,13 +22,13 @@ pub use watch::{News, Watcher};
 use crate::clock::Clock;
 use crate::ledger::{CallRow, Class, Intent};
 
-/// The most calls that are kept when they are over.
+/// The most calls that are kept in memory when they are over.
 pub const RING: usize = 2000;
 
 /// How often a call that goes on is told of, at most.
 const PACE: Duration = Duration::from_millis(100);
 
-/// News that a watcher may be behind.
+/// News of calls that a watcher may be behind.
 const BEHIND: usize = 1024;
 
 /// Parts of those in progress, so that threads seldom meet.

@@ -45,7 +45,7 @@ pub const BOUNDS: [f64; 16] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// The most servers that are told apart.
+/// The most servers that metrics tell apart.
 const MOST_SERVERS: usize = 256;
 
 const CLASSES: usize = Class::WORDS.len();

@@ -10,7 +10,7 @@ use consort_files::Readers;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The longest name every model provider takes.
+/// The longest name of a tool that every model provider takes.
 const LONGEST: usize = 64;
 
 /// How the things of many servers are named as one.

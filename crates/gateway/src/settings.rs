@@ -132,19 +132,19 @@ pub struct Limits {
     pub sessions: usize,
     /// Calls that wait for a client's answer at once.
     pub parked: usize,
-    /// How long such a call waits.
+    /// How long a call waits for its client's answer.
     pub park: Duration,
     /// How long a session may be unused.
     pub session: Duration,
     /// How long the head of a request may take.
     pub head: Duration,
-    /// How long its body may take.
+    /// How long the body of a request may take.
     pub body: Duration,
     /// How long a client may not read what it is sent.
     pub stalled: Duration,
     /// How long a stream may be silent before it shows that it lives.
     pub silence: Duration,
-    /// The least time between two notices that a list changed.
+    /// The least time between two notices to a client that a list changed.
     pub changes: Duration,
     /// How long the first list waits for servers that are still starting.
     pub settle: Duration,

@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use crate::connection::{Connection, chain};
 
-/// How many of them a server may have.
+/// Connections to one legacy server, each for one identity and what it can answer.
 const LINES: usize = 64;
 
-/// How long one may be unused before it is closed.
+/// How long such a connection may be unused before it is closed.
 const UNUSED: Duration = Duration::from_mins(5);
 
 /// A server reached, and what was declared to it.

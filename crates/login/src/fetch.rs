@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 
 use crate::LoginError;
 
-/// How long one request may take.
+/// How long one request of a login may take.
 const TIME: Duration = Duration::from_secs(15);
 
-/// How large an answer may be.
+/// Bytes of an answer during a login.
 const BYTES: usize = 1 << 20;
 
-/// How often a document may be elsewhere.
+/// How often a document of a login may be elsewhere.
 const REDIRECTS: usize = 3;
 
 /// How far away one may send us: whoever is on this machine may name others on it.

@@ -18,10 +18,10 @@ pub(crate) static OWNER: LazyLock<ServerId> = LazyLock::new(|| ServerId::derive(
 /// Where results that were set aside are.
 const ADDRESS: &str = "consort://results/";
 
-/// Bytes set aside at once.
+/// Bytes of large results that are set aside at once.
 const BYTES: usize = 64 << 20;
 
-/// How long a result is there.
+/// How long a result that was set aside is there.
 const TIME: Duration = Duration::from_hours(1);
 
 /// Bytes of a part, unless told otherwise.

@@ -22,7 +22,7 @@ use crate::memo::Memo;
 use crate::search::{Index, Limits};
 use crate::tokens::{self, Vocabulary};
 
-pub use spec::{ExposureSpec, ModeSpec};
+pub use spec::{ExposureSpec, ModeSpec, TableSpec};
 
 /// How much of a toolbox a model sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

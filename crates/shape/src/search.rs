@@ -26,9 +26,9 @@ use typo::Spellings;
 /// How much is looked at; what is beyond is not, and is no error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a query.
+    /// Bytes of a search query.
     pub query_bytes: usize,
-    /// Words of a query.
+    /// Words of a search query.
     pub query_words: usize,
     /// Hits of a search.
     pub hits: usize,

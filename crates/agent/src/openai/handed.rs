@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::message::{Call, CallResult, Kind, Message, Part, Role};
 use crate::run::{CallState, Run};
 
-/// How many hand-overs are remembered at once.
+/// How many calls handed to clients are remembered at once.
 const MOST: usize = 1024;
 
 /// What was done in a run before its calls were handed out.

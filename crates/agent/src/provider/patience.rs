@@ -7,17 +7,17 @@ use super::error::{ProviderError, Retry};
 /// How long a provider is waited for, and how often it is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// A connection and its TLS handshake: 10 s.
+    /// A connection and its TLS handshake.
     pub connect: Duration,
-    /// Silence before and within an answer that comes piece by piece: 120 s.
+    /// Silence before and within an answer that comes piece by piece.
     pub silence: Duration,
-    /// Silence before an answer that comes at once, for all of which the model then works: 10 min.
+    /// Silence before an answer that comes at once, for all of which the model then works.
     pub silence_whole: Duration,
     /// All of it, with repeats and the waits between them; `None` by default, as answers may be long.
     pub total: Option<Duration>,
-    /// How often the same is asked, the first time included: 4.
+    /// How often the same is asked, the first time included.
     pub tries: u32,
-    /// The longest wait before the same is asked again: 60 s. A provider that wants a longer one gets none.
+    /// The longest wait before the same is asked again. A provider that wants a longer one gets none.
     pub longest_wait: Duration,
 }
 

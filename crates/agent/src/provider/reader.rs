@@ -17,7 +17,7 @@ const ERROR_BYTES: usize = 1 << 20;
 /// How much an answer may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of an answer.
+    /// Bytes of a model's answer.
     pub answer_bytes: usize,
     /// Bytes of one event of an answer.
     pub event_bytes: usize,

@@ -21,10 +21,10 @@ const FORMAT: &str = "consort conversation";
 /// The most levels a line may have: beyond, it could not be read back.
 const DEPTH: usize = 127;
 
-/// Bytes from which `data` is kept elsewhere.
+/// Bytes from which `data` of a step is kept elsewhere.
 const LARGE_DATA: usize = 4 << 10;
 
-/// Bytes from which any text is.
+/// Bytes from which any text of a step is kept elsewhere.
 const LARGE_TEXT: usize = 64 << 10;
 
 /// The first line.

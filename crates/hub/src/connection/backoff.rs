@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The pause after the first failure; it doubles.
+/// The pause after a server's first failure; it doubles.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// The longest pause.
+/// The longest pause between two tries of a server.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// So many failures within the window open the breaker.
+/// Failures of a server within a minute that open its breaker.
 const FAILURES: usize = 5;
 const WINDOW: Duration = Duration::from_mins(1);
 

@@ -7,7 +7,7 @@ use consort_core::ShelfKind;
 use consort_wire::LeftOut;
 use tokio::time::Instant;
 
-/// The least time between two readings.
+/// The least time between two readings of a server's list.
 const GAP: Duration = Duration::from_secs(1);
 
 /// The most that a server which always says so is kept waiting.

@@ -11,10 +11,10 @@ use super::{Exposed, Kind, Made};
 use crate::aside::OWNER;
 use crate::call::{Call, answered};
 
-/// Tools that are told, unless asked for more or fewer.
+/// Tools that `find_tools` tells, unless asked for more or fewer.
 const USUAL: u64 = 5;
 
-/// Tools that are told at most.
+/// Tools that `find_tools` tells at most.
 const MOST: u64 = 20;
 
 /// Bytes of servers' names in the description.

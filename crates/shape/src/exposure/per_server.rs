@@ -10,10 +10,10 @@ use super::listing::{object, result, told};
 use super::{Exposed, Kind, Made};
 use crate::call::{Call, answered};
 
-/// Tools on a page of a list.
+/// Tools on a page of `list`.
 const PAGE: usize = 20;
 
-/// Bytes of a page, unless one tool alone has more.
+/// Bytes of a page of `list`, unless one tool alone has more.
 const PAGE_BYTES: usize = 32 << 10;
 
 /// Tools that need no query and no second page.

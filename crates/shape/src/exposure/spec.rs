@@ -50,9 +50,9 @@ pub enum ModeSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableSpec {
-    /// Which.
+    /// Which exposure.
     pub mode: ModeSpec,
-    /// Tokens of definitions that `auto` shows; 20,000 if absent.
+    /// Tokens of definitions that `auto` shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<usize>,
     /// In which tokens are counted: `o200k` (if absent) or `cl100k`.

@@ -4,7 +4,7 @@ use wide::{i8x32, u8x32};
 
 use super::{JsonError, Problem};
 
-/// How deep a value may nest. The scan keeps one bit a level, so this is also its hard limit.
+/// How deep a JSON value may nest. The scan keeps one bit a level, so this is also its hard limit.
 pub const DEPTH: u32 = 128;
 
 /// Checks the value that starts at `at` (white space before it is skipped) and returns its range.

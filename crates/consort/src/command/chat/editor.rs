@@ -17,7 +17,7 @@ use crate::keyboard;
 use crate::output::escaped_line;
 use crate::talk;
 
-/// How many lines are remembered.
+/// How many lines of chats are remembered.
 const HISTORY: usize = 1000;
 
 /// A line editor.

@@ -21,7 +21,7 @@ use crate::cli::{Common, Serve};
 use crate::console::{Console, Scene};
 use crate::running::{self, Prepared, tell};
 
-/// How often the file is looked at.
+/// How often the config and its lock are looked at.
 const OFTEN: Duration = Duration::from_millis(500);
 
 /// How long calls to servers that are gone may take to end.

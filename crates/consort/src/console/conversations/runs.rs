@@ -17,7 +17,7 @@ use crate::console::desk::{Kind, Question, Slip};
 use crate::console::route::Refusal;
 use crate::console::{Console, named};
 
-/// How many runs may be on at once.
+/// How many runs of the console's agents may be on at once.
 const MOST: usize = 16;
 
 /// How long a run may take to end in order when we do.
