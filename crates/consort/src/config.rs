@@ -34,6 +34,8 @@ mod pasted;
 mod period;
 mod place;
 mod read;
+#[cfg(test)]
+mod reference;
 mod resolve;
 mod server;
 mod settings;

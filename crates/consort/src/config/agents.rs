@@ -104,14 +104,14 @@ pub struct ModelConfig {
 /// What a million tokens cost, in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PriceConfig {
-    /// Read.
+    /// What is read.
     pub input: f64,
-    /// Written.
+    /// What is written.
     pub output: f64,
-    /// Read from a cache; as others that are read if absent.
+    /// What is read from a cache; as others that are read if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_read: Option<f64>,
-    /// Put into a cache; as others that are read if absent.
+    /// What is put into a cache; as others that are read if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_write: Option<f64>,
 }
@@ -120,13 +120,13 @@ pub struct PriceConfig {
 /// references, `env:NAME` or `file:PATH`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ProviderConfig {
-    /// What it speaks; as its name says if absent.
+    /// What it speaks: `openai`, `openai-responses`, `anthropic` or `gemini`; as its name says if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wire: Option<String>,
     /// Where it is; where its name says if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Where its key is.
+    /// Where its key is: `env:NAME` or `file:PATH`; none is sent if absent, unless its name says where.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Headers of every request.

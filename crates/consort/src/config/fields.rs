@@ -67,6 +67,8 @@ impl<'a> Fields<'a> {
     /// The value of a key. `null` is as good as nothing.
     pub(super) fn get(&self, key: &'static str) -> Option<&'a Node> {
         self.known.borrow_mut().push(key);
+        #[cfg(test)]
+        super::reference::note(self.server.is_some(), &self.path(key));
         self.table.get(key).filter(|node| !matches!(node.value, Value::Null))
     }
 

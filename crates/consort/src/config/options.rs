@@ -13,7 +13,7 @@ use super::agents::{AgentConfig, ModelConfig, ProviderConfig};
 /// The table `[consort]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Options {
-    /// Whether our own tools are on offer; as the program decides if absent.
+    /// Whether our own tools are on offer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builtin: Option<bool>,
     /// How a gateway names things: `auto`, `never` or a template.
