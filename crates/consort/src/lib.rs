@@ -22,3 +22,13 @@ pub use consort_shape::{
     policy, tokens, transform,
 };
 pub use consort_wire::{Command, Endpoint, Server};
+
+/// The Rust of the book, compiled and run.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../../docs/library.md")]
+    struct Library;
+}

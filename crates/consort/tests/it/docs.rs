@@ -6,17 +6,9 @@ use crate::Home;
 
 fn documented() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let pages = [
-        "agent.md",
-        "cli.md",
-        "config.md",
-        "console.md",
-        "conversations.md",
-        "observe.md",
-        "pins.md",
-        "serve.md",
-    ];
-    pages.map(|page| std::fs::read_to_string(folder.join(page)).unwrap()).join("\n")
+    let pages = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let pages = pages.filter(|page| page.extension().is_some_and(|end| end == "md"));
+    pages.map(|page| std::fs::read_to_string(page).unwrap()).collect()
 }
 
 /// The commands below one, by its help.
