@@ -70,7 +70,7 @@ impl Pulse {
             if now >= end && self.asked.load(Ordering::Relaxed) == 0 {
                 return Limit::Total;
             }
-            let end = end.max(now + LOOK);
+            let end = if now < end { end } else { now + LOOK };
             if now >= heard + idle {
                 if self.asked.load(Ordering::Relaxed) == 0 {
                     return Limit::Idle;
@@ -124,6 +124,23 @@ mod tests {
             () = progress => {}
         }
         assert_eq!(begun.elapsed().as_secs(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_total_is_not_overrun_by_whoever_is_heard_shortly_before() {
+        let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
+        let heard = async {
+            for pause in [1000, 1950, 1050] {
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+                pulse.beat();
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            limit = pulse.stopped(IDLE, TOTAL) => assert_eq!(limit, Limit::Total),
+            () = heard => {}
+        }
+        assert_eq!(begun.elapsed(), TOTAL);
     }
 
     #[tokio::test(start_paused = true)]
