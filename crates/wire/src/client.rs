@@ -145,9 +145,13 @@ pub struct Client {
 impl Client {
     /// Reaches a server, finds out what it speaks and shakes hands.
     pub async fn connect(server: &Server, settings: Settings) -> Result<Self, ConnectError> {
-        let link = connect::connect(server, settings).await?;
+        connect::connect(server, settings).await.map(Self::of)
+    }
+
+    /// Who holds a connection.
+    pub(crate) fn of(link: Arc<Link>) -> Self {
         let guard = Arc::new(link.stop.clone().drop_guard());
-        Ok(Self { link, _guard: guard })
+        Self { link, _guard: guard }
     }
 
     /// What the server says of itself.

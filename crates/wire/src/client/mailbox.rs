@@ -275,6 +275,12 @@ impl Calls {
         true
     }
 
+    /// How many requests wait for their answer.
+    #[cfg(test)]
+    pub(crate) fn open_calls(&self) -> usize {
+        self.lock().boxes.len()
+    }
+
     /// Why the connection ended, if it did.
     pub(crate) fn closed(&self) -> Option<Closed> {
         self.lock().closed.clone()

@@ -217,7 +217,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self { bytes: Arc::default(), most }
     }
 

@@ -1,10 +1,11 @@
 //! A server on the standard input and output of a child process.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
@@ -48,10 +49,14 @@ impl Stdio {
     /// Starts the program.
     pub(crate) fn start(command: &Command, limits: &Limits) -> std::io::Result<(Self, Pipes)> {
         let (process, stdin, stdout, stderr) = command.start(limits.stderr_bytes)?;
+        let (stdio, outgoing) = Self::new(process.tail.clone(), limits);
+        Ok((stdio, Pipes { process, stdin, stdout, stderr, outgoing }))
+    }
+
+    fn new(tail: Tail, limits: &Limits) -> (Self, mpsc::Receiver<Outgoing>) {
         // Calls hold a place each, so the queue only has to take what comes on top of them.
         let (sender, outgoing) = mpsc::channel(limits.pipe_calls + limits.questions + 64);
-        let stdio = Self { outgoing: sender, tail: process.tail.clone() };
-        Ok((stdio, Pipes { process, stdin, stdout, stderr, outgoing }))
+        (Self { outgoing: sender, tail }, outgoing)
     }
 
     /// Queues a message. The ticket tells whether it has left.
@@ -78,17 +83,12 @@ impl Pipes {
         let Self { mut process, stdin, stdout, stderr, outgoing } = self;
         let mut stderr = Stderr::new(process.tail.clone(), stderr);
         let closed = {
-            let reader = read(stdout, &link);
-            let writer = write(stdin, outgoing);
-            tokio::pin!(reader, writer);
-            let mut writing = true;
+            let mut carrying = pin!(carry(stdin, stdout, outgoing, &link));
             loop {
                 tokio::select! {
                     biased;
-                    closed = &mut reader => break closed,
+                    closed = &mut carrying => break closed,
                     () = stderr.follow(), if stderr.is_open() => {}
-                    () = &mut writer, if writing => writing = false,
-                    () = link.stop.cancelled() => break Closed::Ours,
                 }
             }
         };
@@ -112,7 +112,27 @@ impl Pipes {
     }
 }
 
-async fn read(mut stdout: ChildStdout, link: &Arc<Link>) -> Closed {
+/// Carries messages both ways, whatever the pipes are, until the server's end closes or we stop.
+async fn carry(
+    stdin: impl AsyncWrite + Unpin,
+    stdout: impl AsyncRead + Unpin,
+    outgoing: mpsc::Receiver<Outgoing>,
+    link: &Arc<Link>,
+) -> Closed {
+    let mut reader = pin!(read(stdout, link));
+    let mut writer = pin!(write(stdin, outgoing));
+    let mut writing = true;
+    loop {
+        tokio::select! {
+            biased;
+            closed = &mut reader => return closed,
+            () = &mut writer, if writing => writing = false,
+            () = link.stop.cancelled() => return Closed::Ours,
+        }
+    }
+}
+
+async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<Link>) -> Closed {
     let limits = &link.settings.limits;
     let mut lines = Lines::new(limits.message_bytes, limits.skipped_bytes);
     loop {
@@ -141,7 +161,7 @@ async fn read(mut stdout: ChildStdout, link: &Arc<Link>) -> Closed {
 
 /// Writes what is queued, several messages at once where they wait. A message counts as not sent
 /// until its newline is written.
-async fn write(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Outgoing>) {
+async fn write(mut stdin: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Outgoing>) {
     let mut batch = Vec::new();
     let mut tickets: Vec<(usize, Arc<Ticket>)> = Vec::new();
     while let Some(first) = outgoing.recv().await {
@@ -180,3 +200,6 @@ async fn write(mut stdin: ChildStdin, mut outgoing: mpsc::Receiver<Outgoing>) {
         }
     }
 }
+
+#[cfg(test)]
+mod simulated;
