@@ -2,8 +2,8 @@
 //! answers by asking again.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use consort_core::{Asked, Events, Json, LogLevel, Object, Refusal, Reply, ServerId};
@@ -27,7 +27,7 @@ pub(crate) struct State {
     caller: String,
     /// What is being asked: method, name and arguments.
     digest: [u8; 16],
-    /// In milliseconds since 1970.
+    /// In milliseconds since we began.
     expires: u64,
     pub(crate) server: ServerId,
     pub(crate) kind: Kind,
@@ -87,9 +87,10 @@ pub(crate) fn open(
     Ok(state)
 }
 
+/// Milliseconds since we began, by a clock that nobody sets: a state outlives neither us nor the key that seals it.
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    static BEGUN: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
+    u64::try_from(BEGUN.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What a state is bound to.

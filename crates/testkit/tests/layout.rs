@@ -140,6 +140,43 @@ fn we_depend_on_few_and_not_on_what_we_ruled_out() {
     assert!(!names.contains(&"\"aws-lc-sys\""));
 }
 
+/// Where the clock on the wall is read, and what for: it is shown or kept, and no wait depends on it.
+const WALL_CLOCK: &[(&str, &str)] = &[
+    ("agent/src/conversation.rs", "when a conversation began"),
+    ("gateway/src/clock.rs", "when a call was made; never earlier than the one before"),
+    ("gateway/src/guard.rs", "how long a browser's pass is good, which outlives us"),
+    ("gateway/src/metrics.rs", "when we began"),
+    ("gateway/src/otlp.rs", "when a metric was taken"),
+    ("gateway/src/otlp/span.rs", "when a span began"),
+    ("hub/src/builtin.rs", "the tool that tells the time"),
+    ("hub/src/connection.rs", "since when a server is as it is"),
+    ("hub/src/state.rs", "since when a server is as it is"),
+];
+
+// F21: a clock that is set forward or back ends nothing early or late.
+#[test]
+fn the_clock_on_the_wall_decides_nothing() {
+    let mut files = Vec::new();
+    let crates = root().join("crates");
+    for package in ["agent", "core", "gateway", "hub", "shape", "wire"] {
+        sources(&crates.join(package).join("src"), &mut files);
+    }
+    let reads = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let code: Vec<&str> = text.lines().take_while(|line| *line != "#[cfg(test)]").collect();
+        let code = code.join("\n");
+        code.contains("SystemTime::now()") || code.contains("UNIX_EPOCH.elapsed()")
+    };
+    let tests = |path: &PathBuf| path.iter().any(|part| part == "tests" || part == "tests.rs");
+    let found: BTreeSet<String> = files
+        .iter()
+        .filter(|path| !tests(path) && reads(path))
+        .map(|path| path.strip_prefix(&crates).unwrap().display().to_string())
+        .collect();
+    let known: BTreeSet<String> = WALL_CLOCK.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(found, known, "where the clock on the wall is read, say here what for");
+}
+
 #[test]
 fn the_map_fits_on_a_few_pages() {
     let lines = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap().lines().count();
