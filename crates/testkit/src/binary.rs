@@ -1,7 +1,7 @@
-//! The programs of this package, for tests of other packages to start.
+//! The programs of this package, for tests of other packages to start; and `consort`.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
@@ -9,14 +9,27 @@ use std::sync::{Mutex, PoisonError};
 pub fn bin(name: &str) -> PathBuf {
     static BUILT: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    built.get_or_insert_default().entry(name.to_owned()).or_insert_with(|| build(name)).clone()
+    let build = || build("testkit", name);
+    built.get_or_insert_default().entry(name.to_owned()).or_insert_with(build).clone()
 }
 
-fn build(name: &str) -> PathBuf {
+/// The path of `consort`. The one in `folder` is taken if nothing that it is made of was changed since it was built,
+/// else it is built.
+pub fn consort(folder: &Path) -> PathBuf {
+    let program = folder.join("consort");
+    let changed = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
+    let parts = std::fs::read_to_string(folder.join("consort.d")).unwrap_or_default();
+    let (_, parts) = parts.split_once(": ").unwrap_or_default();
+    let newest = parts.split_whitespace().map(|part| changed(Path::new(part))).max();
+    let fresh = newest.is_some_and(|newest| newest.is_some() && newest < changed(&program));
+    if fresh { program } else { build("consort", "consort") }
+}
+
+fn build(package: &str, name: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .args(["build", "--quiet", "--package", "testkit", "--bin", name])
+        .args(["build", "--quiet", "--package", package, "--bin", name])
         .arg("--message-format=json-render-diagnostics")
         .current_dir(env!("CARGO_MANIFEST_DIR"));
     if !cfg!(debug_assertions) {

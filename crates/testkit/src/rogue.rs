@@ -84,7 +84,8 @@ pub struct Manner {
     pub extra_tool: Option<String>,
     /// Over HTTP: whether it has sessions.
     pub sessions: bool,
-    /// A file to which the `nonce` of every call is written before anything else, a line each.
+    /// A file to which the `nonce` of every call is written before anything else, a line each; and `cancelled NONCE`,
+    /// `initialize` and `tools/list` when that happens.
     pub ledger: Option<PathBuf>,
     /// Its capabilities beside tools, as a JSON object.
     pub capabilities: serde_json::Value,

@@ -99,7 +99,10 @@ async fn a_call_does_not_run_on_a_closed_session() {
         .filter(|request| request.method == "POST")
         .filter_map(|request| request.headers.get("mcp-session-id").cloned())
         .collect();
-    assert_eq!(sessions.last().map(String::as_str), Some("session-2"));
+    assert_eq!(
+        sessions.last().map(String::as_str),
+        Some(format!("session-{}-2", std::process::id()).as_str())
+    );
     hub.drain().await;
 }
 

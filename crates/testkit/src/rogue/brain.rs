@@ -1,35 +1,47 @@
 //! What the rogue makes of a message, whatever way it came.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Write;
+use std::path::Path;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
 use super::{Manner, Probe, Step};
 
+/// How many messages are remembered: the last ones.
+const MEMORY: usize = 10_000;
+
 /// The rogue's memory and manners.
 #[derive(Debug)]
 pub struct Brain {
     pub(super) manner: Manner,
-    seen: Mutex<Vec<Value>>,
+    seen: Mutex<VecDeque<Value>>,
+    /// The nonces of calls, by the ids they came with last.
+    nonces: Mutex<HashMap<String, String>>,
     script: Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>,
 }
 
 impl Brain {
     /// A rogue with these manners.
     pub fn new(manner: Manner) -> Self {
-        Self { script: Mutex::new(manner.script.clone()), seen: Mutex::default(), manner }
+        let script = Mutex::new(manner.script.clone());
+        Self { script, seen: Mutex::default(), nonces: Mutex::default(), manner }
     }
 
     /// Every message received so far.
     pub fn seen(&self) -> Vec<Value> {
-        self.seen.lock().expect("never poisoned").clone()
+        self.seen.lock().expect("never poisoned").iter().cloned().collect()
     }
 
     /// What to do about a message.
     pub fn react(&self, message: &Value) -> Vec<Step> {
-        self.seen.lock().expect("never poisoned").push(message.clone());
+        {
+            let mut seen = self.seen.lock().expect("never poisoned");
+            seen.push_back(message.clone());
+            let excess = seen.len().saturating_sub(MEMORY);
+            seen.drain(..excess);
+        }
         self.note(message);
         let id = &message["id"];
         let Some(method) = message["method"].as_str().filter(|_| !id.is_null()) else {
@@ -73,14 +85,33 @@ impl Brain {
         }
     }
 
-    /// Writes a call down where it outlives us.
+    /// Writes down where it outlives us what was asked: the nonce of a call, `cancelled` and the nonce of one that
+    /// is taken back, the method of a handshake or a list.
     fn note(&self, message: &Value) {
+        let Some(ledger) = &self.manner.ledger else { return };
+        let mut nonces = self.nonces.lock().expect("never poisoned");
+        let line = match message["method"].as_str() {
+            Some("notifications/cancelled") => {
+                let id = message["params"]["requestId"].to_string();
+                nonces.remove(&id).map(|nonce| format!("cancelled {nonce}"))
+            }
+            Some(method @ ("initialize" | "tools/list")) => Some(method.to_owned()),
+            _ => message["params"]["arguments"]["nonce"].as_str().map(|nonce| {
+                nonces.insert(message["id"].to_string(), nonce.to_owned());
+                nonce.to_owned()
+            }),
+        };
+        if let Some(line) = line {
+            append(ledger, &line);
+        }
+    }
+
+    /// Writes down that whoever made this call left before its end.
+    pub(super) fn left(&self, message: &Value) {
         let nonce = message["params"]["arguments"]["nonce"].as_str();
-        let (Some(ledger), Some(nonce)) = (&self.manner.ledger, nonce) else { return };
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(ledger);
-        // One write each, so that rogues can share a ledger.
-        file.and_then(|mut file| file.write_all(format!("{nonce}\n").as_bytes()))
-            .expect("the test gives a file that can be written");
+        if let (Some(ledger), Some(nonce)) = (&self.manner.ledger, nonce) {
+            append(ledger, &format!("cancelled {nonce}"));
+        }
     }
 
     fn scripted(&self, method: &str) -> Option<Vec<Step>> {
@@ -150,6 +181,13 @@ impl Brain {
             _ => error(id, -32602, "unknown tool"),
         }
     }
+}
+
+/// One write each, so that rogues can share a ledger.
+fn append(ledger: &Path, line: &str) {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(ledger);
+    file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
+        .expect("the test gives a file that can be written");
 }
 
 /// Puts the request's id and token where the texts want them.

@@ -196,7 +196,7 @@ async fn serve(stream: &mut BufStream<impl Wire>, shared: &Arc<Shared>) -> io::R
         ("GET", "/mcp") if request.headers.contains_key("last-event-id") => {
             let steps = shared.resumes.lock().expect("never poisoned").pop_front();
             match steps {
-                Some(steps) => stream_steps(stream, shared, &steps).await,
+                Some(steps) => stream_steps(stream, shared, &steps, &Value::Null).await,
                 None => respond(stream, 405, "text/plain", b"", &[]).await,
             }
         }
@@ -223,13 +223,14 @@ async fn post(
         return respond(stream, 202, "text/plain", b"", &[]).await;
     }
     if message["method"] == "tools/call" && message["params"]["name"] != "seen" {
-        return stream_steps(stream, shared, &steps).await;
+        return stream_steps(stream, shared, &steps, &message).await;
     }
     let mut headers = Vec::new();
     if message["method"] == "initialize" && shared.brain.manner.sessions {
         let mut sessions = shared.sessions.lock().expect("never poisoned");
         sessions.0 += 1;
-        let session = format!("session-{}", sessions.0);
+        // One that is started anew gives no session a name that another had.
+        let session = format!("session-{}-{}", std::process::id(), sessions.0);
         sessions.1.push(session.clone());
         headers.push(("Mcp-Session-Id", session));
     }
@@ -247,7 +248,7 @@ async fn post(
             .await
         }
         [] => respond(stream, 400, "text/plain", b"", &[]).await,
-        _ => stream_steps(stream, shared, &steps).await,
+        _ => stream_steps(stream, shared, &steps, &message).await,
     }
 }
 
@@ -256,6 +257,7 @@ async fn stream_steps(
     stream: &mut BufStream<impl Wire>,
     shared: &Arc<Shared>,
     steps: &[Step],
+    message: &Value,
 ) -> io::Result<bool> {
     let mut head = true;
     let mut dribble = false;
@@ -288,6 +290,7 @@ async fn stream_steps(
             Step::Hang => {
                 // Whoever reads nothing more can still notice that the other end left.
                 while let Ok(1..) = stream.read(&mut [0; 64]).await {}
+                shared.brain.left(message);
                 shared.gone.send_modify(|gone| *gone += 1);
                 return Ok(false);
             }

@@ -22,7 +22,8 @@ async fn a_session_is_carried_and_closed() {
     let last = requests.last().unwrap();
     assert_eq!(last.method, "DELETE");
     for request in &requests[2..] {
-        assert_eq!(request.headers["mcp-session-id"], "session-1", "{request:?}");
+        let session = format!("session-{}-1", std::process::id());
+        assert_eq!(request.headers["mcp-session-id"], session, "{request:?}");
         assert_eq!(request.headers["mcp-protocol-version"], "2025-11-25", "{request:?}");
     }
 }
