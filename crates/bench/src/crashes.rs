@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::Failure;
+use crate::chance::Chance;
 use crate::options::{USAGE, number};
 use crate::report::table;
 use crate::results;
@@ -76,6 +77,11 @@ impl Kind {
         }
     }
 
+    /// What chance brings it.
+    fn chance(self, seed: u64) -> Chance {
+        Chance::new(seed ^ (self as u64) << 56)
+    }
+
     fn is_ledger(self) -> bool {
         matches!(self, Self::Strict | Self::Lenient)
     }
@@ -122,7 +128,7 @@ pub(crate) fn crashes(options: &Options) -> Result<(), Failure> {
     if options.wants(Section::Kills) {
         let share = options.kills.div_ceil(Kind::ALL.len().try_into()?);
         let begun = Instant::now();
-        let rows = each(|kind| kill::kill(kind, share, Chance::new(seed, kind))).map_err(told)?;
+        let rows = each(|kind| kill::kill(kind, share, kind.chance(seed))).map_err(told)?;
         let lines = rows.iter().map(|(kind, row)| {
             let kill::Row { kills, starting, said, caught } = row;
             let name = kind.name().to_owned();
@@ -140,8 +146,8 @@ pub(crate) fn crashes(options: &Options) -> Result<(), Failure> {
     }
     if options.wants(Section::Faults) {
         let begun = Instant::now();
-        let rows = each(|kind| faults::fail(kind, options.density, Chance::new(seed, kind)))
-            .map_err(told)?;
+        let rows =
+            each(|kind| faults::fail(kind, options.density, kind.chance(seed))).map_err(told)?;
         let lines = rows.iter().map(|(kind, row)| {
             let faults::Row { operations, full, refused } = row;
             let name = kind.name().to_owned();
@@ -181,27 +187,4 @@ fn each<T: Send>(
     let mut rows = done.into_inner().expect("nobody panics with it");
     rows.sort_by_key(|(kind, _)| Kind::ALL.iter().position(|other| other == kind));
     Ok(rows)
-}
-
-/// Numbers by chance, the same for the same seed.
-#[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    pub(crate) fn seeded(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn new(seed: u64, kind: Kind) -> Self {
-        Self::seeded(seed ^ (kind as u64) << 56)
-    }
-
-    /// A number below this one.
-    pub(crate) fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % most.max(1)
-    }
 }

@@ -17,7 +17,7 @@ mod idle;
 mod memory;
 mod options;
 pub(crate) mod peers;
-mod process;
+pub(crate) mod process;
 mod progress;
 mod start;
 mod tables;

@@ -8,10 +8,12 @@ mod agent;
 mod allocations;
 mod allocator;
 mod calls;
+mod chance;
 mod charge;
 mod client;
 mod contest;
 mod crashes;
+mod faults;
 mod flame;
 mod folder;
 mod gateway;
@@ -77,6 +79,8 @@ fn run() -> Result<(), Failure> {
         Command::Agent(options) => agent::agent(&options),
         Command::Crashes(options) => crashes::crashes(&options),
         Command::CrashWriter(writer) => writer.run(),
+        Command::Faults(options) => faults::faults(&options),
+        Command::Scripted(server) => server.run(),
         Command::Proxy(to) => proxy::run(&to),
         Command::Serve(serve) => server::run(&serve),
         Command::Client(assignment) => {

@@ -8,6 +8,7 @@ use crate::Failure;
 use crate::agent;
 use crate::client::Assignment;
 use crate::crashes;
+use crate::faults;
 use crate::gateway::{self, peers};
 use crate::growth;
 use crate::hub::Task;
@@ -37,6 +38,8 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
                                 bench tokens FOLDER... [--queries N] [--json]\n     \
                                 bench agent [--json] [--rounds N] [--tools N]\n     \
                                 bench crashes [--kills N] [--seed N] [--only kills|faults] [--sparse]\n     \
+                                bench faults [--json] [--minutes N] [--rounds N] [--seed N] [--only F1,F6,...] \
+                                [--consort PATH]\n     \
                                 with --save, what is printed is kept in docs/results too";
 
 const SERVE: &str =
@@ -77,6 +80,10 @@ pub(crate) enum Command {
     Crashes(crashes::Options),
     /// Be a writer that is killed.
     CrashWriter(crashes::Writer),
+    /// Inflict faults.
+    Faults(faults::Options),
+    /// Be a server that does what its callers tell it.
+    Scripted(faults::Scripted),
     /// Be the server of a measurement.
     Serve(Serve),
     /// Be the raw proxy before the server at this host and port.
@@ -176,6 +183,8 @@ impl Command {
             Some("agent") => agent::Options::parse(words).map(Self::Agent),
             Some("crashes") => crashes::Options::parse(words).map(Self::Crashes),
             Some("crash-writer") => crashes::Writer::parse(words).map(Self::CrashWriter),
+            Some("faults") => faults::Options::parse(words).map(Self::Faults),
+            Some(faults::WORD) => faults::Scripted::parse(words).map(Self::Scripted),
             Some("serve") => serve(words).map(Self::Serve),
             Some("proxy") => Ok(Self::Proxy(words.next().ok_or("use: bench proxy HOST:PORT")?)),
             Some("client") => {

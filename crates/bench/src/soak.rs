@@ -9,8 +9,8 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use crate::Failure;
+use crate::chance::Chance;
 use crate::charge;
-use crate::crashes::Chance;
 use crate::gateway::Consort;
 use crate::load::{self, Offer, Taken, Turn};
 use crate::options::{Format, USAGE, number};
@@ -140,7 +140,7 @@ pub(crate) fn soak(options: &Options) -> Result<(), Failure> {
 
 async fn measure(options: &Options, seed: u64) -> Result<Report, Failure> {
     let consort = options.consort.program()?.ok_or("nothing to soak")?;
-    let mut chance = Chance::seeded(seed);
+    let mut chance = Chance::new(seed);
     let mut stage = Stage::open(&consort).await?;
     let gateway = stage.gateway.pid();
     let url = stage.gateway.url().to_owned();

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -34,7 +34,7 @@ pub(crate) struct Process {
 
 /// How a process is told to end.
 #[derive(Clone, Copy, Debug)]
-enum End {
+pub(crate) enum End {
     /// Its standard input closes.
     Input,
     Signal,
@@ -105,7 +105,8 @@ impl Process {
         Ok(Self { child, pid, end: End::SignalThenKill, _output: None, said: String::new(), url })
     }
 
-    async fn spawn(mut command: Command, end: End) -> Result<Self, Failure> {
+    /// Starts a process and waits until it says where it listens.
+    pub(crate) async fn spawn(mut command: Command, end: End) -> Result<Self, Failure> {
         let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let pid = child.id().ok_or("the process has ended already")?;
         let mut output = BufReader::new(child.stdout.take().ok_or("the process has no output")?);
@@ -140,6 +141,17 @@ impl Process {
         Place { url: self.url.clone(), charged: None }
     }
 
+    /// What it said of where it listens.
+    pub(crate) fn said(&self) -> &str {
+        self.said.trim()
+    }
+
+    /// Sends it a signal, unless it has ended.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<(), Failure> {
+        let pid = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        Ok(kill_process(pid.ok_or("the process has ended")?, signal)?)
+    }
+
     /// Tells it to end and waits for it.
     pub(crate) async fn end(mut self) -> Result<(), Failure> {
         if matches!(self.end, End::SignalThenKill) && !self.lives() {
@@ -147,7 +159,7 @@ impl Process {
         }
         match self.end {
             End::Input => drop(self.child.stdin.take()),
-            End::Signal | End::SignalThenKill => signal(self.pid, Signal::TERM)?,
+            End::Signal | End::SignalThenKill => self.signal(Signal::TERM)?,
         }
         if matches!(self.end, End::SignalThenKill) {
             if timeout(PATIENCE / 4, self.child.wait()).await.is_err() {
@@ -155,9 +167,14 @@ impl Process {
             }
             return Ok(());
         }
-        let ended = timeout(PATIENCE, self.child.wait()).await;
-        ended.map_err(|_| "a process does not end when told to")??;
+        self.ended(PATIENCE).await?;
         Ok(())
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(&mut self, patience: Duration) -> Result<ExitStatus, Failure> {
+        let ended = timeout(patience, self.child.wait()).await;
+        Ok(ended.map_err(|_| "a process does not end when told to")??)
     }
 }
 

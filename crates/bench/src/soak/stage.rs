@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::Failure;
+use crate::chance::Chance;
 use crate::charge;
-use crate::crashes::Chance;
 use crate::gateway::{Process, configure, listed, signal, started};
 use crate::load::{Ask, Client, Listing, Work};
 use crate::server::{Listen, Serve};

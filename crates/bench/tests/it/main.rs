@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "all of this file is a test")]
 
 mod crashes;
+mod faults;
 mod load;
 mod peers;
 
