@@ -48,7 +48,7 @@ pub(crate) fn with(server: Server, login: Arc<Login>) -> Server {
     match server {
         Server::Http(endpoint) => Server::Http(add(endpoint)),
         Server::Sse(endpoint) => Server::Sse(add(endpoint)),
-        other => other,
+        program @ Server::Command(_) => program,
     }
 }
 

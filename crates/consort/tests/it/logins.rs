@@ -1,4 +1,4 @@
-//! Logging in at a server, with FastMCP as the server and its authorization server.
+//! Logging in at a server, with `FastMCP` as the server and its authorization server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -16,11 +16,9 @@ pub(super) fn check(bytes: &[u8]) {
         }
     }
     if whole.iter().all(|line| matches!(line, Line::Whole(_))) {
-        let expected = stream.split(|byte| *byte == b'\n').map(|line| match line {
-            [line @ .., b'\r'] => line,
-            line => line,
-        });
-        let expected: Vec<&[u8]> = expected.collect();
+        let expected = stream.split(|byte| *byte == b'\n');
+        let expected: Vec<&[u8]> =
+            expected.map(|line| line.strip_suffix(b"\r").unwrap_or(line)).collect();
         assert_eq!(whole.len() + 1, expected.len(), "what has no end is no line yet");
         for (line, expected) in whole.iter().zip(expected) {
             assert!(matches!(line, Line::Whole(line) if line == expected));
