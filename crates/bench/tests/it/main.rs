@@ -153,7 +153,7 @@ fn a_wrong_word_is_refused_with_the_right_ones() {
     assert!(said.starts_with("bench: unknown option `--fast`\nuse: bench wire ["), "{said}");
     for command in [
         "hub", "gateway", "overload", "soak", "growth", "size", "profile", "search", "crashes",
-        "peers",
+        "peers", "faults", "tokens", "agent",
     ] {
         assert!(said.contains(&format!("\n     bench {command} ")), "{command}: {said}");
     }

@@ -149,7 +149,7 @@ const CLIENTS: &[Row] = &[
     (SERVE, "body", GATEWAY, "408"),
     (SERVE, "head", GATEWAY, "the connection is closed"),
     ("gateway/src/http.rs", "HEADERS", FIXED, "431"),
-    (SERVE, "connections", GATEWAY, "further ones are not taken until one ends"),
+    (SERVE, "connections", GATEWAY, "further ones get 503 and `Retry-After` at once"),
     (SERVE, "sessions", GATEWAY, "503 for a new one; none in use gives way"),
     (SERVE, "session", GATEWAY, "the session ends; a request with it is a 404"),
     (SERVE, "parked", GATEWAY, "the question is refused, and the call ends with an error"),
