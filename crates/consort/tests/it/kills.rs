@@ -73,7 +73,8 @@ fn a_run_killed_at_any_step_goes_on_and_calls_nothing_twice() {
             ran.out, ran.err
         );
         let ledger = std::fs::read_to_string(home.path("ledger")).unwrap_or_default();
-        let mut made: Vec<&str> = ledger.lines().collect();
+        let is_call = |line: &&str| ["a", "b", "c"].contains(line);
+        let mut made: Vec<&str> = ledger.lines().filter(is_call).collect();
         made.sort_unstable();
         let once: BTreeSet<&str> = made.iter().copied().collect();
         assert_eq!(made.len(), once.len(), "twice after {killed} steps: {made:?}");
