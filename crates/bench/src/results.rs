@@ -30,7 +30,8 @@ pub(crate) fn publish(text: &str) -> Result<(), Failure> {
     let Some(words) = SAVED.get() else { return Ok(()) };
     let name = words.first().map_or("bench", String::as_str);
     let page = format!(
-        "# bench {name}\n\n```console\ncargo run --release -p bench -- {}\n```\n\n{}\n\n{text}\n",
+        "# bench {name}\n\n```console\ncargo run{} -p bench -- {}\n```\n\n{}\n\n{text}\n",
+        if cfg!(debug_assertions) { "" } else { " --release" },
         words.join(" "),
         circumstances()?,
     );

@@ -41,6 +41,7 @@ const LEAST: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(5);
 
 const CLIENTS: usize = 512;
+const SESSIONS: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How to measure.
@@ -159,13 +160,13 @@ async fn measure(options: &Options, seed: u64) -> Result<Report, Failure> {
     let loaded = async {
         let mut samples = Vec::new();
         while begun.elapsed() < options.time {
-            let offer = Offer {
-                era: if samples.len() % 2 == 0 { Era::Modern } else { Era::Legacy },
-                rate: capacity * PART,
-                time: interval,
-                clients: CLIENTS,
-                patience: PATIENCE,
+            // A session is there until it is old, so legacy clients are few.
+            let (era, clients) = match samples.len() % 2 {
+                0 => (Era::Modern, CLIENTS),
+                _ => (Era::Legacy, SESSIONS),
             };
+            let offer =
+                Offer { era, rate: capacity * PART, time: interval, clients, patience: PATIENCE };
             let looked = async {
                 sleep(interval / 2).await;
                 held(gateway)

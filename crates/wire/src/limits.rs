@@ -51,8 +51,9 @@ limits! {
         pipe_calls: usize = 64;
         /// Calls in flight to one Streamable HTTP server.
         http_calls: usize = 256;
-        /// Calls that may wait for a place among those in flight.
-        queued_calls: usize = 1024;
+        /// Calls that may wait for a place among those in flight; fewer where places become free too slowly for
+        /// them.
+        queued_calls: usize = 4096;
         /// Questions of the server (elicitation, sampling, roots) open at once.
         questions: usize = 16;
         /// Rounds of `input_required` within one call.

@@ -225,6 +225,8 @@ impl Client {
     }
 
     async fn exchange(&mut self) -> Result<Head, Failure> {
+        // A gateway closes what is unused for long, and whoever keeps it must look.
+        self.connection.take_if(|connection| connection.has_ended());
         let connection = match &mut self.connection {
             Some(connection) => connection,
             None => self.connection.insert(Connection::open(&self.address).await?),

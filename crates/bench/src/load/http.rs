@@ -50,6 +50,11 @@ impl Connection {
         Ok(Self { socket, inbox: BytesMut::with_capacity(PIECE), rest: Rest::Nothing })
     }
 
+    /// Whether the other side has closed it.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.socket.try_read(&mut [0]), Ok(0))
+    }
+
     /// Sends a whole request and reads the head of its answer.
     pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Head, Failure> {
         self.socket.write_all(request).await?;

@@ -95,7 +95,10 @@ impl Brain {
                 let id = message["params"]["requestId"].to_string();
                 nonces.remove(&id).map(|nonce| format!("cancelled {nonce}"))
             }
-            Some(method @ ("initialize" | "tools/list")) => Some(method.to_owned()),
+            // Of a list its first page.
+            Some(method @ ("initialize" | "tools/list")) => {
+                message["params"]["cursor"].is_null().then(|| method.to_owned())
+            }
             _ => message["params"]["arguments"]["nonce"].as_str().map(|nonce| {
                 nonces.insert(message["id"].to_string(), nonce.to_owned());
                 nonce.to_owned()
