@@ -82,12 +82,7 @@ impl Running {
         if let Some(server) = known.iter().find(|server| server.as_str() == name) {
             return Ok(server.clone());
         }
-        let failure = Failure::usage(format!("unknown server `{}`", escaped(name)));
-        let near = consort_core::nearest(name, known.iter().map(ServerId::as_str));
-        Err(match near.first() {
-            Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure,
-        })
+        Err(unknown_server(name, known.iter().map(ServerId::as_str)))
     }
 
     /// Reaches the servers that are needed, side by side, and waits for each at most its own time.
@@ -113,6 +108,15 @@ impl Running {
             }
         }
         waiting.finish_and_clear();
+    }
+}
+
+/// No server has this name; perhaps one of these was meant.
+pub(crate) fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+    let failure = Failure::usage(format!("unknown server `{}`", escaped(name)));
+    match consort_core::nearest(name, known).first() {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure,
     }
 }
 

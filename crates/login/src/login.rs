@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use consort_wire::{BoxFuture, Credentials, Refused};
 use http::HeaderValue;
@@ -16,8 +16,11 @@ use crate::kept::{Kept, Store};
 use crate::registration::Registration;
 use crate::tokens::Tokens;
 
-/// How often one process has a person agree, or asks for itself, before it takes no for an answer.
+/// How often a person is asked to agree, or we ask for ourselves, in ten minutes.
 const ASKED: u32 = 3;
+
+/// Then it is counted anew: a login that cannot be renewed is asked for as long as it is used.
+const WITHIN: Duration = Duration::from_mins(10);
 
 /// How often it is looked whether somebody has logged in.
 const LOOK: Duration = Duration::from_secs(2);
@@ -73,7 +76,25 @@ struct State {
     kept: Option<Arc<Kept>>,
     /// Whether the store was looked into.
     looked: bool,
-    asked: u32,
+    asked: Asked,
+}
+
+/// How often was asked lately.
+#[derive(Default)]
+struct Asked {
+    since: Option<Instant>,
+    times: u32,
+}
+
+impl Asked {
+    /// Counts once more; false if that is too often.
+    fn again(&mut self, now: Instant) -> bool {
+        if self.since.is_none_or(|since| now - since > WITHIN) {
+            *self = Self { since: Some(now), times: 0 };
+        }
+        self.times += 1;
+        self.times <= ASKED
+    }
 }
 
 impl Login {
@@ -110,10 +131,10 @@ impl Login {
             .map(Arc::new)
     }
 
-    /// Notes what another process got, and says what there is now.
+    /// Notes what another process got, or forgot, and says what there is now.
     fn look_again(&self) -> Option<Arc<Kept>> {
-        if let Some(stored) = self.stored() {
-            self.state().kept = Some(stored);
+        if self.store.is_some() {
+            self.state().kept = self.stored();
         }
         self.kept()
     }
@@ -206,12 +227,8 @@ impl Login {
         if self.person.is_none() && !self.settings.alone {
             return Err(LoginError::Nobody("there is no login".to_owned()));
         }
-        {
-            let mut state = self.state();
-            if state.asked >= ASKED {
-                return Err(LoginError::Nobody(format!("asked {ASKED} times, in vain")));
-            }
-            state.asked += 1;
+        if !self.state().asked.again(Instant::now()) {
+            return Err(LoginError::Nobody(format!("asked {ASKED} times, in vain")));
         }
         let server = &self.settings.server;
         let reach = Reach::of(server).await?;
@@ -372,4 +389,45 @@ fn header(tokens: &Tokens) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(format!("Bearer {}", tokens.access)).ok()?;
     value.set_sensitive(true);
     Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registration::Registration;
+
+    #[test]
+    fn no_is_taken_for_an_answer_for_a_while() {
+        let (mut asked, now) = (Asked::default(), Instant::now());
+        let answers: Vec<bool> = (0..5).map(|_| asked.again(now)).collect();
+        assert_eq!(answers, [true, true, true, false, false]);
+        assert!(asked.again(now + WITHIN + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn what_another_process_forgot_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let server = "https://mcp.example".to_owned();
+        let kept = Kept {
+            server: server.clone(),
+            issuer: "https://as.example".to_owned(),
+            endpoint: "https://as.example/token".to_owned(),
+            resource: server.clone(),
+            client: Registration {
+                id: "me".to_owned(),
+                secret: None,
+                method: "none".to_owned(),
+                back: None,
+            },
+            tokens: Tokens { access: "a".to_owned(), refresh: None, expires: None, scope: None },
+        };
+        store.put(&kept).unwrap();
+        let settings = Settings { server: server.clone(), ..Settings::default() };
+        let login = Login::new(settings, Some(store.clone()), None);
+        assert_eq!(login.kept().as_deref(), Some(&kept));
+        assert!(store.remove(&server).unwrap());
+        assert_eq!(login.look_again(), None);
+        assert_eq!(login.kept(), None);
+    }
 }

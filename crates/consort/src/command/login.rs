@@ -103,16 +103,12 @@ fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
 fn configured(common: &Common, name: &str) -> Result<ServerConfig, Failure> {
     let config = running::read(common)?;
     let servers = config.map(|config| config.servers).unwrap_or_default();
-    let known: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-    let near =
-        consort_core::nearest(name, known.iter().copied()).first().map(|near| (*near).to_owned());
-    servers.into_iter().find(|server| server.name.as_str() == name).ok_or_else(|| {
-        let failure = Failure::usage(format!("unknown server `{}`", escaped(name)));
-        match near {
-            Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None => failure.hint("`consort servers` shows those of the config"),
+    match servers.iter().find(|server| server.name.as_str() == name) {
+        Some(server) => Ok(server.clone()),
+        None => {
+            Err(running::unknown_server(name, servers.iter().map(|server| server.name.as_str())))
         }
-    })
+    }
 }
 
 fn nothing_to_do(server: &ServerConfig) -> Failure {
