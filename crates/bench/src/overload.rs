@@ -39,7 +39,10 @@ const GIVEN_UP: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The most clients that call at once: fewer than a gateway takes.
-const CLIENTS: usize = 3500;
+const CLIENTS: u32 = 3500;
+
+/// How many call where the processor is all there is, to see what connections alone cost.
+const CROWDS: [u32; 3] = [32, 384, CLIENTS];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const PREFIX: &str = "bench_";
@@ -65,6 +68,20 @@ pub(crate) enum Case {
     Http,
     /// The processor: nobody is slow.
     Busy,
+}
+
+#[derive(Debug, Serialize)]
+struct Overloaded {
+    rows: Vec<Row>,
+    crowds: Vec<Crowd>,
+}
+
+/// So many clients, each of which waits for its answers, on the processor of whom they ask.
+#[derive(Debug, Serialize)]
+struct Crowd {
+    by: &'static str,
+    clients: u32,
+    calls_per_second: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -129,12 +146,13 @@ impl Case {
         }
     }
 
-    /// More clients than the server gets calls at once.
+    /// More clients than the server gets calls at once; or as many as will ask too much, where each
+    /// costs the processor something that it takes from all.
     fn clients(self) -> u32 {
         match self {
             Self::Stdio => 96,
             Self::Http => 384,
-            Self::Busy => 32,
+            Self::Busy => CLIENTS,
         }
     }
 
@@ -149,31 +167,36 @@ impl Case {
 /// Overloads a gateway; a promise that is broken is an error.
 pub(crate) fn overload(options: &Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let rows = runtime.block_on(measure(options))?;
+    let overloaded = runtime.block_on(measure(options))?;
     let text = match options.format {
-        Format::Json => serde_json::to_string(&rows)?,
-        Format::People => report(&rows, options),
+        Format::Json => serde_json::to_string(&overloaded)?,
+        Format::People => report(&overloaded, options),
     };
     results::publish(&text)?;
-    if rows.iter().all(|row| row.broken.is_empty()) {
+    if overloaded.rows.iter().all(|row| row.broken.is_empty()) {
         Ok(())
     } else {
         Err("a promise is broken".into())
     }
 }
 
-async fn measure(options: &Options) -> Result<Vec<Row>, Failure> {
+async fn measure(options: &Options) -> Result<Overloaded, Failure> {
     let consort = options.consort.program()?.ok_or("nothing to overload")?;
-    let mut rows = Vec::new();
+    let mut all = Overloaded { rows: Vec::new(), crowds: Vec::new() };
     for case in [Case::Stdio, Case::Http, Case::Busy] {
         if options.only.is_none_or(|only| only == case) {
-            rows.push(overloaded(&consort, case, options).await?);
+            all.rows.push(overloaded(&consort, case, options, &mut all.crowds).await?);
         }
     }
-    Ok(rows)
+    Ok(all)
 }
 
-async fn overloaded(consort: &Path, case: Case, options: &Options) -> Result<Row, Failure> {
+async fn overloaded(
+    consort: &Path,
+    case: Case,
+    options: &Options,
+    crowds: &mut Vec<Crowd>,
+) -> Result<Row, Failure> {
     let serve = Serve { prefix: PREFIX.to_owned(), ..Serve::new(case.listen()) };
     // Who asks too much must not take from whom it asks what the answers need: whoever is started now
     // stays on one processor, and we on the others.
@@ -186,9 +209,20 @@ async fn overloaded(consort: &Path, case: Case, options: &Options) -> Result<Row
     let servers = Map::from_iter([("bench".to_owned(), configured(&serve, &http)?)]);
     let folder = TempDir::with_prefix("consort-bench-")?;
     let gateway = Process::gateway(consort, &servers, folder.path()).await?;
+    let proxy = Process::proxy(&http).await?;
     if apart {
         stay_on(1..processors)?;
     }
+    if case == Case::Busy {
+        for clients in CROWDS {
+            for (by, process) in [("raw proxy", &proxy), ("consort", &gateway)] {
+                let turn = Turn { era: Era::Modern, clients, time: CLOSED, calls: 1_000_000 };
+                let load = load::run(&process.free(), &case.work(), turn).await?;
+                crowds.push(Crowd { by, clients, calls_per_second: load.calls_per_second });
+            }
+        }
+    }
+    proxy.end().await?;
     listed(gateway.url(), &Listing::new(serve.tools())).await?;
     let turn = |time| Turn { era: Era::Modern, clients: case.clients(), time, calls: 1_000_000 };
     let work = case.work();
@@ -198,7 +232,7 @@ async fn overloaded(consort: &Path, case: Case, options: &Options) -> Result<Row
         era: Era::Modern,
         rate: before.calls_per_second * TIMES,
         time,
-        clients: CLIENTS,
+        clients: CLIENTS as usize,
         patience: PATIENCE,
     };
     let begun = Instant::now();
@@ -267,7 +301,7 @@ fn row(case: Case, capacity: f64, taken: &Taken, back: Option<Duration>) -> Row 
     row
 }
 
-fn report(rows: &[Row], options: &Options) -> String {
+fn report(Overloaded { rows, crowds }: &Overloaded, options: &Options) -> String {
     let lines = rows.iter().map(|row| {
         [
             row.case.as_str().to_owned(),
@@ -316,7 +350,25 @@ fn report(rows: &[Row], options: &Options) -> String {
             let _ = writeln!(text, "{}: {broken}.", row.case.as_str());
         }
     }
+    if !crowds.is_empty() {
+        text.push('\n');
+        text.push_str(&crowded(crowds));
+    }
     text
+}
+
+fn crowded(crowds: &[Crowd]) -> String {
+    let lines = crowds.iter().map(|crowd| {
+        let few = crowds.iter().find(|few| few.by == crowd.by).unwrap_or(crowd);
+        [
+            crowd.by.to_owned(),
+            crowd.clients.to_string(),
+            format!("{:.0}", crowd.calls_per_second),
+            format!("{:.2}", crowd.calls_per_second / few.calls_per_second),
+        ]
+    });
+    let head = ["by", "clients", "calls/s", "x the fewest"];
+    table("Clients that all call, one processor", head, 1, lines)
 }
 
 fn milliseconds(value: f64) -> String {

@@ -44,6 +44,10 @@ const RELIEF: Duration = Duration::from_millis(100);
 /// How long whoever only looks on has to hear that it is over.
 const FAREWELL: Duration = Duration::from_millis(500);
 
+/// A message of fewer bytes is copied out of what its connection reads into: that can then be read into
+/// again, and a call that waits keeps what it needs, not a whole buffer.
+const COPIED: usize = 8 << 10;
+
 /// What is answered.
 pub(crate) type Reply = Response<Body>;
 
@@ -388,5 +392,9 @@ async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BadBody> {
             Some(rest) => rest.extend_from_slice(&data),
         }
     }
-    Ok(rest.map_or(first, BytesMut::freeze))
+    Ok(match rest {
+        Some(rest) => rest.freeze(),
+        None if first.len() < COPIED => Bytes::copy_from_slice(&first),
+        None => first,
+    })
 }

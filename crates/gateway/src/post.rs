@@ -8,6 +8,7 @@ use consort_wire::headers::decode;
 use consort_wire::splice::Writer;
 use consort_wire::{Era, Id, Message, MessageError, Notification, Revision};
 use http::header::ACCEPT;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
@@ -18,7 +19,7 @@ use crate::http::{Reply, SESSION, answer, bare, message, only, read, stream, tex
 use crate::listen;
 use crate::menu;
 use crate::pieces::Pieces;
-use crate::request::{Modern, Out, Request, Speaker, named_revision};
+use crate::request::{Answering, Modern, Out, Request, Speaker, named_revision};
 use crate::serve::serve;
 use crate::session::Session;
 
@@ -30,19 +31,36 @@ pub(crate) async fn respond(
     request: HttpRequest<Incoming>,
 ) -> Reply {
     let here = Here { gateway, front, caller };
-    let (head, body) = request.into_parts();
-    match head.method {
+    let (Parts { method, headers, .. }, body) = request.into_parts();
+    match method {
         Method::POST => {
-            let bytes = match read(gateway, &head.headers, body).await {
+            let bytes = match read(gateway, &headers, body).await {
                 Ok(bytes) => bytes,
                 Err(bad) => return bad.reply(),
             };
-            here.post(&head.headers, bytes).await
+            match here.post(headers, bytes).await {
+                Posted::Answered(reply) => reply,
+                Posted::Request(answering, hears) => answer(gateway, answering, hears).await,
+            }
         }
-        Method::GET | Method::DELETE if speaks_modern(&head.headers, None) => only("POST"),
-        Method::GET => here.listen(&head.headers),
-        Method::DELETE => here.leave(&head.headers),
+        Method::GET | Method::DELETE if speaks_modern(&headers, None) => only("POST"),
+        Method::GET => here.listen(&headers),
+        Method::DELETE => here.leave(&headers),
         _ => only("GET, POST, DELETE"),
+    }
+}
+
+/// What becomes of what was posted. A call may take long: nothing of the head is kept for it, since
+/// that keeps the memory it was read into.
+enum Posted {
+    Answered(Reply),
+    /// It is being answered, to a client that may take events.
+    Request(Answering, bool),
+}
+
+impl From<Reply> for Posted {
+    fn from(reply: Reply) -> Self {
+        Self::Answered(reply)
     }
 }
 
@@ -54,48 +72,43 @@ struct Here<'a> {
 }
 
 impl Here<'_> {
-    async fn post(&self, headers: &HeaderMap, bytes: Bytes) -> Reply {
+    async fn post(&self, headers: HeaderMap, bytes: Bytes) -> Posted {
         let batched =
-            header(headers, "mcp-protocol-version").is_none_or(|version| version == "2025-03-26");
+            header(&headers, "mcp-protocol-version").is_none_or(|version| version == "2025-03-26");
         let read = match Message::parse(bytes.clone()) {
-            Err(MessageError::Batch) if batched => {
-                return Box::pin(self.batch(headers, bytes)).await;
-            }
-            read => read,
-        };
-        let read = match read {
             Ok(read) => read,
+            Err(MessageError::Batch) if batched => {
+                return Box::pin(self.batch(&headers, bytes)).await.into();
+            }
             Err(error) => {
                 let failure = Failure::new(-32700, format!("malformed message: {error}"));
                 let answer = Answer::error(Era::Modern, None, &failure);
-                return self.send(400, answer).await;
+                return Box::pin(self.send(400, answer)).await.into();
             }
         };
         let params = match &read {
             Message::Request { body, .. } | Message::Notification(body) => Some(&body.params),
             _ => None,
         };
-        if speaks_modern(headers, params) {
-            return self.modern(headers, read).await;
+        if speaks_modern(&headers, params) {
+            return self.modern(&headers, read).await;
         }
         if let Message::Request { id, body } = &read
             && body.method == "initialize"
         {
-            return Box::pin(self.initialize(id, &body.params)).await;
+            return Box::pin(self.initialize(id, &body.params)).await.into();
         }
-        let session = match self.session(headers) {
+        let session = match self.session(&headers) {
             Ok(session) => session,
-            Err(reply) => return reply,
+            Err(reply) => return reply.into(),
         };
         match read {
             Message::Request { id, body } => {
-                let hears = accepts_events(headers);
-                let request = self.request(id, body, Speaker::Legacy(session), hears);
-                answer(self.gateway, serve(self.gateway, request), hears).await
+                self.request(&headers, id, body, Speaker::Legacy(session))
             }
             other => {
                 hear(&session, other);
-                bare(StatusCode::ACCEPTED)
+                bare(StatusCode::ACCEPTED).into()
             }
         }
     }
@@ -116,7 +129,7 @@ impl Here<'_> {
             match read {
                 Ok(Message::Request { id, body }) => {
                     let speaker = Speaker::Legacy(Arc::clone(&session));
-                    let mut answering = serve(self.gateway, self.request(id, body, speaker, false));
+                    let mut answering = self.serve(id, body, speaker, false);
                     while let Some(out) = answering.next().await {
                         if let Out::End(end) = out {
                             answers.extend(end.message.map(Pieces::whole));
@@ -138,22 +151,20 @@ impl Here<'_> {
         message(self.gateway, 200, Bytes::from(all).into()).await
     }
 
-    async fn modern(&self, headers: &HeaderMap, read: Message) -> Reply {
+    async fn modern(&self, headers: &HeaderMap, read: Message) -> Posted {
         // A modern client over HTTP has nothing else to say: leaving is cancelling.
-        let Message::Request { id, body } = read else { return bare(StatusCode::ACCEPTED) };
+        let Message::Request { id, body } = read else { return bare(StatusCode::ACCEPTED).into() };
         if body.method == "tools/call" {
             // What its headers must say depends on what is offered.
             self.gateway.settled().await;
         }
         let check = |version: &str| check(self, headers, &body, version);
-        let checked = Modern::read(&body.params, check);
-        match checked {
-            Ok(modern) => {
-                let hears = accepts_events(headers);
-                let request = self.request(id, body, Speaker::Modern(modern), hears);
-                answer(self.gateway, serve(self.gateway, request), hears).await
+        match Modern::read(&body.params, check) {
+            Ok(modern) => self.request(headers, id, body, Speaker::Modern(modern)),
+            Err(failure) => {
+                let answer = Answer::error(Era::Modern, Some(&id), &failure);
+                Box::pin(self.send(400, answer)).await.into()
             }
-            Err(failure) => self.send(400, Answer::error(Era::Modern, Some(&id), &failure)).await,
         }
     }
 
@@ -236,8 +247,13 @@ impl Here<'_> {
         }
     }
 
-    fn request(&self, id: Id, body: Notification, speaker: Speaker, hears: bool) -> Request {
-        Request {
+    fn request(&self, headers: &HeaderMap, id: Id, body: Notification, who: Speaker) -> Posted {
+        let hears = accepts_events(headers);
+        Posted::Request(self.serve(id, body, who, hears), hears)
+    }
+
+    fn serve(&self, id: Id, body: Notification, speaker: Speaker, hears: bool) -> Answering {
+        let request = Request {
             front: Arc::clone(self.front),
             caller: self.caller.clone(),
             id,
@@ -245,7 +261,8 @@ impl Here<'_> {
             params: body.params,
             speaker,
             hears,
-        }
+        };
+        serve(self.gateway, request)
     }
 }
 

@@ -23,12 +23,11 @@ use crate::tasks;
 const ABOUT_TTL: u64 = 30_000;
 
 /// Answers a request.
-pub(crate) fn serve(gateway: &Arc<Inner>, request: Request) -> Answering {
+pub(crate) fn serve(gateway: &Arc<Inner>, mut request: Request) -> Answering {
     let gateway = Arc::clone(gateway);
     let running = Arc::clone(&gateway.requests);
     Emitting::new(|emitter| async move {
         let (id, era) = (request.id.clone(), request.era());
-        let mut request = request;
         let span = traced(&gateway, &mut request);
         let answered = until_cancelled(&gateway, &request, &emitter).await;
         let class = match &answered {

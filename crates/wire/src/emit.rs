@@ -31,8 +31,6 @@ use futures_core::Stream;
 pub struct Emitting<T> {
     emitter: Emitter<T>,
     run: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
-    /// What the future returned, until it was taken.
-    last: Option<T>,
 }
 
 impl<T: Unpin> Emitting<T> {
@@ -42,7 +40,7 @@ impl<T: Unpin> Emitting<T> {
         F: Future<Output = T> + Send + 'static,
     {
         let emitter = Emitter(Some(Arc::default()));
-        Self { run: Some(Box::pin(run(emitter.clone()))), emitter, last: None }
+        Self { run: Some(Box::pin(run(emitter.clone()))), emitter }
     }
 
     /// The next item; `None` behind the last.
@@ -63,17 +61,18 @@ impl<T: Unpin> Stream for Emitting<T> {
         if let Some(item) = this.emitter.take() {
             return Poll::Ready(Some(item));
         }
-        if let Some(last) = this.last.take() {
-            return Poll::Ready(Some(last));
-        }
         let Some(run) = &mut this.run else { return Poll::Ready(None) };
-        if let Poll::Ready(last) = run.as_mut().poll(cx) {
+        let last = run.as_mut().poll(cx);
+        if last.is_ready() {
             this.run = None;
-            this.last = Some(last);
         }
-        match this.emitter.take().or_else(|| this.last.take()) {
-            Some(item) => Poll::Ready(Some(item)),
-            None => Poll::Pending,
+        match (this.emitter.take(), last) {
+            (Some(item), Poll::Ready(last)) => {
+                this.emitter.put(last);
+                Poll::Ready(Some(item))
+            }
+            (None, Poll::Ready(item)) | (Some(item), Poll::Pending) => Poll::Ready(Some(item)),
+            (None, Poll::Pending) => Poll::Pending,
         }
     }
 }

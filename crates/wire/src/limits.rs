@@ -70,8 +70,8 @@ limits! {
         stderr_bytes: usize = 64 << 10;
         /// Bytes of the head of an HTTP response.
         head_bytes: usize = 64 << 10;
-        /// Unused HTTP connections kept for the next call.
-        idle_connections: usize = 32;
+        /// Unused HTTP connections kept for the next call: as many as calls are in flight.
+        idle_connections: usize = 256;
         /// Attempts in a row to resume a broken event stream without hearing anything new.
         resumes: u32 = 5;
     }

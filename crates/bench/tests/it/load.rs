@@ -38,7 +38,7 @@ fn ran(words: &[&str]) -> (Output, Value) {
 #[test]
 fn whoever_asks_too_much_is_always_answered() {
     let (output, report) = ran(&["overload", "--only", "stdio", "--seconds", "1"]);
-    let row = &report[0];
+    let row = &report["rows"][0];
     assert_eq!(
         (&row["case"], &row["lost"], &row["failed"]),
         (&"stdio".into(), &0.into(), &0.into())

@@ -97,7 +97,7 @@ const KEEPING: &[Row] = &[
     (WIRE, "resume_most", TIMES, "the pause grows no longer"),
     (WIRE, "resumes", RUST, "the outcome is unknown"),
     (WIRE, "keep_alive", TIMES, "the connection is closed"),
-    (WIRE, "idle_connections", RUST, "the oldest is closed"),
+    (WIRE, "idle_connections", RUST, "one more is closed"),
     (WIRE, "idle_connection", TIMES, "it is closed"),
     (WIRE, "close", TIMES, "SIGTERM to the group"),
     (WIRE, "terminate", TIMES, "SIGKILL to the group"),
