@@ -30,6 +30,7 @@ const GROWN_MEBIBYTES: f64 = 32.0;
 
 /// How long it may take to come to rest; connections to servers are kept for a few seconds.
 const REST: Duration = Duration::from_millis(4500);
+const CALM: Duration = Duration::from_secs(2);
 const RESTLESS: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -153,7 +154,7 @@ async fn measure(options: &Options, seed: u64) -> Result<Report, Failure> {
     stage.everything(&mut chance).await?;
     stage.settled().await?;
     sleep(REST).await;
-    let before = held(gateway)?;
+    let before = calm(gateway).await?;
 
     let interval = (options.time / SAMPLES).max(LEAST).min(options.time);
     let begun = Instant::now();
@@ -194,6 +195,20 @@ fn held(process: u32) -> Result<Held, Failure> {
         descriptors: charge::descriptors(process)?,
         children: charge::children(process)?.len(),
     })
+}
+
+/// What it holds once that does not change any more: on a busy machine connections are closed late.
+async fn calm(process: u32) -> Result<Held, Failure> {
+    let until = Instant::now() + RESTLESS;
+    let (mut now, mut since) = (held(process)?, Instant::now());
+    while since.elapsed() < CALM && Instant::now() < until {
+        sleep(LOOK).await;
+        let last = std::mem::replace(&mut now, held(process)?);
+        if (last.descriptors, last.children) != (now.descriptors, now.children) {
+            since = Instant::now();
+        }
+    }
+    Ok(now)
 }
 
 /// What it holds once it holds no more than before, or is given up.

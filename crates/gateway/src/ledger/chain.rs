@@ -134,10 +134,15 @@ impl Chain<'_> {
     }
 }
 
-/// Adds records to the chain, all or none. Others may have added some since the last time.
+/// Where a chain ends: the number and the hash of its last record.
+pub(super) type Head = (i64, Hash);
+
+/// Adds records to the chain, all or none. Others may have added some since the last time. Where the chain
+/// then ends is told before it is committed: should that fail, it may be so all the same.
 pub(super) fn append(
     connection: &mut Connection,
     size: u64,
+    tried: &mut Option<Head>,
     add: impl FnOnce(&mut Chain<'_>) -> Result<(), rusqlite::Error>,
 ) -> Result<(), rusqlite::Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -152,5 +157,6 @@ pub(super) fn append(
     let (sequence, hash) = (chain.sequence, chain.hash);
     drop(chain);
     transaction.execute("UPDATE head SET seq = ?, hash = ?", rusqlite::params![sequence, hash])?;
+    *tried = Some((sequence, hash));
     transaction.commit()
 }

@@ -1,6 +1,6 @@
 //! The ledger's file: a table that only grows at its end and is only cut at its start.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::chain::append;
-use super::record::{Class, Intent, Kind, Record, whole};
+use super::chain::{Head, append};
+use super::record::{Class, Hash, Intent, Kind, Record, whole};
 use super::run::Run;
 use super::{LedgerError, LedgerSettings, Mode};
 use crate::clock::now;
@@ -60,6 +60,28 @@ pub(super) struct Store {
     run: Run,
     /// The calls that are not over, by our number, with the one they have in the file.
     open: HashMap<u64, i64>,
+    /// What may be in the file, though writing it failed.
+    doubt: Option<Doubt>,
+    /// What turned out to be there, of what is still tried to be written.
+    there: There,
+}
+
+/// A write that failed when it was committed. The disk may have it all the same, and then it counts when
+/// the file is opened again.
+#[derive(Debug)]
+struct Doubt {
+    head: Head,
+    /// The calls it left open.
+    opened: HashMap<u64, i64>,
+    intents: Vec<u64>,
+    outcomes: Vec<u64>,
+    lost: u64,
+}
+
+#[derive(Debug, Default)]
+struct There {
+    intents: HashSet<u64>,
+    lost: u64,
 }
 
 impl Store {
@@ -76,6 +98,8 @@ impl Store {
             inode: 0,
             run,
             open: HashMap::new(),
+            doubt: None,
+            there: There::default(),
         };
         // Two processes that start at once step on each other's toes for a moment.
         let mut patience = 50;
@@ -114,11 +138,13 @@ impl Store {
                 Refused::Failed(error) => error,
             })?;
         }
+        self.settle()?;
         let connection = self.connection.as_mut().expect("connected above");
-        let (open, run, size) = (&self.open, self.run.number, self.size);
+        let (open, there, run) = (&self.open, &self.there, self.run.number);
         let lenient = self.mode == Mode::Lenient;
-        let mut fresh = HashMap::new();
-        append(connection, size, |chain| {
+        let lost = lost.saturating_sub(there.lost);
+        let (mut opened, mut tried) = (HashMap::new(), None);
+        let done = append(connection, self.size, &mut tried, |chain| {
             if lost > 0 {
                 chain.push(Record {
                     count: Some(whole(lost)),
@@ -128,6 +154,7 @@ impl Store {
             let mut ends = if lenient { Ends::of(messages) } else { Ends::default() };
             for message in messages {
                 match message {
+                    Message::Intent { id, .. } if there.intents.contains(id) => {}
                     Message::Intent { id, time, intent } => {
                         let call = Some(chain.sequence + 1);
                         let begun = Record {
@@ -146,12 +173,12 @@ impl Store {
                             })?,
                             None => {
                                 chain.push(begun)?;
-                                fresh.insert(*id, chain.sequence);
+                                opened.insert(*id, chain.sequence);
                             }
                         }
                     }
                     Message::Outcome { id, time, class, duration, bytes_out } => {
-                        let Some(call) = fresh.get(id).or_else(|| open.get(id)) else { continue };
+                        let Some(call) = opened.get(id).or_else(|| open.get(id)) else { continue };
                         chain.push(Record {
                             call: Some(*call),
                             class: Some(*class),
@@ -163,21 +190,48 @@ impl Store {
                 }
             }
             Ok(())
-        })?;
-        self.open.extend(fresh);
-        for message in messages {
-            if let Message::Outcome { id, .. } = message {
-                self.open.remove(id);
-            }
+        });
+        let (intents, outcomes) = ids(messages);
+        if done.is_ok() {
+            self.there = There::default();
+            self.changed(opened, &outcomes);
+        } else if let Some(head) = tried {
+            self.doubt = Some(Doubt { head, opened, intents, outcomes, lost });
         }
+        done
+    }
+
+    /// Finds out whether what failed to be written is there.
+    fn settle(&mut self) -> Result<(), rusqlite::Error> {
+        let (Some(doubt), Some(connection)) = (&self.doubt, &self.connection) else {
+            return Ok(());
+        };
+        let (sequence, hash) = doubt.head;
+        let found: Option<Hash> = connection
+            .query_row("SELECT hash FROM records WHERE seq = ?", [sequence], |row| row.get(0))
+            .optional()?;
+        let Some(doubt) = self.doubt.take().filter(|_| found == Some(hash)) else {
+            return Ok(());
+        };
+        self.there.intents.extend(doubt.intents);
+        self.there.lost += doubt.lost;
+        self.changed(doubt.opened, &doubt.outcomes);
         Ok(())
+    }
+
+    /// Some calls began, and some ended.
+    fn changed(&mut self, begun: HashMap<u64, i64>, ended: &[u64]) {
+        self.open.extend(begun);
+        for id in ended {
+            self.open.remove(id);
+        }
     }
 
     /// Closes what is still open, and says that nobody writes any more.
     pub(super) fn finish(mut self) -> Result<(), rusqlite::Error> {
         let run = self.run.number;
         if let Some(connection) = &mut self.connection {
-            append(connection, self.size, |chain| chain.abandon(run))?;
+            append(connection, self.size, &mut None, |chain| chain.abandon(run))?;
         }
         self.run.end();
         Ok(())
@@ -190,7 +244,7 @@ impl Store {
         prepare(&connection, self.mode, self.size)?;
         let inode = fs::metadata(&self.path).map_err(|error| failed(&error))?.ino();
         let (run, mut fresh) = (self.run.number, false);
-        append(&mut connection, self.size, |chain| {
+        append(&mut connection, self.size, &mut None, |chain| {
             for dead in chain.runs()?.into_iter().filter(|other| *other != run) {
                 if Run::is_over(&self.path, dead) {
                     chain.abandon(dead)?;
@@ -202,7 +256,7 @@ impl Store {
             fresh = true;
             chain.begin(run)
         })?;
-        if fresh {
+        if fresh || inode != self.inode {
             // This file knows nothing of the calls that are in another.
             self.open.clear();
         }
@@ -211,6 +265,18 @@ impl Store {
         self.connection = Some(connection);
         Ok(())
     }
+}
+
+/// The calls that begin, and those that end.
+fn ids(messages: &[Message]) -> (Vec<u64>, Vec<u64>) {
+    let (mut intents, mut outcomes) = (Vec::new(), Vec::new());
+    for message in messages {
+        match message {
+            Message::Intent { id, .. } => intents.push(*id),
+            Message::Outcome { id, .. } => outcomes.push(*id),
+        }
+    }
+    (intents, outcomes)
 }
 
 /// How a call ended, how long it took, and how large its result is.

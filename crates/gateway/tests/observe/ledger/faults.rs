@@ -13,8 +13,14 @@ use super::{calls, intent, strict};
 fn cramped(test: &str, path: &Path) -> String {
     // The signal that comes with the limit is not for us; the error is.
     let script = "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\"";
-    let output = Command::new("sh")
-        .args(["-c", script])
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]);
+    under(shell, test, path)
+}
+
+/// Starts a test of this binary under another program.
+fn under(mut program: Command, test: &str, path: &Path) -> String {
+    let output = program
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", test, "--ignored", "--nocapture"])
         .env("LEDGER", path)
@@ -91,6 +97,47 @@ fn a_full_disk_stops_every_call_of_a_strict_ledger() {
     assert_eq!(verify(&path).unwrap().broken, None);
     let made = format!("made {}", calls(&path).len());
     assert!(said.lines().any(|line| line == made), "as many as are on record, {made}: {said}");
+}
+
+#[test]
+#[ignore = "runs on a disk that fails, started by another test"]
+fn calls_on_a_disk_that_confirms_nothing() {
+    let Some(path) = std::env::var_os("LEDGER") else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let Ok(ledger) = Ledger::open(Path::new(&path), strict()) else { return };
+    for number in 0..4 {
+        let mut entry = ledger.begin(intent(&number.to_string()));
+        if runtime.block_on(entry.durable()).is_ok() {
+            println!("\nmade {number}");
+        }
+        entry.end(Class::Ok, 0);
+        // Else it is written together with the next intent.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    ledger.close();
+}
+
+#[test]
+fn what_a_disk_took_and_did_not_confirm_is_not_written_twice() {
+    let mut made = 0;
+    for n in 1..9 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        Ledger::open(&path, strict()).unwrap().close();
+        let inject = format!("inject=fsync,fdatasync:error=EIO:when={n}+");
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-e", "trace=fsync,fdatasync", "-e", &inject, "-o"]);
+        strace.arg(folder.path().join("strace"));
+        let said = under(strace, "ledger::faults::calls_on_a_disk_that_confirms_nothing", &path);
+        let (report, calls) = (verify(&path).unwrap(), calls(&path));
+        assert_eq!(report.broken, None, "{inject}: {said}{calls:?}");
+        for number in said.lines().filter_map(|line| line.strip_prefix("made ")) {
+            made += 1;
+            let times = calls.iter().filter(|(name, _)| name == number).count();
+            assert_eq!(times, 1, "{inject}: {number} of {calls:?}");
+        }
+    }
+    assert!(made > 4, "{made}");
 }
 
 #[test]
