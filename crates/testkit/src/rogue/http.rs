@@ -125,6 +125,17 @@ impl Http {
         self.shared.sessions.lock().expect("never poisoned").1.clear();
     }
 
+    /// Is as a server that was restarted and calls its sessions what it called them before.
+    pub fn restart(&self) {
+        *self.shared.sessions.lock().expect("never poisoned") = (0, Vec::new());
+        let _ = self.shared.common.send(String::new());
+    }
+
+    /// How many listen on the common stream.
+    pub fn listeners(&self) -> usize {
+        self.shared.common.receiver_count()
+    }
+
     /// Says something on the common stream.
     pub fn say(&self, message: &Value) {
         let _ = self.shared.common.send(format!("data: {message}\n\n"));
@@ -322,6 +333,9 @@ async fn common(
     }
     stream.flush().await?;
     while let Ok(text) = said.recv().await {
+        if text.is_empty() {
+            break;
+        }
         stream.write_all(text.as_bytes()).await?;
         stream.flush().await?;
     }

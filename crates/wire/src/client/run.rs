@@ -3,8 +3,6 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ::http::HeaderValue;
-
 use crate::ask::Refusal;
 use crate::ask::{Asked, Postmark, Questions, Reply, Tasks};
 use crate::client::call::{Answer, Event, Events};
@@ -182,12 +180,7 @@ impl<'a> Run<'a> {
     }
 
     /// Mends what made the server refuse, if that can be. True if the request may then be repeated.
-    async fn mends(
-        &self,
-        dialect: &Dialect,
-        error: &CallError,
-        session: Option<HeaderValue>,
-    ) -> bool {
+    async fn mends(&self, dialect: &Dialect, error: &CallError, session: u64) -> bool {
         let Transport::Http(http) = &self.link.transport else {
             return false;
         };

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ::http::HeaderValue;
 use tokio::sync::oneshot;
 
 use crate::client::about::Way;
@@ -15,22 +14,18 @@ use crate::transport::Transport;
 use crate::transport::http::{self, Content, Http};
 use crate::transport::pool::Reply;
 
-/// The session in force.
-pub(crate) fn current(link: &Link) -> Option<HeaderValue> {
+/// The number of the session in force.
+pub(crate) fn current(link: &Link) -> u64 {
     match &link.transport {
-        Transport::Http(http) => http.session(),
-        Transport::Stdio(_) | Transport::Sse(_) => None,
+        Transport::Http(http) => http.session_number(),
+        Transport::Stdio(_) | Transport::Sse(_) => 0,
     }
 }
 
 /// Replaces a session the server forgot, once for all who notice.
-pub(crate) async fn renew(
-    link: &Arc<Link>,
-    http: &Http,
-    lost: Option<HeaderValue>,
-) -> Result<(), ConnectError> {
+pub(crate) async fn renew(link: &Arc<Link>, http: &Http, lost: u64) -> Result<(), ConnectError> {
     let _renewing = http.renewing.lock().await;
-    if http.session() != lost {
+    if http.session_number() != lost {
         return Ok(());
     }
     initialize(link, Way::Http).await?;
@@ -48,7 +43,7 @@ pub(crate) async fn listen(link: &Arc<Link>) {
     let _ = tokio::time::timeout(link.settings.times.listen, open).await;
 }
 
-async fn keep(link: &Arc<Link>, session: Option<HeaderValue>, opened: oneshot::Sender<()>) {
+async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
     let Transport::Http(http) = &link.transport else {
         return;
     };

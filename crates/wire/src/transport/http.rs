@@ -45,9 +45,17 @@ pub(crate) struct Http {
     meta_headers: Vec<(HeaderName, String)>,
     credentials: Option<Arc<dyn Credentials>>,
     path: RwLock<PathAndQuery>,
-    session: RwLock<Option<HeaderValue>>,
+    session: RwLock<Session>,
     /// Held while a lost session is being replaced.
     pub(crate) renewing: tokio::sync::Mutex<()>,
+}
+
+/// What a legacy server calls a session. It may give the same name again, so that sessions are told apart by
+/// their number.
+#[derive(Debug, Default)]
+struct Session {
+    number: u64,
+    id: Option<HeaderValue>,
 }
 
 /// What a reply carries.
@@ -89,8 +97,9 @@ impl Http {
         let headers = || self.request_headers(dialect, request, facts);
         let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
         if request.method == "initialize" && reply.status.is_success() {
-            let session = reply.headers.get(SESSION).cloned();
-            *self.session.write().unwrap_or_else(PoisonError::into_inner) = session;
+            let id = reply.headers.get(SESSION).cloned();
+            let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
+            *session = Session { number: session.number + 1, id };
         }
         Ok(reply)
     }
@@ -148,7 +157,12 @@ impl Http {
     }
 
     pub(crate) fn session(&self) -> Option<HeaderValue> {
-        self.session.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.session.read().unwrap_or_else(PoisonError::into_inner).id.clone()
+    }
+
+    /// The number of the session in force.
+    pub(crate) fn session_number(&self) -> u64 {
+        self.session.read().unwrap_or_else(PoisonError::into_inner).number
     }
 
     /// What a request says of itself beside its body.

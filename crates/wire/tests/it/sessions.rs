@@ -72,6 +72,22 @@ async fn a_forgotten_session_is_replaced_once_for_all_who_notice() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_called_like_one_before_it_is_listened_to_once() {
+    let pair = legacy().await;
+    let http = pair.http.as_ref().unwrap();
+    assert_eq!(http.listeners(), 1);
+    http.restart();
+    assert!(pair.client.list(ShelfKind::Tools).await.is_ok());
+    let requests = http.requests();
+    let mut ids: Vec<_> = requests.iter().filter_map(|r| r.headers.get("mcp-session-id")).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 1, "{ids:?}");
+    // Whoever listened before may come again after a pause.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(http.listeners(), 1);
+}
+
+#[tokio::test]
 async fn what_is_said_on_the_common_stream_is_heard() {
     let pair = legacy().await;
     let http = pair.http.as_ref().unwrap();
