@@ -19,6 +19,9 @@ use crate::seal::secret;
 /// Notices kept for a client that does not listen at the moment.
 const NOTICES: usize = 256;
 
+/// A session that was not used for this part of the time it may be unused is given up for a new one.
+const LEFT: u32 = 30;
+
 /// A legacy client.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -166,10 +169,11 @@ impl Session {
         self.lock().used = Instant::now();
     }
 
-    /// Whether nobody has used it for so long.
-    fn unused(&self, limit: Duration) -> bool {
+    /// How long nobody has used it; `None` if somebody does.
+    fn unused(&self) -> Option<Duration> {
         let state = self.lock();
-        state.running.is_empty() && !state.listening && state.used.elapsed() >= limit
+        let idle = state.running.is_empty() && !state.listening;
+        idle.then(|| state.used.elapsed())
     }
 
     /// Ends it.
@@ -245,13 +249,22 @@ impl Sessions {
         Self { open: Mutex::default(), most, unused }
     }
 
-    /// Takes a session in. False if there is no room; none in use gives way.
+    /// Takes a session in. If there is no room, the one that was not used for longest gives way, since few
+    /// clients say that they leave. False if all of them are in use, or were until a moment ago.
     pub(crate) fn add(&self, session: &Arc<Session>) -> bool {
         let mut open = self.lock();
+        let mut left = None;
         if open.len() >= self.most {
-            return false;
+            let unused = open.values().filter_map(|known| Some((known.unused()?, &known.id)));
+            let longest = unused.filter(|(unused, _)| *unused >= self.unused / LEFT).max();
+            let Some(id) = longest.map(|(_, id)| id.clone()) else { return false };
+            left = open.remove(&id);
         }
         open.insert(session.id.clone(), Arc::clone(session));
+        drop(open);
+        if let Some(left) = left {
+            left.end();
+        }
         true
     }
 
@@ -279,7 +292,8 @@ impl Sessions {
     pub(crate) fn sweep(&self) {
         let late: Vec<Arc<Session>> = {
             let open = self.lock();
-            open.values().filter(|session| session.unused(self.unused)).cloned().collect()
+            let late = |session: &&Arc<Session>| session.unused() >= Some(self.unused);
+            open.values().filter(late).cloned().collect()
         };
         for session in late {
             self.remove(&session);

@@ -147,6 +147,26 @@ async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_sessions_are_too_many_the_one_left_for_longest_gives_way() {
+    let session = std::time::Duration::from_secs(30);
+    let limits = Limits { sessions: 3, session, ..quick().limits };
+    let served = Served::new(vec![], Settings { limits, ..quick() }).await;
+    let (heard, left, later) =
+        (served.legacy().await, served.legacy().await, served.legacy().await);
+    let listening = heard.bare("GET").await;
+    assert!(later.ask("ping", json!({})).await["result"].is_object());
+    tokio::time::sleep(session / 30).await;
+    let fresh = served.legacy().await;
+    assert_eq!(left.begin("ping", json!({})).await.head.status, 404);
+    drop(listening);
+    for kept in [&heard, &later, &fresh] {
+        assert_eq!(kept.begin("ping", json!({})).await.head.status, 200);
+        assert_eq!(kept.bare("DELETE").await.head.status, 200);
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sessions_nobody_uses_end_and_those_that_are_listened_to_do_not() {
     let limits = Limits { session: std::time::Duration::from_millis(300), ..quick().limits };
     let served = Served::new(vec![], Settings { limits, ..quick() }).await;

@@ -150,7 +150,12 @@ const CLIENTS: &[Row] = &[
     (SERVE, "head", GATEWAY, "the connection is closed"),
     ("gateway/src/http.rs", "HEADERS", FIXED, "431"),
     (SERVE, "connections", GATEWAY, "further ones get 503 and `Retry-After` at once"),
-    (SERVE, "sessions", GATEWAY, "503 for a new one; none in use gives way"),
+    (
+        SERVE,
+        "sessions",
+        GATEWAY,
+        "one that was not used for a minute gives way; else 503 for a new one",
+    ),
     (SERVE, "session", GATEWAY, "the session ends; a request with it is a 404"),
     (SERVE, "parked", GATEWAY, "the question is refused, and the call ends with an error"),
     (SERVE, "park", GATEWAY, "the call is cancelled at its server"),
