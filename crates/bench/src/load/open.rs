@@ -178,11 +178,16 @@ async fn call(url: String, work: Work, offer: Offer, asker: Option<Asker>, numbe
         Ok(Ok((Ok(()), asker))) => Call { end: End::Right, took, asker: Some(asker) },
         Ok(Ok((Err(error), asker))) => {
             let end = ended(&error);
-            // A connection on which something else went wrong is not used again.
-            let asker = matches!(end, End::Refused).then_some(asker);
-            Call { end, took, asker }
+            // Whoever was answered, if only that its call failed, goes on; nobody else.
+            let answered = matches!(end, End::Refused) || is_answer(&error);
+            Call { end, took, asker: answered.then_some(asker) }
         }
     }
+}
+
+/// Whether it was said in the right way that a call failed.
+fn is_answer(error: &Failure) -> bool {
+    error.downcast_ref::<Refused>().is_some_and(|refused| refused.status == 200)
 }
 
 fn ended(error: &Failure) -> End {
@@ -239,6 +244,8 @@ mod tests {
             (2, 1, 1, 1)
         );
         assert_eq!(taken.reason.as_deref(), Some("no connection"));
+        let failed = |status| Refused { status, message: String::new(), overloaded: false };
+        assert!(is_answer(&failed(200).into()) && !is_answer(&failed(404).into()));
         assert!((taken.goodput() - 0.5).abs() < 1e-9);
         assert!((taken.right_within(50) - 2.0).abs() < 1e-9);
     }
