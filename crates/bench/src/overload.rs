@@ -208,11 +208,14 @@ async fn overloaded(
     let servers = Map::from_iter([("bench".to_owned(), configured(&serve, &http)?)]);
     let folder = TempDir::with_prefix("consort-bench-")?;
     let gateway = Process::gateway(consort, &servers, folder.path()).await?;
-    let proxy = Process::proxy(&http).await?;
+    let proxy = match case {
+        Case::Busy => Some(Process::proxy(&http).await?),
+        Case::Stdio | Case::Http => None,
+    };
     if apart {
         stay_on(1..processors)?;
     }
-    if case == Case::Busy {
+    if let Some(proxy) = proxy {
         for clients in CROWDS {
             for (by, process) in [("raw proxy", &proxy), ("consort", &gateway)] {
                 let turn = Turn { era: Era::Modern, clients, time: CLOSED, calls: 1_000_000 };
@@ -220,8 +223,8 @@ async fn overloaded(
                 crowds.push(Crowd { by, clients, calls_per_second: load.calls_per_second });
             }
         }
+        proxy.end().await?;
     }
-    proxy.end().await?;
     listed(gateway.url(), &Listing::new(serve.tools())).await?;
     let work = case.work();
     let time = Duration::from_secs(options.seconds.into());

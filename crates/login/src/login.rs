@@ -394,7 +394,6 @@ fn header(tokens: &Tokens) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registration::Registration;
 
     #[test]
     fn no_is_taken_for_an_answer_for_a_while() {

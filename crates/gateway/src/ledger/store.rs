@@ -191,11 +191,12 @@ impl Store {
             }
             Ok(())
         });
-        let (intents, outcomes) = ids(messages);
         if done.is_ok() {
             self.there = There::default();
-            self.changed(opened, &outcomes);
+            self.changed(opened, outcomes(messages));
         } else if let Some(head) = tried {
+            let intents = intents(messages).collect();
+            let outcomes = outcomes(messages).collect();
             self.doubt = Some(Doubt { head, opened, intents, outcomes, lost });
         }
         done
@@ -215,15 +216,15 @@ impl Store {
         };
         self.there.intents.extend(doubt.intents);
         self.there.lost += doubt.lost;
-        self.changed(doubt.opened, &doubt.outcomes);
+        self.changed(doubt.opened, doubt.outcomes);
         Ok(())
     }
 
     /// Some calls began, and some ended.
-    fn changed(&mut self, begun: HashMap<u64, i64>, ended: &[u64]) {
+    fn changed(&mut self, begun: HashMap<u64, i64>, ended: impl IntoIterator<Item = u64>) {
         self.open.extend(begun);
         for id in ended {
-            self.open.remove(id);
+            self.open.remove(&id);
         }
     }
 
@@ -267,16 +268,20 @@ impl Store {
     }
 }
 
-/// The calls that begin, and those that end.
-fn ids(messages: &[Message]) -> (Vec<u64>, Vec<u64>) {
-    let (mut intents, mut outcomes) = (Vec::new(), Vec::new());
-    for message in messages {
-        match message {
-            Message::Intent { id, .. } => intents.push(*id),
-            Message::Outcome { id, .. } => outcomes.push(*id),
-        }
-    }
-    (intents, outcomes)
+/// The calls that begin.
+fn intents(messages: &[Message]) -> impl DoubleEndedIterator<Item = u64> {
+    messages.iter().filter_map(|message| match message {
+        Message::Intent { id, .. } => Some(*id),
+        Message::Outcome { .. } => None,
+    })
+}
+
+/// The calls that end.
+fn outcomes(messages: &[Message]) -> impl Iterator<Item = u64> {
+    messages.iter().filter_map(|message| match message {
+        Message::Intent { .. } => None,
+        Message::Outcome { id, .. } => Some(*id),
+    })
 }
 
 /// How a call ended, how long it took, and how large its result is.
@@ -292,12 +297,7 @@ struct Ends {
 
 impl Ends {
     fn of(messages: &[Message]) -> Self {
-        let intent = |message: &Message| match message {
-            Message::Intent { id, .. } => Some(*id),
-            Message::Outcome { .. } => None,
-        };
-        let first = messages.iter().find_map(intent);
-        let last = messages.iter().rev().find_map(intent);
+        let (first, last) = (intents(messages).next(), intents(messages).next_back());
         let (Some(first), Some(last)) = (first, last) else { return Self::default() };
         let count = usize::try_from(last - first + 1).unwrap_or(0);
         let mut ends = Self { first, ends: vec![None; count] };

@@ -154,7 +154,7 @@ const CLIENTS: &[Row] = &[
         SERVE,
         "sessions",
         GATEWAY,
-        "one that was not used for a minute gives way; else 503 for a new one",
+        "one unused for a thirtieth of the time below gives way; else 503 for a new one",
     ),
     (SERVE, "session", GATEWAY, "the session ends; a request with it is a 404"),
     (SERVE, "parked", GATEWAY, "the question is refused, and the call ends with an error"),
