@@ -2,6 +2,7 @@
 //! what it holds comes back to what it held.
 
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use consort_wire::Era;
@@ -173,20 +174,30 @@ async fn measure(options: &Options, seed: u64) -> Result<Report, Failure> {
                 held(gateway)
             };
             let (taken, held) = tokio::join!(load::offer(&url, &work, offer), looked);
-            samples.push(sample(begun.elapsed(), &taken?, held?));
+            let sample = sample(begun.elapsed(), &taken?, held?);
+            progress(&sample, options.time);
+            samples.push(sample);
         }
         Ok::<_, Failure>(samples)
     };
     let pause = PAUSE.min(options.time / 10);
-    let (samples, happened) =
-        tokio::join!(loaded, stage.play(&mut chance, begun + options.time, pause));
-    let samples = samples?;
-    happened?;
+    let played = stage.play(&mut chance, begun + options.time, pause);
+    let (samples, ()) = tokio::try_join!(loaded, played)?;
     stage.settled().await?;
     let after = rest(gateway, before).await?;
     let (happened, left) = stage.close().await?;
     let broken = broken(&samples, before, after, left);
     Ok(Report { seed, capacity, happened, samples, before, after, left, broken })
+}
+
+/// Says how far it is: an hour is long.
+fn progress(sample: &Sample, of: Duration) {
+    let Sample { second, calls_per_second, failed, lost, wrong, .. } = sample;
+    let _ = writeln!(
+        io::stderr(),
+        "{second} s of {} s: {calls_per_second:.0} right calls/s, {failed} failed, {lost} lost, {wrong} wrong",
+        of.as_secs()
+    );
 }
 
 fn held(process: u32) -> Result<Held, Failure> {

@@ -60,7 +60,7 @@ pub(super) struct Stage {
     /// Whether the server that comes and goes is there.
     extra: bool,
     happened: Happened,
-    /// All processes the gateway ever started that were seen.
+    /// The processes of the gateway that were seen and may still be there.
     seen: Vec<u32>,
 }
 
@@ -235,6 +235,8 @@ impl Stage {
     /// Remembers who is there.
     fn look(&mut self) -> Result<(), Failure> {
         let children = charge::children(self.gateway.pid())?;
+        // The number of one that ended may soon be another's.
+        self.seen.retain(|process| charge::lives(*process));
         self.seen.extend(children.into_iter().map(|(process, _)| process));
         self.seen.sort_unstable();
         self.seen.dedup();

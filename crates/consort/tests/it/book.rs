@@ -386,7 +386,7 @@ fn every_metric_is_in_the_book_and_no_other() {
     let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
     // Nobody collects there; that spans are dropped is one of them.
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
-    let mut serving = Serving::run(&mut command);
+    let serving = Serving::run(&mut command);
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -400,8 +400,7 @@ fn every_metric_is_in_the_book_and_no_other() {
     assert_eq!(status, 200, "{answer}");
     serving.get("/v1/models");
     let (status, metrics) = serving.get("/metrics");
-    serving.child.kill().unwrap();
-    serving.child.wait().unwrap();
+    drop(serving);
     assert_eq!(status, 200);
     let types = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     assert_eq!(told, types.collect());

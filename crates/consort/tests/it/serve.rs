@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,9 +14,33 @@ use crate::Home;
 
 /// A gateway that runs until it is told to end.
 pub(crate) struct Serving {
-    pub(crate) child: Child,
+    pub(crate) child: Running,
     pub(crate) address: String,
     pub(crate) token: Option<String>,
+}
+
+/// A process that does not outlive its test.
+pub(crate) struct Running(Child);
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 impl Serving {
@@ -25,12 +50,13 @@ impl Serving {
     }
 
     pub(crate) fn run(command: &mut Command) -> Self {
-        let mut child = command
+        let child = command
             .env_remove("XDG_STATE_HOME")
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut child = Running(child);
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).unwrap();

@@ -18,8 +18,8 @@ use crate::serve::Serving;
 
 /// A gateway over a config, in a home of its own.
 struct Stage {
-    home: Home,
     serving: Option<Serving>,
+    home: Home,
 }
 
 impl Stage {
@@ -73,15 +73,6 @@ impl Stage {
         assert_eq!(self.serving.take().unwrap().end().0, 0);
         let ran = self.home.run(&["ledger", "tail", "-n", "1000", "--json"]);
         ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if let Some(mut serving) = self.serving.take() {
-            let _ = serving.child.kill();
-            let _ = serving.child.wait();
-        }
     }
 }
 

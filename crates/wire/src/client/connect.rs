@@ -171,12 +171,13 @@ async fn sse(endpoint: &Endpoint, settings: Settings) -> Result<Arc<Link>, Conne
     Ok(link)
 }
 
-/// Gives a handshake its time, and ends the connection if it fails.
+/// Gives a handshake its time, and ends the connection if it fails or nobody waits for it any more.
 async fn within<T>(
     link: &Arc<Link>,
     shaking: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
     let limit = link.settings.times.handshake;
+    let guard = link.stop.clone().drop_guard();
     let result = tokio::time::timeout(limit, shaking).await.unwrap_or_else(|_| {
         let stderr = match &link.transport {
             Transport::Stdio(stdio) => stdio.tail.text(),
@@ -184,8 +185,8 @@ async fn within<T>(
         };
         Err(ConnectError::TimedOut { limit, stderr })
     });
-    if result.is_err() {
-        link.stop.cancel();
+    if result.is_ok() {
+        guard.disarm();
     }
     result
 }

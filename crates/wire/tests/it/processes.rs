@@ -121,6 +121,17 @@ async fn a_failed_handshake_leaves_no_child() {
     gone(&mark, Duration::from_secs(3)).await;
 }
 
+#[tokio::test]
+async fn a_handshake_nobody_waits_for_leaves_no_child() {
+    let mark = mark("left");
+    let script = format!("sleep 1000 & cat > /dev/null; : {mark}");
+    let server = Server::Command(Command::new("sh").arguments(["-c", &script]));
+    let connecting = Client::connect(&server, quick());
+    assert!(tokio::time::timeout(Duration::from_millis(100), connecting).await.is_err());
+    assert!(!processes(&mark).is_empty(), "it was started");
+    gone(&mark, Duration::from_secs(3)).await;
+}
+
 // F27
 #[tokio::test]
 async fn children_do_not_outlive_a_parent_that_is_killed() {
