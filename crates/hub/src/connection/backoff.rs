@@ -20,6 +20,9 @@ const WINDOW: Duration = Duration::from_mins(1);
 const OPEN: Duration = Duration::from_secs(30);
 const OPEN_LONGEST: Duration = Duration::from_mins(10);
 
+/// A server that was up this long is tried again as soon as after its first failure.
+const STEADY: Duration = Duration::from_secs(10);
+
 /// A server that stays up this long has recovered.
 const RECOVERED: Duration = Duration::from_mins(1);
 
@@ -61,8 +64,10 @@ impl Backoff {
     /// The server failed, to start or after it was up. `chance` between 0 and 1 spreads those who
     /// failed together.
     pub(crate) fn failed(&mut self, now: Instant, chance: f64) -> Pause {
-        if self.up_since.take().is_some_and(|since| now - since >= RECOVERED) {
-            *self = Self::default();
+        match self.up_since.take().map(|since| now - since) {
+            Some(up) if up >= RECOVERED => *self = Self::default(),
+            Some(up) if up >= STEADY => self.row = 0,
+            _ => {}
         }
         self.row += 1;
         self.recent.push_back(now);
@@ -136,6 +141,22 @@ mod tests {
         // One that fell over at once does not.
         backoff.up(Instant::now());
         assert_eq!(backoff.failed(Instant::now(), 1.0), Pause::Short(FIRST * 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_works_between_its_failures_is_back_soon_unless_they_are_many() {
+        let mut backoff = Backoff::default();
+        let mut after = async |up| {
+            backoff.up(Instant::now());
+            tokio::time::advance(up).await;
+            backoff.failed(Instant::now(), 1.0)
+        };
+        for _ in 0..20 {
+            assert_eq!(after(seconds(20)).await, Pause::Short(FIRST));
+        }
+        assert_eq!(after(STEADY).await, Pause::Short(FIRST));
+        // With those of before, five within a minute.
+        assert_eq!(after(STEADY).await, Pause::Breaker(OPEN));
     }
 
     #[tokio::test(start_paused = true)]

@@ -110,6 +110,7 @@ const KEEPING: &[Row] = &[
         FIXED,
         "it is tried once; if that fails, twice as long, up to 10 min",
     ),
+    ("hub/src/connection/backoff.rs", "STEADY", FIXED, "the pause is the first again"),
     ("hub/src/connection/backoff.rs", "RECOVERED", FIXED, "earlier failures are forgotten"),
     ("hub/src/connection.rs", "PATIENCE", FIXED, "the call ends: not sent"),
     ("hub/src/connection/refresh.rs", "GAP", FIXED, "changes in between are one"),
