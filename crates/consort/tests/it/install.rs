@@ -166,15 +166,13 @@ fn a_container_comes_from_pinned_images_and_from_what_is_there() {
 }
 
 #[test]
-fn a_container_is_built_from_the_lock_without_a_network() {
+fn a_container_is_built_from_the_lock_offline() {
     let runs: Vec<_> = instructions().into_iter().filter(|(word, _)| word == "RUN").collect();
     let cargo: Vec<_> = runs.iter().filter(|(_, rest)| rest.contains("cargo ")).collect();
     let [(_, fetch), (_, build)] = cargo[..] else { panic!("{cargo:?}") };
     assert_eq!(fetch, "cargo fetch --locked");
-    assert!(
-        build.starts_with("--network=none cargo build --release --locked --offline"),
-        "{build}"
-    );
+    // Not `RUN --network=none`: the builders of Debian 12 do not know it.
+    assert!(build.starts_with("cargo build --release --locked --offline"), "{build}");
     // Whoever fetches anything else does it before the build, or in the last image.
     let rust = read("Cargo.toml");
     let rust = rust.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap();
