@@ -307,14 +307,13 @@ impl Inner {
         connection.stops_by(stop.clone());
         let keeper = Keeper::new(
             Arc::clone(&connection),
-            wishes,
             Arc::clone(&self.shared),
             Arc::clone(host),
             client.clone(),
             kept.clone(),
             stop,
         );
-        self.crew.spawn(keeper.keep());
+        self.crew.spawn(keeper.keep(wishes));
         (connection.id.clone(), connection)
     }
 

@@ -1,5 +1,6 @@
 //! What keeps a connection: reaching the server, backing off, starting again, ending.
 
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -30,7 +31,6 @@ pub(crate) struct Keeper {
     pub(crate) stop: CancellationToken,
     /// What the present connection declares.
     pub(super) offers: Arc<Offers>,
-    pub(super) wishes: mpsc::Receiver<Wish>,
     pub(super) backoff: Backoff,
 }
 
@@ -51,7 +51,6 @@ pub(super) enum Over {
 impl Keeper {
     pub(crate) fn new(
         connection: Arc<Connection>,
-        wishes: mpsc::Receiver<Wish>,
         shared: Arc<Shared>,
         host: Arc<dyn Host>,
         client: ClientInfo,
@@ -67,22 +66,21 @@ impl Keeper {
             kept,
             stop,
             offers: Arc::default(),
-            wishes,
             backoff: Backoff::default(),
         }
     }
 
     /// Keeps the connection until the hub ends.
-    pub(crate) async fn keep(mut self) {
-        self.keep_on().await;
+    pub(crate) async fn keep(mut self, mut wishes: mpsc::Receiver<Wish>) {
+        self.keep_on(&mut wishes).await;
         self.connection.lines.close().await;
     }
 
-    async fn keep_on(&mut self) {
+    async fn keep_on(&mut self, wishes: &mut mpsc::Receiver<Wish>) {
         let settings = &self.connection.settings;
         let mut wanted = settings.connect == Connect::Start && !settings.disabled;
         if wanted && self.connection.status().state == State::Known {
-            match self.linger().await {
+            match self.linger(wishes).await {
                 Over::Ended => return,
                 Over::Unwanted(state) => {
                     wanted = false;
@@ -93,7 +91,7 @@ impl Keeper {
         }
         loop {
             if !wanted {
-                match self.next_wish().await {
+                match self.next_wish(wishes).await {
                     Some(Wish::Connect | Wish::Restart | Wish::Adopt) => wanted = true,
                     Some(Wish::Disable) => self.rest(State::Disabled),
                     Some(Wish::Disconnect) => {}
@@ -101,10 +99,9 @@ impl Keeper {
                 }
                 continue;
             }
-            let over = match self.reach().await {
-                Ok(client) => self.serve(client).await,
-                Err(Some(error)) => Over::Lost(self.failed(&error)),
-                Err(None) => Over::Ended,
+            let over = match self.reach(wishes).await {
+                Ok(client) => self.serve(client, wishes).await,
+                Err(over) => over,
             };
             self.put_client(None);
             match over {
@@ -115,7 +112,7 @@ impl Keeper {
                     wanted = false;
                     self.rest(state);
                 }
-                Over::Lost(reason) => match self.recover(reason).await {
+                Over::Lost(reason) => match self.recover(reason, wishes).await {
                     Over::Ended => return,
                     Over::Unwanted(state) => {
                         wanted = false;
@@ -129,12 +126,12 @@ impl Keeper {
 
     /// Holds back the start of a server whose offer is known, unless somebody wants it now: starting
     /// many takes a while, in which those who only list would wait.
-    async fn linger(&mut self) -> Over {
+    async fn linger(&self, wishes: &mut mpsc::Receiver<Wish>) -> Over {
         tokio::select! {
             () = tokio::time::sleep(LINGER) => Over::Restart,
             () = self.connection.hurry.notified() => Over::Restart,
             () = self.stop.cancelled() => Over::Ended,
-            wish = self.wishes.recv() => match wish {
+            wish = wishes.recv() => match wish {
                 Some(Wish::Connect | Wish::Restart | Wish::Adopt) => Over::Restart,
                 Some(Wish::Disable) => Over::Unwanted(State::Disabled),
                 Some(Wish::Disconnect) => Over::Unwanted(State::Known),
@@ -143,15 +140,15 @@ impl Keeper {
         }
     }
 
-    async fn next_wish(&mut self) -> Option<Wish> {
+    async fn next_wish(&self, wishes: &mut mpsc::Receiver<Wish>) -> Option<Wish> {
         tokio::select! {
-            wish = self.wishes.recv() => wish,
+            wish = wishes.recv() => wish,
             () = self.stop.cancelled() => None,
         }
     }
 
-    /// Connects; `Err(None)` if we are ending.
-    async fn reach(&mut self) -> Result<Client, Option<ConnectError>> {
+    /// Connects, unless that fails or something else is wanted meanwhile.
+    async fn reach(&mut self, wishes: &mut mpsc::Receiver<Wish>) -> Result<Client, Over> {
         self.update(|status| status.state = State::Connecting);
         let host: Arc<dyn Host> = match &*self.connection.adopted() {
             Some(offers) => Arc::new(Declared(Offers::clone(offers))),
@@ -160,11 +157,30 @@ impl Keeper {
         self.offers = Arc::new(host.offers());
         let found = self.connection.status().found;
         let wire = self.connection.wire_settings(found, host, &self.client);
-        let settings = &self.connection.settings;
-        tokio::select! {
-            reached = Client::connect(&settings.server, wire) => reached.map_err(Some),
-            () = self.stop.cancelled() => Err(None),
+        let mut connecting = pin!(Client::connect(&self.connection.settings.server, wire));
+        let mut adopted = false;
+        let reached = loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return Err(Over::Ended),
+                wish = wishes.recv() => match wish {
+                    Some(Wish::Connect) => {}
+                    // A server that starts is not disturbed for that.
+                    Some(Wish::Adopt) => adopted = true,
+                    Some(Wish::Restart) => return Err(Over::Restart),
+                    Some(Wish::Disable) => return Err(Over::Unwanted(State::Disabled)),
+                    Some(Wish::Disconnect) => return Err(Over::Unwanted(State::Known)),
+                    None => return Err(Over::Ended),
+                },
+                reached = &mut connecting => break reached,
+            }
+        };
+        let client = reached.map_err(|error| Over::Lost(self.failed(&error)))?;
+        if adopted {
+            client.close().await;
+            return Err(Over::Adopted);
         }
+        Ok(client)
     }
 
     /// Notes that the server could not be reached.
@@ -188,7 +204,7 @@ impl Keeper {
     }
 
     /// Waits until the server may be tried again, or somebody wants something else.
-    async fn recover(&mut self, reason: String) -> Over {
+    async fn recover(&mut self, reason: String, wishes: &mut mpsc::Receiver<Wish>) -> Over {
         let pause = self.backoff.failed(Instant::now(), chance());
         let next = Instant::now() + pause.time();
         *self.connection.next_attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
@@ -218,7 +234,7 @@ impl Keeper {
                 // Somebody has logged in.
                 () = &mut known => return Over::Restart,
                 () = self.stop.cancelled() => return Over::Ended,
-                wish = self.wishes.recv() => match wish {
+                wish = wishes.recv() => match wish {
                     Some(Wish::Restart) => return Over::Restart,
                     Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
                     Some(Wish::Disconnect) => return Over::Unwanted(State::Known),

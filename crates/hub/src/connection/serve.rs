@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use consort_core::{About, Offer, ShelfKind};
 use consort_wire::{Client, Filter, Notice, Notices, Request, Subscription};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::keep::{Keeper, Over};
@@ -26,16 +27,36 @@ const RESUBSCRIBE: Duration = Duration::from_secs(1);
 
 impl Keeper {
     /// Serves a server that was reached until it is gone or not wanted.
-    pub(super) async fn serve(&mut self, client: Client) -> Over {
+    pub(super) async fn serve(
+        &mut self,
+        client: Client,
+        wishes: &mut mpsc::Receiver<Wish>,
+    ) -> Over {
+        let stop = self.stop.clone();
+        let over = tokio::select! {
+            biased;
+            closed = client.closed() => Over::Lost(closed.to_string()),
+            () = stop.cancelled() => Over::Ended,
+            over = wished(wishes) => over,
+            over = Box::pin(self.attend(&client)) => over,
+        };
+        self.put_client(None);
+        // Whoever still calls holds a client of its own; closing ends those calls too.
+        client.close().await;
+        over
+    }
+
+    /// Reads what a server offers, and again when that changes, until it is idle or does not answer.
+    async fn attend(&mut self, client: &Client) -> Over {
         let about = client.about();
         self.update(|status| {
             status.found = Some(about.found);
             status.name = about.server.as_ref().and_then(server_name);
         });
         // What changes while the lists are read is heard, and they are read again.
-        let changes = Changes::new(&client).await;
+        let mut changes = Changes::new(client).await;
         let mut lists = Lists::default();
-        Box::pin(self.read(&client, &mut lists)).await;
+        self.read(client, &mut lists).await;
         self.put_client(Some(Line::new(client.clone(), Arc::clone(&self.offers))));
         self.backoff.up(Instant::now());
         self.update(|status| {
@@ -45,32 +66,14 @@ impl Keeper {
                 status.hint = None;
             }
         });
-        let over = Box::pin(self.watch(&client, changes, &mut lists)).await;
-        self.put_client(None);
-        // Whoever still calls holds a client of its own; closing ends those calls too.
-        client.close().await;
-        over
-    }
-
-    async fn watch(&mut self, client: &Client, mut changes: Changes, lists: &mut Lists) -> Over {
         let mut failures = 0;
         let mut checked = Instant::now();
         loop {
             let check = self.next_check(checked);
             tokio::select! {
                 biased;
-                closed = client.closed() => return Over::Lost(closed.to_string()),
-                () = self.stop.cancelled() => return Over::Ended,
-                wish = self.wishes.recv() => match wish {
-                    Some(Wish::Connect) => {}
-                    Some(Wish::Restart) => return Over::Restart,
-                    Some(Wish::Adopt) => return Over::Adopted,
-                    Some(Wish::Disconnect) => return Over::Unwanted(State::Known),
-                    Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
-                    None => return Over::Ended,
-                },
                 kinds = changes.next(client) => lists.changed(kinds, Instant::now()),
-                () = until(lists.due()) => Box::pin(self.read(client, lists)).await,
+                () = until(lists.due()) => self.read(client, &mut lists).await,
                 () = until(check) => {
                     checked = Instant::now();
                     if self.is_idle() {
@@ -113,7 +116,7 @@ impl Keeper {
     }
 
     /// Reads every list that is due and puts it on offer. One that cannot be read stays what it was.
-    async fn read(&mut self, client: &Client, lists: &mut Lists) {
+    async fn read(&self, client: &Client, lists: &mut Lists) {
         let mut offer = self.shared.offer(&self.connection.id).unwrap_or_default();
         let about = client.about();
         offer.about = Some(About {
@@ -158,7 +161,7 @@ impl Keeper {
     }
 
     fn publish(
-        &mut self,
+        &self,
         client: &Client,
         offer: Offer,
         error: Option<String>,
@@ -219,6 +222,20 @@ async fn list(
                 n += 1;
             }
             result => return result,
+        }
+    }
+}
+
+/// Waits until somebody wants a server that is up to be something else.
+async fn wished(wishes: &mut mpsc::Receiver<Wish>) -> Over {
+    loop {
+        match wishes.recv().await {
+            Some(Wish::Connect) => {}
+            Some(Wish::Restart) => return Over::Restart,
+            Some(Wish::Adopt) => return Over::Adopted,
+            Some(Wish::Disconnect) => return Over::Unwanted(State::Known),
+            Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
+            None => return Over::Ended,
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use consort_core::CallError;
-use consort_hub::{Connect, ServerSettings, State};
-use consort_wire::{Command, Server};
+use consort_hub::{Connect, ServerSettings, State, Status};
+use consort_wire::{Command, Server, Times};
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
 
@@ -48,6 +48,27 @@ async fn one_broken_server_delays_nobody_and_empties_nothing() {
     assert_eq!(missing.hint.as_deref(), Some("is it installed and on the PATH?"));
     assert!(call(&hub, "a.result", json!({ "raw": "{}" })).await.is_ok());
     hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_got_rid_of_at_once() {
+    // Neither the handshake nor the list ends by itself as long as this test runs.
+    let times = Times { close: Duration::from_millis(500), ..Times::default() };
+    let hung = |settings: ServerSettings| ServerSettings { times: times.clone(), ..settings };
+    let listless = |name| hung(rogue(name, &Manner::legacy().on("tools/list", [])));
+    let silent = |name| hung(shell(name, "cat > /dev/null"));
+    let hub = start(vec![silent("a"), listless("b"), silent("c"), listless("d")]);
+    let named = |status: &Status| status.name.is_some();
+    until(&hub, "b", named).await;
+    until(&hub, "d", named).await;
+    for name in ["a", "b"] {
+        assert_eq!(status(&hub, name).state, State::Connecting);
+        assert!(hub.restart(&id(name)).await);
+        until(&hub, name, |status| status.restarts == 1).await;
+        assert!(hub.disable(&id(name)).await);
+        until(&hub, name, |status| status.state == State::Disabled).await;
+    }
+    tokio::time::timeout(Duration::from_secs(10), hub.drain()).await.unwrap();
 }
 
 // F1
