@@ -25,9 +25,21 @@ pub fn consort(folder: &Path) -> PathBuf {
     if fresh { program } else { build("consort", "consort") }
 }
 
+/// Cargo as people start it. What it told the test that starts it of the package under test would have build scripts
+/// that look at such things run again, and once more the next time.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 fn build(package: &str, name: &str) -> PathBuf {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command
         .args(["build", "--quiet", "--package", package, "--bin", name])
         .arg("--message-format=json-render-diagnostics")

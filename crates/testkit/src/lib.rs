@@ -17,7 +17,7 @@ pub mod raw;
 pub mod reference;
 pub mod rogue;
 
-pub use binary::{bin, consort};
+pub use binary::{bin, cargo, consort};
 pub use conformance::conformance;
 pub use everything::{Everything, everything, everything_stdio};
 pub use fake::Fake;

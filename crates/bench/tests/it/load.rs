@@ -11,18 +11,7 @@ use super::BENCH;
 /// The gateway that was built with this program, or is built for it now.
 fn consort() -> &'static Path {
     static CONSORT: OnceLock<PathBuf> = OnceLock::new();
-    CONSORT.get_or_init(|| {
-        let beside = Path::new(BENCH).with_file_name("consort");
-        if !beside.is_file() {
-            let mut build = Command::new(env!("CARGO"));
-            build.args(["build", "--locked", "--package", "consort"]);
-            if beside.parent().is_some_and(|folder| folder.ends_with("release")) {
-                build.arg("--release");
-            }
-            assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-        }
-        beside
-    })
+    CONSORT.get_or_init(|| testkit::consort(Path::new(BENCH).parent().unwrap()))
 }
 
 fn ran(words: &[&str]) -> (Output, Value) {

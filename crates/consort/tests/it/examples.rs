@@ -1,9 +1,7 @@
 //! The example programs do what they say.
 
-use std::process::Command;
-
 fn run(name: &str) -> String {
-    let output = Command::new(env!("CARGO"))
+    let output = testkit::cargo()
         .args(["run", "--quiet", "--locked", "--package", "consort", "--example", name])
         .output()
         .unwrap();

@@ -5,7 +5,7 @@ use tokio::process::Command;
 
 /// Calls a tool in a process of its own, which trusts the certificates in `trusted` and no others.
 async fn call(url: &str, trusted: &std::path::Path) -> (bool, String) {
-    let output = Command::new(env!("CARGO"))
+    let output = Command::from(testkit::cargo())
         .args([
             "run",
             "--quiet",
