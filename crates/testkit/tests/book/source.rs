@@ -48,6 +48,16 @@ pub(crate) fn tests() -> BTreeSet<String> {
         let titles = text.split("test(\"").skip(1).filter_map(|rest| rest.split('"').next());
         tests.extend(titles.map(|title| format!("console::{name}::{title}")));
     }
+    // Attacks on the built binary, by their files: `hostile::s1`.
+    for entry in std::fs::read_dir(root().join("crates/testkit/hostile")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if path.extension().is_some_and(|ending| ending == "py")
+            && !matches!(name, "run" | "hostile")
+        {
+            tests.insert(format!("hostile::{name}"));
+        }
+    }
     tests
 }
 
