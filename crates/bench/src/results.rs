@@ -53,10 +53,10 @@ fn folder() -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// When and on what it was measured.
+/// The commit, the date and the machine of a measurement.
 fn circumstances() -> Result<String, Failure> {
-    let line = |program: &str, word: &str| -> Result<String, Failure> {
-        let output = Command::new(program).arg(word).output()?.stdout;
+    let line = |program: &str, words: &[&str]| -> Result<String, Failure> {
+        let output = Command::new(program).args(words).output()?.stdout;
         Ok(String::from_utf8(output)?.trim().to_owned())
     };
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -66,12 +66,13 @@ fn circumstances() -> Result<String, Failure> {
         .and_then(|total| total.split(' ').next()?.parse().ok())
         .unwrap_or_default();
     Ok(format!(
-        "{}: {} cores of {processor}, {} GiB, Linux {}, {}.",
-        line("date", "+%F")?,
+        "Commit {}, {}: {} cores of {processor}, {} GiB, Linux {}, {}.",
+        line("git", &["describe", "--always", "--dirty", "--exclude=*"])?,
+        line("date", &["+%F"])?,
         std::thread::available_parallelism()?,
         memory.div_ceil(1 << 20),
-        line("uname", "-r")?,
-        line("rustc", "--version")?,
+        line("uname", &["-r"])?,
+        line("rustc", &["--version"])?,
     ))
 }
 
