@@ -11,6 +11,7 @@ use consort_core::{
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::connection::{Connection, chain, chance};
 use crate::hub::Inner;
@@ -79,7 +80,7 @@ pub(crate) async fn remote(
     request: Request,
     emitter: &Emitter<Event>,
 ) -> Result<Answer, CallError> {
-    let mut n = 1;
+    let (mut n, begun) = (1, Instant::now());
     loop {
         let line = match passage {
             Some(passage) => connection.line_for(&passage.caller, &passage.offers).await?,
@@ -103,7 +104,9 @@ pub(crate) async fn remote(
         match end {
             Ok(answer) => return Ok(answer),
             Err(error) => {
-                let Some(pause) = retry::again(request.method(), &error, n, chance()) else {
+                let Some(pause) =
+                    retry::again(request.method(), &error, n, begun.elapsed(), chance())
+                else {
                     return Err(explained(&connection.id, error));
                 };
                 tokio::time::sleep(pause).await;

@@ -21,7 +21,7 @@ use crate::settings::{Connect, ServerSettings};
 use crate::state::{State, Status};
 
 /// A call waits this long for a server that is about to be tried again.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often a server that is no longer wanted is looked at.
 const RETIRING: Duration = Duration::from_millis(50);

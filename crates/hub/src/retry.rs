@@ -4,13 +4,28 @@ use std::time::Duration;
 
 use consort_wire::{CallError, Effect, NotSent};
 
+use crate::connection::PATIENCE;
+
 /// The pause before the first repeat; it doubles.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// How long to wait before asking `method` once more after it failed like this for the `n`th time
-/// (from 1); `None` if it must not be asked again. A server's own hints never allow it.
-pub(crate) fn again(method: &str, error: &CallError, n: u32, chance: f64) -> Option<Duration> {
+/// The pause before a refused connection is tried again, for as long as a call waits for its server.
+const REFUSED: Duration = Duration::from_millis(200);
+
+/// Returns the pause before `method` is asked once more after it failed like this for the `n`th time (from 1),
+/// `elapsed` after it was asked first; `None` if it must not be asked again. A server's own hints never allow it.
+pub(crate) fn again(
+    method: &str,
+    error: &CallError,
+    n: u32,
+    elapsed: Duration,
+    chance: f64,
+) -> Option<Duration> {
+    if matches!(error, CallError::NotSent(NotSent::Unreachable { .. })) {
+        // Its server may be restarting. Nothing was sent.
+        return (elapsed + REFUSED <= PATIENCE).then(|| REFUSED.mul_f64(0.5 + chance / 2.0));
+    }
     let effect = error.effect();
     let most = match method {
         // Nothing changes, however often it is asked.
@@ -52,14 +67,18 @@ mod tests {
 
     /// How often a method is repeated when it always fails like this.
     fn repeats(method: &str, error: &CallError) -> u32 {
-        (1..10).take_while(|&n| again(method, error, n, 1.0).is_some()).count().try_into().unwrap()
+        (1..10)
+            .take_while(|&n| again(method, error, n, Duration::ZERO, 1.0).is_some())
+            .count()
+            .try_into()
+            .unwrap()
     }
 
     #[test]
     fn a_tool_is_called_again_only_if_the_call_provably_never_left() {
         assert_eq!(repeats("tools/call", &unsent()), 2);
         assert_eq!(repeats("tools/call", &lost()), 0);
-        assert_eq!(repeats("tools/call", &CallError::Unknown(Closed::Session)), 0);
+        assert_eq!(repeats("tools/call", &CallError::NotSent(NotSent::SessionRefused)), 2);
         assert_eq!(
             repeats(
                 "tools/call",
@@ -97,8 +116,22 @@ mod tests {
 
     #[test]
     fn the_pause_doubles_and_chance_spreads_it() {
-        let pause = |n, chance| again("tools/list", &lost(), n, chance).unwrap();
+        let pause = |n, chance| again("tools/list", &lost(), n, Duration::ZERO, chance).unwrap();
         assert_eq!((pause(1, 1.0), pause(2, 1.0)), (FIRST, FIRST * 2));
         assert_eq!(pause(1, 0.25), FIRST / 4);
+    }
+
+    #[test]
+    fn a_refused_connection_is_tried_again_for_as_long_as_a_call_waits() {
+        let refused = CallError::NotSent(NotSent::Unreachable {
+            host: "127.0.0.1:1".to_owned(),
+            reason: "connection refused".to_owned(),
+        });
+        let (mut elapsed, mut n) = (Duration::ZERO, 1);
+        while let Some(pause) = again("tools/call", &refused, n, elapsed, 1.0) {
+            elapsed += pause;
+            n += 1;
+        }
+        assert_eq!(elapsed, PATIENCE);
     }
 }

@@ -16,6 +16,11 @@ pub enum Everything {
 
 /// Starts `server-everything` on a free port.
 pub fn everything(way: Everything) -> Listening {
+    everything_on(way, 0)
+}
+
+/// Starts `server-everything` on a port, as after a restart.
+pub fn everything_on(way: Everything, port: u16) -> Listening {
     let mut command = std::process::Command::new(fixtures::node());
     command
         .arg("--require")
@@ -25,7 +30,7 @@ pub fn everything(way: Everything) -> Listening {
             Everything::Sse => "sse",
             Everything::StreamableHttp => "streamableHttp",
         })
-        .env("PORT", "0")
+        .env("PORT", port.to_string())
         .env("LOOPBACK_CHILD", "1");
     Listening::start(command)
 }

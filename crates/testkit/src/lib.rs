@@ -19,7 +19,7 @@ pub mod rogue;
 
 pub use binary::{bin, cargo, consort};
 pub use conformance::conformance;
-pub use everything::{Everything, everything, everything_stdio};
+pub use everything::{Everything, everything, everything_on, everything_stdio};
 pub use fake::Fake;
 pub use fastmcp::{fastmcp, fastmcp_stdio, fastmcp_with_login};
 pub use leftovers::Leftovers;

@@ -54,6 +54,12 @@ impl Listening {
         panic!("{command:?} does not listen:\n{}", heard.join("\n"));
     }
 
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        let port = self.address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        port.expect("an address ends with its port")
+    }
+
     /// A URL on this server.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)

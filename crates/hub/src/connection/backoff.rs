@@ -1,5 +1,4 @@
-//! When to try a server again: soon at first, then ever later, and not at all for a while if it
-//! keeps falling over.
+//! Reconnect delays: exponential backoff, and a circuit breaker for servers that keep crashing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,6 +15,11 @@ const LONGEST: Duration = Duration::from_mins(1);
 const FAILURES: usize = 5;
 const WINDOW: Duration = Duration::from_mins(1);
 
+/// The longest pause before a server that refuses connections is tried again, during its first minute of
+/// absence: it may just be starting.
+const REFUSED: Duration = Duration::from_secs(2);
+const ABSENT: Duration = Duration::from_mins(1);
+
 /// How long the breaker stays open at first; it doubles.
 const OPEN: Duration = Duration::from_secs(30);
 const OPEN_LONGEST: Duration = Duration::from_mins(10);
@@ -26,11 +30,22 @@ const STEADY: Duration = Duration::from_secs(10);
 /// A server that stays up this long has recovered.
 const RECOVERED: Duration = Duration::from_mins(1);
 
-/// What is remembered of a server's failures.
+/// The way a server failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// A connection was refused or lost, or a proxy answered in the server's place. Trying again costs nothing.
+    Connection,
+    /// A process ended, or a handshake failed or took too long. Trying again costs a start.
+    Crash,
+}
+
+/// Failures of a server, from which the next pause follows.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     /// Failures in a row.
     row: u32,
+    /// The first failure in a row.
+    first: Option<Instant>,
     /// When the last ones were.
     recent: VecDeque<Instant>,
     /// How often the breaker opened in a row.
@@ -61,15 +76,25 @@ impl Backoff {
         self.up_since = Some(now);
     }
 
-    /// The server failed, to start or after it was up. `chance` between 0 and 1 spreads those who
+    /// Notes a failure and returns the pause before the next attempt. `chance` between 0 and 1 spreads those who
     /// failed together.
-    pub(crate) fn failed(&mut self, now: Instant, chance: f64) -> Pause {
+    pub(crate) fn failed(&mut self, kind: FailureKind, now: Instant, chance: f64) -> Pause {
         match self.up_since.take().map(|since| now - since) {
             Some(up) if up >= RECOVERED => *self = Self::default(),
-            Some(up) if up >= STEADY => self.row = 0,
+            // A handshake that succeeded shows that a lost connection was no crash.
+            Some(up) if up >= STEADY || kind == FailureKind::Connection => self.row = 0,
             _ => {}
         }
+        if self.row == 0 {
+            self.first = Some(now);
+        }
         self.row += 1;
+        let spread = 0.5 + chance.clamp(0.0, 1.0) / 2.0;
+        if kind == FailureKind::Connection {
+            let absent = self.first.map_or(Duration::ZERO, |first| now - first);
+            let longest = if absent < ABSENT { REFUSED } else { LONGEST };
+            return Pause::Short(doubled(FIRST, self.row, longest).mul_f64(spread));
+        }
         self.recent.push_back(now);
         while self.recent.front().is_some_and(|&first| now - first > WINDOW) {
             self.recent.pop_front();
@@ -80,9 +105,7 @@ impl Backoff {
             self.opened += 1;
             return Pause::Breaker(doubled(OPEN, self.opened, OPEN_LONGEST));
         }
-        let pause = doubled(FIRST, self.row, LONGEST);
-        // Between half of it and all of it.
-        Pause::Short(pause.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0))
+        Pause::Short(doubled(FIRST, self.row, LONGEST).mul_f64(spread))
     }
 }
 
@@ -92,6 +115,7 @@ fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use super::FailureKind::{Connection, Crash};
     use super::*;
 
     fn seconds(seconds: u64) -> Duration {
@@ -102,7 +126,7 @@ mod tests {
     async fn pauses_double_and_five_failures_in_a_minute_open_the_breaker() {
         let now = Instant::now();
         let mut backoff = Backoff::default();
-        let pauses: Vec<_> = (0..5).map(|_| backoff.failed(now, 1.0)).collect();
+        let pauses: Vec<_> = (0..5).map(|_| backoff.failed(Crash, now, 1.0)).collect();
         assert_eq!(
             pauses,
             [
@@ -113,7 +137,7 @@ mod tests {
                 Pause::Breaker(seconds(30)),
             ]
         );
-        let again: Vec<_> = (0..5).map(|_| backoff.failed(now, 1.0)).collect();
+        let again: Vec<_> = (0..5).map(|_| backoff.failed(Crash, now, 1.0)).collect();
         assert_eq!(again[4], Pause::Breaker(seconds(60)));
     }
 
@@ -122,7 +146,7 @@ mod tests {
         let mut backoff = Backoff::default();
         let mut last = Pause::Short(Duration::ZERO);
         for _ in 0..20 {
-            last = backoff.failed(Instant::now(), 1.0);
+            last = backoff.failed(Crash, Instant::now(), 1.0);
             tokio::time::advance(seconds(20)).await;
         }
         assert_eq!(last, Pause::Short(LONGEST));
@@ -132,15 +156,15 @@ mod tests {
     async fn a_server_that_stayed_up_starts_afresh() {
         let mut backoff = Backoff::default();
         for _ in 0..4 {
-            backoff.failed(Instant::now(), 1.0);
+            backoff.failed(Crash, Instant::now(), 1.0);
         }
         backoff.up(Instant::now());
         tokio::time::advance(seconds(61)).await;
-        assert_eq!(backoff.failed(Instant::now(), 1.0), Pause::Short(FIRST));
+        assert_eq!(backoff.failed(Crash, Instant::now(), 1.0), Pause::Short(FIRST));
 
         // One that fell over at once does not.
         backoff.up(Instant::now());
-        assert_eq!(backoff.failed(Instant::now(), 1.0), Pause::Short(FIRST * 2));
+        assert_eq!(backoff.failed(Crash, Instant::now(), 1.0), Pause::Short(FIRST * 2));
     }
 
     #[tokio::test(start_paused = true)]
@@ -149,7 +173,7 @@ mod tests {
         let mut after = async |up| {
             backoff.up(Instant::now());
             tokio::time::advance(up).await;
-            backoff.failed(Instant::now(), 1.0)
+            backoff.failed(Crash, Instant::now(), 1.0)
         };
         for _ in 0..20 {
             assert_eq!(after(seconds(20)).await, Pause::Short(FIRST));
@@ -161,7 +185,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn chance_spreads_a_pause_between_half_and_all_of_it() {
-        let pause = |chance| Backoff::default().failed(Instant::now(), chance).time();
+        let pause = |chance| Backoff::default().failed(Crash, Instant::now(), chance).time();
         assert_eq!((pause(0.0), pause(1.0)), (FIRST / 2, FIRST));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_connections_are_retried_every_one_to_two_seconds_for_a_minute() {
+        let mut backoff = Backoff::default();
+        let begun = Instant::now();
+        while begun.elapsed() < ABSENT {
+            let pause = backoff.failed(Connection, Instant::now(), 1.0);
+            assert!(matches!(pause, Pause::Short(pause) if pause <= REFUSED), "{pause:?}");
+            tokio::time::advance(pause.time()).await;
+        }
+        assert_eq!(backoff.failed(Connection, Instant::now(), 1.0), Pause::Short(LONGEST));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_connection_followed_by_a_handshake_never_opens_the_breaker() {
+        let mut backoff = Backoff::default();
+        for _ in 0..100 {
+            backoff.up(Instant::now());
+            tokio::time::advance(seconds(3)).await;
+            assert_eq!(backoff.failed(Connection, Instant::now(), 1.0), Pause::Short(FIRST));
+        }
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::backoff::{self, Backoff};
+use super::backoff::{self, Backoff, FailureKind};
 use super::{Connection, Wish, chain, chance};
 use crate::kept::Kept;
 use crate::lines::Line;
@@ -37,7 +37,7 @@ pub(crate) struct Keeper {
 /// Why a connection that was up is over.
 pub(super) enum Over {
     /// The server is gone, for this reason.
-    Lost(String),
+    Lost(FailureKind, String),
     /// It is not wanted for now.
     Unwanted(State),
     /// It shall start again at once.
@@ -112,13 +112,13 @@ impl Keeper {
                     wanted = false;
                     self.rest(state);
                 }
-                Over::Lost(reason) => match self.recover(reason, wishes).await {
+                Over::Lost(kind, reason) => match self.recover(kind, reason, wishes).await {
                     Over::Ended => return,
                     Over::Unwanted(state) => {
                         wanted = false;
                         self.rest(state);
                     }
-                    Over::Restart | Over::Adopted | Over::Lost(_) => self.restarted(),
+                    Over::Restart | Over::Adopted | Over::Lost(..) => self.restarted(),
                 },
             }
         }
@@ -175,7 +175,8 @@ impl Keeper {
                 reached = &mut connecting => break reached,
             }
         };
-        let client = reached.map_err(|error| Over::Lost(self.failed(&error)))?;
+        let client =
+            reached.map_err(|error| Over::Lost(failure_kind(&error), self.failed(&error)))?;
         if adopted {
             client.close().await;
             return Err(Over::Adopted);
@@ -204,8 +205,13 @@ impl Keeper {
     }
 
     /// Waits until the server may be tried again, or somebody wants something else.
-    async fn recover(&mut self, reason: String, wishes: &mut mpsc::Receiver<Wish>) -> Over {
-        let pause = self.backoff.failed(Instant::now(), chance());
+    async fn recover(
+        &mut self,
+        kind: FailureKind,
+        reason: String,
+        wishes: &mut mpsc::Receiver<Wish>,
+    ) -> Over {
+        let pause = self.backoff.failed(kind, Instant::now(), chance());
         let next = Instant::now() + pause.time();
         *self.connection.next_attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
         tracing::info!(server = %self.connection.id, reason, pause = ?pause.time(), "server is down");
@@ -270,5 +276,15 @@ impl Keeper {
         if let Some(gone) = gone {
             self.connection.remember_stderr(gone.client.stderr());
         }
+    }
+}
+
+/// The way a server failed that could not be reached. A proxy answers 502 to 504 for a server that is away.
+fn failure_kind(error: &ConnectError) -> FailureKind {
+    match error {
+        ConnectError::Unreachable { .. } | ConnectError::Status { status: 502..=504, .. } => {
+            FailureKind::Connection
+        }
+        _ => FailureKind::Crash,
     }
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{About, Offer, ShelfKind};
-use consort_wire::{Client, Filter, Notice, Notices, Request, Subscription};
+use consort_wire::{Client, Closed, Filter, Notice, Notices, Request, Subscription};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::backoff::FailureKind;
 use super::keep::{Keeper, Over};
 use super::refresh::Lists;
 use super::{Wish, chain};
@@ -35,7 +36,7 @@ impl Keeper {
         let stop = self.stop.clone();
         let over = tokio::select! {
             biased;
-            closed = client.closed() => Over::Lost(closed.to_string()),
+            closed = client.closed() => Over::Lost(lost_kind(&closed), closed.to_string()),
             () = stop.cancelled() => Over::Ended,
             over = wished(wishes) => over,
             over = Box::pin(self.attend(&client)) => over,
@@ -81,7 +82,8 @@ impl Keeper {
                     }
                     failures = if self.probe(client).await { 0 } else { failures + 1 };
                     if failures == 2 {
-                        return Over::Lost("it no longer answers".to_owned());
+                        let reason = "it no longer answers".to_owned();
+                        return Over::Lost(FailureKind::Crash, reason);
                     }
                 }
             }
@@ -211,11 +213,13 @@ async fn list(
     client: &Client,
     kind: ShelfKind,
 ) -> Result<consort_wire::Listing, consort_wire::ListError> {
-    let mut n = 1;
+    let (mut n, begun) = (1, Instant::now());
     loop {
         match client.list(kind).await {
             Err(consort_wire::ListError::Call(error)) => {
-                let Some(pause) = crate::retry::again("tools/list", &error, n, chance()) else {
+                let Some(pause) =
+                    crate::retry::again("tools/list", &error, n, begun.elapsed(), chance())
+                else {
                     return Err(error.into());
                 };
                 tokio::time::sleep(pause).await;
@@ -223,6 +227,14 @@ async fn list(
             }
             result => return result,
         }
+    }
+}
+
+/// The way a server failed whose connection ended: only a lost connection is no fault of the server.
+fn lost_kind(closed: &Closed) -> FailureKind {
+    match closed {
+        Closed::Broken(_) => FailureKind::Connection,
+        _ => FailureKind::Crash,
     }
 }
 

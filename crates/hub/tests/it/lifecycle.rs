@@ -174,8 +174,6 @@ async fn a_server_that_forgets_its_sessions_is_reached_again() {
     ready(&hub, "a").await;
     for _ in 0..5 {
         http.forget_sessions();
-        let lost = call(&hub, "a.result", json!({ "raw": "{}" })).await.unwrap_err();
-        assert!(matches!(lost, CallError::OutcomeUnknown { .. }), "{lost}");
         assert!(call(&hub, "a.result", json!({ "raw": "{}" })).await.is_ok());
     }
     let sessions = http.seen().iter().filter(|message| message["method"] == "initialize").count();

@@ -8,9 +8,11 @@ use consort_hub::{Hub, ServerSettings};
 use consort_wire::{Command, Endpoint, Server};
 use serde_json::{Value, json};
 use testkit::reference::{self, Speaks};
-use testkit::{Everything, Leftovers, Listening, everything, everything_stdio, fixtures};
+use testkit::{
+    Everything, Leftovers, Listening, everything, everything_on, everything_stdio, fixtures,
+};
 
-use crate::{call, id, me, start, status};
+use crate::{call, id, me, ready, start, status};
 
 /// Servers in processes of their own, and what must outlive the hub.
 struct Ensembles {
@@ -169,4 +171,43 @@ async fn progress_of_real_servers_comes_when_they_make_it() {
     }
     hub.drain().await;
     leftovers.assert_none();
+}
+
+#[tokio::test]
+async fn a_typescript_server_that_was_restarted_is_called_as_if_nothing_had_happened() {
+    for (way, path) in [(Everything::StreamableHttp, "/mcp"), (Everything::Sse, "/sse")] {
+        let server = everything(way);
+        let hub = start(vec![address("ts", &server.url(path), way == Everything::Sse)]);
+        ready(&hub, "ts").await;
+        assert!(call(&hub, "ts.echo", json!({ "message": "before" })).await.is_ok());
+        let port = server.port();
+        // Elsewhere, so that the hub notices what happens to its connections meanwhile.
+        let restart = tokio::task::spawn_blocking(move || {
+            drop(server);
+            everything_on(way, port)
+        });
+        let server = restart.await.unwrap();
+        let begun = Instant::now();
+        let answered = call(&hub, "ts.echo", json!({ "message": "after" })).await;
+        assert!(answered.is_ok(), "{way:?}: {answered:?}");
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        drop(hub);
+        drop(server);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_comes_up_late_is_used_soon_after() {
+    let server = everything(Everything::StreamableHttp);
+    let port = server.port();
+    let url = server.url("/mcp");
+    drop(server);
+    let hub = start(vec![address("ts", &url, false)]);
+    // Long enough for five refusals, after which a breaker would open for half a minute.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let _server = everything_on(Everything::StreamableHttp, port);
+    let begun = Instant::now();
+    ready(&hub, "ts").await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    hub.drain().await;
 }

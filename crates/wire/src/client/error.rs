@@ -118,9 +118,6 @@ pub enum Closed {
     /// The stream of messages ended.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// The server forgot the session, and with it what it did of the request.
-    #[error("the server forgot the session")]
-    Session,
     /// Too many malformed messages; see [`Limits::malformed_messages`](crate::Limits::malformed_messages).
     #[error("too many malformed messages")]
     Malformed,
@@ -229,6 +226,9 @@ pub enum NotSent {
     /// The connection had ended before.
     #[error("{0}")]
     Closed(Closed),
+    /// The server refused the session that the request named, and so the request. It did not run.
+    #[error("the server no longer knows the session")]
+    SessionRefused,
     /// Too many calls already wait; see [`Limits::queued_calls`](crate::Limits::queued_calls).
     #[error("{waiting} calls already wait for this server")]
     Queue {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::StatusCode;
 use bytes::Bytes;
 use tokio::time::sleep;
 
@@ -11,13 +10,14 @@ use crate::ask::{Asked, Questions, Tasks};
 use crate::client::Settings;
 use crate::client::call::Event;
 use crate::client::dialect::Dialect;
-use crate::client::error::{CallError, Closed};
+use crate::client::error::{CallError, Closed, NotSent};
 use crate::client::facts::Facts;
 use crate::client::link::{Link, Origin};
 use crate::client::mailbox::{Arrival, Mailbox, Whose};
 use crate::client::notices::Notice;
 use crate::client::request::Round;
 use crate::client::run::Run;
+use crate::client::session;
 use crate::json::Object;
 use crate::message::{Message, Notification};
 use crate::sse;
@@ -80,13 +80,14 @@ impl Run<'_> {
                 }
             }
         };
-        let in_session =
-            !dialect.is_modern() && self.request.method != "initialize" && http.session().is_some();
-        if reply.status == StatusCode::NOT_FOUND && in_session {
-            return Err(CallError::Unknown(Closed::Session));
-        }
         if !reply.status.is_success() {
-            return Err(Box::pin(http::refused(reply)).await);
+            let in_session = !dialect.is_modern()
+                && self.request.method != "initialize"
+                && http.session().is_some();
+            let status = reply.status;
+            let error = Box::pin(http::refused(reply)).await;
+            let refused = in_session && session::is_refused(status, &error);
+            return Err(if refused { NotSent::SessionRefused.into() } else { error });
         }
         match http::content(&reply.headers) {
             // Boxed, so that answers without a stream do not carry its weight.

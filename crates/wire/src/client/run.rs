@@ -7,7 +7,7 @@ use crate::ask::Refusal;
 use crate::ask::{Asked, Postmark, Questions, Reply, Tasks};
 use crate::client::call::{Answer, Event, Events};
 use crate::client::dialect::Dialect;
-use crate::client::error::{CallError, Closed, Limit};
+use crate::client::error::{CallError, Closed, Limit, NotSent};
 use crate::client::host::Question;
 use crate::client::link::Link;
 use crate::client::pulse::Pulse;
@@ -189,10 +189,9 @@ impl<'a> Run<'a> {
             CallError::Refused(error) if error.code == HEADER_MISMATCH && dialect.is_modern() => {
                 self.request.tool_name().is_some() && list::tools_again(self.link).await
             }
-            // The session is replaced in any case. A tool may have run before it was forgotten.
-            CallError::Unknown(Closed::Session) => {
+            // A server that refuses the session has not looked at the request.
+            CallError::NotSent(NotSent::SessionRefused) => {
                 session::renew(self.link, http, session).await.is_ok()
-                    && self.request.method != "tools/call"
             }
             _ => false,
         }

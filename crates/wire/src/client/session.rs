@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ::http::StatusCode;
 use tokio::sync::oneshot;
 
 use crate::client::about::Way;
 use crate::client::connect::initialize;
-use crate::client::error::{Closed, ConnectError};
+use crate::client::error::{CallError, Closed, ConnectError};
 use crate::client::link::{Link, Origin};
 use crate::client::notices::Notice;
 use crate::sse::Events;
@@ -14,11 +15,31 @@ use crate::transport::Transport;
 use crate::transport::http::{self, Content, Http};
 use crate::transport::pool::Reply;
 
+/// The code of the TypeScript SDK for a session that it does not know.
+const SESSION_NOT_FOUND: i64 = -32001;
+
 /// The number of the session in force.
 pub(crate) fn current(link: &Link) -> u64 {
     match &link.transport {
         Transport::Http(http) => http.session_number(),
         Transport::Stdio(_) | Transport::Sse(_) => 0,
+    }
+}
+
+/// Returns true if a refusal is about the session the request named: the status the specification asks for,
+/// or a bad request that says so, as servers of the TypeScript and Python SDKs answer after a restart.
+pub(crate) fn is_refused(status: StatusCode, error: &CallError) -> bool {
+    let names_session = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        text.contains("session") || text.contains("not initialized")
+    };
+    match (status, error) {
+        (StatusCode::NOT_FOUND, _) => true,
+        (StatusCode::BAD_REQUEST, CallError::Refused(error)) => {
+            error.code == SESSION_NOT_FOUND || names_session(&error.message)
+        }
+        (StatusCode::BAD_REQUEST, CallError::Status { body, .. }) => names_session(body),
+        _ => false,
     }
 }
 
@@ -86,4 +107,37 @@ async fn follow(link: &Arc<Link>, mut reply: Reply, events: &mut Events) -> Resu
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Message;
+
+    fn error(code: i64, message: &str) -> CallError {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":"{message}"}},"id":null}}"#
+        );
+        let Ok(Message::Error { error, .. }) = Message::parse(text.into()) else { panic!() };
+        CallError::Refused(error)
+    }
+
+    #[test]
+    fn a_refusal_that_names_the_session_is_about_the_session() {
+        let bad = StatusCode::BAD_REQUEST;
+        let body = |body: &str| CallError::Status {
+            status: 400,
+            retry_after: None,
+            body: body.to_owned(),
+        };
+        assert!(is_refused(StatusCode::NOT_FOUND, &body("")));
+        assert!(is_refused(bad, &error(-32000, "Bad Request: No valid session ID provided")));
+        assert!(is_refused(bad, &error(-32000, "Bad Request: Server not initialized")));
+        assert!(is_refused(bad, &error(-32001, "gone")));
+        assert!(is_refused(bad, &body("Invalid or missing session ID")));
+        assert!(!is_refused(bad, &error(-32000, "Bad Request: Unsupported protocol version")));
+        assert!(!is_refused(bad, &error(-32602, "unknown tool")));
+        assert!(!is_refused(bad, &body("no such city")));
+        assert!(!is_refused(StatusCode::CONFLICT, &body("session")));
+    }
 }
