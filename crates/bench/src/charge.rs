@@ -65,8 +65,31 @@ pub(crate) fn descriptors(process: u32) -> Result<usize, Failure> {
     Ok(fs::read_dir(format!("/proc/{process}/fd"))?.count())
 }
 
-/// The processes it started that still live, with the words they were started with.
+/// The servers it started that still live, with the words they were started with.
 pub(crate) fn children(process: u32) -> Result<Vec<(u32, String)>, Failure> {
+    let keepers = keepers(process)?;
+    let mut children = Vec::new();
+    for keeper in &keepers {
+        children.extend(direct(*keeper)?);
+    }
+    children.retain(|(child, _)| !keepers.contains(child));
+    Ok(children)
+}
+
+/// A process, and those below it that start servers in its stead.
+pub(crate) fn keepers(process: u32) -> Result<Vec<u32>, Failure> {
+    let mut keepers = vec![process];
+    let mut next = 0;
+    while let Some(keeper) = keepers.get(next) {
+        let children = direct(*keeper)?;
+        let below = children.iter().filter(|(_, words)| words.split(' ').nth(1) == Some("keeper"));
+        keepers.extend(below.map(|(child, _)| *child));
+        next += 1;
+    }
+    Ok(keepers)
+}
+
+fn direct(process: u32) -> Result<Vec<(u32, String)>, Failure> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;

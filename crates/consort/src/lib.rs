@@ -21,6 +21,8 @@ pub use consort_shape::{
     ANSWER, Approved, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape, Shaped,
     policy, tokens, transform,
 };
+#[cfg(target_os = "linux")]
+pub use consort_wire::keeper;
 pub use consort_wire::{Command, Endpoint, Server};
 
 /// The Rust of the book, compiled and run.

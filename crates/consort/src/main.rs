@@ -10,6 +10,7 @@ mod exposures;
 mod keyboard;
 mod log;
 mod logins;
+mod orphans;
 mod output;
 mod person;
 mod rewrite;
@@ -30,6 +31,11 @@ use output::{Styled, note, styled};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Before anything that costs memory: a keeper process needs none of it.
+    #[cfg(target_os = "linux")]
+    if let Some(exit) = consort_wire::keeper::init("keeper") {
+        return exit;
+    }
     let cli = Cli::parse();
     log::start(&cli);
     // What serves many at once is quicker on threads that do not share their work: see `serve`.
@@ -44,7 +50,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let reaper = runtime.spawn(orphans::reap());
     let exit = runtime.block_on(command::run(cli));
+    reaper.abort();
     // A reader of the standard input may be blocked for good; it must not keep us.
     runtime.shutdown_background();
     match exit {

@@ -14,6 +14,11 @@ mod revision;
 mod shelf;
 pub mod splice;
 pub mod sse;
+#[cfg(all(feature = "client", target_os = "linux"))]
+pub mod keeper {
+    //! A process below this one that ends all that stdio servers leave behind.
+    pub use crate::transport::keeper::init;
+}
 #[cfg(feature = "client")]
 mod transport;
 

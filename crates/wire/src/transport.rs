@@ -8,6 +8,8 @@ use crate::ask::Postmark;
 pub(crate) mod addresses;
 pub(crate) mod credentials;
 pub(crate) mod http;
+#[cfg(target_os = "linux")]
+pub(crate) mod keeper;
 pub(crate) mod letter;
 pub(crate) mod origin;
 pub(crate) mod pool;

@@ -144,7 +144,6 @@ fn secrets_of_children(stage: &Stage) -> Vec<String> {
     let children = proc::children(stage.pid);
     let told = children.iter().map(proc::Child::told);
     told.filter(|(_, environment)| memchr::memmem::find(environment, secret.as_bytes()).is_some())
-        // The watchdog is the gateway itself.
         .filter(|(command, _)| command.contains(super::server::WORD))
         .map(|(command, _)| format!("I6: a secret is in the environment of `{command}`"))
         .collect()

@@ -50,8 +50,9 @@ impl Child {
     }
 }
 
-/// The children of a process.
+/// The children of a process and of its keepers, but for these.
 pub(super) fn children(process: u32) -> Vec<Child> {
+    let keepers = charge::keepers(process).unwrap_or_default();
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let child = |name: &str| {
         let pid: u32 = name.parse().ok()?;
@@ -59,7 +60,8 @@ pub(super) fn children(process: u32) -> Vec<Child> {
         // The name of a program can have anything in it but ends with the last bracket.
         let mut words = stat.rsplit_once(')')?.1.split_whitespace();
         let (state, parent) = (words.next()?, words.next()?.parse::<u32>().ok()?);
-        (parent == process).then_some(Child { process: pid, zombie: state == "Z" })
+        let is_child = keepers.contains(&parent) && !keepers.contains(&pid);
+        is_child.then_some(Child { process: pid, zombie: state == "Z" })
     };
     let entries = entries.filter_map(Result::ok);
     entries.filter_map(|entry| child(entry.file_name().to_str()?)).collect()

@@ -15,6 +15,8 @@ mod docs;
 mod examples;
 mod export;
 mod install;
+#[cfg(target_os = "linux")]
+mod keeper;
 mod kills;
 mod ledger;
 mod lists;

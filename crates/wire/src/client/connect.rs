@@ -73,7 +73,7 @@ async fn stdio(
     settings: Settings,
     speak: Speak,
 ) -> Result<Arc<Link>, ConnectError> {
-    let link = start(command, settings.clone())?;
+    let link = start(command, settings.clone()).await?;
     let anew = match within(&link, shake(&link, speak)).await {
         Ok(Shaken::Settled) => return Ok(link),
         Ok(Shaken::Modern) => Speak::Modern,
@@ -82,7 +82,7 @@ async fn stdio(
         Err(error) => return Err(error),
     };
     link.end().await;
-    let link = start(command, settings)?;
+    let link = start(command, settings).await?;
     within(&link, shake(&link, anew)).await?;
     Ok(link)
 }
@@ -105,9 +105,9 @@ async fn shake(link: &Arc<Link>, speak: Speak) -> Result<Shaken, ConnectError> {
     Ok(Shaken::Settled)
 }
 
-fn start(command: &Command, settings: Settings) -> Result<Arc<Link>, ConnectError> {
+async fn start(command: &Command, settings: Settings) -> Result<Arc<Link>, ConnectError> {
     let failed = |source: io::Error| ConnectError::Start { program: command.program(), source };
-    let (stdio, pipes) = Stdio::start(command, &settings.limits).map_err(failed)?;
+    let (stdio, pipes) = Stdio::start(command, &settings.limits).await.map_err(failed)?;
     let link = Link::new(settings, Transport::Stdio(stdio));
     link.crew.spawn(pipes.serve(Arc::clone(&link)));
     Ok(link)

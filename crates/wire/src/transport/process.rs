@@ -5,21 +5,29 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
+#[cfg(target_os = "linux")]
+use super::keeper::{self, ServerChannel, StartRequest};
 use super::watchdog;
 use crate::limits::Times;
 
 /// Variables every child gets, if we have them. Whatever else it needs is declared.
 const SAFE: [&str; 9] =
     ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+
+/// The pause before a program that ended while its pipes stayed open is reported.
+const OUTLIVED: Duration = Duration::from_secs(1);
 
 /// A program that is an MCP server on its standard input and output.
 ///
@@ -108,16 +116,20 @@ impl Command {
         self.directory.as_deref()
     }
 
-    pub(crate) fn start(
+    /// Starts the program: by the keeper, if the program that we are part of registered one.
+    pub(crate) async fn start(
         &self,
         stderr_bytes: usize,
     ) -> io::Result<(Process, ChildStdin, ChildStdout, ChildStderr)> {
+        #[cfg(target_os = "linux")]
+        if keeper::is_available() {
+            return self.start_kept(stderr_bytes).await;
+        }
         let mut command = tokio::process::Command::new(&self.program);
         command
             .args(&self.arguments)
             .env_clear()
-            .envs(std::env::vars_os().filter(|(name, value)| self.passes(name, value)))
-            .envs(self.variables.iter().map(|(name, value)| (name, value.expose_secret())))
+            .envs(self.environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -134,8 +146,43 @@ impl Command {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("a pipe is missing"));
         };
-        let process = Process { child, group, tail: Tail::new(stderr_bytes) };
-        Ok((process, stdin, stdout, stderr))
+        let running = RunningServer::Own(OwnChild { child, group });
+        Ok((Process::new(self, running, stderr_bytes), stdin, stdout, stderr))
+    }
+
+    #[cfg(target_os = "linux")]
+    async fn start_kept(
+        &self,
+        stderr_bytes: usize,
+    ) -> io::Result<(Process, ChildStdin, ChildStdout, ChildStderr)> {
+        let (stdin, our_stdin) = io::pipe()?;
+        let (our_stdout, stdout) = io::pipe()?;
+        let (our_stderr, stderr) = io::pipe()?;
+        let directory = self.directory.clone().or_else(|| std::env::current_dir().ok());
+        let request = StartRequest {
+            mark: keeper::tree::new_mark(),
+            directory: directory.unwrap_or_default().into(),
+            program: self.program.clone(),
+            arguments: self.arguments.clone(),
+            variables: self.environment().collect(),
+        };
+        let channel =
+            ServerChannel::start(&request, &[stdin.into(), stdout.into(), stderr.into()]).await?;
+        let process = Process::new(self, RunningServer::Kept(channel), stderr_bytes);
+        Ok((
+            process,
+            ChildStdin::from_std(OwnedFd::from(our_stdin).into())?,
+            ChildStdout::from_std(OwnedFd::from(our_stdout).into())?,
+            ChildStderr::from_std(OwnedFd::from(our_stderr).into())?,
+        ))
+    }
+
+    /// The variables of the program. The last of a name counts.
+    fn environment(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        let declared = self.variables.iter();
+        std::env::vars_os()
+            .filter(|(name, value)| self.passes(name, value))
+            .chain(declared.map(|(name, value)| (name.into(), value.expose_secret().into())))
     }
 
     fn passes(&self, name: &OsStr, value: &OsStr) -> bool {
@@ -165,29 +212,91 @@ impl fmt::Debug for Command {
 /// A running child with everything it started.
 #[derive(Debug)]
 pub(crate) struct Process {
-    child: Child,
-    /// Its process group, until it has been ended.
-    group: Option<Pid>,
+    program: String,
+    running: RunningServer,
+    launcher: Launcher,
     pub(crate) tail: Tail,
 }
 
+/// A server's process, by its parent.
+#[derive(Debug)]
+enum RunningServer {
+    #[cfg(target_os = "linux")]
+    Kept(ServerChannel),
+    Own(OwnChild),
+}
+
+/// Tells whether the process that was started is known to have ended before what it started.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Launcher {
+    Unreported,
+    Reported,
+}
+
 impl Process {
+    fn new(command: &Command, running: RunningServer, stderr_bytes: usize) -> Self {
+        let tail = Tail::new(stderr_bytes);
+        Self { program: command.program(), running, launcher: Launcher::Unreported, tail }
+    }
+
     /// Waits until it ends by itself.
     pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+        match &mut self.running {
+            #[cfg(target_os = "linux")]
+            RunningServer::Kept(channel) => channel.exited().await,
+            RunningServer::Own(own) => own.child.wait().await,
+        }
     }
 
-    /// Ends it: its standard input is closed already, then SIGTERM, then SIGKILL, to the whole group.
+    /// Waits until nobody looks after it any more. Reaps and reports a process that ended while another holds
+    /// its pipes. Can be dropped and called again.
+    pub(crate) async fn lost(&mut self) {
+        if let Ok(status) = self.ended().await {
+            if self.launcher == Launcher::Unreported {
+                tokio::time::sleep(OUTLIVED).await;
+                self.launcher = Launcher::Reported;
+                let program = &self.program;
+                tracing::warn!(%program, %status, "the program of a server has ended; a process it started goes on in its place");
+            }
+            match &mut self.running {
+                #[cfg(target_os = "linux")]
+                RunningServer::Kept(channel) => channel.lost().await,
+                RunningServer::Own(_) => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Ends it: its standard input is closed already, then SIGTERM, then SIGKILL, to all that belongs to it.
     pub(crate) async fn end(mut self, times: &Times) {
-        if tokio::time::timeout(times.close, self.child.wait()).await.is_err() {
-            self.signal(Signal::TERM);
-            let _ = tokio::time::timeout(times.terminate, self.child.wait()).await;
+        if tokio::time::timeout(times.close, self.ended()).await.is_err() {
+            match &mut self.running {
+                #[cfg(target_os = "linux")]
+                RunningServer::Kept(channel) => channel.terminate().await,
+                RunningServer::Own(own) => own.signal(Signal::TERM),
+            }
+            let _ = tokio::time::timeout(times.terminate, self.ended()).await;
         }
         // Whatever it left behind goes with it, also when it ended well.
-        self.kill();
-        let _ = self.child.wait().await;
+        match &mut self.running {
+            #[cfg(target_os = "linux")]
+            RunningServer::Kept(channel) => channel.kill().await,
+            RunningServer::Own(own) => {
+                own.kill();
+                let _ = own.child.wait().await;
+            }
+        }
     }
+}
 
+/// A child of this process, where no keeper is registered.
+#[derive(Debug)]
+struct OwnChild {
+    child: Child,
+    /// Its process group, until it has been ended.
+    group: Option<Pid>,
+}
+
+impl OwnChild {
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
             // An error means that nobody is left in the group.
@@ -196,6 +305,11 @@ impl Process {
     }
 
     fn kill(&mut self) {
+        // While it runs, what it started is known by it, in whatever group that is.
+        #[cfg(target_os = "linux")]
+        if let (Some(_), Some(process)) = (self.child.id(), self.group) {
+            keeper::tree::kill(|| keeper::tree::below(process));
+        }
         self.signal(Signal::KILL);
         if let Some(group) = self.group.take() {
             watchdog::release(group);
@@ -203,7 +317,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for OwnChild {
     fn drop(&mut self) {
         self.kill();
     }

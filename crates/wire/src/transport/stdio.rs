@@ -19,6 +19,9 @@ use crate::line::{Line, Lines};
 /// How long a crashed server's exit status and last words are waited for before its callers are told.
 const LAST_WORDS: Duration = Duration::from_millis(150);
 
+/// The reason of a connection that ends because nobody looks after its process any more.
+const KEEPER_LOST: &str = "the keeper process was killed";
+
 /// How much is written at once when several messages wait.
 const BATCH: usize = 64 << 10;
 
@@ -47,8 +50,11 @@ pub(crate) struct Pipes {
 
 impl Stdio {
     /// Starts the program.
-    pub(crate) fn start(command: &Command, limits: &Limits) -> std::io::Result<(Self, Pipes)> {
-        let (process, stdin, stdout, stderr) = command.start(limits.stderr_bytes)?;
+    pub(crate) async fn start(
+        command: &Command,
+        limits: &Limits,
+    ) -> std::io::Result<(Self, Pipes)> {
+        let (process, stdin, stdout, stderr) = command.start(limits.stderr_bytes).await?;
         let (stdio, outgoing) = Self::new(process.tail.clone(), limits);
         Ok((stdio, Pipes { process, stdin, stdout, stderr, outgoing }))
     }
@@ -89,6 +95,7 @@ impl Pipes {
                     biased;
                     closed = &mut carrying => break closed,
                     () = stderr.follow(), if stderr.is_open() => {}
+                    () = process.lost() => break Closed::Broken(KEEPER_LOST.to_owned()),
                 }
             }
         };

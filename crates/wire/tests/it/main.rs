@@ -8,6 +8,8 @@ mod fake;
 mod faults;
 mod fidelity;
 mod jsontestsuite;
+#[cfg(target_os = "linux")]
+mod keeper;
 mod laws;
 mod listening;
 mod lists;

@@ -98,6 +98,22 @@ async fn closing_a_connection_ends_the_child_and_what_it_started() {
 }
 
 #[tokio::test]
+async fn closing_a_connection_ends_a_process_below_the_child_that_left_its_group() {
+    let mark = mark("session");
+    let rogue = testkit::bin("rogue");
+    let manner = serde_json::to_string(&Manner::legacy()).unwrap();
+    let script = format!(
+        "trap '' TERM; setsid sh -c 'sleep 1000; : {mark}' & \"$0\" \"$1\"; sleep 1000 # {mark}"
+    );
+    let words = ["-c", &script, rogue.to_str().unwrap(), &manner];
+    let command = Command::new("sh").arguments(words);
+    let client = Client::connect(&Server::Command(command), quick()).await.unwrap();
+    assert!(processes(&mark).len() >= 2);
+    client.close().await;
+    gone(&mark, Duration::from_secs(3)).await;
+}
+
+#[tokio::test]
 async fn dropping_the_last_client_ends_the_child() {
     let mark = mark("drop");
     let command = Command::new("sh").arguments(launcher(&mark));

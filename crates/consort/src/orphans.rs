@@ -1,0 +1,20 @@
+//! Orphans, whose parent is PID 1: this process, in a container that was given no other init.
+
+use rustix::process::{WaitOptions, wait};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Reaps every child that has ended, as long as it is awaited. Returns at once unless this process is PID 1.
+///
+/// Whoever else waits for a child, here the owner of the keeper, takes an unknown child for one that has ended.
+pub(crate) async fn reap() {
+    if std::process::id() != 1 {
+        return;
+    }
+    let Ok(mut ended) = signal(SignalKind::child()) else { return };
+    loop {
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        if ended.recv().await.is_none() {
+            return;
+        }
+    }
+}

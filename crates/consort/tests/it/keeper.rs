@@ -1,0 +1,121 @@
+//! What servers leave behind when the command or the gateway goes on without them, or ends.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::rogue::Manner;
+
+use crate::Home;
+use crate::serve::Serving;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Starts a daemon that leaves group, session, parent and environment, and becomes a server.
+const SERVER: &str = r"
+import os, sys
+mark, server = sys.argv[1], sys.argv[2:]
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(null, descriptor)
+        os.execve(sys.executable, [sys.executable, '-Sc', 'import time; time.sleep(600)', mark], {})
+    os._exit(0)
+os.wait()
+os.execv(server[0], server)
+";
+
+/// A server with a daemon that this text marks.
+fn server(mark: &str) -> Value {
+    let manner = serde_json::to_string(&Manner::legacy()).unwrap();
+    json!({
+        "command": testkit::fixtures::python("python3"),
+        "args": ["-c", SERVER, mark, testkit::bin("rogue"), manner],
+    })
+}
+
+/// The number of processes with this text among their arguments.
+fn running(mark: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())).count()
+}
+
+fn wait_for(mark: &str, count: usize) {
+    let begun = Instant::now();
+    while running(mark) != count {
+        assert!(begun.elapsed() < LIMIT, "{} of `{mark}` run instead of {count}", running(mark));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn mark(name: &str) -> String {
+    format!("mark-{name}-{}", std::process::id())
+}
+
+#[test]
+fn a_command_that_ends_leaves_no_daemon_of_a_server() {
+    let home = Home::new();
+    let mark = mark("clean");
+    home.write("mcp.json", &json!({ "mcpServers": { "r": server(&mark) } }).to_string());
+    let mut child = home.command(&["tools"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_for(&mark, 1);
+    assert!(child.wait().unwrap().success());
+    wait_for(&mark, 0);
+}
+
+#[test]
+fn a_server_that_is_removed_takes_its_daemon_with_it_and_no_other() {
+    let home = Home::new();
+    let (stays, goes) = (mark("stays"), mark("goes"));
+    let both = json!({ "mcpServers": { "a": server(&stays), "b": server(&goes) } });
+    home.write("mcp.json", &both.to_string());
+    let serving = Serving::start(&home, &[]);
+    wait_for(&stays, 1);
+    wait_for(&goes, 1);
+    home.write("mcp.json", &json!({ "mcpServers": { "a": server(&stays) } }).to_string());
+    wait_for(&goes, 0);
+    assert_eq!(running(&stays), 1);
+    drop(serving);
+    wait_for(&stays, 0);
+}
+
+#[test]
+fn a_server_gets_its_arguments_directory_and_variables_as_they_are_declared() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("there")).unwrap();
+    let script = "{ pwd; env; for word; do echo \"[$word]\"; done; } > \"$OUT\"; exit 1";
+    let server = json!({
+        "command": "sh",
+        "args": ["-c", script, "sh", "$HOME", "", "a b\n'\"`;|&<>", "日本"],
+        "env": { "OUT": home.path("out"), "ODD": "=a b\n$HOME" },
+        "cwd": home.path("there"),
+    });
+    home.write("mcp.json", &json!({ "mcpServers": { "r": server } }).to_string());
+    let mut command = home.command(&["tools"]);
+    command.env("SECRET", "canary").output().unwrap();
+    let out = std::fs::read_to_string(home.path("out")).unwrap();
+    assert!(out.starts_with(&format!("{}\n", home.path("there").display())), "{out}");
+    assert!(out.ends_with("[$HOME]\n[]\n[a b\n'\"`;|&<>]\n[日本]\n"), "{out}");
+    assert!(out.contains("ODD==a b\n$HOME\n"), "{out}");
+    assert!(!out.contains("canary"), "{out}");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let home = Home::new();
+    let server = json!({ "command": "no-such-program" });
+    home.write("mcp.json", &json!({ "mcpServers": { "r": server } }).to_string());
+    let ran = home.run(&["tools"]);
+    assert!(ran.err.contains("no-such-program"), "{}", ran.err);
+    assert!(ran.err.contains("No such file or directory"), "{}", ran.err);
+}
+
+#[test]
+fn a_keeper_that_nobody_started_ends_at_once() {
+    let home = Home::new();
+    for arguments in [&["keeper"][..], &["keeper", "starter"], &["keeper", "nonsense"]] {
+        assert_ne!(home.run(arguments).code, 101, "it panicked");
+    }
+}
