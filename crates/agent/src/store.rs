@@ -27,9 +27,9 @@ mod list;
 mod log;
 mod remove;
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use blobs::Blobs;
@@ -253,7 +253,7 @@ impl Store {
             if self.folder.is_dir() {
                 return Ok(());
             }
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+            consort_files::create_private_folder(&self.folder)?;
             let above = self.folder.parent().filter(|above| !above.as_os_str().is_empty());
             sync(above.unwrap_or(Path::new(".")))
         };

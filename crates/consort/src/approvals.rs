@@ -46,7 +46,7 @@ fn read(path: &Path) -> Result<Approvals, String> {
 /// Writes them as a whole: the old file or the new one is there, never half of either.
 fn write(path: &Path, approvals: &Approvals) -> io::Result<()> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+        consort_files::create_private_folder(folder)?;
     }
-    consort_files::replace(path, approvals.to_json().as_bytes(), Readers::Anyone)
+    consort_files::replace(path, approvals.to_json().as_bytes(), Readers::Owner)
 }

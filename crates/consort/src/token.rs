@@ -16,7 +16,7 @@ pub fn kept(file: &Path) -> io::Result<(String, bool)> {
         return Ok((secret, false));
     }
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
+        consort_files::create_private_folder(folder)?;
     }
     let mut random = [0; 24];
     fs::File::open("/dev/urandom")?.read_exact(&mut random)?;

@@ -16,10 +16,10 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,6 +28,12 @@ const DRAFT: &str = "new";
 
 /// Nobody takes longer to write one.
 const LEFT_BEHIND: Duration = Duration::from_hours(1);
+
+/// The permissions of a folder that only its owner may enter.
+const PRIVATE_FOLDER: u32 = 0o700;
+
+/// The permissions of a file that only its owner may read.
+const PRIVATE_FILE: u32 = 0o600;
 
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +78,69 @@ pub fn create(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Creates a folder and the missing folders above it for their owner alone (0700), whatever the umask. A folder
+/// that exists keeps its permissions.
+pub fn create_private_folder(folder: &Path) -> io::Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent() {
+        create_private_folder(above)?;
+    }
+    match DirBuilder::new().mode(PRIVATE_FOLDER).create(folder) {
+        // The umask may have taken away what the owner needs.
+        Ok(()) => fs::set_permissions(folder, Permissions::from_mode(PRIVATE_FOLDER)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes the permissions of group and others away from a folder of ours and from everything in it. Symbolic links and
+/// what belongs to another user are left alone. A folder that is private already is not walked: nobody else can enter.
+pub fn restrict_folder(folder: &Path) -> io::Result<()> {
+    let about = match fs::symlink_metadata(folder) {
+        Ok(about) => about,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !about.is_dir() || about.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    // First, so that nobody gets at what is narrowed next.
+    restrict(folder, about.mode())?;
+    restrict_entries(folder)
+}
+
+fn restrict_entries(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        // Gone meanwhile, perhaps.
+        let Ok(about) = entry.metadata() else { continue };
+        if about.is_symlink() {
+            continue;
+        }
+        if about.mode() & 0o077 != 0 {
+            restrict(&entry.path(), about.mode())?;
+        }
+        if about.is_dir() {
+            restrict_entries(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn restrict(path: &Path, mode: u32) -> io::Result<()> {
+    match fs::set_permissions(path, Permissions::from_mode(mode & 0o700)) {
+        // Gone meanwhile, or another user's.
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) =>
+        {
+            Ok(())
+        }
+        restricted => restricted,
+    }
+}
+
 /// Sees to it that what was made, renamed or removed in a folder stays so.
 pub fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
@@ -91,7 +160,7 @@ impl Draft {
     fn open(path: &Path, readers: Readers) -> io::Result<(Self, File)> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(match readers {
-            Readers::Owner => 0o600,
+            Readers::Owner => PRIVATE_FILE,
             Readers::Anyone => 0o666,
         });
         loop {
@@ -102,7 +171,14 @@ impl Draft {
             let draft = path.with_file_name(name);
             match options.open(&draft) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                opened => return opened.map(|file| (Self(draft), file)),
+                Ok(file) => {
+                    let draft = Self(draft);
+                    if readers == Readers::Owner {
+                        file.set_permissions(Permissions::from_mode(PRIVATE_FILE))?;
+                    }
+                    return Ok((draft, file));
+                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -185,6 +261,36 @@ mod tests {
         assert!(!create(&path, b"two", Readers::Owner).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"one");
         assert_eq!((names(folder.path()), mode(&path)), (vec!["a".to_owned()], 0o600));
+    }
+
+    #[test]
+    fn a_private_folder_is_entered_by_its_owner_alone() {
+        let root = tempfile::tempdir().unwrap();
+        fs::set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
+        let folder = root.path().join("state/consort/names");
+        create_private_folder(&folder).unwrap();
+        create_private_folder(&folder).unwrap();
+        let modes = folder.ancestors().take(4).map(mode).collect::<Vec<_>>();
+        assert_eq!(modes, [0o700, 0o700, 0o700, 0o755]);
+    }
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_narrowed_with_all_that_is_in_it() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, outside) = (root.path().join("consort"), root.path().join("outside"));
+        fs::create_dir_all(folder.join("names")).unwrap();
+        for file in [folder.join("token"), folder.join("names/a.json"), outside.clone()] {
+            fs::write(&file, "").unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, folder.join("link")).unwrap();
+        for folder in [folder.clone(), folder.join("names")] {
+            fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+        }
+        restrict_folder(&folder).unwrap();
+        let narrowed = ["", "names", "token", "names/a.json"].map(|name| mode(&folder.join(name)));
+        assert_eq!((narrowed, mode(&outside)), ([0o700, 0o700, 0o600, 0o600], 0o666));
+        restrict_folder(&root.path().join("missing")).unwrap();
     }
 
     #[test]

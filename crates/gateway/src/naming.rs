@@ -75,9 +75,9 @@ impl Names {
         let written = Written { naming: format!("{:?}", self.naming), names };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
         if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder)?;
+            consort_files::create_private_folder(folder)?;
         }
-        consort_files::replace(file, &bytes, Readers::Anyone)
+        consort_files::replace(file, &bytes, Readers::Owner)
     }
 
     /// Names every entry of a shelf; `None` for one that is left out, with the problem noted.

@@ -89,8 +89,8 @@ impl Kept {
         let written =
             Written { format: FORMAT, found: memory.found, capabilities, instructions, shelves };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
-        fs::create_dir_all(&self.folder)?;
-        consort_files::replace(&self.path(settings), &bytes, Readers::Anyone)
+        consort_files::create_private_folder(&self.folder)?;
+        consort_files::replace(&self.path(settings), &bytes, Readers::Owner)
     }
 
     fn path(&self, settings: &ServerSettings) -> PathBuf {

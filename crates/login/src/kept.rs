@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ impl Store {
     }
 
     fn folder(&self) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
+        consort_files::create_private_folder(&self.0)
     }
 
     /// No part of an address becomes part of a path.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -101,7 +101,7 @@ impl Blobs {
         let folder = path.parent().expect("a blob is in a folder");
         if !fs::metadata(&path).is_ok_and(|file| file.len() == text.len() as u64) {
             if !folder.is_dir() {
-                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                consort_files::create_private_folder(folder)?;
                 sync(&self.folder)?;
                 sync(self.folder.parent().unwrap_or(Path::new(".")))?;
             }

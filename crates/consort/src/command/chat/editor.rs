@@ -74,7 +74,7 @@ impl Editor {
     fn remember(&mut self) {
         let Some(path) = &self.history else { return };
         if let Some(folder) = path.parent() {
-            let _ = std::fs::create_dir_all(folder);
+            let _ = consort_files::create_private_folder(folder);
         }
         let _ = self.editor.append_history(path);
     }
