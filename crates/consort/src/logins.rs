@@ -12,7 +12,8 @@ use consort_wire::{BoxFuture, Endpoint, Server};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::output::note;
+use crate::output::{escaped_line, note};
+use crate::person;
 use crate::running::state_folder;
 
 /// How long a person may take in the browser.
@@ -104,6 +105,13 @@ impl Person for Browser {
             let patience = tokio::time::timeout(PATIENCE, visiting);
             patience.await.map_err(|_| "the browser did not come back within 5 minutes".to_owned())
         })
+    }
+
+    fn allow_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool> {
+        let question = escaped_line(&format!(
+            "{server} names an authorization server on another port of this machine: {issuer}. Log in there? [y/N] "
+        ));
+        Box::pin(async move { person::Person::there() && person::agrees(question).await == Some(true) })
     }
 }
 

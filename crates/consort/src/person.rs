@@ -2,7 +2,7 @@
 
 mod approval;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{Json, Object};
@@ -189,7 +189,25 @@ pub(crate) fn read_line() -> Option<String> {
     }
 }
 
-/// The same, without showing what is typed.
+/// Asks a question that is answered by yes or no; whatever else is typed means no.
+pub(crate) fn confirm(question: &str) -> bool {
+    let mut err = std::io::stderr();
+    let _ = write!(err, "{question}");
+    let _ = err.flush();
+    let answer = read_line().unwrap_or_default();
+    matches!(answer.to_lowercase().as_str(), "y" | "yes")
+}
+
+/// The same without holding up others; `None` if interrupted.
+pub(crate) async fn agrees(question: String) -> Option<bool> {
+    let asking = tokio::task::spawn_blocking(move || confirm(&question));
+    tokio::select! {
+        answer = asking => Some(answer.unwrap_or(false)),
+        _ = tokio::signal::ctrl_c() => None,
+    }
+}
+
+/// A line from the terminal, without showing what is typed.
 pub(crate) fn read_secret() -> Option<String> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
     let terminal = std::io::stdin();

@@ -7,6 +7,7 @@ use crate::LoginError;
 use crate::challenge::Challenge;
 use crate::fetch::{Reach, base, parsed, unusable};
 use crate::issuer::Issuer;
+use crate::login::{Person, Settings};
 
 /// What a server says of who lets people in.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,16 +29,21 @@ pub(crate) struct Found {
     pub(crate) issuer: Issuer,
 }
 
-/// Asks the server, then whom it names.
+/// Asks the server, then the issuer: the one that the user named or, failing that, the one that the server names.
 pub(crate) async fn discover(
-    reach: Reach,
-    server: &str,
+    reach: &mut Reach,
+    settings: &Settings,
     challenge: Option<&Challenge>,
+    person: Option<&dyn Person>,
 ) -> Result<Found, LoginError> {
+    let server = settings.server.as_str();
     let uri = parsed(server)?;
     let Some(metadata) = metadata(reach, &uri, challenge).await? else {
-        // Before 2025-06-18 a server was its own authorization server.
-        let issuer = Issuer::of_server(reach, &base(&uri)).await?;
+        let issuer = match &settings.issuer {
+            Some(issuer) => Issuer::named(reach, issuer).await?,
+            // Before 2025-06-18 a server was its own authorization server.
+            None => Issuer::of_server(reach, &base(&uri)).await?,
+        };
         return Ok(Found { resource: canonical(&uri), scopes: Vec::new(), issuer });
     };
     if !covers(&metadata.resource, &uri) {
@@ -46,15 +52,21 @@ pub(crate) async fn discover(
             metadata.resource
         )));
     }
-    let Some(named) = metadata.authorization_servers.first() else {
+    let Some(named) = settings.issuer.as_ref().or(metadata.authorization_servers.first()) else {
         return Err(unusable(server, "names nobody who would let us in"));
     };
+    if let Some(port) = reach.unconfirmed_port(named)?
+        && let Some(person) = person
+        && person.allow_issuer(server, named).await
+    {
+        reach.allow_port(port);
+    }
     let issuer = Issuer::named(reach, named).await?;
     Ok(Found { resource: metadata.resource, scopes: metadata.scopes_supported, issuer })
 }
 
 async fn metadata(
-    reach: Reach,
+    reach: &Reach,
     server: &Uri,
     challenge: Option<&Challenge>,
 ) -> Result<Option<Metadata>, LoginError> {

@@ -19,16 +19,33 @@ const BYTES: usize = 1 << 20;
 /// How often a document of a login may be elsewhere.
 const REDIRECTS: usize = 3;
 
-/// How far away one may send us: whoever is on this machine may name others on it.
+/// The addresses that a login may go to. The origins that the user named are always allowed: the server itself, and
+/// the configured issuer. Whatever else the server or its authorization server names must be on the public internet,
+/// or, if the server is on a private network, on another machine. A port of this machine is allowed only if the server
+/// is on this machine too, and listens on that port or the user agreed to it. Link-local and metadata addresses never
+/// are.
+#[derive(Clone, Debug)]
+pub(crate) struct Reach {
+    network: Network,
+    /// Origins that the user named, as scheme, host and port.
+    named: Vec<NamedOrigin>,
+    /// Ports of this machine that may be named.
+    ports: Vec<u16>,
+}
+
+/// The network on which a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// The server is on this machine.
+enum Network {
+    /// This machine.
     Machine,
-    /// The server is on a network of our own.
-    Network,
-    /// The server is on the public internet, and so must be whom it names.
+    /// A private network.
+    Private,
+    /// The public internet.
     Public,
 }
+
+/// Scheme, host and port of a URL.
+type NamedOrigin = (String, String, u16);
 
 /// An answer as a whole.
 #[derive(Debug)]
@@ -39,28 +56,77 @@ pub(crate) struct Answer {
 }
 
 impl Reach {
-    /// How far the server at this address may send us.
-    pub(crate) async fn of(server: &str) -> Result<Self, LoginError> {
+    /// The addresses allowed for a login at this server, whose issuer the user may have named.
+    pub(crate) async fn of(server: &str, issuer: Option<&str>) -> Result<Self, LoginError> {
         let uri = parsed(server)?;
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let origin = origin(Self::Network, server)?;
-        if origin.is_local() {
-            return Ok(Self::Machine);
+        let mut reach = Self { network: Network::Machine, named: Vec::new(), ports: Vec::new() };
+        for url in std::iter::once(server).chain(issuer) {
+            let uri = parsed(url)?;
+            let origin = Self::secure(url, Origin::new)?;
+            if origin.is_local() {
+                reach.ports.push(origin.port());
+            }
+            reach.named.push(named(&uri, &origin));
         }
-        let looked = tokio::net::lookup_host((host, 443)).await;
-        let near = looked
-            .is_ok_and(|mut found| found.any(|address| !consort_wire::is_public(address.ip())));
-        Ok(if near { Self::Network } else { Self::Public })
+        if !Self::secure(server, Origin::new)?.is_local() {
+            let looked = tokio::net::lookup_host((host, 443)).await;
+            let near = looked
+                .is_ok_and(|mut found| found.any(|address| !consort_wire::is_public(address.ip())));
+            reach.network = if near { Network::Private } else { Network::Public };
+        }
+        Ok(reach)
     }
 
-    /// Whether we go there at all.
-    pub(crate) fn check(self, url: &str) -> Result<(), LoginError> {
-        parsed(url)?;
-        origin(self, url).map(|_| ())
+    /// The port of this machine that a URL names, if the user has to agree to it first.
+    pub(crate) fn unconfirmed_port(&self, url: &str) -> Result<Option<u16>, LoginError> {
+        let origin = Self::secure(url, Origin::new)?;
+        let new = origin.is_local() && !self.ports.contains(&origin.port());
+        Ok((new && self.network == Network::Machine).then(|| origin.port()))
+    }
+
+    /// Allows a port of this machine that the user agreed to.
+    pub(crate) fn allow_port(&mut self, port: u16) {
+        self.ports.push(port);
+    }
+
+    /// Refuses a URL that a login does not go to.
+    pub(crate) fn check(&self, url: &str) -> Result<(), LoginError> {
+        self.origin(url).map(|_| ())
+    }
+
+    /// The origin of a URL, restricted to the addresses that are allowed for it.
+    fn origin(&self, url: &str) -> Result<Origin, LoginError> {
+        let uri = parsed(url)?;
+        let origin = Self::secure(url, Origin::new)?;
+        if self.named.contains(&named(&uri, &origin)) {
+            return Ok(origin);
+        }
+        if !origin.is_local() {
+            return match self.network {
+                Network::Machine | Network::Public => Self::secure(url, Origin::public),
+                Network::Private => Self::secure(url, Origin::remote),
+            };
+        }
+        if self.network != Network::Machine {
+            return Err(address(url, "a server elsewhere sends us to this machine"));
+        }
+        if !self.ports.contains(&origin.port()) {
+            let reason = "the server may not name another port of this machine; if it is right, set `oauth.issuer`";
+            return Err(address(url, reason));
+        }
+        Ok(origin)
+    }
+
+    /// An origin that nobody on the way can listen to.
+    fn secure(url: &str, make: MakeOrigin) -> Result<Origin, LoginError> {
+        let origin = make(url, &Limits::default(), &Times::default())
+            .map_err(|error| address(url, &error.to_string()))?;
+        if origin.is_private() { Ok(origin) } else { Err(address(url, "use https")) }
     }
 
     /// The document at this address; nothing if there is none.
-    pub(crate) async fn get<T: DeserializeOwned>(self, url: &str) -> Result<Option<T>, LoginError> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<Option<T>, LoginError> {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS {
             let answer = self.send(Method::GET, &url, None, None, Bytes::new()).await?;
@@ -78,7 +144,7 @@ impl Reach {
 
     /// Sends a body of this kind.
     pub(crate) async fn post(
-        self,
+        &self,
         url: &str,
         kind: &'static str,
         authorization: Option<&str>,
@@ -88,7 +154,7 @@ impl Reach {
     }
 
     async fn send(
-        self,
+        &self,
         method: Method,
         url: &str,
         kind: Option<&'static str>,
@@ -109,7 +175,7 @@ impl Reach {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let origin = origin(self, url)?;
+        let origin = self.origin(url)?;
         let answering = async {
             let mut response = origin
                 .send(request)
@@ -140,21 +206,12 @@ impl Answer {
     }
 }
 
-/// The origin of an address, if it is one we go to.
-fn origin(reach: Reach, url: &str) -> Result<Origin, LoginError> {
-    let (limits, times) = (Limits::default(), Times::default());
-    let make = match reach {
-        Reach::Public => Origin::public,
-        Reach::Machine | Reach::Network => Origin::new,
-    };
-    let origin = make(url, &limits, &times).map_err(|error| address(url, &error.to_string()))?;
-    if origin.is_local() && reach == Reach::Public {
-        return Err(address(url, "a server elsewhere sends us to this machine"));
-    }
-    if !origin.is_private() {
-        return Err(address(url, "use https"));
-    }
-    Ok(origin)
+/// A constructor of [`Origin`].
+type MakeOrigin = fn(&str, &Limits, &Times) -> Result<Origin, consort_wire::ConnectError>;
+
+fn named(uri: &Uri, origin: &Origin) -> NamedOrigin {
+    let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+    (uri.scheme_str().unwrap_or_default().to_owned(), host, origin.port())
 }
 
 /// An address in its parts, without credentials or a fragment.
@@ -202,4 +259,60 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn refused(server: &str, issuer: Option<&str>, url: &str) -> Option<String> {
+        let reach = Reach::of(server, issuer).await.unwrap();
+        reach.check(url).err().map(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_server_on_this_machine_names_its_own_port_or_one_that_the_user_named() {
+        let server = "http://localhost:8000/mcp";
+        for url in ["http://localhost:8000/as", "http://127.0.0.1:8000", "https://as.example"] {
+            assert_eq!(refused(server, None, url).await, None, "{url}");
+        }
+        for url in ["http://localhost:9000", "http://127.0.0.1:22", "https://[::1]", "http://localhost"] {
+            assert!(refused(server, None, url).await.unwrap().contains("oauth.issuer"), "{url}");
+        }
+        for url in ["http://169.254.169.254/latest", "http://as.example", "file:///etc/passwd"] {
+            assert!(refused(server, None, url).await.is_some(), "{url}");
+        }
+        let issuer = Some("http://127.0.0.1:9000/tenant");
+        assert_eq!(refused(server, issuer, "http://localhost:9000/token").await, None);
+        assert!(refused(server, issuer, "http://localhost:9001/token").await.is_some());
+        let mut reach = Reach::of(server, None).await.unwrap();
+        assert_eq!(reach.unconfirmed_port("http://localhost:9000").unwrap(), Some(9000));
+        assert_eq!(reach.unconfirmed_port("http://localhost:8000").unwrap(), None);
+        assert_eq!(reach.unconfirmed_port("https://as.example").unwrap(), None);
+        reach.allow_port(9000);
+        assert!(reach.check("http://localhost:9000/token").is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_server_elsewhere_names_no_port_of_this_machine() {
+        for server in ["https://1.1.1.1/mcp", "https://10.0.0.1/mcp"] {
+            for url in ["http://localhost:8000", "https://127.0.0.1"] {
+                assert!(refused(server, None, url).await.is_some(), "{server} {url}");
+            }
+            assert_eq!(refused(server, None, server).await, None);
+            let issuer = "http://localhost:9000";
+            assert_eq!(refused(server, Some(issuer), "http://localhost:9000/token").await, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_local_address_is_not_connected_to() {
+        for server in ["http://localhost:8000/mcp", "https://1.1.1.1/mcp", "https://10.0.0.1/mcp"] {
+            let reach = Reach::of(server, None).await.unwrap();
+            for url in ["https://169.254.169.254/x", "https://[fe80::1]/x", "https://[fd00:ec2::254]/x"] {
+                let error = reach.get::<serde_json::Value>(url).await.unwrap_err().to_string();
+                assert!(error.contains("leads to no address of"), "{server} {url}: {error}");
+            }
+        }
+    }
 }

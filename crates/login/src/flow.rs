@@ -16,7 +16,7 @@ use crate::tokens::Tokens;
 
 /// Sends the person to the authorization server, and brings the tokens back.
 pub(crate) async fn agree(
-    reach: Reach,
+    reach: &Reach,
     found: &Found,
     client: &Registration,
     person: &dyn Person,

@@ -30,7 +30,7 @@ pub(crate) struct Issuer {
 
 impl Issuer {
     /// The one a server named.
-    pub(crate) async fn named(reach: Reach, named: &str) -> Result<Self, LoginError> {
+    pub(crate) async fn named(reach: &Reach, named: &str) -> Result<Self, LoginError> {
         for url in places(named)? {
             if let Some(found) = reach.get::<Self>(&url).await? {
                 return found.checked(named, &url);
@@ -40,7 +40,7 @@ impl Issuer {
     }
 
     /// A server that is its own authorization server, as in 2025-03-26, even if it does not say so.
-    pub(crate) async fn of_server(reach: Reach, server: &str) -> Result<Self, LoginError> {
+    pub(crate) async fn of_server(reach: &Reach, server: &str) -> Result<Self, LoginError> {
         let url = format!("{server}/.well-known/oauth-authorization-server");
         if let Some(found) = reach.get::<Self>(&url).await? {
             return found.checked(server, &url);

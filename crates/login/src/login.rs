@@ -36,6 +36,8 @@ pub struct Settings {
     pub document: Option<String>,
     /// What to ask for, instead of what the server says.
     pub scope: Option<String>,
+    /// The authorization server, instead of the one that the server names.
+    pub issuer: Option<String>,
     /// Whether the identity itself is let in, and nobody has to agree.
     pub alone: bool,
     /// What to tell who has no login.
@@ -58,6 +60,9 @@ pub trait Person: Send + Sync {
 
     /// Shows a page; the address the browser was sent back to, or why it was not.
     fn visit(&self, page: &str) -> BoxFuture<'_, Result<String, String>>;
+
+    /// Asks whether a server on this machine may name an issuer on another port of it.
+    fn allow_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool>;
 }
 
 /// The login at one server.
@@ -100,9 +105,9 @@ impl Asked {
 impl Login {
     /// A login that is kept in a store, if there is one, and that this person can give, if there is one.
     pub fn new(settings: Settings, store: Option<Store>, person: Option<Arc<dyn Person>>) -> Self {
-        let Settings { server, identity, document, scope, alone, .. } = &settings;
+        let Settings { server, identity, document, scope, issuer, alone, .. } = &settings;
         let id = identity.as_ref().map(|identity| (&identity.id, &identity.secret));
-        let key = format!("{:?}", (server, id, document, scope, alone));
+        let key = format!("{:?}", (server, id, document, scope, issuer, alone));
         let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
         Self { settings, key, store, person, state, renewing }
     }
@@ -184,8 +189,12 @@ impl Login {
             ("resource", &kept.resource),
         ];
         fields.extend(kept.tokens.scope.as_deref().map(|scope| ("scope", scope)));
-        let reach = Reach::of(&self.settings.server).await?;
-        let mut tokens = Tokens::ask(reach, &kept.endpoint, &kept.client, &fields).await?;
+        // What was agreed to at the login is not asked for again.
+        let mut reach = Reach::of(&self.settings.server, self.settings.issuer.as_deref()).await?;
+        if let Some(port) = reach.unconfirmed_port(&kept.issuer)? {
+            reach.allow_port(port);
+        }
+        let mut tokens = Tokens::ask(&reach, &kept.endpoint, &kept.client, &fields).await?;
         // Who says nothing of them means that they stay.
         tokens.refresh = tokens.refresh.or_else(|| Some(refresh.clone()));
         tokens.scope = tokens.scope.or_else(|| kept.tokens.scope.clone());
@@ -231,8 +240,10 @@ impl Login {
             return Err(LoginError::Nobody(format!("asked {ASKED} times, in vain")));
         }
         let server = &self.settings.server;
-        let reach = Reach::of(server).await?;
-        let found = discover(reach, server, challenge).await?;
+        let mut reach = Reach::of(server, self.settings.issuer.as_deref()).await?;
+        let person = self.person.as_deref().filter(|_| !self.settings.alone);
+        let found = discover(&mut reach, &self.settings, challenge, person).await?;
+        let reach = &reach;
         let before = kept.filter(|kept| kept.issuer == found.issuer.issuer);
         let scope = self.scope(challenge, &found, before);
         let scope = scope.as_deref();
@@ -272,7 +283,7 @@ impl Login {
     /// Who we are to this authorization server: known, described, known from before, or registered now.
     async fn client(
         &self,
-        reach: Reach,
+        reach: &Reach,
         found: &Found,
         before: Option<&Kept>,
         back: &str,

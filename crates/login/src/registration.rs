@@ -58,7 +58,7 @@ impl Registration {
 
     /// Registers us.
     pub(crate) async fn made(
-        reach: Reach,
+        reach: &Reach,
         issuer: &Issuer,
         back: &str,
         scope: Option<&str>,

@@ -69,7 +69,7 @@ impl Tokens {
 
     /// Asks a token endpoint.
     pub(crate) async fn ask(
-        reach: Reach,
+        reach: &Reach,
         endpoint: &str,
         client: &Registration,
         fields: &[(&str, &str)],

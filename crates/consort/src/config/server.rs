@@ -137,6 +137,9 @@ pub struct OAuth {
     /// What to ask for, instead of what the server says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
+    /// The authorization server, instead of the one that the server names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
     /// Who is let in.
     #[serde(skip_serializing_if = "is_default")]
     pub grant: Grant,

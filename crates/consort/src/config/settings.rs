@@ -165,6 +165,7 @@ impl ServerConfig {
             identity: id.map(|id| Identity { id, secret }),
             document: oauth.client_metadata,
             scope: oauth.scope,
+            issuer: oauth.issuer,
             alone: oauth.grant == Grant::ClientCredentials,
             advice: format!("run `consort login {}`", self.name),
         }))

@@ -36,7 +36,7 @@ fn the_same_is_said_in_every_format() {
 #[test]
 fn it_is_converted_or_told_to_be_lost() {
     let text = "[mcp.web]\nurl = \"https://x.example/mcp\"\n[mcp.web.oauth]\nclient_id = \"me\"\n\
-                client_metadata = \"https://me.example\"\nscope = \"a\"\ngrant = \"client_credentials\"\ncallback_port = 7070\n";
+                client_metadata = \"https://me.example\"\nscope = \"a\"\nissuer = \"https://as.example\"\ngrant = \"client_credentials\"\ncallback_port = 7070\n";
     let config = Config::parse(Path::new("consort.toml"), text).unwrap();
     for (name, target) in Target::ALL {
         let converted = convert(&config.servers, target);

@@ -9,11 +9,49 @@ pub(crate) enum Addresses {
     Any,
     /// Those of the public internet: somebody else named the host, who may mean our neighbours.
     Public,
+    /// Those of other machines, on the public internet or on a private network: a server on a private network
+    /// named the host.
+    Remote,
 }
 
 impl Addresses {
     pub(crate) fn allow(self, address: IpAddr) -> bool {
-        self == Self::Any || is_public(address)
+        match self {
+            Self::Any => true,
+            Self::Public => is_public(address),
+            Self::Remote => is_public(address) || is_private(address),
+        }
+    }
+
+    /// The reason why a host without an allowed address is not reached.
+    pub(crate) fn refusal(self) -> Option<&'static str> {
+        match self {
+            Self::Any => None,
+            Self::Public => Some("it leads to no address of the public internet"),
+            Self::Remote => Some("it leads to no address of another machine"),
+        }
+    }
+}
+
+/// The addresses at which clouds tell a machine its secrets, as far as no range below has them.
+const METADATA_V4: [Ipv4Addr; 2] =
+    [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16)];
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// Whether an address belongs to another machine on a private network: neither loopback nor link-local, and not
+/// a cloud's metadata address.
+fn is_private(address: IpAddr) -> bool {
+    let v4 = |address: Ipv4Addr| {
+        let [a, b, ..] = address.octets();
+        let shared = a == 100 && (64..128).contains(&b);
+        (address.is_private() || shared) && !METADATA_V4.contains(&address)
+    };
+    match address {
+        IpAddr::V4(address) => v4(address),
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(address) => v4(address),
+            None => address.segments()[0] & 0xfe00 == 0xfc00 && address != METADATA_V6,
+        },
     }
 }
 
@@ -34,6 +72,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_multicast()
         || a == 0
         || a >= 240
+        || METADATA_V4.contains(&address)
         // Between a provider and its customers; protocols; measurements.
         || (a == 100 && (64..128).contains(&b))
         || (a == 192 && b == 0 && c == 0)
@@ -72,6 +111,7 @@ mod tests {
             "192.168.1.1",
             "169.254.169.254",
             "100.64.0.1",
+            "168.63.129.16",
             "0.0.0.0",
             "198.18.0.1",
             "192.0.0.8",
@@ -100,6 +140,37 @@ mod tests {
             ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
         {
             assert!(Addresses::Public.allow(address.parse().unwrap()), "{address}");
+        }
+    }
+
+    #[test]
+    fn another_machine_is_neither_this_one_nor_link_local_nor_a_metadata_service() {
+        for address in
+            ["10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd12::1", "1.1.1.1", "::ffff:10.0.0.1"]
+        {
+            assert!(Addresses::Remote.allow(address.parse().unwrap()), "{address}");
+        }
+        for address in [
+            "127.0.0.1",
+            "127.8.8.8",
+            "0.0.0.0",
+            "169.254.169.254",
+            "169.254.1.1",
+            "168.63.129.16",
+            "100.100.100.200",
+            "192.0.0.192",
+            "224.0.0.1",
+            "::",
+            "::1",
+            "fe80::1",
+            "febf::1",
+            "fd00:ec2::254",
+            "::ffff:169.254.169.254",
+            "::ffff:127.0.0.1",
+            "64:ff9b::a9fe:a9fe",
+            "2002:a9fe:a9fe::1",
+        ] {
+            assert!(!Addresses::Remote.allow(address.parse().unwrap()), "{address}");
         }
     }
 }

@@ -48,6 +48,12 @@ impl Origin {
         Self::at(url, Addresses::Public, limits, times)
     }
 
+    /// The origin of a URL that a server on a private network named: reached only on another machine, never at a
+    /// loopback, link-local or metadata address.
+    pub fn remote(url: &str, limits: &Limits, times: &Times) -> Result<Self, ConnectError> {
+        Self::at(url, Addresses::Remote, limits, times)
+    }
+
     fn at(
         url: &str,
         addresses: Addresses,
@@ -62,6 +68,11 @@ impl Origin {
     /// Host and port, as written.
     pub fn host(&self) -> &str {
         self.pool.url().authority()
+    }
+
+    /// The port, written or implied by the scheme.
+    pub fn port(&self) -> u16 {
+        self.pool.url().port()
     }
 
     /// Whether it is on this machine.

@@ -22,8 +22,10 @@ pub(super) async fn reach(
         .map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?
         .filter(|address| allowed.allow(address.ip()))
         .collect();
-    if addresses.is_empty() && allowed == Addresses::Public {
-        return Err(io::Error::other("it leads to no address of the public internet"));
+    if addresses.is_empty()
+        && let Some(refusal) = allowed.refusal()
+    {
+        return Err(io::Error::other(refusal));
     }
     let share = patience / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {

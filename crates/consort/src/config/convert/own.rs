@@ -79,6 +79,7 @@ pub(super) fn login(writer: &mut Writer, server: &ServerConfig, oauth: &OAuth) -
         ("client_secret", secret),
         ("client_metadata", Out::maybe(oauth.client_metadata.as_deref(), Out::text)),
         ("scope", Out::maybe(oauth.scope.as_deref(), Out::text)),
+        ("issuer", Out::maybe(oauth.issuer.as_deref(), Out::text)),
         ("grant", Out::when(alone, Out::text("client_credentials"))),
         ("callback_port", Out::maybe(oauth.callback_port, |port| Out::Number(port.into()))),
     ])

@@ -21,6 +21,7 @@ pub(in super::super) fn read(fields: &Fields<'_>) -> Option<OAuth> {
         client_secret: fields.text(&["client_secret", "clientSecret"], Secrecy::Secret),
         client_metadata: fields.string("client_metadata").map(str::to_owned),
         scope: scope(&fields, "scope").or_else(|| scope(&fields, "scopes")),
+        issuer: fields.string("issuer").map(str::to_owned),
         grant: fields.word("grant", &grants, &[]).unwrap_or_default(),
         callback_port,
     };

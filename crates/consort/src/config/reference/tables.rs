@@ -86,6 +86,12 @@ pub(super) const OAUTH: &[Row] = &[
     ("client_metadata", "text", "none", "the address of a document that describes us"),
     ("scope", "text or list of texts", "what the server says", "what to ask for (also `scopes`)"),
     (
+        "issuer",
+        "URL",
+        "the one the server names",
+        "the authorization server; a server on this machine may name one on another port only if it is set here",
+    ),
+    (
         "grant",
         "`code` or `client_credentials`",
         "`code`",
