@@ -153,6 +153,8 @@ pub(crate) enum Command {
     Doctor,
     /// Agree to what servers say, and notice when they say something else
     Lock(Lock),
+    /// Trust the config of a working folder: its programs may be started until it changes
+    Trust(Trust),
     /// Show, convert or import config
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -247,6 +249,20 @@ pub(crate) struct Lock {
     /// The lock's file (default: consort.lock beside the config)
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+}
+
+/// Trust in configs of working folders.
+#[derive(Args, Debug)]
+pub(crate) struct Trust {
+    /// The config, or the folder it is in [default: the current folder]
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
+    /// Show what is trusted
+    #[arg(long, conflicts_with_all = ["path", "remove"])]
+    pub(crate) list: bool,
+    /// Trust it no longer
+    #[arg(long)]
+    pub(crate) remove: bool,
 }
 
 /// The ledger.

@@ -23,6 +23,7 @@ mod search;
 mod serve;
 mod servers;
 mod tokens;
+mod trust;
 mod watch;
 
 pub(crate) use serve::Askable;
@@ -114,6 +115,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Check => check::run(&common),
         Command::Doctor => with(&common, async |running| doctor::run(running, &common).await).await,
         Command::Config(command) => config::run(&common, command),
+        Command::Trust(options) => trust::run(&common, &options),
         Command::Lock(lock) => lock::run(&common, lock).await,
         Command::Ledger(ledger) => ledger::run(&common, ledger).await,
         Command::Conversations(options) => conversations::run(&common, options).await,

@@ -20,6 +20,7 @@
 mod agents;
 mod convert;
 mod detect;
+mod digest;
 mod edit;
 mod endpoint;
 mod error;
@@ -54,10 +55,11 @@ use serde::Serialize;
 pub use agents::{AgentConfig, Effort, ModelConfig, PriceConfig, ProviderConfig, Thinking};
 pub use convert::{Converted, Target, UnknownTarget, convert};
 pub use detect::Format;
+pub use digest::ConfigDigest;
 pub use edit::{EditError, Edited, add_servers, remove_server};
 pub use error::{ConfigError, UnusableFile};
 pub use export::{ExportError, Reach, Recipient, export, snippet};
-pub use find::{Folders, Found, Lookup, Reason, Searched, VARIABLE, find};
+pub use find::{Folders, Found, Lookup, Reason, Searched, VARIABLE, find, located};
 pub use import::{Client, ImportSource, Layout, import_sources};
 pub use input::{Input, InputKind};
 pub(crate) use options::merged;
@@ -88,6 +90,9 @@ const MOST_ERRORS: usize = 5;
 pub struct Config {
     /// Where it is.
     pub file: PathBuf,
+    /// The digest of the bytes it was read from.
+    #[serde(skip)]
+    pub digest: ConfigDigest,
     /// How it is written.
     pub format: Format,
     /// What can be used.
@@ -127,6 +132,7 @@ impl Config {
     /// Reads a text as if it were the content of a file, whose name is used for messages, for paths
     /// relative to it, and where the text alone does not tell the format.
     pub fn parse(file: &Path, text: &str) -> Result<Self, UnusableFile> {
+        let digest = ConfigDigest::of(text.as_bytes());
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let findings = Findings::new(file, text);
         let root = tree(file, text, &findings)?;
@@ -158,7 +164,8 @@ impl Config {
         };
         let options = read::options::read(&findings, table);
         let (errors, problems) = findings.into_parts();
-        Ok(Self { file: file.to_owned(), format, servers, projects, options, errors, problems })
+        let file = file.to_owned();
+        Ok(Self { file, digest, format, servers, projects, options, errors, problems })
     }
 }
 

@@ -17,6 +17,7 @@ mod rewrite;
 mod running;
 mod survey;
 mod talk;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     log::start(&cli);
+    running::restrict_folders();
     // What serves many at once is quicker on threads that do not share their work: see `serve`.
     let mut runtime = match cli.command {
         Command::Serve(_) => Builder::new_current_thread(),

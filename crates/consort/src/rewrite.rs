@@ -9,6 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use consort::config::{Config, EditError, Edited, Folders, UnusableFile};
 use consort_core::{Problem, utc};
 
+use crate::trust;
+
 /// What a text that was copied is called in messages.
 const PASTED: &str = "pasted";
 
@@ -53,7 +55,7 @@ pub(crate) fn rewrite(
     file: &Path,
     edit: impl FnOnce(&str) -> Result<Edited, RewriteError>,
 ) -> Result<Rewritten, RewriteError> {
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let (named, file) = (file, fs::canonicalize(file).unwrap_or_else(|_| file.to_owned()));
     let failed = |what| {
         let file = file.clone();
         move |source| RewriteError::File { what, file, source }
@@ -74,7 +76,14 @@ pub(crate) fn rewrite(
         }
         return Err(RewriteError::Changed(file));
     }
-    replace(&file, &text).map_err(failed("write"))?;
+    // Before it is there: a gateway that follows the file looks at it at once.
+    let carried = trust::carry_over(named, before.as_deref(), &text);
+    if let Err(error) = replace(&file, &text) {
+        if let Some(carried) = carried {
+            carried.undo();
+        }
+        return Err(failed("write")(error));
+    }
     Ok(Rewritten { backup, problems })
 }
 

@@ -20,6 +20,7 @@ use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::logins;
 use crate::output::{escaped, escaped_line, note};
+use crate::trust::{self, TrustedConfig};
 
 /// A hub that commands use.
 pub(crate) struct Running {
@@ -138,8 +139,13 @@ pub(crate) fn caller() -> Caller {
     Caller::person(name.unwrap_or_else(|_| "somebody".to_owned()))
 }
 
-/// The config in force: a file, or none.
-pub(crate) fn read(common: &Common) -> Result<Option<Config>, Failure> {
+/// The config in force, trusted by the user: a file, or none. Somebody at a terminal may be asked.
+pub(crate) fn read(common: &Common) -> Result<Option<TrustedConfig>, Failure> {
+    read_untrusted(common)?.map(|config| trust::confirm(common, config)).transpose()
+}
+
+/// The config in force, to be looked at: nothing of it may be started or reached.
+pub(crate) fn read_untrusted(common: &Common) -> Result<Option<Config>, Failure> {
     let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
     let lookup =
         config::find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
@@ -184,7 +190,7 @@ pub(crate) struct Prepared {
 /// What the config in force comes to.
 pub(crate) fn prepare(common: &Common) -> Result<Prepared, Failure> {
     match read(common)? {
-        Some(config) => prepare_of(common, config),
+        Some(config) => prepare_trusted(common, config),
         None if common.locked || common.profile.is_some() => {
             let flag = if common.locked { "--locked" } else { "--profile" };
             Err(Failure::usage(format!("{flag} needs a config, and there is none")))
@@ -197,8 +203,12 @@ pub(crate) fn prepare(common: &Common) -> Result<Prepared, Failure> {
     }
 }
 
-/// What a config that was read comes to.
+/// What a config that was read comes to. One that is not trusted is refused, and nobody is asked.
 pub(crate) fn prepare_of(common: &Common, config: Config) -> Result<Prepared, Failure> {
+    prepare_trusted(common, trust::verify(common, config)?)
+}
+
+fn prepare_trusted(common: &Common, config: TrustedConfig) -> Result<Prepared, Failure> {
     let (mut settings, mut problems) = settings_of(&config);
     let lock = locked(common, &config)?;
     if let Some(lock) = &lock {
@@ -233,7 +243,7 @@ pub(crate) fn prepare_of(common: &Common, config: Config) -> Result<Prepared, Fa
         })?;
     }
     problems.extend(shaping.problems());
-    Ok(Prepared { config: Some(config), settings, shaping, problems })
+    Ok(Prepared { config: Some(config.into_inner()), settings, shaping, problems })
 }
 
 /// The lock beside a config, if there is one.
@@ -254,7 +264,7 @@ fn locked(common: &Common, config: &Config) -> Result<Option<Lock>, Failure> {
 }
 
 /// Settings from a config, and what is wrong with it.
-pub(crate) fn settings_of(config: &Config) -> (Settings, Vec<Problem>) {
+pub(crate) fn settings_of(config: &TrustedConfig) -> (Settings, Vec<Problem>) {
     let mut settings = Settings { kept: kept_folder(), ..Settings::default() };
     if config.options.builtin.unwrap_or(true) {
         settings.local.insert(ServerId::derive("builtin"), builtin());
@@ -304,6 +314,17 @@ pub(crate) fn embedded() -> Result<Settings, Failure> {
     let mut settings = Settings { servers: vec![demo], kept: kept_folder(), ..Settings::default() };
     settings.local.insert(ServerId::derive("builtin"), builtin());
     Ok(settings)
+}
+
+/// Takes the permissions of group and others away from what earlier versions kept, under whatever umask.
+pub(crate) fn restrict_folders() {
+    let cache = kept_folder().and_then(|folder| Some(folder.parent()?.to_owned()));
+    for folder in [state_folder(), data_folder(), cache].into_iter().flatten() {
+        if let Err(error) = consort_files::restrict_folder(&folder) {
+            let folder = escaped_line(&folder.display().to_string());
+            note(format!("warning: others may read `{folder}`: {error}"));
+        }
+    }
 }
 
 /// Where what we write between runs is kept.

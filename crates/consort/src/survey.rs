@@ -11,6 +11,7 @@ use consort_shape::scan::{Shadow, shadowing};
 
 use crate::exit::Exit;
 use crate::running::{self, Need, Running, tell};
+use crate::trust::TrustedConfig;
 
 /// Which servers are started to be asked.
 pub(crate) enum Start<'a> {
@@ -37,10 +38,11 @@ pub(crate) struct Survey {
 
 impl Survey {
     /// Asks the servers; `None` if interrupted.
-    pub(crate) async fn make(mut config: Config, agreed: &Lock, start: &Start<'_>) -> Option<Self> {
+    pub(crate) async fn make(
+        mut config: TrustedConfig, agreed: &Lock, start: &Start<'_>) -> Option<Self> {
         let (mut survey, launches) = Self::begin(&config);
-        config.servers.retain(|server| !server.disabled);
-        config.servers.retain(|server| match start {
+        config.retain_servers(|server| !server.disabled);
+        config.retain_servers(|server| match start {
             Start::All => true,
             Start::Named(named) => named.contains(&server.name),
             Start::Agreed => {
@@ -128,7 +130,7 @@ impl Survey {
 
 /// A hub for what servers say themselves: without what the config makes of it, and without our own
 /// tools.
-fn running(config: &Config) -> Running {
+fn running(config: &TrustedConfig) -> Running {
     let (mut settings, problems) = running::settings_of(config);
     problems.iter().for_each(tell);
     settings.local.clear();

@@ -6,10 +6,11 @@ use consort_core::{Problem, Severity};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, json, line, styled};
-use crate::running::{read, tell};
+use crate::running::{read_untrusted, tell};
+use crate::trust;
 
 pub(super) fn run(common: &Common) -> Result<Exit, Failure> {
-    let Some(config) = read(common)? else {
+    let Some(config) = read_untrusted(common)? else {
         if common.json {
             json(&Vec::<Problem>::new());
         } else {
@@ -17,6 +18,7 @@ pub(super) fn run(common: &Common) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Ok);
     };
+    trust::remark(common, &config);
     let problems = problems(&config);
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if common.json {

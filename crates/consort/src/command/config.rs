@@ -16,14 +16,15 @@ use crate::cli::{Common, ConfigCommand, Source, Target};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, escaped_line, json, line, note, styled, width};
 use crate::rewrite::{own_config, rewrite};
-use crate::running::{read, read_file, tell};
+use crate::running::{read_file, read_untrusted, tell};
+use crate::trust;
 
 pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failure> {
     match command {
         ConfigCommand::Show => show(common),
         ConfigCommand::Path => path(common),
         ConfigCommand::Convert { to, output } => {
-            let config = read(common)?.ok_or_else(nothing)?;
+            let config = read_untrusted(common)?.ok_or_else(nothing)?;
             let written = config.convert(to.into());
             report(&config, &written.problems);
             match output {
@@ -51,7 +52,7 @@ fn report(config: &Config, problems: &[Problem]) {
 }
 
 fn show(common: &Common) -> Result<Exit, Failure> {
-    let Some(config) = read(common)? else {
+    let Some(config) = read_untrusted(common)? else {
         if common.json {
             json(&json!({ "file": null, "servers": [] }));
         } else {
@@ -59,6 +60,7 @@ fn show(common: &Common) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Ok);
     };
+    trust::remark(common, &config);
     report(&config, &[]);
     if common.json {
         json(&config);

@@ -159,7 +159,7 @@ async fn delete(
             let title = shortened(&summary.title, TITLE);
             note(format!("{}  {} messages  {title}", summary.id, summary.messages));
         }
-        match super::lock::asked("Remove for good? [y/N] ".to_owned()).await {
+        match crate::person::agrees("Remove for good? [y/N] ".to_owned()).await {
             Some(true) => {}
             Some(false) => {
                 note("nothing was removed");

@@ -13,6 +13,8 @@ use crate::cli::{Common, Export, Receiver};
 use crate::exit::{Exit, Failure};
 use crate::output::{escaped_line, json, line, note};
 use crate::rewrite::{back_up, replace};
+use crate::running::read_file;
+use crate::trust;
 
 pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     let recipient = Recipient::from(wanted.client);
@@ -95,6 +97,8 @@ fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
     let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
         .map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
     let Found::File(file) = lookup.found else { return Ok(None) };
+    // The client names it from then on, as if the user had.
+    trust::confirm(common, read_file(&file)?)?;
     to_be_named(&file).map_err(|error| failed("find", &file, &error))
 }
 

@@ -3,7 +3,6 @@
 mod show;
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use consort::config::Config;
@@ -15,8 +14,10 @@ use serde_json::{Value, json};
 use crate::cli::{self, Common};
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, escaped_line, json, line, note, styled};
+use crate::person::{self, Person};
 use crate::running;
 use crate::survey::{Start, Survey};
+use crate::trust::TrustedConfig;
 
 pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Failure> {
     let Some(config) = running::read(common)? else {
@@ -48,7 +49,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// Shows what all servers say, and writes it down.
-    async fn create(&self, config: Config) -> Result<Exit, Failure> {
+    async fn create(&self, config: TrustedConfig) -> Result<Exit, Failure> {
         let Some(survey) = Survey::make(config, &Lock::default(), &Start::All).await else {
             return Ok(Exit::Interrupted);
         };
@@ -74,7 +75,7 @@ impl Job<'_> {
     /// Shows what changed, of some servers or of all, and writes that down.
     async fn update(
         &self,
-        config: Config,
+        config: TrustedConfig,
         mut agreed: Lock,
         names: &[String],
     ) -> Result<Exit, Failure> {
@@ -94,7 +95,7 @@ impl Job<'_> {
     }
 
     /// Says what changed. Nothing is started that nobody agreed to.
-    async fn check(&self, config: Config, agreed: &Lock) -> Result<Exit, Failure> {
+    async fn check(&self, config: TrustedConfig, agreed: &Lock) -> Result<Exit, Failure> {
         let Some(survey) = Survey::make(config, agreed, &Start::Agreed).await else {
             return Ok(Exit::Interrupted);
         };
@@ -130,15 +131,14 @@ impl Job<'_> {
     /// Writes a lock, if somebody agrees to it.
     async fn agree(&self, lock: &Lock, exit: Exit) -> Result<Exit, Failure> {
         if !self.yes {
-            let there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-            if !there {
+            if !Person::there() {
                 return Err(Failure {
                     message: "nobody is there to agree: nothing was written".to_owned(),
                     hint: Some("run it in a terminal, or agree beforehand with --yes".to_owned()),
                     exit: Exit::Denied,
                 });
             }
-            match asked(format!("Agree, and write {}? [y/N] ", shown(self.path))).await {
+            match person::agrees(format!("Agree, and write {}? [y/N] ", shown(self.path))).await {
                 Some(true) => {}
                 Some(false) => {
                     note("nothing was written");
@@ -174,21 +174,6 @@ fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<Se
         }
     };
     names.iter().map(find).collect()
-}
-
-/// What the person at the terminal says; `None` if interrupted.
-pub(super) async fn asked(question: String) -> Option<bool> {
-    let asking = tokio::task::spawn_blocking(move || {
-        let mut err = std::io::stderr();
-        let _ = write!(err, "{question}");
-        let _ = err.flush();
-        let answer = crate::person::read_line().unwrap_or_default();
-        matches!(answer.to_lowercase().as_str(), "y" | "yes")
-    });
-    tokio::select! {
-        answer = asking => Some(answer.unwrap_or(false)),
-        _ = tokio::signal::ctrl_c() => None,
-    }
 }
 
 fn shown(path: &Path) -> String {

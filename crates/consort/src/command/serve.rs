@@ -32,8 +32,9 @@ const THREADS: usize = 4;
 
 pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> {
     refuse_open_doors(&serve)?;
-    let mut signals = Signals::new()?;
+    // Until somebody at the terminal has answered, Ctrl-C ends us as usual.
     let Prepared { config, mut settings, shaping, problems } = running::prepare(common)?;
+    let mut signals = Signals::new()?;
     for problem in &problems {
         tell(problem);
     }

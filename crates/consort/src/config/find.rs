@@ -39,6 +39,33 @@ impl Folders {
         // As `.` they need no name, and messages are shorter.
         Self { current: PathBuf::new(), home, settings }
     }
+
+    /// The config in a folder, if there is one that would be found from there.
+    pub fn config_in(folder: &Path) -> Option<PathBuf> {
+        HERE.map(|name| folder.join(name)).into_iter().find(|file| file.is_file())
+    }
+
+    /// The names of the files that are looked for in the working folder, in order.
+    pub fn working_names() -> &'static [&'static str] {
+        &HERE
+    }
+
+    /// Whether a file is the user's own config: one in our folder among their settings.
+    pub fn is_own_config(&self, file: &Path) -> bool {
+        let own = |folder: &PathBuf| {
+            let folder = folder.join("consort");
+            AT_HOME.iter().any(|name| located(&folder.join(name)) == located(file))
+        };
+        located(file).is_some() && self.settings.as_ref().is_some_and(own)
+    }
+}
+
+/// The path of a file by which it is known wherever it is named from. The links in its folder are followed; a link that
+/// is the file itself is not, since what the file refers to is looked for beside it.
+pub fn located(file: &Path) -> Option<PathBuf> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+    Some(folder.join(file.file_name()?))
 }
 
 /// What was found, and where it was looked for.
@@ -156,6 +183,22 @@ mod tests {
         ] {
             write(root, file);
             assert_eq!(found(), Found::File(root.join(file)));
+        }
+    }
+
+    #[test]
+    fn a_config_is_the_users_own_by_where_it_is_and_not_by_what_it_links_to() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, ".config/consort/consort.toml");
+        write(root, "project/mcp.json");
+        let own = root.join(".config/consort/consort.toml");
+        std::os::unix::fs::symlink(&own, root.join("project/consort.toml")).unwrap();
+        std::os::unix::fs::symlink(root.join(".config"), root.join("settings")).unwrap();
+        let is_own = |file: &str| folders(root).is_own_config(&root.join(file));
+        assert!(is_own(".config/consort/consort.toml") && is_own("settings/consort/consort.toml"));
+        for file in ["project/consort.toml", "project/mcp.json", "nowhere/consort.toml"] {
+            assert!(!is_own(file), "{file}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Config;
 use super::detect::{Format, by_key};
+use super::digest::ConfigDigest;
 use super::error::{Mistake, UnusableFile};
 use super::findings::Findings;
 use super::options::Options;
@@ -45,6 +46,7 @@ impl Config {
         let (errors, problems) = findings.into_parts();
         Ok(Self {
             file: file.to_owned(),
+            digest: ConfigDigest::of(text.as_bytes()),
             format: Format::McpServers,
             servers,
             projects: BTreeMap::new(),

@@ -145,6 +145,14 @@ impl Text {
         self.spot
     }
 
+    /// The text exactly as written, with any secret in it: for those who must see all of it before they agree.
+    pub fn written(&self) -> String {
+        let written = |part: &Part| match part {
+            Part::Literal(text) | Part::Reference(_, text) => text.clone(),
+        };
+        self.parts.iter().map(written).collect()
+    }
+
     /// The text, if it refers to nothing.
     pub(super) fn as_literal(&self) -> Option<Cow<'_, str>> {
         match self.parts.as_slice() {

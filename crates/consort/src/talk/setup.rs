@@ -129,7 +129,7 @@ async fn made(
     let mut agent = match &talk.agent {
         Some(name) => {
             let config = running::read(common)?;
-            let mut described = described(config.as_ref(), name)?;
+            let mut described = described(config.as_deref(), name)?;
             if let Some(said) = said {
                 described.model = typed(said);
             }

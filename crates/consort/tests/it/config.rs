@@ -69,7 +69,7 @@ fn a_file_that_cannot_be_read_says_where_and_why() {
 #[test]
 fn the_file_in_use_is_named_among_those_looked_for() {
     let home = mixed();
-    let out = home.run(&["config", "path"]).out;
+    let out = home.run_unnamed(&["config", "path"]).out;
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(
         lines[..4],
@@ -77,7 +77,7 @@ fn the_file_in_use_is_named_among_those_looked_for() {
     );
     assert!(
         Home::new()
-            .run(&["config", "path"])
+            .run_unnamed(&["config", "path"])
             .out
             .ends_with("none is there: the embedded default is used\n")
     );
@@ -117,7 +117,7 @@ fn a_config_is_written_in_another_format() {
     bearer_token_env_var = "TOKEN"
     "#);
     home.run(&["config", "convert", "--to", "consort", "--output", "consort.toml"]);
-    assert!(home.run(&["config", "path"]).out.starts_with("used   consort.toml\n"));
+    assert!(home.run_unnamed(&["config", "path"]).out.starts_with("used   consort.toml\n"));
     assert_eq!(home.run(&["call", "works.search", "query=progress"]).code, 0);
 }
 

@@ -1,14 +1,17 @@
 //! Logging in at a server, with `FastMCP` as the server and its authorization server.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 use testkit::Listening;
 
 use crate::serve::{Serving, until};
+use crate::terminal::Terminal;
 use crate::{Home, Ran};
 
 /// One GET; the status line and headers, and the body.
@@ -157,4 +160,79 @@ fn a_gateway_takes_a_login_up_while_it_runs() {
     until(|| state() == "needs auth");
     assert_eq!(log_in(&home, &[]).0.code, 0);
     until(|| state() == "ready");
+}
+
+/// A server on this machine that names an authorization server on another port of it, and that port. Whoever connects to
+/// it is counted.
+struct Misleading {
+    server: String,
+    issuer: String,
+    visits: Arc<AtomicUsize>,
+}
+
+/// Answers every request with this status line, headers and body, and counts them.
+fn answer(answer: impl Fn(&str) -> String + Send + 'static) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let visits = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&visits);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            counted.fetch_add(1, Ordering::SeqCst);
+            let mut request = [0; 4096];
+            let count = stream.read(&mut request).unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..count]).into_owned();
+            let _ = stream.write_all(answer(request.split(' ').nth(1).unwrap_or("/")).as_bytes());
+        }
+    });
+    (url, visits)
+}
+
+fn response(status: &str, head: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+}
+
+fn misleading() -> Misleading {
+    let (issuer, visits) = answer(|_| response("404 Not Found", "", ""));
+    let named = issuer.clone();
+    let own = Arc::new(std::sync::OnceLock::<String>::new());
+    let here = Arc::clone(&own);
+    let (server, _) = answer(move |path| {
+        let here = here.get().unwrap();
+        if path.starts_with("/.well-known/oauth-protected-resource") {
+            let body = serde_json::json!({ "resource": here, "authorization_servers": [named] });
+            response("200 OK", "content-type: application/json\r\n", &body.to_string())
+        } else {
+            response("401 Unauthorized", "www-authenticate: Bearer\r\n", "")
+        }
+    });
+    own.set(server.clone()).unwrap();
+    Misleading { server, issuer, visits }
+}
+
+#[test]
+fn a_server_on_this_machine_does_not_lead_a_login_to_another_port() {
+    let Misleading { server, issuer, visits } = misleading();
+    let home = Home::new();
+    home.write("consort.toml", &format!("[mcp.web]\nurl = \"{server}/mcp\"\n"));
+    let ran = home.run(&["login", "web", "--no-browser"]);
+    assert_ne!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("another port of this machine"), "{ran:?}");
+    assert!(ran.err.contains("oauth.issuer"), "{ran:?}");
+    assert_eq!(visits.load(Ordering::SeqCst), 0);
+    // Whoever names it, or agrees to it at a terminal, means it.
+    for (answer, reached) in [("n\r", false), ("y\r", true)] {
+        let mut terminal = Terminal::start(&home, "login web --no-browser");
+        terminal.until(&format!("on another port of this machine: {issuer}. Log in there? [y/N]"));
+        terminal.type_in(answer.as_bytes());
+        terminal.end();
+        assert_eq!(visits.swap(0, Ordering::SeqCst) > 0, reached, "{answer}");
+    }
+    home.write(
+        "consort.toml",
+        &format!("[mcp.web]\nurl = \"{server}/mcp\"\noauth = {{ issuer = \"{issuer}\" }}\n"),
+    );
+    home.run(&["login", "web", "--no-browser"]);
+    assert!(visits.load(Ordering::SeqCst) > 0);
 }

@@ -23,11 +23,13 @@ mod lists;
 mod lock;
 mod logins;
 mod openai;
+mod private;
 mod scenarios;
 mod serve;
 mod shaping;
 mod tasks;
 mod terminal;
+mod trust;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -58,8 +60,23 @@ impl Home {
         self.folder.path().join(name)
     }
 
+    /// The command as somebody types it who names the config that is here, if there is one.
     fn command(&self, arguments: &[&str]) -> Command {
-        self.program(env!("CARGO_BIN_EXE_consort"), arguments)
+        let mut command = self.program(env!("CARGO_BIN_EXE_consort"), arguments);
+        command.envs(self.config().map(|name| ("CONSORT_CONFIG", name)));
+        command
+    }
+
+    /// Runs a command that finds the config by itself.
+    fn run_unnamed(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.program(env!("CARGO_BIN_EXE_consort"), arguments);
+        Ran::from(command.stdin(Stdio::null()).output().unwrap())
+    }
+
+    /// The config that is here.
+    fn config(&self) -> Option<&'static str> {
+        let names = ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json"];
+        names.into_iter().find(|name| self.path(name).exists())
     }
 
     /// Any program, at home here.

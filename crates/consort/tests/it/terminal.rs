@@ -22,7 +22,17 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
+    /// Starts a command that is told which config to use.
     pub(crate) fn start(home: &Home, arguments: &str) -> Self {
+        Self::run(home, arguments, home.config())
+    }
+
+    /// Starts a command that finds a config by itself.
+    pub(crate) fn start_unnamed(home: &Home, arguments: &str) -> Self {
+        Self::run(home, arguments, None)
+    }
+
+    fn run(home: &Home, arguments: &str, config: Option<&str>) -> Self {
         // Whichever shell it is, it must not be there to have an opinion on Ctrl-C.
         let line = format!("exec {} {arguments}", env!("CARGO_BIN_EXE_consort"));
         let mut child = Command::new("script")
@@ -31,6 +41,8 @@ impl Terminal {
             .env("HOME", home.folder.path())
             .env("TERM", "xterm-256color")
             .env_remove("NO_COLOR")
+            .env_remove("CONSORT_CONFIG")
+            .envs(config.map(|name| ("CONSORT_CONFIG", name)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

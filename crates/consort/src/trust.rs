@@ -1,0 +1,172 @@
+//! Trust in configs that were found in the working folder: whoever cloned a folder did not write what is in it.
+//!
+//! Such a config may start programs and send keys to hosts, so the user is asked once. The answer is kept for the
+//! path and the digest of the content. The digest is that of the bytes that were parsed, so what was agreed to is
+//! what is used.
+
+mod describe;
+mod store;
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use consort::config::{Config, ConfigDigest, Folders, ServerConfig, VARIABLE, located};
+
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::{escaped_line, note};
+use crate::person::{self, Person};
+pub(crate) use describe::{Secrets, describe, shell_word};
+pub(crate) use store::{TrustRecord, TrustStore};
+
+/// A config whose programs may be started and whose hosts may be reached.
+#[derive(Debug)]
+pub(crate) struct TrustedConfig(Config);
+
+impl TrustedConfig {
+    /// Leaves servers out.
+    pub(crate) fn retain_servers(&mut self, keep: impl FnMut(&ServerConfig) -> bool) {
+        self.0.servers.retain(keep);
+    }
+
+    pub(crate) fn into_inner(self) -> Config {
+        self.0
+    }
+}
+
+impl Deref for TrustedConfig {
+    type Target = Config;
+
+    fn deref(&self) -> &Config {
+        &self.0
+    }
+}
+
+/// The standing of a config with the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Trusted,
+    /// The user was never asked about it.
+    New,
+    /// The user trusted it with another content.
+    Changed,
+}
+
+/// Accepts a trusted config, and asks the person at the terminal about another. Without a terminal it is refused.
+pub(crate) fn confirm(common: &Common, config: Config) -> Result<TrustedConfig, Failure> {
+    let standing = standing(common, &config);
+    if standing == Standing::Trusted {
+        return Ok(TrustedConfig(config));
+    }
+    if !Person::there() {
+        return Err(refusal(&config, standing));
+    }
+    let path = escaped_line(&whole(&config.file).display().to_string());
+    note(match standing {
+        Standing::Changed => format!("`{path}` changed since you trusted it. It is used for:"),
+        _ => format!("`{path}` was found in this folder and is not trusted yet. It is used for:"),
+    });
+    describe(&config, Secrets::Shown).iter().for_each(note);
+    if !person::confirm("Trust it, until it changes? [y/N] ") {
+        let refused = Failure::usage(format!("`{path}` is not trusted: nothing was started"));
+        return Err(Failure { exit: Exit::Denied, ..refused.hint("use another with --config FILE") });
+    }
+    remember(&config.file, config.digest)?;
+    Ok(TrustedConfig(config))
+}
+
+/// Accepts a trusted config, and refuses another without asking: a gateway that runs takes a changed config over only
+/// when it was trusted.
+pub(crate) fn verify(common: &Common, config: Config) -> Result<TrustedConfig, Failure> {
+    match standing(common, &config) {
+        Standing::Trusted => Ok(TrustedConfig(config)),
+        standing => Err(refusal(&config, standing)),
+    }
+}
+
+/// Says on the standard error that nothing of an untrusted config is started.
+pub(crate) fn remark(common: &Common, config: &Config) {
+    if standing(common, config) != Standing::Trusted {
+        let Failure { message, hint, .. } = refusal(config, standing(common, config));
+        note(format!("note: {message}"));
+        note(format!("   hint: {}", hint.unwrap_or_default()));
+    }
+}
+
+/// Trusts a file with this content from now on.
+pub(crate) fn remember(file: &Path, digest: ConfigDigest) -> Result<TrustRecord, Failure> {
+    let failed = |reason: String| {
+        let path = escaped_line(&file.display().to_string());
+        let failure = Failure::usage(format!("cannot keep that `{path}` is trusted: {reason}"));
+        failure.hint("name the file with --config FILE instead")
+    };
+    let place = located(file).ok_or_else(|| failed("its folder cannot be found".to_owned()))?;
+    let store = TrustStore::of_user().ok_or_else(|| failed("there is no home folder".to_owned()))?;
+    store.put(&place, digest).map_err(|error| failed(error.to_string()))
+}
+
+/// Trust that is carried over to a config we are about to rewrite for the user.
+pub(crate) struct CarriedTrust {
+    file: PathBuf,
+    before: Option<ConfigDigest>,
+}
+
+/// Carries trust over from the old content of a config to a new one, before the new one is written. A file that is
+/// made anew is trusted; one that was not trusted before is not.
+pub(crate) fn carry_over(file: &Path, before: Option<&str>, after: &str) -> Option<CarriedTrust> {
+    let place = located(file)?;
+    let before = before.map(|text| ConfigDigest::of(text.as_bytes()));
+    let kept = TrustStore::of_user()?.get(&place);
+    let was_trusted = match (before, kept) {
+        (Some(before), Some(kept)) => kept.digest == before.to_string(),
+        (before, _) => before.is_none(),
+    };
+    // Whoever cannot keep it is asked, no more.
+    (was_trusted && remember(file, ConfigDigest::of(after.as_bytes())).is_ok())
+        .then(|| CarriedTrust { file: file.to_owned(), before })
+}
+
+impl CarriedTrust {
+    /// Takes it back: the new content was not written.
+    pub(crate) fn undo(self) {
+        match self.before {
+            Some(before) => drop(remember(&self.file, before)),
+            None => drop(located(&self.file).map(|file| TrustStore::of_user()?.remove(&file).ok())),
+        }
+    }
+}
+
+fn standing(common: &Common, config: &Config) -> Standing {
+    let variable = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+    let is_named = common.config.is_some() || variable.is_some();
+    if is_named || is_inert(config) || Folders::of_process().is_own_config(&config.file) {
+        return Standing::Trusted;
+    }
+    let kept = located(&config.file).and_then(|place| TrustStore::of_user()?.get(&place));
+    match kept {
+        Some(kept) if kept.digest == config.digest.to_string() => Standing::Trusted,
+        Some(_) => Standing::Changed,
+        None => Standing::New,
+    }
+}
+
+/// Whether a config starts nothing, reaches nothing and sets nothing.
+fn is_inert(config: &Config) -> bool {
+    config.servers.is_empty() && config.options == consort::config::Options::default()
+}
+
+fn refusal(config: &Config, standing: Standing) -> Failure {
+    let path = whole(&config.file).display().to_string();
+    let why = match standing {
+        Standing::Changed => "it changed since it was trusted",
+        _ => "it was found in the working folder, and may start programs and reach hosts",
+    };
+    let failure = Failure::usage(format!("`{}` is not trusted: {why}", escaped_line(&path)));
+    let command = escaped_line(&format!("consort trust {}", shell_word(&path)));
+    failure.hint(format!("look at it, then run `{command}`; or name it with --config FILE"))
+}
+
+/// A path that leads to the file from everywhere.
+fn whole(file: &Path) -> PathBuf {
+    located(file).unwrap_or_else(|| file.to_owned())
+}
