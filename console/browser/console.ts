@@ -85,7 +85,14 @@ export async function open(page: Page, gateway: Gateway, path: string): Promise<
     data: { token: gateway.token },
     headers: { origin: gateway.origin },
   });
-  expect(answer.status()).toBe(204);
+  expect(answer.status()).toBe(200);
+  const { page_secret } = (await answer.json()) as { page_secret: string };
+  // As the login leaves it behind: once, so that logging out lasts.
+  await page.addInitScript((secret) => {
+    if (sessionStorage.getItem("opened") === secret) return;
+    sessionStorage.setItem("opened", secret);
+    sessionStorage.setItem("consort.session", secret);
+  }, page_secret);
   await page.goto(gateway.page(path));
 }
 

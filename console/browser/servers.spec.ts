@@ -59,7 +59,10 @@ test("a server is added by a form, with its exact command shown before it runs, 
   const preview = dialog.getByRole("article", { name: "Server sums" });
   await expect(preview.getByRole("list", { name: "Program and arguments" }).getByRole("listitem")).toHaveText([program, ...words]);
   expect(gateway.read("consort.toml"), "nothing is written before it is agreed to").not.toContain("sums");
-  await dialog.getByRole("button", { name: "Add 1 server" }).click();
+  const add = dialog.getByRole("button", { name: "Add 1 server" });
+  await expect(add, "it is added only with the token").toBeDisabled();
+  await dialog.getByLabel("Token").fill(gateway.token);
+  await add.click();
   await expect(page).toHaveURL(gateway.page("servers/sums"));
   await expect(main(page).getByRole("region", { name: "State" })).toContainText("ready");
   expect(gateway.read("consort.toml")).toContain("sums");
@@ -88,6 +91,7 @@ test("a pasted mcp.json shows every command before anything runs; secrets are no
   await expect(preview.getByRole("article", { name: "Server everything" })).toContainText("name is taken");
   await expect(dialog.getByRole("button", { name: "Add 3 servers" })).toBeDisabled();
   await paste(pasted);
+  await dialog.getByLabel("Token").fill(gateway.token);
   await dialog.getByRole("button", { name: "Add 2 servers" }).click();
   await expect(dialog).toHaveCount(0);
   for (const name of ["notes", "other"]) await expect(row(page, name)).toContainText("ready");

@@ -1,4 +1,5 @@
 // The admin API: JSON in and out, errors as `Refused`, event streams over fetch.
+import { isCurrent, sessionHeader } from "./page-secret";
 import type { Refusal } from "./types";
 
 /** What the gateway would not do, and what to do about it. Status 0: it could not be reached. */
@@ -25,7 +26,7 @@ async function refusal(response: Response): Promise<Refused> {
 }
 
 async function request(method: string, path: string, body?: unknown, signal?: AbortSignal, accept = "application/json") {
-  const headers: Record<string, string> = { Accept: accept };
+  const headers: Record<string, string> = { Accept: accept, ...sessionHeader() };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
@@ -43,7 +44,7 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
     throw new Refused(0, "the gateway cannot be reached", "is `consort serve` still running?");
   }
   if (response.ok) return response;
-  if (response.status === 401 && !(method === "POST" && path === "/session")) signedOut();
+  if (response.status === 401 && isCurrent(headers) && !(method === "POST" && path === "/session")) signedOut();
   throw await refusal(response);
 }
 

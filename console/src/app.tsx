@@ -6,6 +6,7 @@ import { del } from "./api";
 import { startKeys, showKeys, KeysHelp } from "./keys";
 import { going, link, retryNow, servers, session, signedIn, startLive, waiting } from "./live";
 import { PAGES, type PageName } from "./navigation";
+import { forgetSecret } from "./page-secret";
 import { go, route, startRouter, to } from "./router";
 import { nextTheme, theme } from "./theme";
 import { Calls } from "./pages/calls";
@@ -100,6 +101,7 @@ function Navigation() {
   useEffect(() => setOpen(false), [here]);
   const leave = async () => {
     await del("/session").catch(() => {});
+    forgetSecret();
     signedIn.value = false;
   };
   return (

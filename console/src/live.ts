@@ -1,6 +1,7 @@
 // What happens now: the one /api/events stream, as signals.
 import { batch, computed, signal } from "@preact/signals";
 import { onSignedOut, Refused, stream } from "./api";
+import { forgetSecret, shareSecret } from "./page-secret";
 import type { Call, Question, Server, Session } from "./types";
 
 /** How many calls are kept for the live list. */
@@ -106,6 +107,7 @@ export function retryNow() {
 
 onSignedOut(() => {
   stop?.abort();
+  forgetSecret();
   batch(() => {
     signedIn.value = false;
     session.value = undefined;
@@ -127,5 +129,6 @@ export function startLive() {
     else if (stop?.signal.aborted && signedIn.value) void follow();
     else retryNow();
   });
+  shareSecret(() => void follow());
   void follow();
 }

@@ -6,8 +6,9 @@ export interface Refusal { error: string; hint?: string }
 export interface Problem { severity: "error" | "warning" | "info"; message: string; hint?: string }
 
 // ---- session -------------------------------------------------------------------------------------------------
-// POST   /api/session  {token}  -> 204 and a cookie (HttpOnly, SameSite=Strict); 401 if the token is wrong
-// DELETE /api/session           -> 204, the cookie is gone
+// POST   /api/session  {token}  -> { page_secret?: string } and a cookie (HttpOnly, SameSite=Strict); 401 if the token is wrong
+//                                  every other request needs the cookie and the secret, as `X-Consort-Session`
+// DELETE /api/session           -> 204, the session is over and the cookie gone
 // GET    /api/session           -> Session; 401 without one
 export interface Session {
   caller: string;            // who I am
@@ -35,7 +36,7 @@ export interface Session {
 // GET    /api/servers/{name}          -> ServerDetail
 // POST   /api/servers/{name}/connect | disconnect | restart | disable   -> 204. What is said of it then comes by events.
 // POST   /api/servers/preview {text}  -> Draft[]   text is an mcp.json (any of the formats consort reads) or one entry of it; nothing is started
-// POST   /api/servers {text}          -> { added: string[] }   written into the config file, then connected; 409 if a name is taken
+// POST   /api/servers {text, token}   -> { added: string[] }   written into the config file, then connected; 409 if a name is taken
 // DELETE /api/servers/{name}          -> 204, taken out of the config file
 export type State = "configured" | "known" | "connecting" | "ready" | "needs auth" | "degraded" | "failed" | "disabled";
 export interface Server {

@@ -1,8 +1,9 @@
-// The login: the gateway's token for a cookie that scripts cannot read.
+// The login: the gateway's token for a cookie that scripts cannot read and a secret that other ports do not get.
 import { useState } from "preact/hooks";
 import { post, type Refused } from "../api";
 import { follow } from "../live";
 import { refused } from "../load";
+import { keepSecret } from "../page-secret";
 import { Button } from "../ui/button";
 import { Hint } from "../ui/hint";
 import { TextField } from "../ui/field";
@@ -16,7 +17,8 @@ export function Login() {
     if (!token.trim()) return;
     setBusy(true);
     try {
-      await post("/session", { token: token.trim() });
+      const { page_secret } = await post<{ page_secret?: string }>("/session", { token: token.trim() });
+      keepSecret(page_secret ?? "");
       setError(undefined);
       await follow();
     } catch (problem) {

@@ -147,13 +147,15 @@ function DraftCard({ draft }: { draft: Draft }) {
 function Commit({ text, drafts, closed, close }: { text?: string; drafts?: Draft[]; closed: boolean; close: () => void }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<Refused | undefined>(undefined);
+  const [token, setToken] = useState("");
+  const guarded = session.value?.protected === true;
   useEffect(() => setError(undefined), [text]);
   const sound = !!drafts?.length && drafts.every((draft) => !draft.exists && !draft.problems.some((problem) => problem.severity === "error"));
   const programs = drafts?.filter((draft) => draft.command).length ?? 0;
   const add = async () => {
     setBusy(true);
     try {
-      const { added } = await post<{ added: string[] }>("/servers", { text });
+      const { added } = await post<{ added: string[] }>("/servers", { text, token: token.trim() });
       say(`Added ${added.join(", ")}; connecting`);
       close();
       if (added.length === 1) go(to("servers", added[0]));
@@ -166,10 +168,11 @@ function Commit({ text, drafts, closed, close }: { text?: string; drafts?: Draft
     <div class="stack commit">
       {!!drafts?.length && !sound && <p class="small dim">What cannot be added must be mended or taken out first.</p>}
       {sound && programs > 0 && <p class="notice warn">{programs === 1 ? "This program will run" : `These ${programs} programs will run`} on the gateway's machine, with the gateway's rights: its files, its network, its secrets. Add only what you trust.</p>}
+      {sound && guarded && !closed && <TextField label="Token" type="password" autocomplete="current-password" spellcheck={false} value={token} help="The gateway's token, once more: whoever adds a server can run any program." onInput={(event) => setToken(event.currentTarget.value)} />}
       {error && <Failure error={error} />}
       <div class="row end">
         <Button onClick={close}>Cancel</Button>
-        <Button kind="primary" disabled={!sound || closed} busy={busy} onClick={add}>{drafts?.length ? `Add ${count(drafts.length, "server")}` : "Add"}</Button>
+        <Button kind="primary" disabled={!sound || closed || (guarded && !token.trim())} busy={busy} onClick={add}>{drafts?.length ? `Add ${count(drafts.length, "server")}` : "Add"}</Button>
       </div>
     </div>
   );

@@ -63,7 +63,7 @@ pub use find::{Folders, Found, Lookup, Reason, Searched, VARIABLE, find, located
 pub use import::{Client, ImportSource, Layout, import_sources};
 pub use input::{Input, InputKind};
 pub(crate) use options::merged;
-pub use options::{Options, ProfileConfig};
+pub use options::{Options, ProfileConfig, ServeConfig};
 pub use period::{InvalidPeriod, Period};
 pub use place::{Place, Spot};
 pub use resolve::{Resolve, System};

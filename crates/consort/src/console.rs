@@ -212,8 +212,8 @@ impl Console {
             owner(visit.caller.as_ref())?;
         }
         let query = head.uri.query().map(str::to_owned);
-        let asked =
-            Asked { caller: visit.caller, door: visit.door, at, query, headers: head.headers };
+        let Visit { caller, door, session } = visit;
+        let asked = Asked { caller, door, session, at, query, headers: head.headers };
         route.run(self, asked, body).await
     }
 }

@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::browser::{BrowserSessions, Door};
 use crate::front::Fronts;
 use crate::guard::Keys;
 use crate::ledger::Ledger;
@@ -29,6 +30,7 @@ pub struct Gateway(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) settings: Settings,
     keys: RwLock<Arc<Keys>>,
+    browser_sessions: Arc<BrowserSessions>,
     pub(crate) records: Records,
     pub(crate) fronts: Fronts,
     pub(crate) sessions: Sessions,
@@ -68,6 +70,7 @@ impl Gateway {
         let limits = &settings.limits;
         let inner = Arc::new(Inner {
             keys: RwLock::new(Arc::new(Keys::new(&settings.access))),
+            browser_sessions: Arc::new(BrowserSessions::new(limits)),
             fronts: Fronts::new(&settings, toolboxes),
             sessions: Sessions::new(limits.sessions, limits.session),
             pipes: Pipes::default(),
@@ -103,7 +106,8 @@ impl Gateway {
     /// Goes over to other tokens: those that are gone no longer open anything.
     pub fn set_access(&self, access: &Access) {
         let keys = Arc::new(Keys::new(access));
-        *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&keys);
+        self.0.browser_sessions.sweep(&keys);
     }
 
     /// What is going on.
@@ -198,6 +202,11 @@ impl Inner {
         Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The place where tokens are checked and browser sessions begin and end.
+    pub(crate) fn door(&self) -> Door {
+        Door { keys: self.keys(), sessions: Arc::clone(&self.browser_sessions) }
+    }
+
     /// What is counted, with how things are now.
     pub(crate) fn metrics(&self, states: Vec<(ServerId, &'static str)>) -> String {
         let Records { metrics, ledger, tracer, .. } = &self.records;
@@ -267,6 +276,7 @@ async fn sweep(gateway: Arc<Inner>) {
         }
         gateway.park.sweep();
         gateway.sessions.sweep();
+        gateway.browser_sessions.sweep(&gateway.keys());
     }
 }
 

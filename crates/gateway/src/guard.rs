@@ -1,16 +1,11 @@
 //! Who may come in: checked before anything is read.
 
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use consort_core::Caller;
-use http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use ring::hmac;
 use sha2::{Digest, Sha256};
 
+use crate::browser::{Door, has_cookie};
 use crate::settings::{Access, Settings, Token};
 use crate::site::{Entrance, Visit};
 
@@ -22,14 +17,18 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 pub(crate) enum Refused {
     Host,
     Origin,
+    /// A cookie, but not from a page of our own.
+    Page,
     Token,
+    /// A cookie without the secret of its page, or of a session that is over.
+    Session,
 }
 
 impl Refused {
     pub(crate) fn status(self) -> StatusCode {
         match self {
-            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
-            Self::Token => StatusCode::UNAUTHORIZED,
+            Self::Host | Self::Origin | Self::Page => StatusCode::FORBIDDEN,
+            Self::Token | Self::Session => StatusCode::UNAUTHORIZED,
         }
     }
 
@@ -39,8 +38,14 @@ impl Refused {
             Self::Origin => {
                 "web pages of this origin may not use it; start the gateway with --allow-origin ORIGIN"
             }
+            Self::Page => {
+                "a request with the console's cookie needs an `Origin` header that names the console itself"
+            }
             Self::Token => {
                 "the token is missing or wrong: send it as `Authorization: Bearer TOKEN`"
+            }
+            Self::Session => {
+                "the session is over, or its `X-Consort-Session` header is missing or wrong: sign in again"
             }
         }
     }
@@ -98,144 +103,87 @@ impl Keys {
         };
         Self(Some(tokens.iter().map(key).collect()))
     }
+
+    /// Whether a token is needed at all.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The digest and the owner of a token, if it is one of ours.
+    pub(crate) fn find(&self, token: &str) -> Option<&([u8; 32], Caller)> {
+        // Digests take the same time to compare however much of them agrees.
+        let shown: [u8; 32] = Sha256::digest(token).into();
+        self.0.as_ref()?.iter().find(|(digest, _)| *digest == shown)
+    }
+
+    /// Whether a token with this digest is one of ours.
+    pub(crate) fn has(&self, token: &[u8; 32]) -> bool {
+        self.0.as_ref().is_some_and(|keys| keys.iter().any(|(digest, _)| digest == token))
+    }
 }
 
 /// Who it is that calls.
 pub(crate) fn who(keys: &Keys, headers: &HeaderMap) -> Result<Caller, Refused> {
-    let Keys(Some(keys)) = keys else { return Ok(Caller::client(Caller::OWNER)) };
+    if !keys.is_locked() {
+        return Ok(Caller::client(Caller::OWNER));
+    }
     let mut shown = headers.get_all(AUTHORIZATION).iter();
     let value = shown.next().and_then(|value| value.to_str().ok()).ok_or(Refused::Token)?;
     let (scheme, secret) = value.split_once(' ').ok_or(Refused::Token)?;
     if shown.next().is_some() || !scheme.eq_ignore_ascii_case("bearer") {
         return Err(Refused::Token);
     }
-    // Digests take the same time to compare however much of them agrees.
-    let shown: [u8; 32] = Sha256::digest(secret.trim()).into();
-    let key = keys.iter().find(|(digest, _)| *digest == shown);
-    key.map(|(_, caller)| caller.clone()).ok_or(Refused::Token)
+    keys.find(secret.trim()).map(|(_, caller)| caller.clone()).ok_or(Refused::Token)
 }
 
 /// Who visits a site, by the way in that the site has.
 pub(crate) fn visit(
-    keys: Arc<Keys>,
+    door: Door,
     entrance: Entrance,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Visit, Refused> {
-    let caller = if entrance == Entrance::Token || headers.contains_key(AUTHORIZATION) {
-        Some(who(&keys, headers)?)
-    } else {
-        own_page(method, headers)?;
-        who(&keys, headers).ok().or_else(|| passed(&keys, headers))
-    };
-    if caller.is_none() && entrance != Entrance::Open {
-        return Err(Refused::Token);
+    if entrance == Entrance::Token || headers.contains_key(AUTHORIZATION) {
+        let caller = Some(who(&door.keys, headers)?);
+        return Ok(Visit { caller, door, session: None });
     }
-    Ok(Visit { caller, door: Door(keys) })
-}
-
-/// Checks that what changes something is asked for by our own page and no other: browsers send cookies
-/// along, whoever asks. Programs that are no browsers name no origin, and have no cookie by accident.
-fn own_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let fetched = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    if fetched.is_some_and(|site| site != b"same-origin" && site != b"none") {
-        return Err(Refused::Origin);
+    let page = own_page(headers)?;
+    if !door.is_locked() {
+        return Ok(Visit { caller: Some(who(&door.keys, headers)?), door, session: None });
     }
-    if matches!(*method, Method::GET | Method::HEAD) {
-        return Ok(());
-    }
-    match text("origin") {
-        None if headers.contains_key(ORIGIN) => Err(Refused::Origin),
-        None => Ok(()),
-        Some(origin) => {
-            let authority = origin.split_once("://").map(|(_, authority)| authority);
-            if authority == text("host") { Ok(()) } else { Err(Refused::Origin) }
+    let session = door.sessions.find(&door.keys, headers);
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    match &session {
+        Some(_) if !reads && page != Page::Own => Err(Refused::Page),
+        None if entrance != Entrance::Open && has_cookie(headers) => Err(Refused::Session),
+        None if entrance != Entrance::Open => Err(Refused::Token),
+        _ => {
+            let caller = session.as_ref().map(|session| session.caller().clone());
+            Ok(Visit { caller, door, session })
         }
     }
 }
 
-/// How long a pass is good for.
-const PASS: Duration = Duration::from_hours(7 * 24);
-
-/// Where passes are given out.
-#[derive(Clone, Debug)]
-pub struct Door(Arc<Keys>);
-
-/// What a browser shows in the place of a token: proof that its person showed the token before.
-#[derive(Clone, Debug)]
-pub struct Pass {
-    /// Whose token it was.
-    pub caller: Caller,
-    /// The `Set-Cookie` that hands it over.
-    pub cookie: String,
+/// The page that sent a request, by the headers that only browsers set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    /// One of our own.
+    Own,
+    /// None is named: a program, or a browser that only reads.
+    Unnamed,
 }
 
-impl Door {
-    /// Whether a token is needed at all.
-    pub fn is_locked(&self) -> bool {
-        self.0.0.is_some()
+/// Refuses pages that are not our own: browsers send cookies along, whoever asks.
+fn own_page(headers: &HeaderMap) -> Result<Page, Refused> {
+    let fetched = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    if fetched.is_some_and(|site| site != b"same-origin" && site != b"none") {
+        return Err(Refused::Page);
     }
-
-    /// A pass for whoever shows a token, good for a week, or until the token is another. Nothing if it is
-    /// none of ours.
-    pub fn pass(&self, token: &str, headers: &HeaderMap) -> Option<Pass> {
-        let shown: [u8; 32] = Sha256::digest(token.trim()).into();
-        let keys = self.0.0.as_ref()?;
-        let (digest, caller) = keys.iter().find(|(digest, _)| *digest == shown)?;
-        let until = (now() + PASS.as_secs()).to_string();
-        let mark = URL_SAFE_NO_PAD.encode(hmac::sign(&pass_key(digest), until.as_bytes()));
-        let cookie = cookie(headers, &format!("{until}.{mark}"), PASS.as_secs());
-        Some(Pass { caller: caller.clone(), cookie })
-    }
-
-    /// The `Set-Cookie` that takes a pass back.
-    pub fn no_pass(headers: &HeaderMap) -> String {
-        cookie(headers, "", 0)
-    }
-}
-
-/// The `Set-Cookie` of a pass.
-fn cookie(headers: &HeaderMap, value: &str, age: u64) -> String {
-    let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
-    let secure = if origin.is_some_and(|o| o.starts_with(b"https:")) { "; Secure" } else { "" };
-    let name = cookie_name(headers);
-    format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
-}
-
-/// What the cookie is called. Browsers do not tell ports apart: gateways of one machine must.
-fn cookie_name(headers: &HeaderMap) -> String {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let port = host.rsplit_once(':').map_or("", |(_, port)| port);
-    let port: String = port.chars().filter(char::is_ascii_digit).collect();
-    format!("consort{port}")
-}
-
-/// Whose pass a request carries.
-fn passed(keys: &Keys, headers: &HeaderMap) -> Option<Caller> {
-    let name = cookie_name(headers);
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
-    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| {
-        let (key, value) = pair.split_once('=')?;
-        (key.trim() == name).then_some(value.trim())
-    });
-    let (until, mark) = pairs.next()?.split_once('.')?;
-    let mark = URL_SAFE_NO_PAD.decode(mark).ok()?;
-    let fits = |(digest, _): &&([u8; 32], Caller)| {
-        hmac::verify(&pass_key(digest), until.as_bytes(), &mark).is_ok()
-    };
-    let (_, caller) = keys.0.as_ref()?.iter().find(fits)?;
-    (until.parse::<u64>().ok()? > now()).then(|| caller.clone())
-}
-
-/// What marks the passes for one token. It is of no use for anything else.
-fn pass_key(digest: &[u8; 32]) -> hmac::Key {
-    let mine = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, digest), b"consort pass");
-    hmac::Key::new(hmac::HMAC_SHA256, mine.as_ref())
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    let Some(origin) = headers.get(ORIGIN) else { return Ok(Page::Unnamed) };
+    let origin = origin.to_str().map_err(|_| Refused::Page)?;
+    let authority = origin.split_once("://").map(|(_, authority)| authority);
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    if authority.is_some() && authority == host { Ok(Page::Own) } else { Err(Refused::Page) }
 }
 
 #[cfg(test)]

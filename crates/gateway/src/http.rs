@@ -135,7 +135,7 @@ async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply 
     let meant = guard::meant_for_us(settings, headers);
     if let Some(site) = site::at(gateway, path) {
         let visit = meant.and_then(|()| {
-            guard::visit(gateway.keys(), site.entrance(path), request.method(), headers)
+            guard::visit(gateway.door(), site.entrance(path), request.method(), headers)
         });
         return match visit {
             Ok(visit) => Box::pin(site::respond(gateway, &**site, visit, request)).await,

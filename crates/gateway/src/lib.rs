@@ -5,6 +5,7 @@
 
 mod answer;
 mod body;
+mod browser;
 mod clock;
 pub mod feed;
 mod front;
@@ -45,8 +46,8 @@ pub mod fuzzing {
     pub use crate::naming::law::names;
 }
 
+pub use browser::{BrowserSession, Door, NewBrowserSession};
 pub use gateway::{Counts, Gateway, Labelled, Labels};
-pub use guard::{Door, Pass};
 pub use naming::Naming;
 pub use recorded::{Recorded, Records};
 pub use settings::{Access, Limits, Profile, Settings, States, Token, Toolboxes};

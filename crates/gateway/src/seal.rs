@@ -66,6 +66,11 @@ pub(crate) fn secret() -> String {
     URL_SAFE_NO_PAD.encode(random::<16>())
 }
 
+/// A secret nobody can foresee, of 256 bits.
+pub(crate) fn long_secret() -> String {
+    URL_SAFE_NO_PAD.encode(random::<32>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

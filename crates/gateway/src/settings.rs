@@ -136,6 +136,12 @@ pub struct Limits {
     pub park: Duration,
     /// How long a session may be unused.
     pub session: Duration,
+    /// Browser sessions of the console open at once.
+    pub browser_sessions: usize,
+    /// How long a browser session may be unused; a page that is open uses it.
+    pub browser_session_idle: Duration,
+    /// How long a browser session may last altogether.
+    pub browser_session_lifetime: Duration,
     /// How long the head of a request may take.
     pub head: Duration,
     /// How long the body of a request may take.
@@ -162,6 +168,9 @@ impl Default for Limits {
             parked: 1024,
             park: Duration::from_mins(10),
             session: Duration::from_mins(30),
+            browser_sessions: 32,
+            browser_session_idle: Duration::from_hours(2),
+            browser_session_lifetime: Duration::from_hours(24),
             head: Duration::from_secs(10),
             body: Duration::from_secs(30),
             stalled: Duration::from_secs(30),

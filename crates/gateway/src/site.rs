@@ -17,8 +17,9 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::body::{Body, held};
+use crate::browser::{BrowserSession, Door};
 use crate::gateway::Inner;
-use crate::guard::{Door, Refused};
+use crate::guard::Refused;
 use crate::http::{Reply, challenged, read_any, room};
 use crate::metrics::Metrics;
 use crate::pieces::Pieces;
@@ -57,7 +58,7 @@ pub trait Site: Send + Sync {
 pub enum Entrance {
     /// With a token, as everywhere.
     Token,
-    /// With a token, or with a [`Pass`](crate::Pass) in a cookie.
+    /// With a token, or with a [`BrowserSession`](crate::BrowserSession).
     Pass,
     /// With or without: what is there says nothing of anybody.
     Open,
@@ -68,8 +69,10 @@ pub enum Entrance {
 pub struct Visit {
     /// Who it is; at an open entrance, if that is known.
     pub caller: Option<Caller>,
-    /// Where passes are given out.
+    /// Where tokens are checked and browser sessions begin and end.
     pub door: Door,
+    /// The browser session that the request belongs to. Absent when a token was sent.
+    pub session: Option<Arc<BrowserSession>>,
 }
 
 /// The body of a site's answer.
@@ -101,8 +104,8 @@ pub(crate) fn at<'a>(gateway: &'a Inner, path: &str) -> Option<&'a Arc<dyn Site>
 /// What whoever may not come in is told.
 pub(crate) async fn refused(gateway: &Inner, site: &dyn Site, refused: Refused) -> Reply {
     let reply = site.refuse(refused.status(), refused.message());
-    let reply = told(gateway, reply).await;
-    if refused == Refused::Token { challenged(reply) } else { reply }
+    let reply = told(gateway, reply, None).await;
+    if refused.status() == StatusCode::UNAUTHORIZED { challenged(reply) } else { reply }
 }
 
 /// Has a site answer.
@@ -113,6 +116,7 @@ pub(crate) async fn respond(
     request: Request<Incoming>,
 ) -> Reply {
     let (head, body) = request.into_parts();
+    let session = visit.session.clone();
     let response = match read_any(gateway, &head.headers, body).await {
         Ok(body) => {
             gateway.settled().await;
@@ -120,11 +124,15 @@ pub(crate) async fn respond(
         }
         Err(bad) => site.refuse(bad.status(), bad.message()),
     };
-    told(gateway, response).await
+    told(gateway, response, session).await
 }
 
-/// A site's answer as it is sent.
-async fn told(gateway: &Inner, response: Response<SiteBody>) -> Reply {
+/// A site's answer as it is sent. A stream ends with the browser session that asked for it.
+async fn told(
+    gateway: &Inner,
+    response: Response<SiteBody>,
+    session: Option<Arc<BrowserSession>>,
+) -> Reply {
     let metrics = &gateway.records.metrics;
     metrics.site(response.status().as_u16());
     let (mut head, body) = response.into_parts();
@@ -150,7 +158,16 @@ async fn told(gateway: &Inner, response: Response<SiteBody>) -> Reply {
             let alive = events.then(|| (silence, Box::pin(tokio::time::sleep(silence))));
             let metrics = Arc::clone(metrics);
             let request = Arc::clone(&gateway.requests);
-            Body::Site(Box::new(Streamed { stream, over, alive, metrics, _request: request }))
+            let session =
+                session.map(|session| (Box::pin(session.ended.clone().cancelled_owned()), session));
+            Body::Site(Box::new(Streamed {
+                stream,
+                over,
+                session,
+                alive,
+                metrics,
+                _request: request,
+            }))
         }
     };
     Response::from_parts(head, body)
@@ -161,6 +178,8 @@ pub(crate) struct Streamed {
     stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
     /// When what is endless ends.
     over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// The end of the browser session it belongs to, which it keeps in use.
+    session: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Arc<BrowserSession>)>,
     /// When to show that a stream of events lives.
     alive: Option<(Duration, Pin<Box<Sleep>>)>,
     metrics: Arc<Metrics>,
@@ -177,6 +196,11 @@ impl Streamed {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
         if let Some(over) = &mut self.over
             && over.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(None);
+        }
+        if let Some((ended, _)) = &mut self.session
+            && ended.as_mut().poll(cx).is_ready()
         {
             return Poll::Ready(None);
         }

@@ -9,6 +9,7 @@ use consort_shape::transform::TransformSpec;
 use serde::Serialize;
 
 use super::agents::{AgentConfig, ModelConfig, ProviderConfig};
+use super::period::Period;
 
 /// The table `[consort]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -37,6 +38,9 @@ pub struct Options {
     /// Who may use a gateway: names, and where the secret of each is (`env:NAME`, `file:PATH`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tokens: BTreeMap<String, String>,
+    /// Settings of `consort serve`.
+    #[serde(skip_serializing_if = "ServeConfig::is_empty")]
+    pub serve: ServeConfig,
     /// Models over tools, to be asked by their names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, AgentConfig>,
@@ -46,6 +50,26 @@ pub struct Options {
     /// What is known of models, by `provider:name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, ModelConfig>,
+}
+
+/// The table `[consort.serve]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ServeConfig {
+    /// Browser sessions of the console that may be open; at the limit the least recently used one ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_browser_sessions: Option<u64>,
+    /// Idle timeout of a browser session; an open page counts as use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub browser_session_idle: Option<Period>,
+    /// Absolute lifetime of a browser session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub browser_session_lifetime: Option<Period>,
+}
+
+impl ServeConfig {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The table `[consort.profiles.NAME]`.

@@ -102,6 +102,8 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
     };
     let run = consort_agent::Limits::default();
     let patience = consort_agent::provider::Patience::default();
+    let gateway = consort_gateway::Limits::default();
+    let hours = |time: std::time::Duration| format!("{} h", time.as_secs() / 3600);
     match (fields.table, name) {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
         ("consort.agents.NAME", "max_calls") => run.calls.to_string(),
@@ -110,6 +112,9 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.exposure", "budget") => constant("BUDGET"),
         ("consort.providers.NAME", "silence") => format!("{} s", patience.silence.as_secs()),
         ("consort.providers.NAME", "tries") => patience.tries.to_string(),
+        ("consort.serve", "max_browser_sessions") => gateway.browser_sessions.to_string(),
+        ("consort.serve", "browser_session_idle") => hours(gateway.browser_session_idle),
+        ("consort.serve", "browser_session_lifetime") => hours(gateway.browser_session_lifetime),
         ("consort", "naming") => "`auto`".to_owned(),
         ("consort", "exposure") | ("consort.exposure", "mode") => "`individual`".to_owned(),
         ("consort", "builtin") => "`true`; for a gateway with a config `false`".to_owned(),
@@ -124,7 +129,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
 /// The chapter about a key that concerns all servers.
 fn page(table: &str, name: &str) -> Option<&'static str> {
     Some(match (table, name) {
-        ("consort", "naming" | "tokens") => "serve.md",
+        ("consort", "naming" | "tokens" | "serve") => "serve.md",
         ("consort", "transforms" | "profiles" | "cache") => "shape.md",
         ("consort", "exposure") => "exposures.md",
         ("consort", "policy") => "policy.md",

@@ -32,6 +32,30 @@ impl<T: Serialize + JsonSchema> Says for Told<T> {
     }
 }
 
+/// It answers with JSON, and perhaps sets a cookie.
+pub(super) struct WithCookie<T> {
+    pub(super) body: T,
+    pub(super) cookie: Option<String>,
+}
+
+impl<T: Serialize + JsonSchema> Says for WithCookie<T> {
+    fn say(self) -> Response<SiteBody> {
+        let mut response = json(StatusCode::OK, &self.body);
+        set_cookie(&mut response, self.cookie);
+        response
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> (u16, Value) {
+        Told::<T>::describe(generator)
+    }
+}
+
+fn set_cookie(response: &mut Response<SiteBody>, cookie: Option<String>) {
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
+        response.headers_mut().insert(http::header::SET_COOKIE, cookie);
+    }
+}
+
 /// Something was made.
 pub(super) struct Made<T>(pub(super) T);
 
@@ -70,9 +94,7 @@ impl Says for Done {
     fn say(self) -> Response<SiteBody> {
         let mut response = Response::new(SiteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
-        if let Some(cookie) = self.cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
-            response.headers_mut().insert(http::header::SET_COOKIE, cookie);
-        }
+        set_cookie(&mut response, self.cookie);
         response
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_core::{BoxFuture, Caller};
-use consort_gateway::{Door, SiteBody};
+use consort_gateway::{BrowserSession, Door, SiteBody};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, Response, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -13,7 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::Console;
-pub(super) use super::reply::{Begun, Done, Events, Made, Refusal, Refused, Says, Told, event};
+pub(super) use super::reply::{
+    Begun, Done, Events, Made, Refusal, Refused, Says, Told, WithCookie, event,
+};
 
 /// Something that can be asked.
 pub(super) struct Route {
@@ -40,8 +42,10 @@ pub(super) type Answer = Result<Response<SiteBody>, Refusal>;
 pub(super) struct Asked {
     /// Who it is; at an open entrance nobody may be known.
     pub(super) caller: Option<Caller>,
-    /// Where passes are given out.
+    /// Where tokens are checked and browser sessions begin and end.
     pub(super) door: Door,
+    /// The browser session that the request belongs to. Absent when a token was sent.
+    pub(super) session: Option<Arc<BrowserSession>>,
     /// The parts of the path that vary, in order.
     pub(super) at: Vec<String>,
     pub(super) query: Option<String>,
@@ -52,6 +56,23 @@ impl Asked {
     /// Who it is.
     pub(super) fn caller(&self) -> Caller {
         self.caller.clone().unwrap_or_else(|| Caller::client(Caller::OWNER))
+    }
+
+    /// Demands the owner's token in a request of a browser session. Other requests carry it already.
+    pub(super) fn demand_token(&self, token: Option<&str>) -> Result<(), Refusal> {
+        if self.session.is_none() {
+            return Ok(());
+        }
+        let caller = token.and_then(|token| self.door.caller_of(token));
+        if caller.is_some_and(|caller| caller.name == Caller::OWNER) {
+            return Ok(());
+        }
+        let error = match token {
+            Some(_) => "that is not the token",
+            None => "adding servers needs the token once more, as `token`",
+        };
+        Err(Refusal::new(StatusCode::FORBIDDEN, error)
+            .hint("`consort serve` says where it is kept"))
     }
 
     /// A part of the path that varies.

@@ -6,15 +6,21 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::route::{Asked, Done, Nothing, Refusal, Route, Told, delete, get, post};
+use super::route::{Asked, Done, Nothing, Refusal, Route, Told, WithCookie, delete, get, post};
 use super::{Console, owner};
 use crate::rewrite::own_config;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         get("/api/session", "Who is there, and what is served.", read),
-        post("/api/session", "Comes in with the token; the answer sets a cookie.", begin).open(),
-        delete("/api/session", "Leaves: the cookie is taken back.", end).open(),
+        post(
+            "/api/session",
+            "Signs in with the token. A cookie is set; requests with it also need `page_secret`, as \
+             `X-Consort-Session`, and to change something an `Origin` that is the console's own.",
+            begin,
+        )
+        .open(),
+        delete("/api/session", "Signs out: the session ends, with the streams it has open.", end),
         get("/api/openapi.json", "This description.", openapi),
     ]
 }
@@ -129,21 +135,33 @@ struct Shown {
     token: String,
 }
 
-async fn begin(_: Console, asked: Asked, shown: Shown) -> Result<Done, Refusal> {
+/// A browser session that has begun.
+#[derive(Serialize, JsonSchema)]
+struct Begun {
+    /// The secret for `X-Consort-Session`; absent where no token is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page_secret: Option<String>,
+}
+
+async fn begin(_: Console, asked: Asked, shown: Shown) -> Result<WithCookie<Begun>, Refusal> {
     if !asked.door.is_locked() {
-        return Ok(Done::default());
+        return Ok(WithCookie { body: Begun { page_secret: None }, cookie: None });
     }
     let wrong = || {
         Refusal::new(StatusCode::UNAUTHORIZED, "that is not the token")
             .hint("`consort serve` says where it is kept")
     };
-    let pass = asked.door.pass(&shown.token, &asked.headers).ok_or_else(wrong)?;
-    owner(Some(&pass.caller))?;
-    Ok(Done { cookie: Some(pass.cookie) })
+    // Only the owner has use for a session; tokens of others begin none.
+    let caller = asked.door.caller_of(&shown.token).ok_or_else(wrong)?;
+    owner(Some(&caller))?;
+    let made = asked.door.sign_in(&shown.token, &asked.headers).ok_or_else(wrong)?;
+    let body = Begun { page_secret: Some(made.page_secret) };
+    Ok(WithCookie { body, cookie: Some(made.cookie) })
 }
 
 async fn end(_: Console, asked: Asked, _: Nothing) -> Result<Done, Refusal> {
-    Ok(Done { cookie: Some(Door::no_pass(&asked.headers)) })
+    let cookie = asked.session.as_ref().map(|session| asked.door.sign_out(session));
+    Ok(Done { cookie })
 }
 
 async fn openapi(_: Console, _: Asked, _: Nothing) -> Result<Told<serde_json::Value>, Refusal> {

@@ -33,7 +33,7 @@ impl Site for Parrot {
     fn entrance(&self, path: &str) -> Entrance {
         match path {
             "/site/open" => Entrance::Open,
-            "/site/pass" => Entrance::Pass,
+            "/site/pass" | "/site/pass/stream" => Entrance::Pass,
             _ => Entrance::Token,
         }
     }
@@ -57,15 +57,19 @@ impl Site for Parrot {
                 let response = Response::builder().header("content-type", "text/event-stream");
                 return response.body(SiteBody::Endless(Box::pin(words))).unwrap();
             }
-            if request.uri().path() != "/site/stream" {
+            if !request.uri().path().ends_with("/stream") {
                 let body = String::from_utf8_lossy(request.body()).into_owned();
                 let (method, query) = (request.method(), request.uri().query().unwrap_or_default());
                 let who = visit.caller.map_or("somebody".to_owned(), |caller| caller.name);
                 let said = format!("{who} {method} {query} {body}");
-                let pass = visit.door.pass(&body, request.headers());
                 let mut response = Response::builder();
-                if let Some(pass) = pass {
-                    response = response.header("set-cookie", pass.cookie);
+                if let Some(made) = visit.door.sign_in(&body, request.headers()) {
+                    let secret = made.page_secret;
+                    response = response.header("set-cookie", made.cookie).header("secret", secret);
+                } else if let Some(session) = &visit.session
+                    && *method == "DELETE"
+                {
+                    response = response.header("set-cookie", visit.door.sign_out(session));
                 }
                 return response.body(SiteBody::Whole(said.into())).unwrap();
             }
@@ -138,40 +142,127 @@ async fn a_site_is_behind_the_same_door() {
     served.end().await;
 }
 
+/// The headers of a page that signed in: its cookie, and its secret.
+async fn signed_in(served: &Served) -> (String, String) {
+    let head = "POST /site/open HTTP/1.1\r\nHost: localhost:1\r\nOrigin: http://localhost:1";
+    let answer = asked(served, head, "s3cret").await;
+    let header = |name: &str| {
+        let (_, value) = answer.split_once(&format!("{name}: ")).expect("it signed in");
+        value.split(['\r', ';']).next().unwrap().to_owned()
+    };
+    let cookie = header("set-cookie");
+    (format!("\r\nCookie: a=b; {cookie}"), format!("\r\nX-Consort-Session: {}", header("secret")))
+}
+
+const OWN: &str = "\r\nOrigin: http://localhost:1";
+
 #[tokio::test]
 async fn a_browser_that_showed_the_token_once_gets_a_pass() {
     let served = served(Parrot::default()).await;
-    let host = "Host: localhost:1";
-    let answer = asked(&served, &format!("POST /site/open HTTP/1.1\r\n{host}"), "wrong").await;
+    let head = "POST /site/open HTTP/1.1\r\nHost: localhost:1";
+    let answer = asked(&served, head, "wrong").await;
     assert!(answer.contains("somebody POST") && !answer.contains("set-cookie"), "{answer}");
-    let answer = asked(&served, &format!("POST /site/open HTTP/1.1\r\n{host}"), "s3cret").await;
-    let (_, cookie) = answer.split_once("set-cookie: ").expect("a pass");
+    let answer = asked(&served, head, "s3cret").await;
+    let (_, cookie) = answer.split_once("set-cookie: ").expect("a session");
     let (cookie, _) = cookie.split_once("\r\n").unwrap();
     assert!(cookie.starts_with("consort1="), "{cookie}");
-    assert!(cookie.ends_with("; Path=/; Max-Age=604800; HttpOnly; SameSite=Strict"), "{cookie}");
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
     assert!(!cookie.contains("s3cret"), "{cookie}");
-    let (pass, _) = cookie.split_once(';').unwrap();
+    let (cookie, secret) = signed_in(&served).await;
     let ask = async |line: &str, more: &str| {
-        let head = format!("{line} HTTP/1.1\r\n{host}\r\nCookie: a=b; {pass}{more}");
-        asked(&served, &head, "").await
+        asked(&served, &format!("{line} HTTP/1.1\r\nHost: localhost:1{more}"), "").await
     };
-    assert!(ask("GET /site/pass", "").await.contains("ada GET"));
-    assert!(ask("POST /site/pass", "\r\nOrigin: http://localhost:1").await.contains("ada POST"));
-    // It is good for nothing else, and for no page but our own.
-    assert!(ask("GET /site/token", "").await.starts_with("HTTP/1.1 401"));
-    assert!(ask("POST /mcp", "").await.starts_with("HTTP/1.1 401"));
-    for foreign in ["Origin: http://localhost:3000", "Sec-Fetch-Site: same-site"] {
-        let answer = ask("POST /site/pass", &format!("\r\n{foreign}")).await;
-        assert!(answer.starts_with("HTTP/1.1 403"), "{foreign}: {answer}");
+    let both = format!("{cookie}{secret}");
+    assert!(ask("GET /site/pass", &both).await.contains("ada GET"));
+    assert!(ask("POST /site/pass", &format!("{both}{OWN}")).await.contains("ada POST"));
+    // It is good for nothing else.
+    assert!(ask("GET /site/token", &both).await.starts_with("HTTP/1.1 401"));
+    assert!(ask("POST /mcp", &both).await.starts_with("HTTP/1.1 401"));
+    served.end().await;
+}
+
+#[tokio::test]
+async fn a_cookie_alone_neither_reads_nor_changes_anything() {
+    let served = served(Parrot::default()).await;
+    let (cookie, secret) = signed_in(&served).await;
+    let (_, other) = signed_in(&served).await;
+    let ask = async |method: &str, more: &str| {
+        let head = format!("{method} /site/pass HTTP/1.1\r\nHost: localhost:1{cookie}{more}");
+        asked(&served, &head, "").await[9..12].to_owned()
+    };
+    for origin in ["", OWN, "\r\nOrigin: http://localhost:3000", "\r\nOrigin: null"] {
+        for method in ["GET", "POST", "PUT", "DELETE"] {
+            let status = ask(method, origin).await;
+            assert!(status == "401" || status == "403", "{method} {origin}: {status}");
+            // The secret of another session is none.
+            let status = ask(method, &format!("{origin}{other}")).await;
+            assert!(status == "401" || status == "403", "{method} {origin}: {status}");
+        }
     }
-    // Nobody else can make one.
-    let (until, mark) = pass.split_once('.').unwrap();
-    let later = format!("{until}0.{mark}");
-    for forged in [later.as_str(), "consort1=", "consort1=1.x", "consort=1.x"] {
-        let head = format!("GET /site/pass HTTP/1.1\r\n{host}\r\nCookie: {forged}");
+    // With the page's secret, but not from the page: nothing is changed.
+    for origin in ["", "\r\nOrigin: http://localhost:3000", "\r\nOrigin: null"] {
+        assert_eq!(ask("POST", &format!("{secret}{origin}")).await, "403", "{origin}");
+    }
+    let site = format!("{secret}{OWN}\r\nSec-Fetch-Site: same-site");
+    assert_eq!(ask("POST", &site).await, "403");
+    // Nobody else can make a cookie.
+    for forged in ["consort1=", "consort1=1.x", "consort=1.x"] {
+        let head =
+            format!("GET /site/pass HTTP/1.1\r\nHost: localhost:1\r\nCookie: {forged}{secret}");
         let answer = asked(&served, &head, "").await;
         assert!(answer.starts_with("HTTP/1.1 401"), "{forged}: {answer}");
     }
+    assert_eq!(ask("POST", &format!("{secret}{OWN}")).await, "200");
+    served.end().await;
+}
+
+#[tokio::test]
+async fn signing_out_ends_the_session_and_its_streams() {
+    let parrot = Parrot::default();
+    let left = Arc::clone(&parrot.left);
+    let served = served(parrot).await;
+    let (cookie, secret) = signed_in(&served).await;
+    let (other_cookie, other_secret) = signed_in(&served).await;
+    let head = |line: &str| format!("{line} HTTP/1.1\r\nHost: localhost:1{cookie}{secret}");
+    let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("{}\r\n\r\n", head("GET /site/pass/stream"));
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"data: two\n\n\r\n") {
+        assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0);
+    }
+    let answer = asked(&served, &format!("{}{OWN}", head("DELETE /site/pass")), "").await;
+    assert!(answer.contains("set-cookie: consort1=; ") && answer.contains("Max-Age=0"), "{answer}");
+    while !seen.ends_with(b"0\r\n\r\n") {
+        assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0);
+    }
+    assert!(left.load(Ordering::SeqCst) > 0);
+    for line in ["GET /site/pass", "POST /site/pass"] {
+        let answer = asked(&served, &format!("{}{OWN}", head(line)), "").await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    }
+    // Another sign-in is another session.
+    let head = format!("GET /site/pass HTTP/1.1\r\nHost: localhost:1{other_cookie}{other_secret}");
+    assert!(asked(&served, &head, "").await.contains("ada GET"));
+    served.end().await;
+}
+
+#[tokio::test]
+async fn another_token_ends_the_sessions_of_the_old_one() {
+    let served = served(Parrot::default()).await;
+    let (cookie, secret) = signed_in(&served).await;
+    let head = format!("GET /site/pass HTTP/1.1\r\nHost: localhost:1{cookie}{secret}");
+    assert!(asked(&served, &head, "").await.contains("ada GET"));
+    let access = |secret: &str| {
+        let token = Token { name: "ada".to_owned(), secret: secret.to_owned() };
+        Access::Tokens(vec![token])
+    };
+    served.gateway.set_access(&access("other"));
+    assert!(asked(&served, &head, "").await.starts_with("HTTP/1.1 401"));
+    served.gateway.set_access(&access("s3cret"));
+    assert!(asked(&served, &head, "").await.starts_with("HTTP/1.1 401"));
+    served.end().await;
 }
 
 #[tokio::test]

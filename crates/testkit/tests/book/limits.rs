@@ -276,7 +276,19 @@ const FILES: &[Row] = &[
 ];
 
 const CONSOLE: &[Row] = &[
-    ("gateway/src/guard.rs", "PASS", FIXED, "the token is asked for again"),
+    (
+        SERVE,
+        "browser_sessions",
+        "`[consort.serve] max_browser_sessions`",
+        "the session unused for longest ends",
+    ),
+    (
+        SERVE,
+        "browser_session_idle",
+        "`[consort.serve] browser_session_idle`",
+        "the session ends; the token is asked for again",
+    ),
+    (SERVE, "browser_session_lifetime", "`[consort.serve] browser_session_lifetime`", "the same"),
     ("consort/src/console/conversations/runs.rs", "MOST", FIXED, "a further one is refused"),
     ("gateway/src/feed.rs", "RING", FIXED, "the oldest is found in the ledger only"),
     ("gateway/src/feed.rs", "BEHIND", FIXED, "the oldest are left out, and counted"),

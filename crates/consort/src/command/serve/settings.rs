@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use consort::config::Options;
 use consort_core::{Caller, ServerId};
-use consort_gateway::{Access, Naming, Settings, Token};
+use consort_gateway::{Access, Limits, Naming, Settings, Token};
 
 use super::token::{self, Kept};
 use crate::cli::{Common, Serve};
@@ -21,12 +21,23 @@ pub(super) fn of(
     let profile = common.profile.as_ref().and_then(|name| options.profiles.get(name));
     let profile = profile.and_then(|profile| profile.naming.as_deref());
     let naming = naming(serve.naming.as_deref().or(profile).or(options.naming.as_deref()))?;
+    let mut limits = Limits::default();
+    if let Some(most) = options.serve.max_browser_sessions {
+        limits.browser_sessions = usize::try_from(most).unwrap_or(usize::MAX);
+    }
+    if let Some(idle) = options.serve.browser_session_idle {
+        limits.browser_session_idle = idle.get();
+    }
+    if let Some(lifetime) = options.serve.browser_session_lifetime {
+        limits.browser_session_lifetime = lifetime.get();
+    }
     let settings = Settings {
         access,
         hosts: serve.allow_host.clone(),
         origins: serve.allow_origin.clone(),
         naming: naming.unwrap_or_default(),
         names: names(common),
+        limits,
         ..Settings::default()
     };
     Ok((settings, kept))

@@ -10,7 +10,7 @@ use consort_shape::transform::TransformSpec;
 use super::super::error::Mistake;
 use super::super::fields::{Fields, shortened};
 use super::super::findings::Findings;
-use super::super::options::{Options, ProfileConfig, merged};
+use super::super::options::{Options, ProfileConfig, ServeConfig, merged};
 use super::super::tree::{Table, Value};
 use super::agents;
 
@@ -40,6 +40,7 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
         profiles,
         policy,
         tokens: tokens(&fields),
+        serve: serve(&fields),
         providers: agents::providers(&fields),
         models: agents::models(&fields),
     };
@@ -114,6 +115,18 @@ fn profiles(
         profiles.insert(entry.key.clone(), made);
     }
     profiles
+}
+
+/// `[consort.serve]`.
+fn serve(fields: &Fields<'_>) -> ServeConfig {
+    let Some(serve) = fields.table("serve") else { return ServeConfig::default() };
+    let made = ServeConfig {
+        max_browser_sessions: serve.count("max_browser_sessions"),
+        browser_session_idle: serve.period("browser_session_idle"),
+        browser_session_lifetime: serve.period("browser_session_lifetime"),
+    };
+    serve.finish();
+    made
 }
 
 /// `[consort.tokens]`.

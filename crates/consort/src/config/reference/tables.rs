@@ -137,6 +137,11 @@ pub(super) const TABLES: &[Fields] = &[
         structure: "ProfileConfig",
     },
     Fields {
+        table: "consort.serve",
+        source: include_str!("../options.rs"),
+        structure: "ServeConfig",
+    },
+    Fields {
         table: "consort.agents.NAME",
         source: include_str!("../agents.rs"),
         structure: "AgentConfig",
@@ -204,6 +209,7 @@ timeout = { idle = "1s" }
 url = "https://x.example/mcp"
 auth = { api_key = "env:X" }
 [consort.profiles.NAME]
+[consort.serve]
 [consort.agents.NAME]
 model = "p:m"
 reasoning = 3

@@ -33,7 +33,11 @@ pub(super) fn routes() -> Vec<Route> {
             "What would be added, and what is wrong with it. Nothing is started.",
             preview,
         ),
-        post("/api/servers", "Adds servers to the config file, and connects them.", add),
+        post(
+            "/api/servers",
+            "Adds servers to the config file, and connects them. A browser session sends the token again.",
+            add,
+        ),
         delete("/api/servers/{name}", "Takes a server out of the config file.", remove),
     ]
 }
@@ -43,6 +47,15 @@ pub(super) fn routes() -> Vec<Route> {
 struct Pasted {
     /// An `mcp.json` in any format that is read, or entries of one.
     text: String,
+}
+
+/// Servers to add.
+#[derive(Deserialize, JsonSchema)]
+struct Addition {
+    /// An `mcp.json` in any format that is read, or entries of one.
+    text: String,
+    /// The owner's token. Needed in a browser session: a server may be any program.
+    token: Option<String>,
 }
 
 /// A server that is not added yet.
@@ -171,7 +184,8 @@ async fn preview(console: Console, _: Asked, wanted: Pasted) -> Result<Told<Vec<
     .await?
 }
 
-async fn add(console: Console, asked: Asked, wanted: Pasted) -> Result<Told<Added>, Refusal> {
+async fn add(console: Console, asked: Asked, wanted: Addition) -> Result<Told<Added>, Refusal> {
+    asked.demand_token(wanted.token.as_deref())?;
     if let Some(why) = console.unchangeable(&asked.door) {
         return Err(Refusal::new(StatusCode::FORBIDDEN, why));
     }
