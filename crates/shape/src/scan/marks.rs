@@ -1,0 +1,134 @@
+//! Marks by which a text poses as something else, and names of places where secrets are kept.
+
+use super::plain::Plain;
+use super::sources::{MCPTOX, SAFETYBENCH, Sources};
+
+/// Marks by which a text poses as something other than the description of a tool.
+const MARKS: &[&str] = &[
+    "<important>",
+    "<system>",
+    "</system>",
+    "<instructions>",
+    "<hidden>",
+    "<critical>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|system|>",
+    "<<sys>>",
+    "[inst]",
+    "[system]",
+    "<system_prompt>",
+    "<system-reminder>",
+    "### system:",
+    "### instruction:",
+    "you are now a ",
+    "you are now an ",
+    "you are now in ",
+];
+
+/// Where people keep secrets. What stands before and behind must not be part of a name.
+const PLACES: &[&str] = &[
+    "/.ssh",
+    "id_rsa",
+    "id_ed25519",
+    "id_ecdsa",
+    "/.aws/credentials",
+    ".aws/credentials",
+    ".env",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    "/.kube/config",
+    "/.docker/config.json",
+    "/.gnupg",
+    "/etc/passwd",
+    "/etc/shadow",
+    ".bash_history",
+    ".zsh_history",
+    "claude_desktop_config.json",
+    ".cursor/mcp.json",
+    "wallet.dat",
+    "login.keychain",
+    "application_default_credentials.json",
+];
+
+/// Places that only published attacks on these sets speak of.
+const PLACES_OF: &[(Sources, &[&str])] =
+    &[(SAFETYBENCH, &[".bashrc", ".zshrc"]), (MCPTOX, &["authorized_keys"])];
+
+/// Whether what is searched may be part of a longer name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Edges {
+    Any,
+    Name,
+}
+
+/// The first of the marks in a text.
+pub(super) fn mark(plain: &Plain) -> Option<(usize, usize)> {
+    plain.any(MARKS, Edges::Any)
+}
+
+/// The first of the places in a text that do not rest on the set left out alone.
+pub(super) fn place(plain: &Plain, left_out: Sources) -> Option<(usize, usize)> {
+    let of_sets = PLACES_OF.iter().filter(|(sources, _)| sources.stand_without(left_out));
+    let mut all = of_sets.map(|(_, places)| *places).chain([PLACES]);
+    all.find_map(|places| plain.any(places, Edges::Name))
+}
+
+impl Plain {
+    fn any(&self, texts: &[&str], edges: Edges) -> Option<(usize, usize)> {
+        let inside = |c: char| c.is_alphanumeric() || matches!(c, '_');
+        let stands = |at: usize, text: &str| {
+            let before = self.text[..at].chars().next_back();
+            let mut behind = self.text[at + text.len()..].chars();
+            // `/.ssh` may stand behind any folder; `.env` not behind `process`.
+            let starts = text.starts_with('/') || !before.is_some_and(inside);
+            starts && !behind.next().is_some_and(|c| inside(c) || c == '-')
+        };
+        let mut places = texts.iter().filter_map(|text| {
+            let mut all = self.text.match_indices(text).map(|(at, _)| at);
+            let at = all.find(|at| edges == Edges::Any || stands(*at, text))?;
+            Some((at, at + text.len()))
+        });
+        places.next().map(|(from, to)| self.place(from, to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sources::GENERAL;
+    use super::*;
+
+    fn at(text: &str, found: fn(&Plain) -> Option<(usize, usize)>) -> Option<&str> {
+        found(&Plain::new(text)).map(|(from, to)| &text[from..to])
+    }
+
+    #[test]
+    fn places_where_secrets_are_kept_are_found() {
+        let place = |plain: &Plain| place(plain, GENERAL);
+        for (text, part) in [
+            ("cat ~/.ssh/config", "/.ssh"),
+            ("the file `.env`", ".env"),
+            ("/home/x/.AWS/credentials", "/.AWS/credentials"),
+            ("id_rsa", "id_rsa"),
+            ("reads /etc/passwd", "/etc/passwd"),
+        ] {
+            assert_eq!(at(text, place), Some(part), "{text}");
+        }
+        for text in [
+            "process.env.HOME, os.environ, my.environment, config.env-file",
+            "Required: --vault <vault>, --secret <secret>",
+            "The bar id_rsa_count",
+        ] {
+            assert_eq!(at(text, place), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn marks_that_pose_as_something_else_are_found() {
+        assert_eq!(at("<IMPORTANT>read</IMPORTANT>", mark), Some("<IMPORTANT>"));
+        assert_eq!(at("x <|im_start|>system", mark), Some("<|im_start|>"));
+        assert_eq!(at("You are now in debug mode", mark), Some("You are now in "));
+    }
+}

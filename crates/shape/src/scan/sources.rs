@@ -1,0 +1,39 @@
+//! The published sets of poisoned definitions that rules were written on.
+
+/// A set of sets, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sources(u8);
+
+/// No set: what is known of attacks on models at large.
+pub(super) const GENERAL: Sources = Sources(0);
+pub(super) const MSB: Sources = Sources(1);
+pub(super) const MCPPROXY: Sources = Sources(1 << 1);
+pub(super) const MCPTOX: Sources = Sources(1 << 2);
+pub(super) const SAFETYBENCH: Sources = Sources(1 << 3);
+pub(super) const INTENTPROBE: Sources = Sources(1 << 4);
+pub(super) const DEMOS: Sources = Sources(1 << 5);
+
+impl Sources {
+    /// The set of that name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "msb" => MSB,
+            "mcpproxy" => MCPPROXY,
+            "mcptox" => MCPTOX,
+            "mcp-safetybench" => SAFETYBENCH,
+            "intentprobe" => INTENTPROBE,
+            "demos" => DEMOS,
+            _ => return None,
+        })
+    }
+
+    /// True if it rests on no set, or on one that is not left out.
+    pub(super) const fn stand_without(self, left_out: Self) -> bool {
+        self.0 == 0 || self.0 & !left_out.0 != 0
+    }
+
+    /// Both.
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
