@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use consort_core::{Catalog, Entry, Pattern, ServerId, Tool, Unresolved, nearest};
+use consort_core::{Catalog, Entry, Pattern, Target, Tool, Unresolved, nearest};
 use serde_json::json;
 
 /// The tool by which a model asks a person.
@@ -16,19 +16,21 @@ pub const READ_RESULT: &str = "read_result";
 #[derive(Clone, Debug, Default)]
 pub struct Bound {
     definitions: Arc<[Tool]>,
-    /// By the name the model knows: the name in the catalog, `server.tool`, and its server.
-    names: HashMap<String, Target>,
+    /// By the name the model knows.
+    names: HashMap<String, BoundTool>,
     /// Names that were asked for and may not be used.
     pub denied: Vec<String>,
 }
 
-/// What a name leads to.
+/// One tool of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct BoundTool {
     /// `server.tool`, as the toolbox knows it.
     pub id: String,
-    /// The server, for those who count by server.
-    pub server: ServerId,
+    /// The same as a server and a name.
+    pub target: Target,
+    /// Its name alone begins with the name of another server, so it is known by its id only.
+    is_disguised: bool,
     /// Where its definition is.
     place: usize,
 }
@@ -36,7 +38,7 @@ pub struct Target {
 impl Bound {
     /// Everything a catalog has.
     pub fn all(catalog: &Catalog) -> Self {
-        Self::of(catalog.tools.entries().iter())
+        Self::of(catalog, catalog.tools.entries().iter())
     }
 
     /// What these names mean: friendly ones, full ones, or patterns such as `files.*`. A name that leads
@@ -72,10 +74,10 @@ impl Bound {
         }
         let mut seen = HashSet::new();
         chosen.retain(|entry| seen.insert(entry.id()));
-        Ok(Self { denied, ..Self::of(chosen.into_iter()) })
+        Ok(Self { denied, ..Self::of(catalog, chosen.into_iter()) })
     }
 
-    fn of<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Self {
+    fn of<'a>(catalog: &Catalog, entries: impl Iterator<Item = &'a Entry> + Clone) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for entry in entries.clone() {
             *counts.entry(&entry.name).or_default() += 1;
@@ -84,13 +86,14 @@ impl Bound {
         let mut names = HashMap::new();
         for entry in entries {
             let own = [ASK_USER, READ_RESULT].contains(&entry.name.as_str());
-            // One that shares its name is told by its server too.
-            let name =
-                if counts[&*entry.name] > 1 || own { entry.id() } else { entry.name.clone() };
+            let is_disguised = catalog.names_server(&entry.name);
+            let id = entry.id();
+            // One that shares its name, or looks like another server's, is told by its server too.
+            let with_server = counts[&*entry.name] > 1 || own || is_disguised;
+            let name = if with_server { id.clone() } else { entry.name.clone() };
             definitions.push(renamed(&entry.tool(), &name));
-            let server = entry.route.server.clone();
             let place = definitions.len() - 1;
-            names.insert(name, Target { id: entry.id(), server, place });
+            names.insert(name, BoundTool { id, target: entry.into(), is_disguised, place });
         }
         Self { definitions: definitions.into(), names, denied: Vec::new() }
     }
@@ -101,23 +104,31 @@ impl Bound {
     }
 
     /// What a name leads to; else those that come nearest.
-    pub fn find(&self, name: &str) -> Result<(&Target, &Tool), Vec<String>> {
+    pub fn find(&self, name: &str) -> Result<(&BoundTool, &Tool), Vec<String>> {
         let found = self.names.get(name).or_else(|| {
             // A model that writes the server too means the same.
-            self.names.values().find(|target| target.id == name)
+            self.names.values().find(|bound| bound.id == name)
         });
         match found {
-            Some(target) => Ok((target, &self.definitions[target.place])),
+            Some(bound) => Ok((bound, &self.definitions[bound.place])),
             None => Err(self.nearest(name)),
         }
     }
 
-    /// The names that come nearest, with or without their server.
+    /// The names that come nearest, with or without their server; for a name with a server only those of
+    /// that server.
     fn nearest(&self, name: &str) -> Vec<String> {
-        let bare =
-            |target: &Target| target.id.split_once('.').map_or("", |(_, bare)| bare).to_owned();
-        let known: BTreeMap<&String, String> =
-            self.names.iter().map(|(name, target)| (name, bare(target))).collect();
+        let server = name.split_once(['.', ':']).map(|(server, _)| server);
+        let fits = |bound: &BoundTool| match server {
+            Some(server) => bound.target.server.as_str() == server,
+            None => !bound.is_disguised,
+        };
+        let known: BTreeMap<&String, String> = self
+            .names
+            .iter()
+            .filter(|(_, bound)| fits(bound))
+            .map(|(name, bound)| (name, bound.target.name.clone()))
+            .collect();
         let all = known.iter().flat_map(|(name, bare)| [name.as_str(), bare.as_str()]);
         let near = nearest(name, all.collect::<BTreeSet<_>>());
         let mut found: Vec<String> = Vec::new();
@@ -131,7 +142,7 @@ impl Bound {
 
     /// `server.tool` of each.
     pub fn ids(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.names.values().map(|target| target.id.clone()).collect();
+        let mut ids: Vec<String> = self.names.values().map(|bound| bound.id.clone()).collect();
         ids.sort();
         ids
     }
@@ -182,4 +193,51 @@ pub(crate) fn read_result() -> Tool {
         "Reads on in a result that was too large to be shown whole.",
         &schema.into(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use consort_core::{Offer, ServerId, ShelfKind};
+
+    fn catalog(parts: &[(&str, &[&str])]) -> Catalog {
+        let offer = |names: &[&str]| {
+            let tool = |name: &&str| {
+                let tool = Tool::new(name, "", &json!({ "type": "object" }).into());
+                ((*name).to_owned(), tool.definition().clone())
+            };
+            let shelves = [(ShelfKind::Tools, names.iter().map(tool).collect())].into();
+            Offer { shelves, ..Offer::default() }
+        };
+        let id = |server: &str| server.parse::<ServerId>().unwrap();
+        Catalog::build(&parts.iter().map(|(server, names)| (id(server), offer(names))).collect())
+    }
+
+    #[test]
+    fn no_tool_is_known_by_a_name_that_begins_with_another_server() {
+        let all = catalog(&[("bank", &["transfer"]), ("evil", &["bank.transfer", "plain.name"])]);
+        let bound = Bound::all(&all);
+        for (name, id) in [
+            ("transfer", "bank.transfer"),
+            ("bank.transfer", "bank.transfer"),
+            ("evil.bank.transfer", "evil.bank.transfer"),
+            ("plain.name", "evil.plain.name"),
+        ] {
+            assert_eq!(bound.find(name).unwrap().0.id, id, "{name}");
+        }
+        let mut hidden = all.clone();
+        hidden.retain(|server| server.as_str() == "evil");
+        let bound = Bound::all(&hidden);
+        assert_eq!(bound.find("bank.transfer"), Err(Vec::new()));
+        assert_eq!(bound.find("transfer"), Err(Vec::new()));
+        let chosen = |name: &str| Bound::chosen(&hidden, &[name.to_owned()], None);
+        for name in ["bank.transfer", "bank.*", "bank:transfer", "b*.transfer"] {
+            assert!(chosen(name).is_err(), "{name}");
+        }
+        assert_eq!(chosen("evil.bank*").unwrap().ids(), ["evil.bank.transfer"]);
+        // Whoever may see all learns that it is denied, and gets nothing in its place.
+        let names = ["bank.transfer".to_owned()];
+        let denied = Bound::chosen(&hidden, &names, Some(&all)).unwrap();
+        assert_eq!((denied.ids(), denied.denied), (Vec::new(), names.to_vec()));
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use consort_core::{
     Asked, CallError, Caller, Catalog, Changes, Emitter, Emitting, Event, Events, Invocation, Json,
-    Offer, Outcome, Passage, Progress, Refusal, Reply, ServerId, ShelfKind, Source, ToolResult,
+    Offer, Outcome, Passage, Progress, Refusal, Reply, ShelfKind, Source, Target, ToolResult,
     Toolbox,
 };
 use serde_json::{Value, json};
@@ -49,8 +49,7 @@ impl Fake {
         invocation: Invocation,
         emitter: &Emitter<Event>,
     ) -> Result<ToolResult, CallError> {
-        let (server, tool) = invocation.tool.split_once('.').unwrap();
-        let server: ServerId = server.parse().unwrap();
+        let Target { server, name: tool } = invocation.target.clone();
         let arguments: Value = invocation.arguments.read().unwrap();
         if tool == "guarded" {
             let reason = "nobody agreed".to_owned();
@@ -65,7 +64,7 @@ impl Fake {
             let source = Source::new(std::io::Error::other("refused"));
             return Err(CallError::Connection { server, source });
         }
-        self.left.lock().unwrap().push(format!("{} {arguments}", invocation.tool));
+        self.left.lock().unwrap().push(format!("{} {arguments}", invocation.target));
         if let Some(meta) = &invocation.meta {
             self.meta.lock().unwrap().push(meta.json().to_string());
         }
@@ -73,7 +72,7 @@ impl Fake {
         self.most.fetch_max(now, Ordering::SeqCst);
         emitter.emit(Event::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
         let text = arguments["text"].as_str().unwrap_or("done").to_owned();
-        let end = match tool {
+        let end = match &*tool {
             "slow" => {
                 let millis = arguments["ms"].as_u64().unwrap_or(10);
                 tokio::time::sleep(Duration::from_millis(millis)).await;

@@ -27,7 +27,7 @@ pub mod sub;
 pub mod task;
 
 pub use agent::{Agent, Consent, Sampling};
-pub use bound::{Bound, Target};
+pub use bound::{Bound, BoundTool};
 pub use conversation::{Conversation, ConversationError};
 pub use event::Event;
 pub use hook::{Hook, Moment, Verdict};

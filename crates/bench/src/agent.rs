@@ -14,7 +14,7 @@ use consort_agent::{
 };
 use consort_core::{
     Caller, Catalog, Changes, Emitting, Events, Invocation, Json, Offer, Outcome, Passage,
-    ServerId, ShelfKind, ToolResult, Toolbox, end,
+    ServerId, ShelfKind, Target, ToolResult, Toolbox, end,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -189,7 +189,8 @@ async fn direct(address: &str, body: &Bytes, tools: &Arc<dyn Toolbox>) {
         while let Some(chunk) = response.chunk().await {
             std::hint::black_box(chunk.expect("our own server goes on"));
         }
-        let invocation = Invocation::new(Caller::agent("bench"), "s.tool_7", json!({}).into());
+        let target: Target = "s.tool_7".parse().expect("it is `server.tool`");
+        let invocation = Invocation::new(Caller::agent("bench"), target, json!({}).into());
         end(tools.call(invocation)).await.expect("the tool answers");
     }
 }

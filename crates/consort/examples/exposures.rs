@@ -56,6 +56,8 @@ async fn call(
     tool: &str,
     arguments: Value,
 ) -> Result<String, Box<dyn std::error::Error>> {
+    let catalog = toolbox.catalog(caller);
+    let tool = catalog.resolve(tool)?;
     match end(toolbox.call(Invocation::new(caller.clone(), tool, arguments.into()))).await? {
         Outcome::Complete(result) => Ok(result.flattened().replace('\n', " ")),
         other => Err(format!("{other:?}").into()),

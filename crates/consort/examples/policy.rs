@@ -7,7 +7,7 @@ use std::sync::Arc;
 use consort::policy::{Policy, PolicySpec};
 use consort::{
     ANSWER, Approved, Asked, Caller, Elsewhere, Event, Guard, Guarded, Hub, Invocation, Settings,
-    Toolbox, demo,
+    Target, Toolbox, demo,
 };
 use serde_json::{Value, json};
 
@@ -46,7 +46,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         // Of the same shape: it was agreed to.
         ("analyze", json!({ "text": "what a bad day" })),
     ] {
-        let invocation = Invocation::new(model.clone(), tool, arguments.into());
+        // It is hidden from the catalog, if the policy denies it: so it is named, not looked up.
+        let target = Target { server: "demo".parse()?, name: tool.to_owned() };
+        let invocation = Invocation::new(model.clone(), target, arguments.into());
         let mut events = toolbox.call(invocation);
         while let Some(event) = events.next().await {
             match event {

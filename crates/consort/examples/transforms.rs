@@ -52,7 +52,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             tool.description().unwrap_or_default()
         );
     }
-    let invocation = Invocation::new(me, "mcp_demo_search", json!({ "query": "progress" }).into());
+    let catalog = toolbox.catalog(&me);
+    let tool = catalog.resolve("mcp_demo_search")?;
+    let invocation = Invocation::new(me, tool, json!({ "query": "progress" }).into());
     println!("{:?}", end(toolbox.call(invocation)).await);
     hub.drain().await;
     Ok(())

@@ -14,7 +14,7 @@ pub mod token;
 pub use consort_agent as agent;
 pub use consort_core::{
     Asked, CallError, Caller, Catalog, Content, Event, Events, Invocation, Json, Object, Outcome,
-    Problem, ServerId, Tool, ToolResult, Toolbox, end,
+    Problem, ServerId, Target, Tool, ToolResult, Toolbox, end,
 };
 pub use consort_hub::{Hub, ServerSettings, Settings, State, Status, builtin, tool};
 pub use consort_shape::{

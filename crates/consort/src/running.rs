@@ -269,6 +269,10 @@ pub(crate) fn settings_of(config: &TrustedConfig) -> (Settings, Vec<Problem>) {
     if config.options.builtin.unwrap_or(true) {
         settings.local.insert(ServerId::derive("builtin"), builtin());
     }
+    // Also those that cannot be used or are withheld: nobody else answers to their names.
+    let unusable = config.errors.iter().filter_map(config::ConfigError::server);
+    let named = config.servers.iter().map(|server| &server.name).chain(unusable);
+    settings.reserved = named.cloned().collect();
     let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
     problems.extend(config.problems.iter().cloned());
     let resolve = System::asking(ask);

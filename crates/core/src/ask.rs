@@ -5,6 +5,7 @@ use consort_wire::splice::Writer;
 use crate::caller::Caller;
 use crate::catalog::Route;
 use crate::error::CallError;
+use crate::target::SEPARATORS;
 use crate::toolbox::{Passage, Toolbox, end};
 use crate::{Json, Object, ServerId, ShelfKind};
 
@@ -42,6 +43,10 @@ pub async fn read(
             let templates = catalog.templates.entries().iter();
             let mut owners: Vec<_> = templates.map(|entry| entry.route.server.clone()).collect();
             owners.dedup();
+            if catalog.names_server(uri) {
+                let named = uri.split_once(SEPARATORS).map(|(server, _)| server);
+                owners.retain(|owner| Some(owner.as_str()) == named);
+            }
             match owners.as_slice() {
                 [owner] => Route { server: owner.clone(), name: uri.to_owned() },
                 _ => return Err(error.into()),

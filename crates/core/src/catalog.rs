@@ -1,7 +1,8 @@
 //! What is on offer, after all transforms: an immutable snapshot, each entry with its route back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::sync::Arc;
 
 use consort_wire::{Revision, ShelfKind};
 use serde::Serialize;
@@ -11,6 +12,7 @@ pub(crate) mod resolve;
 use crate::Object;
 use crate::name::{ServerId, ToolName};
 use crate::problem::Problem;
+use crate::target::{SEPARATORS, Target};
 use crate::tool::Tool;
 
 /// How a call reaches its server.
@@ -55,8 +57,6 @@ impl Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Shelf {
     entries: Vec<Entry>,
-    /// `server.name` and `server:name`.
-    ids: HashMap<String, usize>,
     /// The name alone: every server that has it.
     names: HashMap<String, Vec<usize>>,
 }
@@ -133,7 +133,17 @@ impl Shelf {
 
     /// The entry with this `server.name` or `server:name`.
     pub fn get(&self, id: &str) -> Option<&Entry> {
-        self.ids.get(id).map(|&at| &self.entries[at])
+        let (server, name) = id.split_once(SEPARATORS)?;
+        self.of_server(server, name)
+    }
+
+    /// The entry that a target leads to.
+    pub fn find(&self, target: &Target) -> Option<&Entry> {
+        self.of_server(target.server.as_str(), &target.name)
+    }
+
+    fn of_server(&self, server: &str, name: &str) -> Option<&Entry> {
+        self.named(name).find(|entry| entry.route.server.as_str() == server)
     }
 
     /// Where the entry of a server with this name is among [`Shelf::entries`].
@@ -180,11 +190,8 @@ impl Shelf {
     }
 
     fn push(&mut self, entry: Entry) {
-        let Entry { route: Route { server, .. }, name, .. } = &entry;
         let at = self.entries.len();
-        self.ids.insert(format!("{server}.{name}"), at);
-        self.ids.insert(format!("{server}:{name}"), at);
-        self.names.entry(name.clone()).or_default().push(at);
+        self.names.entry(entry.name.clone()).or_default().push(at);
         self.entries.push(entry);
     }
 }
@@ -206,6 +213,8 @@ pub struct Catalog {
     local: Vec<ServerId>,
     /// What each server says of itself, those that were reached once.
     about: BTreeMap<ServerId, About>,
+    /// The names that no other server answers to.
+    reserved: Arc<BTreeSet<ServerId>>,
 }
 
 impl Catalog {
@@ -223,7 +232,15 @@ impl Catalog {
             .iter()
             .filter_map(|(server, offer)| offer.about.clone().map(|about| (server.clone(), about)));
         catalog.about = about.collect();
+        catalog.reserved = Arc::new(offers.keys().cloned().collect());
         catalog
+    }
+
+    /// Adds names of configured servers: those that are down, disabled or not started offer nothing, and
+    /// still no other server answers to their names. Nothing that is taken away from a catalog later
+    /// frees a name.
+    pub fn reserve<'a>(&mut self, servers: impl IntoIterator<Item = &'a ServerId>) {
+        Arc::make_mut(&mut self.reserved).extend(servers.into_iter().cloned());
     }
 
     /// Replaces one of its shelves. What cannot be on it is told among the problems.
@@ -237,7 +254,12 @@ impl Catalog {
         } = shelf;
     }
 
-    /// Takes everything away that is of other servers than those wanted.
+    /// The names of all configured servers, also of those that are hidden from whoever this catalog is for.
+    pub fn reserved(&self) -> &Arc<BTreeSet<ServerId>> {
+        &self.reserved
+    }
+
+    /// Takes everything away that is of other servers than those wanted. Their names stay reserved.
     pub fn retain(&mut self, wanted: impl Fn(&ServerId) -> bool) {
         for kind in ShelfKind::ALL {
             let kept = self.shelf(kind).entries().iter();

@@ -57,10 +57,7 @@ impl FromStr for ServerId {
         if (1..=LONGEST).contains(&name.len()) && name.chars().all(allowed) {
             Ok(Self(name.into()))
         } else {
-            Err(InvalidName {
-                name: shortened(name),
-                rule: "use 1 to 64 letters, digits, `_` or `-`",
-            })
+            Err(InvalidName::new(name, "use 1 to 64 letters, digits, `_` or `-`"))
         }
     }
 }
@@ -112,10 +109,7 @@ impl FromStr for ToolName {
         if (1..=128).contains(&name.chars().count()) && !name.chars().any(odd) {
             Ok(Self(name.into()))
         } else {
-            Err(InvalidName {
-                name: shortened(name),
-                rule: "use 1 to 128 visible characters without blanks",
-            })
+            Err(InvalidName::new(name, "use 1 to 128 visible characters without blanks"))
         }
     }
 }
@@ -158,6 +152,12 @@ impl fmt::Debug for ToolName {
 pub struct InvalidName {
     name: String,
     rule: &'static str,
+}
+
+impl InvalidName {
+    pub(crate) fn new(name: &str, rule: &'static str) -> Self {
+        Self { name: shortened(name), rule }
+    }
 }
 
 fn shortened(name: &str) -> String {

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
-/// A name with `*` for any run of characters and `?` for any one. With a `.`, it is matched against
-/// `server.tool`, else against the tool's own name.
+use crate::target::SEPARATORS;
+
+/// A name with `*` for any run of characters and `?` for any one. The part before the first `.` or `:`
+/// is the server's name and the rest the tool's; without either, any server's tool of that name fits.
+/// So no server's tool passes for another server's by how it is named.
 ///
 /// ```
 /// use consort_core::Pattern;
@@ -48,7 +51,12 @@ impl Pattern {
 
     /// Whether it fits a tool of a server.
     pub fn matches(&self, server: &str, tool: &str) -> bool {
-        self.fits(tool) || self.text.contains('.') && self.fits(&format!("{server}.{tool}"))
+        match self.text.split_once(SEPARATORS) {
+            Some((owner, name)) => {
+                fits(owner.as_bytes(), server.as_bytes()) && fits(name.as_bytes(), tool.as_bytes())
+            }
+            None => self.fits(tool),
+        }
     }
 
     /// Whether it fits a text, whatever dots it has.
@@ -130,7 +138,20 @@ mod tests {
         ] {
             assert_eq!(Pattern::new(pattern).matches("files", "read_file"), fits, "{pattern}");
         }
-        assert!(Pattern::new("a.b").matches("s", "a.b"));
+    }
+
+    #[test]
+    fn a_pattern_with_a_server_fits_no_tool_of_another() {
+        for pattern in ["bank.*", "bank.transfer", "bank:*", "b*k.transfer", "bank.t*", "b*.*"] {
+            let pattern = Pattern::new(pattern);
+            assert!(pattern.matches("bank", "transfer"), "{pattern}");
+            for tool in ["bank.transfer", "bank:transfer", "x.bank.transfer"] {
+                assert!(!pattern.matches("evil", tool), "{pattern} {tool}");
+            }
+        }
+        assert!(Pattern::new("s.a.b").matches("s", "a.b"));
+        assert!(Pattern::new("*.a.b").matches("s", "a.b"));
+        assert!(!Pattern::new("ba*k.transfer").matches("ba", "x.bank.transfer"));
     }
 
     #[test]

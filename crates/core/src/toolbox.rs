@@ -13,6 +13,7 @@ use crate::catalog::Catalog;
 use crate::error::CallError;
 use crate::event::{Event, Outcome};
 use crate::name::ServerId;
+use crate::target::Target;
 use crate::{Json, LogLevel, Object, Offers, Postmark, Questions, Tasks};
 
 /// A future behind a pointer.
@@ -133,8 +134,8 @@ impl Passage {
 pub struct Invocation {
     /// Who calls.
     pub caller: Caller,
-    /// What is called, in any spelling the catalog resolves.
-    pub tool: String,
+    /// The tool that is called.
+    pub target: Target,
     /// A JSON object.
     pub arguments: Json,
     /// The limit of silence, if it differs from the server's.
@@ -153,11 +154,12 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// A call with the server's own limits.
-    pub fn new(caller: Caller, tool: impl Into<String>, arguments: Json) -> Self {
+    /// A call with the server's own limits. Text becomes a target by
+    /// [`Catalog::resolve`](crate::Catalog::resolve).
+    pub fn new(caller: Caller, target: impl Into<Target>, arguments: Json) -> Self {
         Self {
             caller,
-            tool: tool.into(),
+            target: target.into(),
             arguments,
             idle: None,
             total: None,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, BytesMut};
 use consort_core::{About, Catalog, Entry, Json, Object, Problem, Route, ServerId, ShelfKind};
@@ -43,6 +43,8 @@ pub(crate) struct Menu {
     abouts: Vec<(ServerId, About)>,
     /// Resources that are called otherwise here: by server, what it calls them and what we do.
     apart: HashMap<ServerId, HashMap<String, String>>,
+    /// Every configured server; none at the address of one server.
+    reserved: Arc<BTreeSet<ServerId>>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -84,7 +86,11 @@ impl Menu {
         let boards = named.map(|(kind, entries)| Board::new(kind, entries.into_iter(), &apart));
         let abouts = catalog.abouts().iter().filter(|(server, _)| place.has_server(server));
         let abouts = abouts.map(|(server, about)| (server.clone(), about.clone())).collect();
-        Self { boards, abouts, apart, problems }
+        let reserved = match place {
+            Place::Server(_) => Arc::default(),
+            Place::Whole | Place::Profile(_) => Arc::clone(catalog.reserved()),
+        };
+        Self { boards, abouts, apart, reserved, problems }
     }
 
     pub(crate) fn board(&self, kind: ShelfKind) -> &Board {
@@ -128,7 +134,11 @@ impl Menu {
         let server = match fitting.len() {
             0 => {
                 let mut with_resources = self.offering("resources");
-                with_resources.next().filter(|_| with_resources.next().is_none())?
+                let only = with_resources.next().filter(|_| with_resources.next().is_none())?;
+                // The URI may be of another server that is hidden here or down.
+                let named = uri.split_once(':').map_or("", |(scheme, _)| scheme);
+                let of_another = |server: &&ServerId| *server != only && server.as_str() == named;
+                Some(only).filter(|_| !self.reserved.iter().any(|server| of_another(&server)))?
             }
             1 => *fitting.first()?,
             _ => return None,

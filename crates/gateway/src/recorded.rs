@@ -202,12 +202,12 @@ impl Toolbox for Recorded {
 
     fn call(&self, mut invocation: Invocation) -> Events {
         let catalog = self.inner.catalog(&invocation.caller);
-        let route = catalog.resolve(&invocation.tool).ok().map(|entry| &entry.route);
+        let entry = catalog.tools.find(&invocation.target);
         let record = self.begin(&Call {
             caller: &invocation.caller,
-            server: route.map(|route| &route.server),
+            server: entry.map(|entry| &entry.route.server),
             method: &Cow::Borrowed("tools/call"),
-            name: route.map_or(&invocation.tool, |route| &route.name),
+            name: entry.map_or(&invocation.target.name, |entry| &entry.route.name),
             arguments: invocation.arguments.as_bytes(),
             parent: None,
         });

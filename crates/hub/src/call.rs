@@ -1,4 +1,4 @@
-//! The life of one call: resolved, checked, sent, its events passed on in order.
+//! The life of one call: looked up, checked, sent, its events passed on in order.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use consort_core::{
     CallError, Event, Invocation, Json, LocalTool, LogLevel, Logs, Object, Outcome, Passage,
-    Reporter, ServerId, ToolResult,
+    Reporter, ServerId, ShelfKind, ToolResult,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;
@@ -27,21 +27,18 @@ pub(crate) async fn run(
     emitter: &Emitter<Event>,
 ) -> Result<Outcome, CallError> {
     let catalog = hub.shared.catalog();
-    let entry = catalog.resolve(&invocation.tool)?;
+    let target = &invocation.target;
+    let unknown = || catalog.unknown(ShelfKind::Tools, &target.to_string());
+    let entry = catalog.tools.find(target).ok_or_else(unknown)?;
     hub.check(&entry.tool().input_schema(), &invocation.arguments)
         .map_err(|problems| CallError::Arguments { tool: entry.id(), problems })?;
     let route = entry.route.clone();
     if let Some(tools) = hub.local.get(&route.server) {
         let tool = tools.iter().find(|tool| tool.definition().name() == route.name);
-        let tool = tool.ok_or_else(|| CallError::Unknown {
-            name: invocation.tool.clone(),
-            nearest: Vec::new(),
-        })?;
+        let tool = tool.ok_or_else(unknown)?;
         return Ok(Outcome::Complete(local(tool, invocation.arguments, emitter).await));
     }
-    let connection = &hub
-        .connection(&route.server)
-        .ok_or_else(|| CallError::Unknown { name: invocation.tool.clone(), nearest: Vec::new() })?;
+    let connection = &hub.connection(&route.server).ok_or_else(unknown)?;
     let mut request =
         Request::tool(&route.name, &invocation.arguments).postmark(invocation.postmark);
     if let Some(meta) = &invocation.meta {

@@ -1,6 +1,6 @@
 //! The hub: every server and every group of local tools as one toolbox.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -68,14 +68,16 @@ impl Hub {
     /// Starts a hub. It lists at once what is kept from the last time, and connects behind that, to all
     /// servers side by side.
     pub fn start(settings: Settings) -> Self {
-        let Settings { servers, local, host, client, kept } = settings;
+        let Settings { servers, mut reserved, local, host, client, kept } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
+        reserved.extend(local.keys().cloned());
+        reserved.extend(servers.iter().map(|server| server.id.clone()));
         let starter = Starter { kept: kept.map(Kept::new), host, client };
         let prepared: Vec<_> =
             servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
         let inner = Arc::new(Inner {
-            shared: Arc::new(Shared::new(offers)),
+            shared: Arc::new(Shared::new(offers, reserved)),
             connections: RwLock::default(),
             starter,
             local,
@@ -89,11 +91,18 @@ impl Hub {
         Self(inner)
     }
 
-    /// Goes over to other servers. A server whose settings are the same is left alone;
+    /// Goes over to other servers, and to other names that are [reserved](Settings::reserved). A server whose settings are the same is left alone;
     /// one that is gone or changed takes no new calls, and ends once those in progress have, within
     /// `drain`. Local tools stay what they were.
-    pub fn reload(&self, servers: Vec<ServerSettings>, drain: Duration) {
+    pub fn reload(
+        &self,
+        servers: Vec<ServerSettings>,
+        mut reserved: BTreeSet<ServerId>,
+        drain: Duration,
+    ) {
         let inner = &self.0;
+        reserved.extend(inner.local.keys().cloned());
+        reserved.extend(servers.iter().map(|server| server.id.clone()));
         let before = inner.connections();
         let mut offers = BTreeMap::new();
         let (mut now, mut new) = (Connections::new(), Vec::new());
@@ -114,7 +123,7 @@ impl Hub {
             connection.unwanted();
         }
         let ids: Vec<ServerId> = gone.iter().map(|connection| connection.id.clone()).collect();
-        inner.shared.reload(&ids, offers);
+        inner.shared.reload(&ids, offers, reserved);
         now.extend(new.into_iter().map(|prepared| inner.keep(prepared)));
         inner.replace(now);
         for connection in gone {

@@ -1,6 +1,6 @@
 //! How to treat each server: complete and checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,9 @@ use consort_wire::{ClientInfo, Host, Limits, Server, Silent, Speak, Times, ToolT
 pub struct Settings {
     /// The servers.
     pub servers: Vec<ServerSettings>,
+    /// Servers that are configured and not started here, as those that a lock withholds. They offer
+    /// nothing, and no other server answers to their names.
+    pub reserved: BTreeSet<ServerId>,
     /// Groups of local tools, by the name of their ensemble.
     pub local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
     /// Who answers the servers' questions.
@@ -27,6 +30,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             servers: Vec::new(),
+            reserved: BTreeSet::new(),
             local: BTreeMap::new(),
             host: Arc::new(Silent),
             client: ClientInfo::default(),

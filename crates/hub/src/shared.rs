@@ -1,6 +1,6 @@
 //! What all connections of a hub share: what each offers, and the catalog made of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{Catalog, Offer, Problem, ServerId};
@@ -20,11 +20,13 @@ struct Offers {
     by_server: BTreeMap<ServerId, Offer>,
     /// What could not be taken from each server.
     problems: BTreeMap<ServerId, Vec<Problem>>,
+    /// Every configured server, whether it offers something or not.
+    reserved: BTreeSet<ServerId>,
 }
 
 impl Shared {
-    pub(crate) fn new(offers: BTreeMap<ServerId, Offer>) -> Self {
-        let offers = Offers { by_server: offers, problems: BTreeMap::new() };
+    pub(crate) fn new(offers: BTreeMap<ServerId, Offer>, reserved: BTreeSet<ServerId>) -> Self {
+        let offers = Offers { by_server: offers, problems: BTreeMap::new(), reserved };
         let catalog = watch::Sender::new(Arc::new(build(&offers)));
         Self { offers: Mutex::new(offers), catalog, stirred: watch::Sender::new(0) }
     }
@@ -66,13 +68,19 @@ impl Shared {
     }
 
     /// Takes what some servers offer away, and puts in what others do.
-    pub(crate) fn reload(&self, gone: &[ServerId], new: BTreeMap<ServerId, Offer>) {
+    pub(crate) fn reload(
+        &self,
+        gone: &[ServerId],
+        new: BTreeMap<ServerId, Offer>,
+        reserved: BTreeSet<ServerId>,
+    ) {
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
         for server in gone {
             offers.by_server.remove(server);
             offers.problems.remove(server);
         }
         offers.by_server.extend(new);
+        offers.reserved = reserved;
         self.catalog.send_replace(Arc::new(build(&offers)));
     }
 
@@ -88,6 +96,7 @@ impl Shared {
 
 fn build(offers: &Offers) -> Catalog {
     let mut catalog = Catalog::build(&offers.by_server);
+    catalog.reserve(&offers.reserved);
     catalog.problems.extend(offers.problems.values().flatten().cloned());
     catalog
 }

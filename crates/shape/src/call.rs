@@ -1,8 +1,8 @@
 //! A call of a tool on its way through a toolbox, in whichever form it came.
 
 use consort_core::{
-    CallError, Caller, Catalog, Emitter, Emitting, Entry, Event, Events, Invocation, Json, Object,
-    Outcome, Passage, ServerId, ShelfKind, ToolResult, Toolbox,
+    CallError, Caller, Catalog, Emitter, Emitting, Event, Events, Invocation, Json, Object,
+    Outcome, Passage, ServerId, ShelfKind, Target, ToolResult, Toolbox,
 };
 
 /// A call of a tool.
@@ -27,21 +27,38 @@ impl Call {
         }
     }
 
-    /// Which of a catalog's tools is meant.
+    /// Returns the position of the tool that is meant among a catalog's tools.
     pub(crate) fn position(&self, catalog: &Catalog) -> Result<usize, CallError> {
-        let at = |entry: &Entry| catalog.tools.position(&entry.route.server, &entry.name);
+        self.find(catalog).ok_or_else(|| self.unknown(catalog))
+    }
+
+    /// The same, or nothing.
+    pub(crate) fn find(&self, catalog: &Catalog) -> Option<usize> {
         match self {
-            Self::Invoked(invocation) => {
-                let entry = catalog.resolve(&invocation.tool)?;
-                Ok(at(entry).expect("it is on the shelf"))
+            Self::Invoked(Invocation { target, .. }) => {
+                catalog.tools.position(&target.server, &target.name)
             }
             Self::Passed(passage) => {
                 let name = passage.get("name");
                 let name = name.as_ref().and_then(Json::text).unwrap_or_default();
-                let found = catalog.tools.position(&passage.server, &name);
-                found.ok_or_else(|| catalog.unknown(ShelfKind::Tools, &name).into())
+                catalog.tools.position(&passage.server, &name)
             }
         }
+    }
+
+    /// That a catalog does not have the tool that is meant.
+    pub(crate) fn unknown(&self, catalog: &Catalog) -> CallError {
+        let unknown = match self {
+            Self::Invoked(Invocation { target, .. }) => {
+                catalog.unknown(ShelfKind::Tools, &target.to_string())
+            }
+            Self::Passed(passage) => {
+                let name = passage.get("name");
+                let name = name.as_ref().and_then(Json::text).unwrap_or_default();
+                catalog.missing(ShelfKind::Tools, &passage.server, &name)
+            }
+        };
+        unknown.into()
     }
 
     /// The arguments so far; an empty object if none are given.
@@ -64,7 +81,9 @@ impl Call {
     /// The same call of a tool of a server.
     pub(crate) fn set_tool(&mut self, server: &ServerId, name: &str) {
         match self {
-            Self::Invoked(invocation) => invocation.tool = format!("{server}.{name}"),
+            Self::Invoked(invocation) => {
+                invocation.target = Target { server: server.clone(), name: name.to_owned() };
+            }
             Self::Passed(passage) => {
                 if passage.server != *server {
                     passage.server = server.clone();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use consort_core::{
     Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Offer, Outcome, Passage,
-    Progress, ServerId, ShelfKind, ToolResult, Toolbox,
+    Progress, ServerId, ShelfKind, Target, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ impl Toolbox for Fake {
     }
 
     fn call(&self, invocation: Invocation) -> Events {
-        self.went(format!("{} {}", invocation.tool, invocation.arguments))
+        self.went(format!("{} {}", invocation.target, invocation.arguments))
     }
 
     fn pass(&self, passage: Passage) -> Events {
@@ -86,8 +86,8 @@ pub(crate) fn tool(name: &str, arguments: &[&str]) -> Value {
 /// The same call in both forms: by name, and as a client writes it.
 pub(crate) fn both(server: &str, name: &str, arguments: &Value) -> (Invocation, Passage) {
     let caller = Caller::client("alice");
-    let tool = format!("{server}.{name}");
-    let invocation = Invocation::new(caller.clone(), tool, arguments.clone().into());
+    let target = Target { server: server.parse().unwrap(), name: name.to_owned() };
+    let invocation = Invocation::new(caller.clone(), target, arguments.clone().into());
     let params = Json::from(json!({ "name": name, "arguments": arguments })).to_object().unwrap();
     (invocation, Passage::new(caller, server.parse().unwrap(), "tools/call", params))
 }

@@ -52,7 +52,8 @@ impl Toolbox for Pinned {
         let name = name.as_ref().and_then(Json::text).unwrap_or_default();
         let catalog = self.catalog(&passage.caller);
         if prompt && catalog.prompts.position(&passage.server, &name).is_none() {
-            return ended(Err(catalog.unknown(ShelfKind::Prompts, &name).into()));
+            let unknown = catalog.missing(ShelfKind::Prompts, &passage.server, &name);
+            return ended(Err(unknown.into()));
         }
         self.inner.pass(passage)
     }

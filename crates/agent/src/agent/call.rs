@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::{End, Worker, unkept};
 use crate::arguments;
-use crate::bound::{ASK_USER, READ_RESULT, Target};
+use crate::bound::{ASK_USER, BoundTool, READ_RESULT};
 use crate::conversation::Taken;
 use crate::event::Event;
 use crate::hook::{Moment, Verdict};
@@ -81,9 +81,9 @@ impl Worker {
     }
 
     fn slot(&mut self, call: &Call) -> Option<Arc<Semaphore>> {
-        let (target, _) = self.tools.find(&call.name).ok()?;
+        let (bound, _) = self.tools.find(&call.name).ok()?;
         let slots = self.agent.settings.parallel.max(1);
-        let slot = self.slots.entry(target.server.clone());
+        let slot = self.slots.entry(bound.target.server.clone());
         Some(Arc::clone(slot.or_insert_with(|| Arc::new(Semaphore::new(slots)))))
     }
 }
@@ -120,7 +120,7 @@ impl Making<'_> {
             }
             _ => {}
         }
-        let (target, tool) = match self.worker.tools.find(&self.call.name) {
+        let (bound, tool) = match self.worker.tools.find(&self.call.name) {
             Ok(found) => found,
             Err(nearest) => {
                 let name = self.call.name.clone();
@@ -131,22 +131,22 @@ impl Making<'_> {
             Ok(arguments) => arguments,
             Err(wrong) => return Ok(Some(self.wrong(wrong, "arguments"))),
         };
-        let arguments = match self.looked_at(target, arguments).await? {
+        let arguments = match self.looked_at(bound, arguments).await? {
             Ok(arguments) => arguments,
             Err(reason) => return Ok(Some(self.wrong(format!("denied: {reason}"), "denied"))),
         };
-        self.leave(target, &arguments)?;
+        self.leave(bound, &arguments)?;
         let call = self.call.clone();
-        self.emitter.emit(Event::Called { call, tool: target.id.clone() }).await;
+        self.emitter.emit(Event::Called { call, tool: bound.id.clone() }).await;
         let mut tries = 1;
         loop {
-            let Some(end) = self.go(target, &arguments).await? else { return Ok(None) };
+            let Some(end) = self.go(bound, &arguments).await? else { return Ok(None) };
             let error = match end {
                 Ok(outcome) => return Ok(Some(self.outcome(&outcome))),
                 Err(error) => error,
             };
             match settings.on_error.0.get(error.kind()).copied().unwrap_or_default() {
-                Treat::Fail => return Err((Status::Error, format!("`{}`: {error}", target.id))),
+                Treat::Fail => return Err((Status::Error, format!("`{}`: {error}", bound.id))),
                 Treat::Retry if error.repeat() == Repeat::Safe && tries < TRIES => {
                     tokio::time::sleep(PAUSE * tries).await;
                     tries += 1;
@@ -159,12 +159,12 @@ impl Making<'_> {
     /// What those who look on make of the call: its arguments, or why it is not made.
     async fn looked_at(
         &self,
-        target: &Target,
+        bound: &BoundTool,
         mut arguments: Object,
     ) -> Result<Result<Object, String>, End> {
         for hook in &self.worker.agent.settings.hooks {
             let moment =
-                Moment::Calling { call: self.call, tool: &target.id, arguments: &arguments };
+                Moment::Calling { call: self.call, tool: &bound.id, arguments: &arguments };
             match hook.at(moment).await {
                 Verdict::Go => {}
                 Verdict::Edit(edited) => arguments = edited,
@@ -176,10 +176,10 @@ impl Making<'_> {
     }
 
     /// Keeps that the call leaves, before it does.
-    pub(super) fn leave(&self, target: &Target, arguments: &Object) -> Result<(), End> {
+    pub(super) fn leave(&self, bound: &BoundTool, arguments: &Object) -> Result<(), End> {
         let same = arguments.json().as_str() == self.call.arguments.as_str();
         let arguments = if same { None } else { arguments.json().read().ok() };
-        let (call, tool) = (self.call.id.clone(), target.id.clone());
+        let (call, tool) = (self.call.id.clone(), bound.id.clone());
         let step = What::Called { call, tool, arguments };
         self.taken.step(step).map_err(|error| unkept(&error))
     }
@@ -187,7 +187,7 @@ impl Making<'_> {
     /// Makes the call once; nothing if it waits for a person and so has not left.
     async fn go(
         &self,
-        target: &Target,
+        bound: &BoundTool,
         arguments: &Object,
     ) -> Result<Option<Result<Outcome, CallError>>, End> {
         let settings = &self.worker.agent.settings;
@@ -198,8 +198,11 @@ impl Making<'_> {
         };
         let mut meta = Writer::new();
         meta.text(SESSION, settings.session.as_deref().unwrap_or(&self.worker.run));
-        let mut invocation =
-            Invocation::new(settings.caller.clone(), &target.id, arguments.json().clone());
+        let mut invocation = Invocation::new(
+            settings.caller.clone(),
+            bound.target.clone(),
+            arguments.json().clone(),
+        );
         invocation.offers = Some(Arc::new(offers));
         invocation.meta = Some(meta.finish_object());
         let mut events = self.worker.agent.toolbox.call(invocation);
@@ -216,13 +219,13 @@ impl Making<'_> {
                     self.emitter.emit(Event::Log { call, log }).await;
                 }
                 Some(Happening::Approval(asked)) => {
-                    if !self.approve(target, arguments, asked).await? {
+                    if !self.approve(bound, arguments, asked).await? {
                         return Ok(None);
                     }
                 }
                 Some(Happening::Question(asked)) => self.question(asked).await,
                 Some(Happening::Skipped(count)) => {
-                    let text = format!("{count} events of `{}` were not told", target.id);
+                    let text = format!("{count} events of `{}` were not told", bound.id);
                     self.emitter.emit(Event::Note { text }).await;
                 }
                 Some(Happening::End(end)) => return Ok(Some(end)),

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::call::{Came, Making, json};
 use super::{End, unkept};
-use crate::bound::Target;
+use crate::bound::BoundTool;
 use crate::event::Event;
 use crate::message::{CallResult, Part};
 use crate::step::{Question, What, Why};
@@ -43,7 +43,7 @@ impl Making<'_> {
     /// Whether the call goes on: a person said something, be it no. Else it waits, and has not left.
     pub(super) async fn approve(
         &self,
-        target: &Target,
+        bound: &BoundTool,
         arguments: &Object,
         asked: Asked,
     ) -> Result<bool, End> {
@@ -63,7 +63,7 @@ impl Making<'_> {
             },
         };
         // From here on it may leave.
-        self.leave(target, arguments)?;
+        self.leave(bound, arguments)?;
         reply.send(Ok(json(&answer)));
         Ok(true)
     }

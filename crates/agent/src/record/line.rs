@@ -97,7 +97,7 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn call(invocation: &Invocation) -> Self {
         let arguments = invocation.arguments.read().unwrap_or(Value::Null);
-        Self { what: invocation.tool.clone(), arguments }
+        Self { what: invocation.target.to_string(), arguments }
     }
 
     /// Also a call of a tool is written down as one. `_meta` differs each time.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use consort_core::{
     Caller, Catalog, Changes, Entry, Events, Invocation, Json, Object, Passage, Route, ServerId,
-    ShelfKind, ToolResult, Toolbox,
+    ShelfKind, Target, ToolResult, Toolbox,
 };
 use consort_shape::Memo;
 
@@ -109,15 +109,10 @@ impl Toolbox for WithAgents {
     }
 
     fn call(&self, invocation: Invocation) -> Events {
-        let maybe = self.entries.iter().any(|entry| invocation.tool.ends_with(&entry.name));
-        if maybe {
-            let catalog = self.catalog(&invocation.caller);
-            let entry = catalog.resolve(&invocation.tool).ok();
-            let tool = entry.and_then(|entry| self.ours(&entry.route.server, &entry.name));
-            if let Some(tool) = tool {
-                let (caller, chain) = (invocation.caller.clone(), chain(&invocation));
-                return self.ask(tool, caller, chain, &invocation.arguments);
-            }
+        let Target { server, name } = &invocation.target;
+        if let Some(tool) = self.ours(server, name) {
+            let (caller, chain) = (invocation.caller.clone(), chain(&invocation));
+            return self.ask(tool, caller, chain, &invocation.arguments);
         }
         self.inner.call(unchained(invocation))
     }

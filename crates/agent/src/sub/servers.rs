@@ -133,12 +133,11 @@ impl Toolbox for ServerAgents {
 
     fn call(&self, invocation: Invocation) -> Events {
         let made = self.shown(&invocation.caller);
-        let entry = match made.shown.resolve(&invocation.tool) {
-            Ok(entry) => entry,
-            Err(error) => return unknown(error.into()),
+        let target = &invocation.target;
+        let Some(at) = made.shown.tools.position(&target.server, &target.name) else {
+            return unknown(made.shown.unknown(ShelfKind::Tools, &target.to_string()).into());
         };
-        let at = made.shown.tools.position(&entry.route.server, &entry.name);
-        match at.and_then(|at| made.servers[at].as_ref()) {
+        match &made.servers[at] {
             None => self.inner.call(invocation),
             Some(server) => {
                 let agent = self.agent(server, &made.shown);
@@ -156,7 +155,7 @@ impl Toolbox for ServerAgents {
         let name = passage.get("name");
         let name = name.as_ref().and_then(Json::text).unwrap_or_default();
         let Some(at) = made.shown.tools.position(&passage.server, &name) else {
-            return unknown(made.shown.unknown(ShelfKind::Tools, &name).into());
+            return unknown(made.shown.missing(ShelfKind::Tools, &passage.server, &name).into());
         };
         match &made.servers[at] {
             None => self.inner.pass(passage),

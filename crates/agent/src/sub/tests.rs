@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use consort_core::{
     Caller, Catalog, Changes, Emitting, Entry, Event as Happening, Events, Invocation, Offer,
-    Outcome, Passage, Pattern, Progress, ShelfKind, Tool, ToolResult, Toolbox,
+    Outcome, Passage, Pattern, Progress, ShelfKind, Target, Tool, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ impl Toolbox for Two {
         let meta =
             invocation.meta.as_ref().map(|meta| meta.members().map(|(name, _)| name.to_owned()));
         let meta: Vec<String> = meta.into_iter().flatten().collect();
-        let taken = format!("{} {} {meta:?}", invocation.caller.name, invocation.tool);
+        let taken = format!("{} {} {meta:?}", invocation.caller.name, invocation.target);
         self.taken.lock().unwrap().push(taken);
         Emitting::new(|emitter| async move {
             emitter.emit(Happening::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
@@ -40,7 +40,7 @@ impl Toolbox for Two {
     }
 
     fn pass(&self, passage: Passage) -> Events {
-        self.call(Invocation::new(passage.caller, "passed", json!({}).into()))
+        self.call(Invocation::new(passage.caller, target("was.passed"), json!({}).into()))
     }
 
     fn changes(&self) -> Changes {
@@ -66,8 +66,12 @@ async fn told(mut events: Events) -> (Vec<String>, ToolResult) {
     }
 }
 
+fn target(tool: &str) -> Target {
+    tool.parse().unwrap()
+}
+
 fn call(tool: &str, arguments: Value) -> Invocation {
-    Invocation::new(Caller::client("ada"), tool, arguments.into())
+    Invocation::new(Caller::client("ada"), target(tool), arguments.into())
 }
 
 fn passage(server: &str, name: &str, arguments: &Value) -> Passage {
@@ -93,11 +97,11 @@ async fn an_agent_is_asked_as_a_tool_is_called() {
     let with = WithAgents::new(two.clone(), [("my-helper", "Helps.")], Arc::clone(&roster));
     assert_eq!(ids(&with), ["agents.ask_my_helper", "files.read", "my-web.fetch"]);
     let asked = json!({ "query": "where?", "context": "now" });
-    let (_, gone) = told(with.call(call("ask_my_helper", asked.clone()))).await;
+    let (_, gone) = told(with.call(call("agents.ask_my_helper", asked.clone()))).await;
     assert!(gone.is_error());
 
     roster.set([agent("my-helper", two.clone(), READS)]);
-    let (progress, result) = told(with.call(call("ask_my_helper", asked.clone()))).await;
+    let (progress, result) = told(with.call(call("agents.ask_my_helper", asked.clone()))).await;
     assert_eq!(
         progress,
         ["turn 1", "calling files.read", "files.read: 1/2 half", "files.read: done", "turn 2"]
@@ -117,7 +121,7 @@ async fn an_agent_is_asked_as_a_tool_is_called() {
     assert_eq!((passed.len(), same.flattened()), (5, "It is there.".to_owned()));
     let (_, other) = told(with.pass(passage("files", "read", &json!({})))).await;
     assert_eq!(other.flattened(), "found");
-    let (_, wrong) = told(with.call(call("ask_my_helper", json!({})))).await;
+    let (_, wrong) = told(with.call(call("agents.ask_my_helper", json!({})))).await;
     assert_eq!(wrong.flattened(), "`query` is missing: say what to find out or to do");
 }
 
@@ -147,7 +151,7 @@ async fn agents_ask_agents_only_so_deep_and_servers_hear_nothing_of_it() {
         {"text": "enough"}
     ]}"#;
     roster.set([agent("a", Arc::clone(&with), script)]);
-    let (progress, result) = told(with.call(call("ask_a", json!({ "query": "go" })))).await;
+    let (progress, result) = told(with.call(call("agents.ask_a", json!({ "query": "go" })))).await;
     assert_eq!(result.flattened(), "enough");
     let deepest = progress.iter().filter(|told| told.contains("agents.ask_a: done")).count();
     assert!(deepest > 0, "{progress:?}");
@@ -175,7 +179,7 @@ The web.
 Asks an agent that uses the tools of `my-web` for you and answers in words. Its tools: fetch.
 "##);
     for events in [
-        shown.call(call("ask_my_web", json!({ "query": "go" }))),
+        shown.call(call("my-web.ask_my_web", json!({ "query": "go" }))),
         shown.pass(passage("my-web", "ask_my_web", &json!({ "query": "go" }))),
     ] {
         assert_eq!(told(events).await.1.flattened(), "fetched");

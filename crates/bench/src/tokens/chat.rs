@@ -1,6 +1,6 @@
 //! A chat with a model, by what it sends: every turn sends the definitions and all that was said again.
 
-use consort_core::{Caller, Invocation, Json, Outcome, ToolResult, Toolbox, end};
+use consort_core::{Caller, Invocation, Json, Outcome, Target, ToolResult, Toolbox, end};
 use consort_shape::tokens::{Vocabulary, count};
 use serde_json::{Value, json};
 
@@ -69,7 +69,8 @@ impl<'a> Chat<'a> {
 
     async fn call(&self, call: &Call) -> Result<String, Failure> {
         let arguments = Json::from(call.arguments.clone());
-        let invocation = Invocation::new(caller(), call.id.as_str(), arguments);
+        let target: Target = call.id.parse()?;
+        let invocation = Invocation::new(caller(), target, arguments);
         let outcome = end(self.toolbox.call(invocation)).await?;
         let Outcome::Complete(result) = &outcome else {
             return Err(format!("`{}` asks a question back", call.id).into());

@@ -177,7 +177,7 @@ impl Toolbox for Still {
     }
 
     fn call(&self, invocation: Invocation) -> Events {
-        self.went(invocation.tool)
+        self.went(invocation.target.to_string())
     }
 
     fn pass(&self, passage: Passage) -> Events {

@@ -6,7 +6,7 @@ mod show;
 use std::io::Read;
 use std::sync::Arc;
 
-use consort_core::{Asked, Event, Invocation, Json, Outcome, Unresolved};
+use consort_core::{Asked, Event, Invocation, Json, Outcome, Target, Unresolved};
 
 use crate::cli::{Call, Common};
 use crate::exit::{Exit, Failure, exit_of};
@@ -34,7 +34,8 @@ pub(super) async fn perform(
     call: &Call,
     person: &Arc<Person>,
 ) -> Result<Exit, Failure> {
-    let (id, schema) = find(running, &call.tool).await?;
+    let (target, schema) = find(running, &call.tool).await?;
+    let id = target.to_string();
     let arguments = match &call.args {
         Some(text) => whole(text)?,
         None => arguments::read(&call.arguments, &schema)?,
@@ -42,7 +43,7 @@ pub(super) async fn perform(
     let invocation = Invocation {
         idle: call.idle,
         total: call.total,
-        ..Invocation::new(caller(), &id, arguments)
+        ..Invocation::new(caller(), target, arguments)
     };
     let mut events = running.toolbox.call(invocation);
     let mut show = Show::new(&id, common, &call.save);
@@ -69,22 +70,21 @@ pub(super) async fn perform(
     }
 }
 
-/// The tool's full name and schema, asking servers only if what is kept does not tell.
-async fn find(running: &Running, name: &str) -> Result<(String, Json), Failure> {
+/// The tool that is meant and its schema, asking servers only if what is kept does not tell.
+async fn find(running: &Running, name: &str) -> Result<(Target, Json), Failure> {
     let found = |running: &Running| {
         let catalog = running.catalog();
         let entry = catalog.resolve(name)?;
-        Ok::<_, Unresolved>((entry.id(), entry.tool().input_schema(), entry.route.server.clone()))
+        Ok::<_, Unresolved>((Target::from(entry), entry.tool().input_schema()))
     };
     let server = match found(running) {
-        Ok((id, schema, _)) if !running.shaping.is_locked() => return Ok((id, schema)),
+        Ok(found) if !running.shaping.is_locked() => return Ok(found),
         // Under a lock, what counts is what the server says now.
-        Ok((.., server)) => Some(server),
+        Ok((target, _)) => Some(target.server),
         Err(_) => None,
     };
     running.reach(server.as_ref(), Need::Fresh).await;
-    let (id, schema, _) = found(running)?;
-    Ok((id, schema))
+    Ok(found(running)?)
 }
 
 /// All arguments as one JSON object.

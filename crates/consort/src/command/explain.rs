@@ -1,6 +1,6 @@
 //! `consort tools --explain`: what became of one tool, and by which rule.
 
-use consort_core::{Entry, Toolbox};
+use consort_core::{Entry, Route, Toolbox};
 use consort_shape::{Explanation, explain};
 use serde::Serialize;
 
@@ -66,7 +66,9 @@ fn original(running: &Running, name: &str) -> Result<Entry, Failure> {
     let (here, there) = (running.catalog(), running.hub.catalog(&caller()));
     let route = here.resolve(name).map(|entry| entry.route.clone());
     let found = match &route {
-        Ok(route) => there.tools.get(&format!("{}.{}", route.server, route.name)),
+        Ok(Route { server, name }) => {
+            there.tools.position(server, name).map(|at| &there.tools.entries()[at])
+        }
         Err(_) => None,
     };
     match found {

@@ -31,7 +31,14 @@ impl ServerConfig {
 
     /// What the server's tools go through: those to keep, then those to drop.
     pub fn to_transforms(&self) -> Vec<Arc<dyn Transform>> {
-        let patterns = |names: &[String]| names.iter().map(Pattern::new).collect::<Vec<_>>();
+        // Here the server is known, so a dot may also be part of a tool's own name.
+        let own = |name: &String| {
+            name.contains(['.', ':']).then(|| Pattern::new(format!("{}.{name}", self.name)))
+        };
+        let patterns = |names: &[String]| {
+            let both = |name: &String| [Some(Pattern::new(name)), own(name)];
+            names.iter().flat_map(both).flatten().collect::<Vec<_>>()
+        };
         let of = |inner: Arc<dyn Transform>| -> Arc<dyn Transform> {
             Arc::new(Of { server: self.name.clone(), inner })
         };

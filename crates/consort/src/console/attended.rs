@@ -132,9 +132,9 @@ impl Toolbox for Attended {
         }
         let caller = invocation.caller.clone();
         let catalog = self.inner.catalog(&caller);
-        let (server, tool) = match catalog.resolve(&invocation.tool) {
-            Ok(entry) => (Some(entry.route.server.to_string()), entry.route.name.clone()),
-            Err(_) => (None, invocation.tool.clone()),
+        let (server, tool) = match catalog.tools.find(&invocation.target) {
+            Some(entry) => (Some(entry.route.server.to_string()), entry.route.name.clone()),
+            None => (None, invocation.target.to_string()),
         };
         let subject = Subject { caller, server, tool, asks };
         self.attend(self.inner.call(invocation), subject)
@@ -184,7 +184,8 @@ mod tests {
 
         fn pass(&self, passage: Passage) -> Events {
             let arguments = passage.get("arguments").unwrap();
-            self.call(Invocation::new(passage.caller, "files.delete", arguments))
+            let target: consort_core::Target = "files.delete".parse().unwrap();
+            self.call(Invocation::new(passage.caller, target, arguments))
         }
 
         fn changes(&self) -> Changes {

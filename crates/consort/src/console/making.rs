@@ -110,7 +110,7 @@ async fn make(
     }
     let entry = listed.entry(&known);
     let mut asking = Asking::new(&console, &caller, &entry.route.server, Some(&entry.route.name));
-    let mut invocation = Invocation::new(caller, entry.id(), arguments);
+    let mut invocation = Invocation::new(caller, entry, arguments);
     invocation.offers = Some(offers());
     let id = invocation.id.insert(Arc::default()).clone();
     let begun = Instant::now();

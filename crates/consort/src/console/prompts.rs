@@ -161,7 +161,8 @@ impl Console {
             Some(entry) => Some(entry),
             None => {
                 let names = self.labelled(caller, ShelfKind::Prompts);
-                let way = names.iter().find(|(_, label)| *label == name).map(|(way, _)| way);
+                let labelled = |label: &str| label == name && !catalog.names_server(name);
+                let way = names.iter().find(|(_, label)| labelled(label)).map(|(way, _)| way);
                 way.and_then(|way| {
                     let at = catalog.prompts.position(&way.server, &way.name)?;
                     catalog.prompts.entries().get(at)
@@ -247,7 +248,12 @@ async fn complete(
     if let Reference::Prompt { name } = &mut wanted.r#ref
         && catalog.prompts.position(&server, name).is_none()
     {
-        *name = console.prompt(&caller, name)?.name;
+        let way = console.prompt(&caller, name)?;
+        if way.server != server {
+            let unknown = catalog.missing(ShelfKind::Prompts, &server, name);
+            return Err(Refusal::unresolved(unknown));
+        }
+        *name = way.name;
     }
     let Unfinished { r#ref, argument, context, .. } = wanted;
     let mut params = json!({ "ref": r#ref, "argument": argument });

@@ -7,7 +7,7 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use consort_agent::{CallResult, Kind, Media, Message, Part, Resource, Role};
-use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult};
+use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult, Unresolved};
 use serde_json::{Map, Value};
 
 use crate::exit::Failure;
@@ -55,7 +55,7 @@ fn mentioned(catalog: &Catalog, text: &str) -> Vec<String> {
 
 /// Whether this is the URI of a resource.
 fn is_resource(catalog: &Catalog, uri: &str) -> bool {
-    catalog.resources.named(uri).next().is_some() || catalog.resources.get(uri).is_some()
+    !matches!(catalog.resolve_on(ShelfKind::Resources, uri), Err(Unresolved::Unknown { .. }))
 }
 
 /// Whether a URI begins as those of a template do.

@@ -3,6 +3,7 @@
 mod changes;
 mod doors;
 mod exposures;
+mod names;
 mod pins;
 mod policy;
 mod profiles;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Caller, Event, Invocation, Json, Passage, Toolbox};
+use consort_core::{Caller, Event, Invocation, Json, Passage, Target, Toolbox};
 use consort_gateway::feed::{Feed, What};
 use consort_gateway::{Recorded, Records};
 use consort_hub::{Hub, ServerSettings, Settings};
@@ -12,6 +12,10 @@ use serde_json::json;
 use testkit::{Everything, everything, everything_stdio};
 
 const TOOL: &str = "trigger-long-running-operation";
+
+fn target(server: &str, name: &str) -> Target {
+    Target { server: server.parse().unwrap(), name: name.to_owned() }
+}
 
 #[tokio::test]
 async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
@@ -31,7 +35,7 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
     for server in ["pipe", "http", "sse"] {
         let arguments = Json::from(json!({ "duration": 0.4, "steps": 2 }));
         let caller = Caller::person("ada");
-        let mut events = tools.call(Invocation::new(caller, format!("{server}.{TOOL}"), arguments));
+        let mut events = tools.call(Invocation::new(caller, target(server, TOOL), arguments));
         assert_eq!(feed.running().len(), 1, "{server}");
         loop {
             match events.next().await.unwrap() {
@@ -73,7 +77,8 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
     assert_eq!(call.end().unwrap().class.as_str(), "cancelled");
     assert_eq!(call.timeline().moments[1].what, What::Sent);
     // What is refused here never left.
-    let refused = Invocation::new(Caller::person("ada"), "no.such", Json::from(json!({})));
+    let refused =
+        Invocation::new(Caller::person("ada"), target("no", "such"), Json::from(json!({})));
     assert!(consort_core::end(tools.call(refused)).await.is_err());
     let call = feed.ended().pop().unwrap();
     assert_eq!(call.end().unwrap().class.as_str(), "rejected");

@@ -8,7 +8,7 @@ use consort_wire::{Endpoint, Server};
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
 
-use crate::{call, events, id, quick, ready, rogue, seen, start, write};
+use crate::{call, events, id, quick, ready, rogue, seen, start, target, write};
 
 #[tokio::test]
 async fn the_same_name_on_two_servers_is_called_on_each() {
@@ -81,7 +81,8 @@ async fn progress_is_seen_when_the_server_makes_it() {
     let mut steps: Vec<Step> =
         pauses.iter().zip(1..).flat_map(|(&pause, n)| [Step::Sleep(pause), progress(n)]).collect();
     steps.push(Step::result(&json!({ "content": [] })));
-    let invocation = Invocation::new(crate::me(), "a.write", json!({ "steps": steps }).into());
+    let invocation =
+        Invocation::new(crate::me(), target(&hub, "a.write"), json!({ "steps": steps }).into());
     let mut stream = Toolbox::call(&hub, invocation);
     let begun = Instant::now();
     let mut at = 0;
@@ -132,7 +133,8 @@ async fn a_server_is_told_of_the_session_in_meta_and_in_the_header_it_wants() {
         let hub = start(vec![quick(ServerSettings::new(id("a"), Server::Http(endpoint)))]);
         ready(&hub, "a").await;
         let arguments = json!({ "raw": r#"{"content":[]}"# });
-        let mut invocation = Invocation::new(Caller::agent("x"), "a.result", arguments.into());
+        let mut invocation =
+            Invocation::new(Caller::agent("x"), target(&hub, "a.result"), arguments.into());
         let meta = Json::from(json!({ SESSION: "s-1" }));
         invocation.meta = meta.to_object();
         invocation.offers = Some(std::sync::Arc::default());

@@ -14,7 +14,7 @@ mod traps;
 use std::time::Duration;
 
 use consort_core::{
-    CallError, Caller, Event, Invocation, Json, Outcome, ServerId, ToolResult, Toolbox,
+    CallError, Caller, Event, Invocation, Json, Outcome, ServerId, Target, ToolResult, Toolbox,
 };
 use consort_hub::{Hub, ServerSettings, Settings, State, Status};
 use consort_wire::{Endpoint, Server, Times};
@@ -82,13 +82,19 @@ fn me() -> Caller {
     Caller::person("me")
 }
 
+/// What a text means to a hub; what is written with a server goes there, whatever is on offer.
+fn target(hub: &Hub, text: &str) -> Target {
+    let meant = hub.catalog(&me()).resolve(text).map(Target::from);
+    meant.unwrap_or_else(|_| text.parse().unwrap())
+}
+
 /// Calls a tool and returns its events and its end.
 async fn events(
     hub: &Hub,
     tool: &str,
     arguments: Value,
 ) -> (Vec<Event>, Result<Outcome, CallError>) {
-    let mut stream = hub.call(Invocation::new(me(), tool, Json::from(arguments)));
+    let mut stream = hub.call(Invocation::new(me(), target(hub, tool), Json::from(arguments)));
     let mut seen = Vec::new();
     loop {
         match stream.next().await {

@@ -12,7 +12,7 @@ use testkit::{
     Everything, Leftovers, Listening, everything, everything_on, everything_stdio, fixtures,
 };
 
-use crate::{call, id, me, ready, start, status};
+use crate::{call, id, me, ready, start, status, target};
 
 /// Servers in processes of their own, and what must outlive the hub.
 struct Ensembles {
@@ -146,7 +146,7 @@ async fn progress_of_real_servers_comes_when_they_make_it() {
         ("everything.trigger-long-running-operation", json!({ "duration": 1.6, "steps": 4 })),
         ("rust.slow", json!({ "steps": 4, "ms": 400 })),
     ] {
-        let mut events = hub.call(Invocation::new(me(), tool, arguments.into()));
+        let mut events = hub.call(Invocation::new(me(), target(&hub, tool), arguments.into()));
         let mut times = Vec::new();
         let mut last = None;
         loop {

@@ -9,8 +9,8 @@ use super::error::{PolicyError, unknown_word};
 const KINDS: [(&str, Kind); 3] =
     [("person", Kind::Person), ("agent", Kind::Agent), ("client", Kind::Client)];
 
-/// A tool, or the tools of a server. Unlike a bare [`Pattern`], what stands before the first dot is
-/// the server and nothing else: no server passes for another by how it names its tools.
+/// A tool, or the tools of a server, read as [`Pattern::matches`] reads it: what stands before the
+/// first dot or colon is the server, and no server passes for another by how it names its tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ToolPattern {
     written: String,
@@ -20,7 +20,7 @@ pub(super) struct ToolPattern {
 
 impl ToolPattern {
     pub(super) fn parse(place: &str, written: &str) -> Result<Self, PolicyError> {
-        let (server, tool) = match written.split_once('.') {
+        let (server, tool) = match written.split_once(['.', ':']) {
             Some((server, tool)) => (Some(server), tool),
             None => (None, written),
         };

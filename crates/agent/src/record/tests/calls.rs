@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Event as Happened, Invocation, Json, Outcome, Passage, ServerId, Toolbox,
+    Caller, Event as Happened, Invocation, Json, Outcome, Passage, ServerId, Target, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,8 @@ async fn called(
     tool: &str,
     arguments: Value,
 ) -> Result<String, String> {
-    let invocation = Invocation::new(Caller::person("ada"), tool, arguments.into());
+    let invocation =
+        Invocation::new(Caller::person("ada"), tool.parse::<Target>().unwrap(), arguments.into());
     let end = consort_core::end(toolbox.call(invocation)).await;
     match end {
         Ok(Outcome::Complete(result)) => Ok(result.flattened()),
@@ -102,7 +103,8 @@ async fn whoever_gives_up_a_call_does_not_wait_for_it_again() {
     let (paper, fake) = (Paper::default(), Fake::new());
     let recorder = Recorder::to(paper.clone(), redactor());
     let toolbox = recorder.toolbox(Arc::new(fake));
-    let invocation = || Invocation::new(Caller::person("ada"), "one.hangs", json!({}).into());
+    let hangs: Target = "one.hangs".parse().unwrap();
+    let invocation = || Invocation::new(Caller::person("ada"), hangs.clone(), json!({}).into());
     let mut events = toolbox.call(invocation());
     assert!(matches!(events.next().await, Some(Happened::Progress(_))));
     drop(events);

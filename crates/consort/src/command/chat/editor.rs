@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use consort_core::{Catalog, Entry};
+use consort_core::{Catalog, Entry, ShelfKind};
 use rustyline::completion::{Completer, Pair};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
@@ -126,7 +126,8 @@ impl Words {
 /// What a prompt is called in a chat: its name where that is no other's and no order's.
 pub(super) fn prompt_name(catalog: &Catalog, entry: &Entry) -> String {
     let is_order = ORDERS.iter().any(|(name, ..)| *name == entry.name);
-    if !is_order && catalog.prompts.named(&entry.name).count() == 1 {
+    let meant = catalog.resolve_on(ShelfKind::Prompts, &entry.name);
+    if !is_order && meant.is_ok_and(|meant| meant.route == entry.route) {
         entry.name.clone()
     } else {
         entry.id()

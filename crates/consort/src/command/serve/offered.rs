@@ -11,7 +11,7 @@ use consort::shaping::Shaping;
 use consort_agent::provider::Price;
 use consort_agent::sub::{AGENTS, Roster, tool_name};
 use consort_agent::{Agent, Model};
-use consort_core::{Caller, Problem, Toolbox};
+use consort_core::{Caller, Problem, ServerId, Target, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
 use consort_shape::Elsewhere;
@@ -245,7 +245,8 @@ impl Askable {
     /// Whether a caller may ask an agent there: whoever may not see its tool may not ask it here either.
     fn may(&self, helper: &Helper, profile: Option<&str>, caller: &Caller) -> bool {
         let here = profile.is_none() || helper.profile.as_deref() == profile;
-        let tool = format!("{AGENTS}.{}", tool_name(&helper.agent.settings.name));
-        here && self.servers.catalog(caller).tools.get(&tool).is_some()
+        let name = tool_name(&helper.agent.settings.name);
+        let target = Target { server: ServerId::derive(AGENTS), name };
+        here && self.servers.catalog(caller).tools.find(&target).is_some()
     }
 }

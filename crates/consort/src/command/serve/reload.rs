@@ -109,7 +109,7 @@ impl Following<'_> {
         let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } = offered;
         problems.iter().chain(&left_out).for_each(tell);
         let problems = problems.into_iter().chain(left_out).collect();
-        self.hub.reload(settings.servers, DRAIN);
+        self.hub.reload(settings.servers, settings.reserved, DRAIN);
         self.roster.set(agents);
         self.openai.set(Arc::clone(&askable));
         self.gateway.set(toolboxes);

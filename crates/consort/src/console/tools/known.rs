@@ -140,9 +140,11 @@ impl Known {
         Self { of, catalog, tools, ids, names, offered, hidden }
     }
 
-    /// The tool that is meant: by its id, by what clients call it, or by its name here.
+    /// The tool that is meant: by its id, by what clients call it, or by its name here. A text that
+    /// begins with the name of a server means one of that server's.
     pub(in crate::console) fn find(&self, name: &str) -> Result<&Listed, Unresolved> {
-        if let Some(&at) = self.ids.get(name).or_else(|| self.names.get(name)) {
+        let label = || self.names.get(name).filter(|_| !self.catalog.names_server(name));
+        if let Some(&at) = self.ids.get(name).or_else(label) {
             return Ok(&self.tools[at]);
         }
         let entry = self.catalog.resolve(name)?;
