@@ -17,7 +17,7 @@ from hostile import AttackWorked, wait_for
 LIMIT = 2.0  # seconds within which nothing may be left
 
 SERVER = """
-import os, signal, sys
+import json, os, signal, sys
 
 MARK = sys.argv[1]
 
@@ -38,15 +38,23 @@ def daemon(environment):
 daemon(os.environ)
 daemon({})
 
-from mcp.server.mcpserver import MCPServer
-
-server = MCPServer("daemons")
-
-@server.tool()
-def hello() -> str:
-    return "hello"
-
-server.run()
+tool = {"name": "hello", "inputSchema": {"type": "object"}}
+answers = {
+    "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                   "serverInfo": {"name": "daemons", "version": "1"}},
+    "tools/list": {"tools": [tool]},
+    "tools/call": {"content": [{"type": "text", "text": "hello"}]},
+}
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        answer = {"jsonrpc": "2.0", "id": message["id"]}
+        method = message["method"]
+        if method in answers:
+            answer["result"] = answers[method]
+        else:
+            answer["error"] = {"code": -32601, "message": "unknown method"}
+        print(json.dumps(answer), flush=True)
 """
 
 
@@ -75,7 +83,7 @@ def below(root):
 
 
 def marked(mark):
-    return {pid for pid, (_, line) in processes().items() if mark in line}
+    return {pid for pid, (_, line) in processes().items() if mark in " ".join(line)}
 
 
 def write_config(consort, name, mark, launcher):
@@ -93,15 +101,13 @@ def gone(pids, what):
     while left := {pid for pid in pids if pid in processes()}:
         if time.monotonic() - begun > LIMIT:
             lines = [" ".join(line) for pid, (_, line) in processes().items() if pid in left]
-            for pid in left:
-                os.kill(pid, signal.SIGKILL)
             raise AttackWorked(f"{what}: left behind after {LIMIT:g} s: {lines}")
         time.sleep(0.02)
 
 
 def clean(consort, launcher):
     """A command that ends well leaves nothing."""
-    mark = f"mark-clean-{os.getpid()}"
+    mark = f"clean-{os.getpid()}-daemons"
     config, _ = write_config(consort, "clean", mark, launcher)
     ran = consort.run("--config", config, "call", "daemons.hello")
     if ran.returncode or "hello" not in ran.stdout:
@@ -112,9 +118,9 @@ def clean(consort, launcher):
 def killed(consort, launcher, victims):
     """SIGKILL of the victims, all at once, while the server and its daemons run."""
     name = "-".join(victims)
-    mark = f"mark-{name}-{os.getpid()}"
+    mark = f"kill-{name}-{os.getpid()}-daemons"
     config, servers = write_config(consort, name, mark, launcher)
-    gateway = consort.serve(config)
+    gateway = consort.serve(config, "--no-ledger")
     answer = gateway.client().call("daemons_hello" if "daemons_hello" in gateway.client().tools() else "hello", {})
     if "hello" not in json.dumps(answer.get("result")):
         raise RuntimeError(f"the honest call failed: {answer} {gateway.log()}")
@@ -147,5 +153,8 @@ def attack(consort):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         tasks = [pool.submit(clean, consort, launcher)]
         tasks += [pool.submit(killed, consort, launcher, plan) for plan in plans]
-        for task in tasks:
-            task.result()
+        concurrent.futures.wait(tasks)
+    for pid in marked(f"-{os.getpid()}-daemons"):
+        os.kill(pid, signal.SIGKILL)
+    for task in tasks:
+        task.result()
