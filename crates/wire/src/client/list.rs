@@ -17,6 +17,9 @@ use crate::transport::Transport;
 /// The parameters are invalid: for a page, its cursor has expired.
 const INVALID_PARAMS: i64 = -32602;
 
+/// The method is unknown: the server has no such list.
+const METHOD_NOT_FOUND: i64 = -32601;
+
 /// A whole list.
 #[derive(Clone, Debug)]
 pub struct Listing {
@@ -76,13 +79,10 @@ pub enum ListError {
 
 /// Reads a whole list: all of it or nothing.
 pub(crate) async fn list(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, ListError> {
+    let empty =
+        Listing { items: Vec::new(), left_out: Vec::new(), fresh: Duration::ZERO, public: false };
     if !link.about().offers(shelf.capability()) {
-        return Ok(Listing {
-            items: Vec::new(),
-            left_out: Vec::new(),
-            fresh: Duration::ZERO,
-            public: false,
-        });
+        return Ok(empty);
     }
     let limit = link.settings.times.list;
     let reading = async {
@@ -92,6 +92,13 @@ pub(crate) async fn list(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, 
                 if error.code == INVALID_PARAMS =>
             {
                 pages(link, shelf).await
+            }
+            // A capability covers several methods, such as lists of resources and of templates, and a
+            // server need not have them all.
+            Err(Page { first: true, error: ListError::Call(CallError::Refused(error)) })
+                if error.code == METHOD_NOT_FOUND =>
+            {
+                Ok(empty)
             }
             other => other,
         }

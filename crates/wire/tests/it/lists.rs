@@ -36,6 +36,29 @@ async fn a_shelf_the_server_does_not_have_is_empty_without_asking() {
     );
 }
 
+#[tokio::test]
+async fn a_list_the_server_does_not_know_is_empty_and_any_other_error_is_an_error() {
+    let error = |code: i64| {
+        let message = json!({ "code": code, "message": "no" });
+        Step::Message(format!(r#"{{"jsonrpc":"2.0","id":$ID,"error":{message}}}"#))
+    };
+    let capabilities = json!({ "tools": {}, "prompts": {}, "resources": {} });
+    let manner = |code| {
+        let manner = Manner { capabilities: capabilities.clone(), ..Manner::default() };
+        ShelfKind::ALL.iter().fold(manner, |manner, shelf| manner.on(shelf.method(), [error(code)]))
+    };
+    for way in WAYS {
+        let unsupported = Pair::new(way, manner(-32601)).await;
+        let broken = Pair::new(way, manner(-32603)).await;
+        for shelf in ShelfKind::ALL {
+            let listing = unsupported.client.list(shelf).await.unwrap();
+            assert!(listing.items.is_empty() && listing.left_out.is_empty(), "{way:?} {shelf:?}");
+            let error = broken.client.list(shelf).await.unwrap_err();
+            assert_eq!(error.to_string(), "the server answered: no (code -32603)", "{way:?} {shelf:?}");
+        }
+    }
+}
+
 // F14
 #[tokio::test]
 async fn a_list_that_does_not_end_is_no_list() {
