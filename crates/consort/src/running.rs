@@ -265,7 +265,11 @@ fn locked(common: &Common, config: &Config) -> Result<Option<Lock>, Failure> {
 
 /// Settings from a config, and what is wrong with it.
 pub(crate) fn settings_of(config: &TrustedConfig) -> (Settings, Vec<Problem>) {
-    let mut settings = Settings { kept: kept_folder(), ..Settings::default() };
+    let mut settings = Settings {
+        kept: kept_folder(),
+        schemas: config.options.limits.schemas(),
+        ..Settings::default()
+    };
     if config.options.builtin.unwrap_or(true) {
         settings.local.insert(ServerId::derive("builtin"), builtin());
     }

@@ -30,7 +30,9 @@ pub(crate) async fn run(
     let target = &invocation.target;
     let unknown = || catalog.unknown(ShelfKind::Tools, &target.to_string());
     let entry = catalog.tools.find(target).ok_or_else(unknown)?;
-    hub.check(&entry.tool().input_schema(), &invocation.arguments)
+    hub.validators
+        .check(&entry.tool().input_schema(), &invocation.arguments)
+        .await
         .map_err(|problems| CallError::Arguments { tool: entry.id(), problems })?;
     let route = entry.route.clone();
     if let Some(tools) = hub.local.get(&route.server) {

@@ -1,12 +1,12 @@
 //! The hub: every server and every group of local tools as one toolbox.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use consort_core::{
-    CallError, Caller, Catalog, Changes, Event, Events, Invocation, Json, LocalTool, Offer,
-    Passage, ServerId, Toolbox,
+    CallError, Caller, Catalog, Changes, Event, Events, Invocation, LocalTool, Offer, Passage,
+    ServerId, Toolbox,
 };
 use consort_wire::{Client, ClientInfo, Emitting, Host};
 use tokio::sync::{mpsc, watch};
@@ -18,7 +18,7 @@ use crate::connection::{Connection, Wish, keep::Keeper};
 use crate::kept::Kept;
 use crate::local;
 use crate::pass;
-use crate::schema::Checkers;
+use crate::schema::ValidatorStore;
 use crate::settings::{ServerSettings, Settings};
 use crate::shared::Shared;
 use crate::state::Status;
@@ -53,7 +53,7 @@ pub(crate) struct Inner {
     connections: RwLock<Arc<Connections>>,
     starter: Starter,
     pub(crate) local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
-    pub(crate) checkers: Mutex<Checkers>,
+    pub(crate) validators: ValidatorStore,
     stop: CancellationToken,
     crew: TaskTracker,
 }
@@ -68,7 +68,7 @@ impl Hub {
     /// Starts a hub. It lists at once what is kept from the last time, and connects behind that, to all
     /// servers side by side.
     pub fn start(settings: Settings) -> Self {
-        let Settings { servers, mut reserved, local, host, client, kept } = settings;
+        let Settings { servers, mut reserved, local, host, client, kept, schemas } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         reserved.extend(local.keys().cloned());
@@ -76,14 +76,15 @@ impl Hub {
         let starter = Starter { kept: kept.map(Kept::new), host, client };
         let prepared: Vec<_> =
             servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
+        let crew = TaskTracker::new();
         let inner = Arc::new(Inner {
             shared: Arc::new(Shared::new(offers, reserved)),
             connections: RwLock::default(),
             starter,
             local,
-            checkers: Mutex::default(),
+            validators: ValidatorStore::new(schemas, crew.clone()),
             stop: CancellationToken::new(),
-            crew: TaskTracker::new(),
+            crew,
         });
         let connections = prepared.into_iter().map(|prepared| inner.keep(prepared)).collect();
         inner.replace(connections);
@@ -324,15 +325,5 @@ impl Inner {
         );
         self.crew.spawn(keeper.keep(wishes));
         (connection.id.clone(), connection)
-    }
-
-    /// Checks arguments against a tool's schema, read once.
-    pub(crate) fn check(&self, schema: &Json, arguments: &Json) -> Result<(), Vec<String>> {
-        let checker = self.checkers.lock().unwrap_or_else(PoisonError::into_inner).get(schema);
-        match checker {
-            Ok(checker) => checker.check(arguments),
-            // The server checks too; what we cannot read, it may.
-            Err(_) => Ok(()),
-        }
     }
 }

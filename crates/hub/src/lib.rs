@@ -21,6 +21,6 @@ mod state;
 pub use builtin::builtin;
 pub use hub::Hub;
 pub use local::tool;
-pub use schema::{check_schema, check_value};
+pub use schema::{SchemaLimits, check_schema, check_value};
 pub use settings::{Connect, ServerSettings, Settings};
 pub use state::{State, Status};

@@ -37,7 +37,8 @@ pub(crate) async fn run(
         let tool = tools.iter().find(|tool| tool.definition().name() == name);
         let tool = tool.ok_or_else(|| unknown(name))?;
         let arguments = passage.get("arguments").unwrap_or_else(|| Json::from(empty()));
-        return match hub.check(&tool.definition().input_schema(), &arguments) {
+        let schema = tool.definition().input_schema();
+        return match Box::pin(hub.validators.check(&schema, &arguments)).await {
             Ok(()) => {
                 let result = Box::pin(call::local(tool, arguments, emitter)).await;
                 Ok(Outcome::Complete(result))

@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{LocalTool, ServerId};
-use consort_wire::{ClientInfo, Host, Limits, Server, Silent, Speak, Times, ToolTimes};
+use consort_wire::{
+    ClientInfo, Host, Limits, Server, Silent, Speak, Times, ToolTimes,
+};
+
+use crate::schema::SchemaLimits;
 
 /// Everything a hub needs to know.
 #[derive(Clone)]
@@ -24,6 +28,8 @@ pub struct Settings {
     pub client: ClientInfo,
     /// Where what servers offer is kept for the next start; nowhere if absent.
     pub kept: Option<PathBuf>,
+    /// How large the schemas of servers may become.
+    pub schemas: SchemaLimits,
 }
 
 impl Default for Settings {
@@ -35,6 +41,7 @@ impl Default for Settings {
             host: Arc::new(Silent),
             client: ClientInfo::default(),
             kept: None,
+            schemas: SchemaLimits::default(),
         }
     }
 }

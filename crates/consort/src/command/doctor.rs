@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use consort_core::{Catalog, Entry, Problem, Severity, Toolbox};
-use consort_hub::{State, Status, check_schema};
+use consort_hub::{SchemaLimits, State, Status, check_schema};
 use consort_shape::dialect::{Dialect, Options, project};
 use consort_shape::scan::{scan, shadowing};
 use consort_shape::tokens::{Vocabulary, costs};
@@ -116,7 +116,7 @@ fn suspicious(entry: &Entry) -> Vec<Problem> {
     if tool.description().is_none_or(|about| about.trim().is_empty()) {
         warn(format!("`{name}` has no description"), Some("models guess what it is for"));
     }
-    if let Err(reason) = check_schema(&tool.input_schema()) {
+    if let Err(reason) = check_schema(&tool.input_schema(), &SchemaLimits::default()) {
         warn(format!("`{name}`: {reason}"), Some("calls are passed on unchecked"));
     }
     problems

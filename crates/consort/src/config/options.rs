@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use consort_hub::SchemaLimits;
 use consort_shape::CacheSpec;
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::policy::PolicySpec;
@@ -47,6 +48,9 @@ pub struct Options {
     /// Who runs models, beside those that are known.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// How much memory and work servers and clients may take together.
+    #[serde(skip_serializing_if = "LimitsConfig::is_empty")]
+    pub limits: LimitsConfig,
     /// What is known of models, by `provider:name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, ModelConfig>,
@@ -70,6 +74,49 @@ impl ServeConfig {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// The table `[consort.limits]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LimitsConfig {
+    /// Bytes of memory that compiled input schemas may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_bytes: Option<u64>,
+    /// Regular expressions in one input schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_patterns: Option<u64>,
+    /// States of all regular expressions in one input schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_states: Option<u64>,
+    /// States of one regular expression in an input schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern_states: Option<u64>,
+    /// Time that a call waits for its input schema to be compiled and its arguments to be checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_wait: Option<Period>,
+}
+
+impl LimitsConfig {
+    /// True if every limit is the default.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The limits of input schemas.
+    pub fn schemas(&self) -> SchemaLimits {
+        let usual = SchemaLimits::default();
+        SchemaLimits {
+            patterns: written(self.schema_patterns, usual.patterns),
+            pattern_states: written(self.pattern_states, usual.pattern_states),
+            schema_states: written(self.schema_states, usual.schema_states),
+            compiled_bytes: written(self.schema_bytes, usual.compiled_bytes),
+            wait: self.schema_wait.map_or(usual.wait, Period::get),
+        }
+    }
+}
+
+fn written(value: Option<u64>, usual: usize) -> usize {
+    value.map_or(usual, |value| usize::try_from(value).unwrap_or(usize::MAX))
 }
 
 /// The table `[consort.profiles.NAME]`.

@@ -101,6 +101,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         rest.split(';').next().unwrap_or_default().replace('_', ",")
     };
     let run = consort_agent::Limits::default();
+    let schemas = consort_hub::SchemaLimits::default();
     let patience = consort_agent::provider::Patience::default();
     let gateway = consort_gateway::Limits::default();
     let hours = |time: std::time::Duration| format!("{} h", time.as_secs() / 3600);
@@ -115,6 +116,11 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.serve", "max_browser_sessions") => gateway.browser_sessions.to_string(),
         ("consort.serve", "browser_session_idle") => hours(gateway.browser_session_idle),
         ("consort.serve", "browser_session_lifetime") => hours(gateway.browser_session_lifetime),
+        ("consort.limits", "schema_bytes") => schemas.compiled_bytes.to_string(),
+        ("consort.limits", "schema_patterns") => schemas.patterns.to_string(),
+        ("consort.limits", "schema_states") => schemas.schema_states.to_string(),
+        ("consort.limits", "pattern_states") => schemas.pattern_states.to_string(),
+        ("consort.limits", "schema_wait") => format!("{} s", schemas.wait.as_secs()),
         ("consort", "naming") => "`auto`".to_owned(),
         ("consort", "exposure") | ("consort.exposure", "mode") => "`individual`".to_owned(),
         ("consort", "builtin") => "`true`; for a gateway with a config `false`".to_owned(),
@@ -135,6 +141,7 @@ fn page(table: &str, name: &str) -> Option<&'static str> {
         ("consort", "policy") => "policy.md",
         ("consort", "agents") => "agents.md",
         ("consort", "providers" | "models") => "providers.md",
+        ("consort", "limits") => "limits.md",
         _ => return None,
     })
 }

@@ -1,6 +1,7 @@
 //! The admin API, as the page and others use it.
 
 mod approvals;
+mod bombs;
 mod conversations;
 mod live;
 mod making;

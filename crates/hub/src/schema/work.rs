@@ -2,15 +2,21 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::IN_PLACE;
+use super::measure::IN_PLACE;
 
 /// Steps that a check may take: a tenth of a second, about.
 const MOST: u64 = 200_000;
 
 /// How deep a check may go, values and references together: what the stack of a thread bears.
 const DEEPEST: u32 = 400;
+
+/// States of a pattern times bytes of a string that are one step.
+const STATES_A_STEP: usize = 64;
+
+/// Bytes of a string, or values of an `enum`, that are looked at in one step.
+const LOOKED_AT: usize = 256;
 
 /// A check that would take too long, or go too deep.
 #[derive(Debug)]
@@ -20,7 +26,9 @@ pub(super) struct TooMuch;
 /// ways lead there, so that counting is quick where checking would not be.
 pub(super) struct Work<'a> {
     root: &'a Value,
-    counted: HashMap<(*const Value, *const Value), Cost>,
+    /// States of each pattern.
+    patterns: &'a HashMap<String, usize>,
+    counted: HashMap<(*const Value, *const ()), Cost>,
 }
 
 /// Steps, and how deep the longest way goes.
@@ -37,19 +45,62 @@ impl Cost {
     }
 }
 
-/// Applied to the name of a member.
-const NAME: &Value = &Value::String(String::new());
+/// Something that a schema applies to: a value, or the name of a member.
+#[derive(Clone, Copy)]
+enum Instance<'a> {
+    Value(&'a Value),
+    Name(&'a String),
+}
+
+impl<'a> Instance<'a> {
+    fn address(self) -> *const () {
+        match self {
+            Self::Value(value) => std::ptr::from_ref(value).cast(),
+            Self::Name(name) => std::ptr::from_ref(name).cast(),
+        }
+    }
+
+    fn text(self) -> Option<&'a str> {
+        match self {
+            Self::Value(Value::String(text)) | Self::Name(text) => Some(text),
+            Self::Value(_) => None,
+        }
+    }
+
+    fn object(self) -> Option<&'a Map<String, Value>> {
+        match self {
+            Self::Value(Value::Object(members)) => Some(members),
+            _ => None,
+        }
+    }
+
+    fn array(self) -> Option<&'a Vec<Value>> {
+        match self {
+            Self::Value(Value::Array(items)) => Some(items),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the steps of matching a pattern with so many states against so many bytes.
+pub(super) fn pattern_steps(states: Option<usize>, bytes: usize) -> usize {
+    states.unwrap_or(1).saturating_mul(bytes + 1) / STATES_A_STEP + 1
+}
 
 impl<'a> Work<'a> {
     /// Whether a value can be checked against a schema with little work.
-    pub(super) fn bounded(root: &'a Value, value: &'a Value) -> Result<(), TooMuch> {
-        let mut work = Self { root, counted: HashMap::new() };
-        work.count(root, value, 0).map(|_| ())
+    pub(super) fn bounded(
+        root: &'a Value,
+        patterns: &'a HashMap<String, usize>,
+        value: &'a Value,
+    ) -> Result<(), TooMuch> {
+        let mut work = Self { root, patterns, counted: HashMap::new() };
+        work.count(root, Instance::Value(value), 0).map(|_| ())
     }
 
-    fn count(&mut self, part: &'a Value, value: &'a Value, depth: u32) -> Result<Cost, TooMuch> {
+    fn count(&mut self, part: &'a Value, value: Instance<'a>, depth: u32) -> Result<Cost, TooMuch> {
         let Value::Object(members) = part else { return Ok(Cost { steps: 1, height: 0 }) };
-        let key: (*const Value, *const Value) = (part, value);
+        let key = (std::ptr::from_ref(part), value.address());
         let known = self.counted.get(&key).copied();
         if depth + known.map_or(0, |cost| cost.height) > DEEPEST {
             return Err(TooMuch);
@@ -57,7 +108,8 @@ impl<'a> Work<'a> {
         if let Some(cost) = known {
             return Ok(cost);
         }
-        let mut cost = Cost { steps: 1, height: 0 };
+        let bytes = value.text().map_or(0, str::len);
+        let mut cost = Cost { steps: 1 + (bytes / LOOKED_AT) as u64, height: 0 };
         for (name, sub) in members {
             self.member(name, sub, value, depth + 1, &mut cost)?;
         }
@@ -78,68 +130,121 @@ impl<'a> Work<'a> {
         &mut self,
         name: &str,
         sub: &'a Value,
-        value: &'a Value,
+        value: Instance<'a>,
         depth: u32,
         cost: &mut Cost,
     ) -> Result<(), TooMuch> {
-        match (name, sub, value) {
-            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference), _) => {
+        match (name, sub) {
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                 let target = reference.strip_prefix('#').and_then(|path| self.root.pointer(path));
                 if let Some(target) = target {
                     cost.add(self.count(target, value, depth)?);
                 }
             }
-            ("properties", Value::Object(parts), Value::Object(values)) => {
-                for (name, part) in parts {
-                    if let Some(value) = values.get(name) {
-                        cost.add(self.count(part, value, depth)?);
-                    }
+            ("pattern", Value::String(pattern)) => {
+                if let Some(text) = value.text() {
+                    self.matched(pattern, text, cost);
                 }
             }
-            ("patternProperties", Value::Object(parts), Value::Object(values)) => {
-                for part in parts.values() {
-                    self.each(part, values.values(), depth, cost)?;
-                }
+            ("enum", Value::Array(values)) => {
+                cost.steps = cost.steps.saturating_add((values.len() / LOOKED_AT) as u64);
             }
-            ("additionalProperties" | "unevaluatedProperties", part, Value::Object(values)) => {
-                self.each(part, values.values(), depth, cost)?;
+            ("uniqueItems", Value::Bool(true)) => {
+                let items = value.array().map_or(0, Vec::len);
+                cost.steps = cost.steps.saturating_add(items as u64);
             }
-            ("propertyNames", part, Value::Object(values)) => {
-                self.each(part, values.values().map(|_| NAME), depth, cost)?;
-            }
-            ("items" | "prefixItems", Value::Array(parts), Value::Array(values)) => {
-                for (part, value) in parts.iter().zip(values) {
-                    cost.add(self.count(part, value, depth)?);
-                }
-            }
-            (
-                "items" | "additionalItems" | "contains" | "unevaluatedItems",
-                part,
-                Value::Array(values),
-            ) => self.each(part, values, depth, cost)?,
-            (name, Value::Array(parts), _) if IN_PLACE.contains(&name) => {
+            (name, Value::Array(parts)) if IN_PLACE.contains(&name) => {
                 for part in parts {
                     cost.add(self.count(part, value, depth)?);
                 }
             }
-            ("dependentSchemas" | "dependencies", Value::Object(parts), _) => {
+            ("dependentSchemas" | "dependencies", Value::Object(parts)) => {
                 for part in parts.values() {
                     cost.add(self.count(part, value, depth)?);
                 }
             }
-            (name, part, _) if IN_PLACE.contains(&name) => {
+            (name, part) if IN_PLACE.contains(&name) => {
                 cost.add(self.count(part, value, depth)?);
+            }
+            _ => {
+                if let Some(values) = value.object() {
+                    self.in_object(name, sub, values, depth, cost)?;
+                } else if let Some(values) = value.array() {
+                    self.in_array(name, sub, values, depth, cost)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn in_object(
+        &mut self,
+        name: &str,
+        sub: &'a Value,
+        values: &'a Map<String, Value>,
+        depth: u32,
+        cost: &mut Cost,
+    ) -> Result<(), TooMuch> {
+        match (name, sub) {
+            ("properties", Value::Object(parts)) => {
+                for (name, part) in parts {
+                    if let Some(value) = values.get(name) {
+                        cost.add(self.count(part, Instance::Value(value), depth)?);
+                    }
+                }
+            }
+            ("patternProperties", Value::Object(parts)) => {
+                for (pattern, part) in parts {
+                    for name in values.keys() {
+                        self.matched(pattern, name, cost);
+                    }
+                    self.each(part, values.values().map(Instance::Value), depth, cost)?;
+                }
+            }
+            ("additionalProperties" | "unevaluatedProperties", part) => {
+                self.each(part, values.values().map(Instance::Value), depth, cost)?;
+            }
+            ("propertyNames", part) => {
+                self.each(part, values.keys().map(Instance::Name), depth, cost)?;
             }
             _ => {}
         }
         Ok(())
     }
 
+    fn in_array(
+        &mut self,
+        name: &str,
+        sub: &'a Value,
+        values: &'a [Value],
+        depth: u32,
+        cost: &mut Cost,
+    ) -> Result<(), TooMuch> {
+        match (name, sub) {
+            ("items" | "prefixItems", Value::Array(parts)) => {
+                for (part, value) in parts.iter().zip(values) {
+                    cost.add(self.count(part, Instance::Value(value), depth)?);
+                }
+            }
+            ("items" | "additionalItems" | "contains" | "unevaluatedItems", part) => {
+                self.each(part, values.iter().map(Instance::Value), depth, cost)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds what matching a pattern costs.
+    fn matched(&self, pattern: &str, text: &str, cost: &mut Cost) {
+        let steps = pattern_steps(self.patterns.get(pattern).copied(), text.len());
+        cost.steps = cost.steps.saturating_add(steps as u64);
+    }
+
     /// A part that applies to several values.
     fn each(
         &mut self,
         part: &'a Value,
-        values: impl IntoIterator<Item = &'a Value>,
+        values: impl IntoIterator<Item = Instance<'a>>,
         depth: u32,
         cost: &mut Cost,
     ) -> Result<(), TooMuch> {

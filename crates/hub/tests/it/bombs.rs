@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use consort_core::Json;
-use consort_hub::check_value;
+use consort_hub::{SchemaLimits, check_schema, check_value};
 use serde_json::{Map, Value, json};
 
 /// Far more than any check takes, and far less than any bomb.
@@ -27,7 +27,7 @@ fn nested(depth: usize) -> Value {
 fn defused(schema: Value, arguments: Value) {
     let begun = Instant::now();
     let thread = std::thread::spawn(move || {
-        let _ = check_value(&Json::from(schema), &Json::from(arguments));
+        let _ = check_value(&Json::from(schema), &Json::from(arguments), &SchemaLimits::default());
     });
     while !thread.is_finished() {
         assert!(begun.elapsed() < SOON, "it goes off");
@@ -118,6 +118,91 @@ fn recursive_and_large_schemas_that_people_have_are_checked() {
     for _ in 0..20 {
         value = json!({ "name": "n", "children": [{ "name": "leaf" }, value] });
     }
-    let problems = check_value(&tree.into(), &json!({ "root": value }).into()).unwrap_err();
+    let problems =
+        check_value(&tree.into(), &json!({ "root": value }).into(), &SchemaLimits::default())
+            .unwrap_err();
     assert_eq!(problems.len(), 1, "{problems:?}");
+}
+
+/// A schema whose members each have a pattern.
+fn patterned(patterns: impl IntoIterator<Item = String>) -> Value {
+    let member = |(at, pattern)| (format!("m{at}"), json!({ "pattern": pattern }));
+    let members: Map<String, Value> = patterns.into_iter().enumerate().map(member).collect();
+    json!({ "type": "object", "properties": members })
+}
+
+/// Why a schema is not compiled.
+fn refused(schema: Value) -> String {
+    check_schema(&Json::from(schema), &SchemaLimits::default()).unwrap_err()
+}
+
+#[test]
+fn patterns_are_refused_by_their_states_before_they_are_compiled() {
+    let many = |pattern: &'static str| (0..1_000).map(move |n| format!("{pattern}{n}"));
+    let error = refused(patterned(many(r"\p{L}{90}")));
+    assert!(error.contains("has more than 25000 states"), "{error}");
+    let error = refused(patterned(many(r"\p{L}{20}")));
+    assert!(error.contains("its patterns have more than 50000 states"), "{error}");
+    let error = refused(patterned(many("a")));
+    assert!(error.contains("more than 256 patterns"), "{error}");
+    for pattern in [
+        r"(\w{50}){50}".to_owned(),
+        "((((a{9999}){9999}){9999}){9999}){9999}".to_owned(),
+        (0..2_000).map(|n| format!(r"\p{{L}}{n}|")).collect(),
+        r"\S".repeat(10_000),
+        r"\cA".repeat(10_000),
+        r"(?i)\p{L}".repeat(2_000),
+    ] {
+        let error = refused(json!({ "pattern": pattern }));
+        assert!(error.contains("has more than 25000 states"), "{error}");
+    }
+}
+
+#[test]
+fn patterns_are_counted_wherever_a_validator_finds_them() {
+    let bomb = json!({ "pattern": r"\p{L}{90}" });
+    for schema in [
+        json!({ "patternProperties": { r"\p{L}{90}": true } }),
+        json!({ "propertyNames": bomb }),
+        json!({ "properties": { "default": bomb } }),
+        json!({ "$defs": { "examples": bomb }, "$ref": "#/$defs/examples" }),
+        json!({ "examples": [bomb], "properties": { "a": { "$ref": "#/examples/0" } } }),
+        json!({ "x": { "const": { "y": bomb } }, "items": { "$ref": "#/x/const/y" } }),
+        json!({ "dependentSchemas": { "enum": { "not": bomb } } }),
+    ] {
+        let error = refused(schema.clone());
+        assert!(error.contains("has more than 25000 states"), "{schema}: {error}");
+    }
+    let data = json!({ "default": bomb, "examples": [bomb], "properties": { "pattern": true } });
+    assert_eq!(check_schema(&data.into(), &SchemaLimits::default()), Ok(()));
+}
+
+#[test]
+fn a_long_string_is_not_matched_against_a_large_pattern() {
+    let pattern = r"^(\p{L}{20}x?|y{1,2000})*$";
+    let schema = json!({ "properties": {
+        "text": { "pattern": pattern, "maxLength": 3 },
+        "more": { "propertyNames": { "pattern": pattern } },
+        "keys": { "patternProperties": { (pattern): true } },
+    }});
+    let check = |value| {
+        check_value(&Json::from(schema.clone()), &Json::from(value), &SchemaLimits::default())
+    };
+    assert_eq!(check(json!({ "text": "12" })).unwrap_err().len(), 1);
+    let long = "é".repeat(1 << 20);
+    for value in [
+        json!({ "text": long }),
+        json!({ "more": { (&long): 1 } }),
+        json!({ "keys": { (&long): 1 } }),
+    ] {
+        assert_eq!(check(value), Ok(()), "it is left to the server");
+    }
+}
+
+#[test]
+fn a_long_array_is_not_checked_in_ten_thousand_ways() {
+    let parts: Vec<Value> = (0..2_000).map(|n| json!({ "items": { "minimum": n } })).collect();
+    let schema = json!({ "properties": { "list": { "allOf": parts } } });
+    let list: Vec<u32> = (0..200_000).collect();
+    defused(schema, json!({ "list": list }));
 }

@@ -18,6 +18,7 @@ const GATEWAY: &str = "`gateway::Limits`";
 
 const WIRE: &str = "wire/src/limits.rs";
 const SERVE: &str = "gateway/src/settings.rs";
+const SCHEMAS: &str = "hub/src/schema/limits.rs";
 const RUN: &str = "agent/src/limits.rs";
 const PATIENCE: &str = "agent/src/provider/patience.rs";
 const READER: &str = "agent/src/provider/reader.rs";
@@ -133,9 +134,15 @@ const LOGINS: &[Row] = &[
 
 const CHECKING: &[Row] = &[
     ("hub/src/schema.rs", "MOST_BYTES", FIXED, "arguments are not checked here; the server checks"),
-    ("hub/src/schema.rs", "MOST_DEPTH", FIXED, "the same"),
-    ("hub/src/schema.rs", "MOST_CHAIN", FIXED, "the same"),
-    ("hub/src/schema.rs", "MOST_SUBSCHEMAS", FIXED, "the same"),
+    ("hub/src/schema/measure.rs", "MOST_DEPTH", FIXED, "the same"),
+    ("hub/src/schema/measure.rs", "MOST_CHAIN", FIXED, "the same"),
+    ("hub/src/schema/measure.rs", "MOST_SUBSCHEMAS", FIXED, "the same"),
+    (SCHEMAS, "patterns", "`limits.schema_patterns`", "the same"),
+    (SCHEMAS, "pattern_states", "`limits.pattern_states`", "the same"),
+    (SCHEMAS, "schema_states", "`limits.schema_states`", "the same"),
+    (SCHEMAS, "wait", "`limits.schema_wait`", "the same, for this call"),
+    (SCHEMAS, "compiled_bytes", "`limits.schema_bytes`", "it is compiled again when it is needed"),
+    ("hub/src/schema/store.rs", "MOST_CHECKERS", FIXED, "the same"),
     (
         "hub/src/schema/work.rs",
         "MOST",

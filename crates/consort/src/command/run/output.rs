@@ -5,7 +5,7 @@ use std::sync::Arc;
 use consort_agent::provider::ResponseSchema;
 use consort_agent::{Ask, Model, Provider, Role, Said};
 use consort_core::{Emitting, Json};
-use consort_hub::{check_schema, check_value};
+use consort_hub::{SchemaLimits, check_schema, check_value};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
@@ -30,7 +30,7 @@ impl Output {
         if schema.to_object().is_none() {
             return Err(wrong("it is not an object".to_owned()));
         }
-        check_schema(&schema).map_err(wrong)?;
+        check_schema(&schema, &SchemaLimits::default()).map_err(wrong)?;
         Ok(Self(schema))
     }
 
@@ -49,7 +49,8 @@ impl Output {
         };
         let json = Json::parse(bare(answer).to_owned())
             .map_err(|error| wrong(&format!("it is not JSON: {error}")))?;
-        check_value(&self.0, &json).map_err(|problems| wrong(&problems.join("; ")))
+        check_value(&self.0, &json, &SchemaLimits::default())
+            .map_err(|problems| wrong(&problems.join("; ")))
     }
 }
 

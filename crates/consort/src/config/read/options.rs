@@ -10,7 +10,7 @@ use consort_shape::transform::TransformSpec;
 use super::super::error::Mistake;
 use super::super::fields::{Fields, shortened};
 use super::super::findings::Findings;
-use super::super::options::{Options, ProfileConfig, ServeConfig, merged};
+use super::super::options::{LimitsConfig, Options, ProfileConfig, ServeConfig, merged};
 use super::super::tree::{Table, Value};
 use super::agents;
 
@@ -42,10 +42,25 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
         tokens: tokens(&fields),
         serve: serve(&fields),
         providers: agents::providers(&fields),
+        limits: limits(&fields),
         models: agents::models(&fields),
     };
     fields.finish();
     options
+}
+
+/// `[consort.limits]`.
+fn limits(fields: &Fields<'_>) -> LimitsConfig {
+    let Some(limits) = fields.table("limits") else { return LimitsConfig::default() };
+    let read = LimitsConfig {
+        schema_bytes: limits.count("schema_bytes"),
+        schema_patterns: limits.count("schema_patterns"),
+        schema_states: limits.count("schema_states"),
+        pattern_states: limits.count("pattern_states"),
+        schema_wait: limits.period("schema_wait"),
+    };
+    limits.finish();
+    read
 }
 
 /// `[[consort.transforms]]`, each checked where it is written.

@@ -132,6 +132,11 @@ pub(super) struct Fields {
 pub(super) const TABLES: &[Fields] = &[
     Fields { table: "consort", source: include_str!("../options.rs"), structure: "Options" },
     Fields {
+        table: "consort.limits",
+        source: include_str!("../options.rs"),
+        structure: "LimitsConfig",
+    },
+    Fields {
         table: "consort.profiles.NAME",
         source: include_str!("../options.rs"),
         structure: "ProfileConfig",
@@ -208,6 +213,7 @@ timeout = { idle = "1s" }
 [mcp.other]
 url = "https://x.example/mcp"
 auth = { api_key = "env:X" }
+[consort.limits]
 [consort.profiles.NAME]
 [consort.serve]
 [consort.agents.NAME]
