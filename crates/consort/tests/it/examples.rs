@@ -85,7 +85,7 @@ fn a_policy_denies_asks_and_remembers() {
     assert_eq!(
         out,
         "on offer: search, analyze, summarize, get_weather\n\
-         long_computation: unknown tool `long_computation`\n\
+         long_computation: unknown tool `demo.long_computation`\n\
          asked: `agent:assistant` wants to call `demo.analyze` (destructive, open-world): it reads your words\n\
          analyze: ok\n\
          analyze: ok\n\

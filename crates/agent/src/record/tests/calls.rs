@@ -90,7 +90,7 @@ async fn the_same_calls_side_by_side_come_to_what_they_came_to_in_the_order_they
     let paper = Paper::default();
     let recorder = Recorder::to(paper.clone(), redactor());
     let three = async |toolbox: Arc<dyn Toolbox>| {
-        let one = || called(&toolbox, "a", json!({}));
+        let one = || called(&toolbox, "one.a", json!({}));
         let (a, b, c) = tokio::join!(one(), one(), one());
         [a, b, c].map(Result::unwrap)
     };

@@ -107,8 +107,7 @@ fn a_task_gets_no_tool_of_another_server_than_those_it_names() {
         ]));
         for tools in [json!(["bank.transfer"]), json!(["bank.*"])] {
             home.write("task.json", &json!({ "description": "Pay.", "tools": tools }).to_string());
-            let ran = home.run(&["run", "task.json", "--model", &model]);
-            assert!(!ran.err.contains("evil.bank"), "{state:?} {tools}: {}", ran.err);
+            home.run(&["run", "task.json", "--model", &model]);
         }
         assert_eq!(reached(&home), Vec::<String>::new(), "{state:?}");
         // Nor does a model reach it by another name than its own.
