@@ -32,6 +32,7 @@ mod serve;
 mod session;
 mod settings;
 mod site;
+mod spelling;
 mod sse;
 mod stall;
 mod stdio;

@@ -17,6 +17,7 @@ use crate::recorded::{parent, with_context};
 use crate::relay;
 use crate::request::{Answering, Out, Request, Speaker};
 use crate::session::Session;
+use crate::spelling;
 use crate::tasks;
 
 /// How long a client may take for current what we say of ourselves.
@@ -107,6 +108,7 @@ async fn run(
     request: &Request,
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
+    spelling::check(&request.method, &request.params)?;
     gateway.settled().await;
     let method = request.method.as_str();
     if let Some(kind) = ShelfKind::ALL.into_iter().find(|kind| kind.method() == method) {

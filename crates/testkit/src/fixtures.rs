@@ -60,6 +60,17 @@ pub fn python(program: &str) -> PathBuf {
     installed(&format!("python/bin/{program}"))
 }
 
+/// The program of `mcp-grafana`, which needs no Grafana to start: 1.3.0 reads JSON without regard to the case of
+/// members, 2.1.1 does not.
+pub fn mcp_grafana(version: &str) -> PathBuf {
+    installed(&format!("mcp_grafana/{version}/mcp_grafana/bin/mcp-grafana"))
+}
+
+/// A small server on Go's `encoding/json`, which reads members without regard to their case.
+pub fn go_server() -> PathBuf {
+    installed("go_server")
+}
+
 /// The script that keeps servers written in JavaScript on the loopback interface.
 pub fn loopback() -> PathBuf {
     committed("loopback.cjs")

@@ -7,9 +7,12 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
+mod fold;
 mod object;
 pub(crate) mod scan;
 
+pub use fold::fold;
+pub(crate) use fold::folds_to;
 pub(crate) use object::Duplicates;
 pub use object::Object;
 pub use scan::DEPTH;

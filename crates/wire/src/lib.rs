@@ -24,7 +24,7 @@ mod transport;
 
 pub use ask::{Asked, LogLevel, Offers, Postmark, Progress, Questions, Refusal, Reply, Tasks};
 pub use emit::{Emitter, Emitting};
-pub use json::{Json, JsonError, Object};
+pub use json::{Json, JsonError, Object, fold};
 pub use limits::{Limits, Times};
 pub use message::{Id, Message, MessageError, Notification, ServerError};
 pub use revision::{Era, Revision, UnknownRevision};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::json::{Duplicates, Json, JsonError, Object, Problem, scan, unescaped};
+use crate::json::{Duplicates, Json, JsonError, Object, Problem, folds_to, scan, unescaped};
 
 /// One JSON-RPC message.
 ///
@@ -318,17 +318,7 @@ fn id(json: Json) -> Result<Nullable, MessageError> {
 fn looks_reserved(key: &[u8]) -> bool {
     match unescaped(key) {
         None => true,
-        Some(text) => {
-            let folded: String = text
-                .chars()
-                .map(|c| match c {
-                    'ſ' => 's',
-                    '\u{212a}' => 'k',
-                    c => c.to_ascii_lowercase(),
-                })
-                .collect();
-            RESERVED.contains(&folded.as_str())
-        }
+        Some(text) => RESERVED.iter().any(|known| folds_to(&text, known)),
     }
 }
 

@@ -7,6 +7,7 @@ mod names;
 mod pins;
 mod policy;
 mod profiles;
+mod spelling;
 mod transforms;
 
 use serde_json::{Value, json};

@@ -1,14 +1,16 @@
 //! Arguments, read so that nobody can read them otherwise.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use consort_core::Json;
+use consort_wire::fold;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// Reads arguments; refuses a member named twice at any depth, since which of the two counts is up to
-/// each reader.
+/// each reader. Names that differ in case only are the same name to some readers.
 pub(super) fn read(arguments: &Json) -> Result<Value, String> {
     let strict: Result<Strict, _> = arguments.read();
     strict
@@ -79,10 +81,15 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
+        let mut folded: HashMap<String, String> = HashMap::new();
         while let Some(name) = members.next_key::<String>()? {
             let Strict(value) = members.next_value()?;
-            if object.contains_key(&name) {
-                return Err(A::Error::custom(format!("{name:?} is there twice")));
+            if let Some(other) = folded.insert(fold(&name).into_owned(), name.clone()) {
+                return Err(A::Error::custom(if other == name {
+                    format!("{name:?} is there twice")
+                } else {
+                    format!("{other:?} and {name:?} are there, which some servers read as one")
+                }));
             }
             object.insert(name, value);
         }
@@ -104,5 +111,14 @@ mod tests {
             assert!(error.contains("\"a\" is there twice"), "{error}");
         }
         assert!(read(r#"{"a":"\ud800"}"#).is_err());
+        for text in [
+            r#"{"path":1,"Path":2}"#,
+            r#"{"x":[{"y":{"risk":1,"ri\u017fk":2}}]}"#,
+            "{\"risk\":1,\"ris\u{212a}\":2}",
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains("which some servers read as one"), "{error}");
+        }
+        assert!(read(r#"{"path":1,"paths":{"path":2}}"#).is_ok());
     }
 }

@@ -316,6 +316,20 @@ mod tests {
     }
 
     #[test]
+    fn a_field_in_another_case_leaves_it_unsure() {
+        let forced = |arguments: Value| {
+            holds(json!({ "path": "a.force", "equals": true, "missing": false }), arguments)
+        };
+        assert_eq!(forced(json!({ "a": {} })), Truth::No);
+        let other = |given: &str| unsure(&format!("`{given}` may be read as `force`"));
+        assert_eq!(forced(json!({ "a": { "Force": true } })), other("Force"));
+        assert_eq!(
+            holds(json!({ "path": "task", "present": false }), json!({ "ta\u{17f}k": 1 })),
+            unsure("`ta\u{17f}k` may be read as `task`")
+        );
+    }
+
+    #[test]
     fn a_missing_field_and_one_of_another_kind_leave_it_unsure() {
         let equals = || json!({ "path": "force", "equals": true });
         assert_eq!(holds(equals(), json!({})), unsure("`force` is missing"));

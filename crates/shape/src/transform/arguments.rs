@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use consort_core::{Caller, Json, Object};
+use consort_wire::fold;
 use consort_wire::splice::{self, Writer};
 
 use super::{Draft, Transform};
@@ -113,6 +114,8 @@ pub(crate) fn inbound(changes: &[Inbound], caller: &Caller, arguments: &Json) ->
     let object = arguments.to_object()?;
     let mut members: Vec<(String, Json)> =
         object.members().map(|(name, value)| (plain(name).into_owned(), value)).collect();
+    // A server may ignore case: what it takes for an argument that is set here is not the caller's.
+    let is = |known: &str, name: &str| known == name || fold(known) == fold(name);
     for change in changes.iter().rev() {
         match change {
             Inbound::Fix { name, value } => {
@@ -120,22 +123,22 @@ pub(crate) fn inbound(changes: &[Inbound], caller: &Caller, arguments: &Json) ->
                     Bound::Value(value) => value.clone(),
                     Bound::Caller => Json::string(&caller.name),
                 };
-                members.retain(|(known, _)| known != name);
+                members.retain(|(known, _)| !is(known, name));
                 members.push((name.clone(), value));
             }
             Inbound::Default { name, value } => {
-                if !members.iter().any(|(known, _)| known == name) {
+                if !members.iter().any(|(known, _)| is(known, name)) {
                     members.push((name.clone(), value.clone()));
                 }
             }
             Inbound::Rename { from, to } => {
                 // What is called that on the server alone is not known here.
-                members.retain(|(known, _)| known != from);
+                members.retain(|(known, _)| known == to || !is(known, from));
                 if let Some((name, _)) = members.iter_mut().find(|(known, _)| known == to) {
                     name.clone_from(from);
                 }
             }
-            Inbound::Drop { name } => members.retain(|(known, _)| known != name),
+            Inbound::Drop { name } => members.retain(|(known, _)| !is(known, name)),
         }
     }
     let mut writer = Writer::new();
@@ -254,6 +257,10 @@ mod tests {
             sent(&draft, r#"{"us\u0065r":"mallory","user":"eve","q":"x"}"#),
             r#"{"q":"x","limit":5,"user":"alice"}"#
         );
+        for name in ["User", "USER", "uſer"] {
+            let given = format!(r#"{{"q":"x","{name}":"mallory","LIMIT":9}}"#);
+            assert_eq!(sent(&draft, &given), r#"{"q":"x","limit":5,"user":"alice"}"#, "{name}");
+        }
     }
 
     #[test]

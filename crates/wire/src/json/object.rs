@@ -7,7 +7,7 @@ use std::fmt;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::{Json, JsonError, Problem, scan, unescaped};
+use super::{Json, JsonError, Problem, folds_to, scan, unescaped};
 
 /// A JSON object with the places of its members.
 #[derive(Clone)]
@@ -91,6 +91,20 @@ impl Object {
     /// The text of a member that is a string.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name)?.text().map(Cow::into_owned)
+    }
+
+    /// A member that another reader may take for one of those known, which are ASCII, though it is not written as
+    /// that one is: with other cases, or with escapes. Its name as written, and the known one.
+    pub fn misspelt<'a>(&'a self, known: &[&'static str]) -> Option<(&'a str, &'static str)> {
+        self.members.iter().find_map(|member| {
+            let key = self.key(member);
+            if known.iter().any(|known| known.as_bytes() == key) {
+                return None;
+            }
+            let text = unescaped(key)?;
+            let known = known.iter().find(|known| folds_to(&text, known))?;
+            Some((std::str::from_utf8(key).expect("the scan checked it"), *known))
+        })
     }
 
     /// The members in the order they were written: the key as JSON text without quotes, and the value.
@@ -198,6 +212,24 @@ mod tests {
         assert_eq!(object.get("b"), None);
         let keys: Vec<_> = object.members().map(|(key, _)| key).collect();
         assert_eq!(keys, ["a", "n\\u0061me", "z"]);
+    }
+
+    #[test]
+    fn a_known_member_in_another_spelling_is_told() {
+        let misspelt = |text: &'static str| {
+            let object = Json::parse(text).unwrap().to_object().unwrap();
+            object.misspelt(&["name", "arguments"]).map(|(given, known)| (given.to_owned(), known))
+        };
+        assert_eq!(misspelt(r#"{"name":1,"arguments":2,"names":3,"":4}"#), None);
+        for (text, given, known) in [
+            (r#"{"name":1,"Name":2}"#, "Name", "name"),
+            (r#"{"NAME":2}"#, "NAME", "name"),
+            (r#"{"argumentſ":2}"#, "argumentſ", "arguments"),
+            (r#"{"argument\u017f":2}"#, "argument\\u017f", "arguments"),
+            (r#"{"n\u0061me":2}"#, "n\\u0061me", "name"),
+        ] {
+            assert_eq!(misspelt(text), Some((given.to_owned(), known)), "{text}");
+        }
     }
 
     #[test]

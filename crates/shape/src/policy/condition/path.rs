@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use consort_wire::fold;
 use serde_json::Value;
 
 use crate::policy::arguments::kind;
@@ -72,7 +73,14 @@ impl Path {
             (Step::Items, Value::Array(items)) => {
                 return items.iter().try_for_each(|item| self.collect(rest, item, found));
             }
-            (Step::Member(name), Value::Object(object)) => object.get(name),
+            (Step::Member(name), Value::Object(object)) => match object.get(name) {
+                None => match object.keys().find(|known| fold(known) == fold(name)) {
+                    // A server that ignores case reads it where we see nothing.
+                    Some(other) => return Err(format!("`{other}` may be read as `{name}`")),
+                    None => None,
+                },
+                found => found,
+            },
             (Step::Member(name), Value::Array(items)) if index(name).is_some() => {
                 index(name).and_then(|at| items.get(at))
             }
