@@ -17,6 +17,8 @@ const TIMES: &str = "`wire::Times`";
 const GATEWAY: &str = "`gateway::Limits`";
 
 const WIRE: &str = "wire/src/limits.rs";
+const STARTER: &str = "wire/src/transport/keeper/starter.rs";
+const CHANNEL: &str = "wire/src/transport/keeper/channel.rs";
 const SERVE: &str = "gateway/src/settings.rs";
 const SCHEMAS: &str = "hub/src/schema/limits.rs";
 const RUN: &str = "agent/src/limits.rs";
@@ -100,8 +102,12 @@ const KEEPING: &[Row] = &[
     (WIRE, "keep_alive", TIMES, "the connection is closed"),
     (WIRE, "idle_connections", RUST, "one more is closed"),
     (WIRE, "idle_connection", TIMES, "it is closed"),
-    (WIRE, "close", TIMES, "SIGTERM to the group"),
-    (WIRE, "terminate", TIMES, "SIGKILL to the group"),
+    (WIRE, "close", TIMES, "SIGTERM to it and all that it started"),
+    (WIRE, "terminate", TIMES, "SIGKILL to it and all that it started"),
+    (STARTER, "CLOSE", FIXED, "SIGTERM to it and all that it started"),
+    (STARTER, "TERMINATED", FIXED, "SIGKILL to it and all that it started"),
+    (CHANNEL, "ANSWER", FIXED, "the server cannot be reached, and is tried again"),
+    (CHANNEL, "KILLED", FIXED, "they are left to the kernel"),
     ("hub/src/connection/backoff.rs", "FIRST", FIXED, "the server is tried again"),
     ("hub/src/connection/backoff.rs", "LONGEST", FIXED, "the pause grows no longer"),
     ("hub/src/connection/backoff.rs", "FAILURES", FIXED, "it is left alone for the time below"),

@@ -62,41 +62,13 @@ struct Held {
 impl Held {
     fn start(name: &str) -> Self {
         let mark = format!("mark-{name}-{}", std::process::id());
-        let rogue = testkit::bin("rogue");
-        let manner = serde_json::to_string(&Manner::legacy()).unwrap();
-        let mut holder = std::process::Command::new(testkit::bin("holder"))
-            .arg("kept")
-            .arg(testkit::fixtures::python("python3"))
-            .args(["-c", SERVER, &mark, rogue.to_str().unwrap(), &manner])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut holder = hold(&mark);
         let mut lines = BufReader::new(holder.stdout.take().unwrap());
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        let begun = Instant::now();
-        loop {
-            let running = processes();
-            let child = |of| {
-                let mut keepers = running
-                    .iter()
-                    .filter(|(_, (_, line))| line.get(1).is_some_and(|word| word == "keeper"));
-                keepers.find(|(_, (parent, _))| *parent == of).map(|(pid, _)| *pid)
-            };
-            let marked = running
-                .iter()
-                .filter(|(pid, entry)| **pid != holder.id() && is_marked(entry, &mark));
-            let marked: BTreeSet<u32> = marked.map(|(pid, _)| *pid).collect();
-            if let Some(guard) = child(holder.id())
-                && let Some(starter) = child(guard)
-                && marked.len() == 3
-            {
-                return Self { holder, lines, guard, starter, marked };
-            }
-            assert!(begun.elapsed() < LIMIT, "not all is there: {running:?}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let (guard, starter, marked) = wait_for_all(holder.id(), &mark);
+        Self { holder, lines, guard, starter, marked }
     }
 
     fn kill(&self, victims: &[Victim]) {
@@ -127,6 +99,45 @@ impl Held {
         }
         self.holder.wait().unwrap();
     }
+}
+
+/// The guard, the starter, and the three marked processes below a holder, as soon as they all run.
+fn wait_for_all(holder: u32, mark: &str) -> (u32, u32, BTreeSet<u32>) {
+    let begun = Instant::now();
+    loop {
+        let running = processes();
+        let keeper = |of| {
+            let is_keeper = |line: &[String]| line.get(1).is_some_and(|word| word == "keeper");
+            let below = |(_, (parent, line)): &(&u32, &(u32, Vec<String>))| {
+                *parent == of && is_keeper(line)
+            };
+            running.iter().find(below).map(|(pid, _)| *pid)
+        };
+        let marked =
+            running.iter().filter(|(pid, entry)| **pid != holder && is_marked(entry, mark));
+        let marked: BTreeSet<u32> = marked.map(|(pid, _)| *pid).collect();
+        if let Some(guard) = keeper(holder)
+            && let Some(starter) = keeper(guard)
+            && marked.len() == 3
+        {
+            return (guard, starter, marked);
+        }
+        assert!(begun.elapsed() < LIMIT, "not all is there: {running:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A program that holds this server, with a keeper.
+fn hold(mark: &str) -> Child {
+    let rogue = testkit::bin("rogue");
+    let manner = serde_json::to_string(&Manner::legacy()).unwrap();
+    std::process::Command::new(testkit::bin("holder"))
+        .arg("kept")
+        .arg(testkit::fixtures::python("python3"))
+        .args(["-c", SERVER, mark, rogue.to_str().unwrap(), &manner])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use rustix::net::{SendFlags, send};
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -14,10 +15,10 @@ use tokio::net::UnixStream;
 use super::request::StartRequest;
 use super::tree;
 
-/// The longest wait for the keeper's answer to a request.
+/// The keeper's answer to a request to start a server.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// The longest wait for processes to be gone after SIGKILL.
+/// The end of processes after SIGKILL.
 pub(super) const KILLED: Duration = Duration::from_secs(5);
 
 /// The pause between two looks at processes that were killed.
@@ -190,7 +191,8 @@ impl Drop for ServerChannel {
     fn drop(&mut self) {
         match self.state {
             ChannelState::Kept => {
-                let _ = self.stream.try_write(&[KILL]);
+                // Not by tokio, which may not know that the socket can be written to.
+                let _ = send(&self.stream, &[KILL], SendFlags::NOSIGNAL);
             }
             ChannelState::Lost => tree::signal(&tree::marked(self.mark), Signal::KILL),
             ChannelState::Ended => {}

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use rustix::process::{Pid, Signal, WaitOptions, wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
@@ -20,10 +20,10 @@ use super::channel::{KILL, KILLED, Report, TERMINATE};
 use super::request::{DESCRIPTORS, StartRequest};
 use super::{become_keeper, ignore_signals, runtime, tree};
 
-/// A server's exit after the program that we work for has ended and its standard input closed, before SIGTERM.
+/// A child process's exit after Consort was killed, before SIGTERM.
 const CLOSE: Duration = Duration::from_millis(400);
 
-/// A server's exit after that SIGTERM, before SIGKILL.
+/// A child process's exit after that SIGTERM, before SIGKILL.
 const TERMINATED: Duration = Duration::from_millis(800);
 
 /// Runs until the program that we work for has ended, or the guard.
@@ -109,7 +109,8 @@ impl Starter {
                 // An error without a number was made here, of a request that nobody could start.
                 let number =
                     error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error());
-                let _ = channel.try_write(&Report::Failed(number).bytes());
+                // Not by tokio, which does not know yet that the socket can be written to.
+                let _ = send(&channel, &Report::Failed(number).bytes(), SendFlags::NOSIGNAL);
             }
         }
     }

@@ -146,7 +146,7 @@ pub(super) async fn kill_until_gone(find: impl Fn() -> Vec<Pid>, limit: Duration
     let begun = Instant::now();
     let killable = || -> Vec<Pid> { find().into_iter().filter(|pid| is_killable(*pid)).collect() };
     while !killable().is_empty() && begun.elapsed() < limit {
-        kill(&killable);
+        kill(killable);
         tokio::time::sleep(LOOK).await;
     }
 }
