@@ -10,33 +10,12 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_core::Stream;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
 use crate::metrics::Metrics;
 use crate::pieces::Pieces;
 use crate::request::{Answering, Out};
 use crate::site::Streamed;
-
-/// Bytes and the room they take, given back when the last of them was sent.
-struct Held {
-    bytes: Bytes,
-    _room: OwnedSemaphorePermit,
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// Bytes that hold the room they take for as long as they are there.
-pub(crate) fn held(pieces: Pieces, room: Option<OwnedSemaphorePermit>) -> Pieces {
-    match room {
-        Some(room) => pieces.owned(|bytes| Bytes::from_owner(Held { bytes, _room: room })),
-        None => pieces,
-    }
-}
 
 /// What a client is sent.
 pub(crate) enum Body {
@@ -141,12 +120,15 @@ impl HttpBody for Body {
 /// A message as an event of a stream.
 pub(crate) fn event(message: Pieces) -> Pieces {
     let broken = |part: &&Bytes| memchr::memchr2(b'\n', b'\r', part).is_some();
-    let lines = if message.parts().iter().any(broken) {
+    let lines = if !message.parts().iter().any(broken) {
+        message
+    } else if message.is_large() {
+        // A copy would be a second one in memory.
+        message.on_one_line()
+    } else {
         let mut bytes = BytesMut::with_capacity(message.len() + 64);
         lines(&message.whole(), &mut bytes);
         bytes.freeze().into()
-    } else {
-        message
     };
     lines.between(b"event: message\ndata: ", b"\n\n")
 }
@@ -164,7 +146,31 @@ fn lines(message: &[u8], bytes: &mut BytesMut) {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Buf;
+
     use super::*;
+
+    #[test]
+    fn a_large_event_reads_back_with_spaces_between_its_tokens() {
+        let text = format!("{{\n  \"a\":\r\n \"{}\"\n}}", "x".repeat(1 << 16));
+        let pieces = event(Bytes::from(text.clone()).into());
+        let mut sent = Vec::new();
+        let mut left = pieces.clone();
+        while left.has_remaining() {
+            let mut slices = [std::io::IoSlice::new(&[]); 4];
+            let count = left.chunks_vectored(&mut slices);
+            let step = slices[..count].iter().map(|slice| slice.len()).sum::<usize>().min(7);
+            let given: Vec<u8> = slices[..count].iter().flat_map(|it| it.iter().copied()).collect();
+            assert_eq!(left.chunk(), &*slices[0]);
+            sent.extend_from_slice(&given[..step]);
+            left.advance(step);
+        }
+        let mut events = consort_wire::sse::Events::new(1 << 20);
+        events.push(&sent);
+        let read = events.next_event().unwrap().unwrap().data;
+        assert_eq!(read, text.replace(['\n', '\r'], " ").as_bytes());
+        assert_eq!(pieces.whole(), sent);
+    }
 
     #[test]
     fn an_event_reads_back_as_the_message() {

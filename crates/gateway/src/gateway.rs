@@ -3,7 +3,8 @@
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use consort_core::{Caller, Json, Route, ServerId, ShelfKind};
-use tokio::sync::{Semaphore, watch};
+use consort_wire::MemoryBudget;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -39,8 +40,8 @@ pub(crate) struct Inner {
     pub(crate) seal: Seal,
     /// Held by every request in progress.
     pub(crate) requests: Arc<()>,
-    /// Bytes that may still be held, in KiB.
-    pub(crate) budget: Arc<Semaphore>,
+    /// Memory for large bodies and answers.
+    pub(crate) budget: MemoryBudget,
     /// Whether the first menus are made.
     settled: watch::Sender<bool>,
     /// No new requests.
@@ -77,7 +78,7 @@ impl Gateway {
             park: Park::new(limits.parked, limits.park),
             seal: Seal::new(),
             requests: Arc::default(),
-            budget: Arc::new(Semaphore::new(limits.held_bytes >> 10)),
+            budget: settings.budget.clone().unwrap_or_else(|| MemoryBudget::new(limits.held_bytes)),
             settled: watch::Sender::new(false),
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),

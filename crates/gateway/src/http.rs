@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::body::{Body, Events, event, held};
+use crate::body::{Body, Events, event};
 use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, Refused};
@@ -240,8 +240,8 @@ pub(crate) fn only(methods: &'static str) -> Reply {
 /// A message as a body.
 pub(crate) async fn message(gateway: &Inner, status: u16, message: Pieces) -> Reply {
     gateway.records.metrics.sent(message.len());
-    let room = room(gateway, message.len()).await;
-    let mut reply = Response::new(Body::Whole(Some(held(message, room))));
+    let message = if message.is_ours() { held(gateway, message).await } else { message };
+    let mut reply = Response::new(Body::Whole(Some(message)));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply
@@ -289,14 +289,11 @@ pub(crate) async fn answer(gateway: &Inner, mut answering: Answering, events: bo
     }
 }
 
-/// Room for bytes that are held, once there is some. Small ones take none.
-pub(crate) async fn room(gateway: &Inner, bytes: usize) -> Option<OwnedSemaphorePermit> {
-    let most = gateway.settings.limits.held_bytes >> 10;
-    let wanted = u32::try_from((bytes >> 10).min(most)).unwrap_or(u32::MAX);
-    if wanted < 64 {
-        return None;
-    }
-    Arc::clone(&gateway.budget).acquire_many_owned(wanted).await.ok()
+/// The same bytes, with room in the memory budget for as long as they are there.
+pub(crate) async fn held(gateway: &Inner, pieces: Pieces) -> Pieces {
+    let mut room = gateway.budget.reservation();
+    room.extend(pieces.len(), pieces.len()).await;
+    pieces.owned(|bytes| room.attach(bytes))
 }
 
 /// Why a body was not taken.
@@ -363,8 +360,10 @@ pub(crate) async fn read_any(
         return Err(BadBody::TooLarge);
     }
     let reading = async {
-        let _room = room(gateway, usize::try_from(expected).unwrap_or(usize::MAX)).await;
-        collect(body, limits.body_bytes).await
+        let expected = usize::try_from(expected).unwrap_or(usize::MAX);
+        let mut room = gateway.budget.reservation();
+        room.extend(expected, expected).await;
+        Ok(room.attach(collect(body, limits.body_bytes).await?))
     };
     let read = tokio::time::timeout(limits.body, reading).await.unwrap_or(Err(BadBody::Slow));
     gateway.records.metrics.received(read.as_ref().map_or(0, Bytes::len));

@@ -16,17 +16,21 @@ pub(crate) struct Pieces {
     head: Bytes,
     body: Bytes,
     tail: Bytes,
+    /// Made here, so that nobody has taken room for it yet.
+    ours: bool,
+    /// Line ends, which stand between tokens only, are sent as spaces.
+    on_one_line: bool,
 }
 
 impl From<Bytes> for Pieces {
     fn from(body: Bytes) -> Self {
-        Self { body, ..Self::default() }
+        Self { body, ours: true, ..Self::default() }
     }
 }
 
 impl From<&Json> for Pieces {
     fn from(json: &Json) -> Self {
-        json.to_bytes().into()
+        Self { body: json.to_bytes(), ..Self::default() }
     }
 }
 
@@ -58,7 +62,9 @@ impl Pieces {
         written.push(b'}');
         match large {
             None => Bytes::from(written).into(),
-            Some((head, body)) => Self { head: head.into(), body, tail: written.into() },
+            Some((head, body)) => {
+                Self { head: head.into(), body, tail: written.into(), ..Self::default() }
+            }
         }
     }
 
@@ -69,12 +75,30 @@ impl Pieces {
 
     /// The same with something before it and behind it.
     pub(crate) fn between(self, before: &[u8], behind: &[u8]) -> Self {
-        let Self { head, body, tail } = self;
-        if body.len() < LARGE {
-            return Bytes::from([before, &head, &body, &tail, behind].concat()).into();
+        let Self { head, body, tail, .. } = &self;
+        if body.len() < LARGE && !self.on_one_line {
+            return Bytes::from([before, head, body, tail, behind].concat()).into();
         }
-        let head = [before, &head].concat().into();
-        Self { head, body, tail: [&tail, behind].concat().into() }
+        let head = [before, head].concat().into();
+        let tail = [tail, behind].concat().into();
+        Self { head, tail, ..self }
+    }
+
+    /// True if its body is too large to be copied.
+    pub(crate) fn is_large(&self) -> bool {
+        self.body.len() >= LARGE
+    }
+
+    /// The same with spaces for line ends, without a copy of the body.
+    pub(crate) fn on_one_line(self) -> Self {
+        let space = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
+        let [head, tail] = [&self.head, &self.tail].map(|part| part.iter().map(space).collect());
+        Self { head, tail, on_one_line: true, ..self }
+    }
+
+    /// True if it was made here: what a server sent has its room already.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.ours
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -88,15 +112,31 @@ impl Pieces {
 
     /// The same in one piece.
     pub(crate) fn whole(self) -> Bytes {
-        if self.len() == self.body.len() {
+        if self.len() == self.body.len() && !self.on_one_line {
             return self.body;
         }
-        [self.head, self.body, self.tail].concat().into()
+        let mut left = self;
+        left.copy_to_bytes(left.len())
     }
 
     /// The same with another owner of the body, the one piece that may be large.
     pub(crate) fn owned(self, by: impl FnOnce(Bytes) -> Bytes) -> Self {
         Self { body: by(self.body), ..self }
+    }
+}
+
+impl Pieces {
+    /// The bytes to send for the first ones of a part, and the others.
+    fn sent_first<'a>(&self, part: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        let is_body = part.as_ptr_range().end == self.body.as_ptr_range().end;
+        if !self.on_one_line || !is_body {
+            return (part, &[]);
+        }
+        match memchr::memchr2(b'\n', b'\r', part) {
+            Some(0) => (b" ", &part[1..]),
+            Some(at) => part.split_at(at),
+            None => (part, &[]),
+        }
     }
 }
 
@@ -106,13 +146,22 @@ impl Buf for Pieces {
     }
 
     fn chunk(&self) -> &[u8] {
-        self.parts().into_iter().find(|part| !part.is_empty()).map_or(b"", |part| part)
+        let part = self.parts().into_iter().find(|part| !part.is_empty());
+        part.map_or(b"", |part| self.sent_first(part).0)
     }
 
     fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        let parts = self.parts().into_iter().filter(|part| !part.is_empty());
-        let pairs = slices.iter_mut().zip(parts);
-        pairs.map(|(slice, part)| *slice = IoSlice::new(part)).count()
+        let mut count = 0;
+        for part in self.parts() {
+            let mut rest: &[u8] = part;
+            while !rest.is_empty() && count < slices.len() {
+                let (first, behind) = self.sent_first(rest);
+                slices[count] = IoSlice::new(first);
+                count += 1;
+                rest = behind;
+            }
+        }
+        count
     }
 
     fn advance(&mut self, mut count: usize) {

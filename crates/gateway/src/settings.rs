@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{ServerId, Toolbox};
+use consort_wire::MemoryBudget;
 
 use crate::naming::Naming;
 use crate::site::Site;
@@ -30,6 +31,9 @@ pub struct Settings {
     pub sites: Vec<Arc<dyn Site>>,
     /// How much, and how long.
     pub limits: Limits,
+    /// The memory for large bodies and answers, shared with whoever reads them from servers; a budget of
+    /// [`Limits::held_bytes`] if absent.
+    pub budget: Option<MemoryBudget>,
 }
 
 /// Says how every server is doing, in a word.
@@ -52,6 +56,7 @@ impl Default for Settings {
             states: Arc::new(Vec::new),
             sites: Vec::new(),
             limits: Limits::default(),
+            budget: None,
         }
     }
 }

@@ -16,11 +16,11 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::body::{Body, held};
+use crate::body::Body;
 use crate::browser::{BrowserSession, Door};
 use crate::gateway::Inner;
 use crate::guard::Refused;
-use crate::http::{Reply, challenged, read_any, room};
+use crate::http::{Reply, challenged, held, read_any};
 use crate::metrics::Metrics;
 use crate::pieces::Pieces;
 
@@ -139,8 +139,7 @@ async fn told(
     let body = match body {
         SiteBody::Whole(bytes) => {
             metrics.sent(bytes.len());
-            let room = room(gateway, bytes.len()).await;
-            Body::Whole(Some(held(bytes.into(), room)))
+            Body::Whole(Some(held(gateway, bytes.into()).await))
         }
         body @ (SiteBody::Stream(_) | SiteBody::Endless(_)) => {
             let over = matches!(body, SiteBody::Endless(_));

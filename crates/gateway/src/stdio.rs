@@ -11,6 +11,9 @@ use crate::gateway::Gateway;
 use crate::pieces::Pieces;
 use crate::pipe::Pipe;
 
+/// Bytes of a line whose memory is kept for the next one.
+const LONG: usize = 1 << 20;
+
 /// How much of a line that is too long is read over.
 const SKIPPED: usize = 64 << 20;
 
@@ -79,6 +82,7 @@ async fn write(mut sent: mpsc::Receiver<Pieces>, mut output: impl AsyncWrite + U
     let mut line = Vec::new();
     while let Some(message) = sent.recv().await {
         line.clear();
+        line.shrink_to(LONG);
         for part in message.parts() {
             line.extend_from_slice(part);
         }

@@ -206,6 +206,9 @@ pub(crate) fn explained(server: &ServerId, error: consort_wire::CallError) -> Ca
         error @ (Wire::NotSent(_) | Wire::Unauthorized { .. }) => {
             CallError::Connection { server, source: consort_core::Source::new(error) }
         }
+        error @ Wire::NoRoom { .. } => {
+            CallError::OutcomeUnknown { server, reason: error.to_string() }
+        }
         Wire::Unknown(closed) => CallError::OutcomeUnknown { server, reason: closed.to_string() },
         Wire::Status { status: 500.., .. } => {
             CallError::OutcomeUnknown { server, reason: chain(&error) }

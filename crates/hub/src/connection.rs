@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use consort_core::{CallError, Caller, Offers, ServerId, ShelfKind};
-use consort_wire::{Client, ClientInfo, Era, Found, Host};
+use consort_wire::{Client, ClientInfo, Era, Found, Host, MemoryBudget};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +31,7 @@ const RETIRING: Duration = Duration::from_millis(50);
 pub(crate) struct Connection {
     pub(crate) id: ServerId,
     pub(crate) settings: ServerSettings,
+    budget: MemoryBudget,
     status: watch::Sender<Status>,
     line: Mutex<Option<Line>>,
     /// The end of what the server wrote to its standard error before it was gone.
@@ -64,13 +65,17 @@ pub(crate) enum Wish {
 
 impl Connection {
     /// A connection that is not kept yet, and the receiver of its wishes.
-    pub(crate) fn new(settings: ServerSettings) -> (Arc<Self>, mpsc::Receiver<Wish>) {
+    pub(crate) fn new(
+        settings: ServerSettings,
+        budget: MemoryBudget,
+    ) -> (Arc<Self>, mpsc::Receiver<Wish>) {
         let state = if settings.disabled { State::Disabled } else { State::Configured };
         let (wishes, received) = mpsc::channel(16);
         let connection = Self {
             id: settings.id.clone(),
             status: watch::Sender::new(Status::new(settings.id.clone(), state)),
             settings,
+            budget,
             line: Mutex::default(),
             last_words: Mutex::default(),
             adopted: Mutex::default(),
@@ -215,6 +220,7 @@ impl Connection {
             tools: settings.tools.clone(),
             host,
             client: client.clone(),
+            budget: self.budget.clone(),
         }
     }
 

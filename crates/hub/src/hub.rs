@@ -8,7 +8,7 @@ use consort_core::{
     CallError, Caller, Catalog, Changes, Event, Events, Invocation, LocalTool, Offer, Passage,
     ServerId, Toolbox,
 };
-use consort_wire::{Client, ClientInfo, Emitting, Host};
+use consort_wire::{Client, ClientInfo, Emitting, Host, MemoryBudget};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -68,12 +68,12 @@ impl Hub {
     /// Starts a hub. It lists at once what is kept from the last time, and connects behind that, to all
     /// servers side by side.
     pub fn start(settings: Settings) -> Self {
-        let Settings { servers, mut reserved, local, host, client, kept, schemas } = settings;
+        let Settings { servers, mut reserved, local, host, client, kept, schemas, budget } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         reserved.extend(local.keys().cloned());
         reserved.extend(servers.iter().map(|server| server.id.clone()));
-        let starter = Starter { kept: kept.map(Kept::new), host, client };
+        let starter = Starter { kept: kept.map(Kept::new), host, client, budget };
         let prepared: Vec<_> =
             servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
         let crew = TaskTracker::new();
@@ -270,6 +270,7 @@ struct Starter {
     kept: Option<Kept>,
     host: Arc<dyn Host>,
     client: ClientInfo,
+    budget: MemoryBudget,
 }
 
 /// A connection that is not kept yet, and the receiver of its wishes.
@@ -280,7 +281,7 @@ impl Starter {
     fn prepare(&self, server: ServerSettings, offers: &mut BTreeMap<ServerId, Offer>) -> Prepared {
         let kept = self.kept.as_ref().filter(|_| !server.disabled);
         let memory = kept.and_then(|kept| kept.load(&server));
-        let (connection, wishes) = Connection::new(server);
+        let (connection, wishes) = Connection::new(server, self.budget.clone());
         if let Some(memory) = memory {
             connection.remember(&memory);
             offers.insert(connection.id.clone(), memory.offer);
@@ -312,7 +313,7 @@ impl Inner {
 
     /// Begins to keep a connection.
     fn keep(&self, (connection, wishes): Prepared) -> (ServerId, Arc<Connection>) {
-        let Starter { kept, host, client } = &self.starter;
+        let Starter { kept, host, client, .. } = &self.starter;
         let stop = self.stop.child_token();
         connection.stops_by(stop.clone());
         let keeper = Keeper::new(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use consort_core::{LocalTool, ServerId};
 use consort_wire::{
-    ClientInfo, Host, Limits, Server, Silent, Speak, Times, ToolTimes,
+    ClientInfo, Host, Limits, MemoryBudget, Server, Silent, Speak, Times, ToolTimes,
 };
 
 use crate::schema::SchemaLimits;
@@ -30,6 +30,8 @@ pub struct Settings {
     pub kept: Option<PathBuf>,
     /// How large the schemas of servers may become.
     pub schemas: SchemaLimits,
+    /// How many bytes of large messages may be in memory at once, together with whoever shares it.
+    pub budget: MemoryBudget,
 }
 
 impl Default for Settings {
@@ -42,6 +44,7 @@ impl Default for Settings {
             client: ClientInfo::default(),
             kept: None,
             schemas: SchemaLimits::default(),
+            budget: MemoryBudget::default(),
         }
     }
 }

@@ -29,6 +29,7 @@ pub(crate) mod session;
 pub(crate) mod task;
 
 use crate::ask::LogLevel;
+use crate::budget::MemoryBudget;
 use about::{About, Found};
 use call::{Answer, Call, Event};
 use dialect::ClientInfo;
@@ -110,6 +111,8 @@ pub struct Settings {
     pub host: Arc<dyn Host>,
     /// Who we say we are.
     pub client: ClientInfo,
+    /// How many bytes of large messages may be in memory, together with whoever shares it.
+    pub budget: MemoryBudget,
 }
 
 impl Default for Settings {
@@ -122,6 +125,7 @@ impl Default for Settings {
             tools: BTreeMap::new(),
             host: Arc::new(Silent),
             client: ClientInfo::default(),
+            budget: MemoryBudget::default(),
         }
     }
 }

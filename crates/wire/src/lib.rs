@@ -1,6 +1,8 @@
 //! MCP on the wire.
 
 mod ask;
+#[cfg(feature = "budget")]
+mod budget;
 #[cfg(feature = "client")]
 mod client;
 mod emit;
@@ -23,6 +25,8 @@ pub mod keeper {
 mod transport;
 
 pub use ask::{Asked, LogLevel, Offers, Postmark, Progress, Questions, Refusal, Reply, Tasks};
+#[cfg(feature = "budget")]
+pub use budget::{MemoryBudget, Reservation};
 pub use emit::{Emitter, Emitting};
 pub use json::{Json, JsonError, Object, fold};
 pub use limits::{Limits, Times};

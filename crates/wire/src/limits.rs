@@ -88,6 +88,10 @@ limits! {
         queue: Duration = Duration::from_secs(3);
         /// A list, over all its pages.
         list: Duration = Duration::from_secs(30);
+        /// A large answer waiting for memory, on a connection that serves no other call.
+        room: Duration = Duration::from_secs(40);
+        /// A large answer waiting for memory on a connection that other calls share.
+        shared_room: Duration = Duration::from_secs(2);
         /// A TCP connection and its TLS handshake.
         connect: Duration = Duration::from_secs(5);
         /// From starting or reaching a server to knowing what it is.

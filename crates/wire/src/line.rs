@@ -57,6 +57,19 @@ impl Lines {
         &mut self.buffer
     }
 
+    /// Bytes of the line that is being read.
+    pub fn held(&self) -> usize {
+        if self.skipped.is_some() { 0 } else { self.buffer.len() }
+    }
+
+    /// Skips the line that is being read. Returns its `id`, if that stands near its start.
+    pub fn abandon(&mut self) -> Option<u64> {
+        let id = leading_id(&self.buffer[..HEAD.min(self.buffer.len())]);
+        self.searched = 0;
+        self.skipped = Some(0);
+        id
+    }
+
     /// The next line, `None` until more bytes are read.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
@@ -80,6 +93,7 @@ impl Lines {
                     let mut line = self.buffer.split_to(at + 1);
                     line.truncate(if line[..at].ends_with(b"\r") { at - 1 } else { at });
                     self.searched = 0;
+                    release_large(at, &mut self.buffer);
                     return Some(Line::Whole(line.freeze()));
                 }
                 None if self.buffer.len() <= self.limit => {
@@ -98,8 +112,15 @@ impl Lines {
     }
 }
 
+/// Parts a buffer from a large message that was in it, so that what little follows does not keep its memory.
+pub(crate) fn release_large(message: usize, buffer: &mut BytesMut) {
+    if message > HEAD && buffer.len() < BLOCK {
+        *buffer = BytesMut::from(&buffer[..]);
+    }
+}
+
 /// The integer `id` of an envelope of which only the start is at hand.
-fn leading_id(head: &[u8]) -> Option<u64> {
+pub(crate) fn leading_id(head: &[u8]) -> Option<u64> {
     let mut at = scan::space(head, 0);
     if head.get(at) != Some(&b'{') {
         return None;
@@ -169,6 +190,32 @@ mod tests {
                 "step {step}"
             );
         }
+    }
+
+    #[test]
+    fn a_line_that_is_abandoned_is_skipped_and_the_next_one_delivered() {
+        let line = br#"{"jsonrpc":"2.0","id":7,"result":{"text":"0123456789"}}"#;
+        for at in 25..line.len() {
+            let mut lines = Lines::new(500, 500);
+            lines.buffer().extend_from_slice(&line[..at]);
+            assert_eq!(lines.next_line(), None);
+            assert_eq!((lines.held(), lines.abandon()), (at, Some(7)));
+            assert_eq!((lines.next_line(), lines.held()), (None, 0));
+            lines.buffer().extend_from_slice(&line[at..]);
+            lines.buffer().extend_from_slice(b"\nnext\n");
+            assert_eq!(lines.next_line(), Some(whole("next")));
+        }
+    }
+
+    #[test]
+    fn a_buffer_does_not_keep_the_memory_of_a_long_line() {
+        let mut lines = Lines::new(1 << 20, 1 << 20);
+        let long = [&[b'x'; 1 << 19][..], b"\nnext"].concat();
+        lines.buffer().extend_from_slice(&long);
+        assert!(matches!(lines.next_line(), Some(Line::Whole(line)) if line.len() == 1 << 19));
+        assert!(lines.buffer.capacity() < 1 << 17, "{}", lines.buffer.capacity());
+        lines.buffer().extend_from_slice(b"\n");
+        assert_eq!(lines.next_line(), Some(whole("next")));
     }
 
     #[test]

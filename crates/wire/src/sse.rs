@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+use crate::line::{leading_id, release_large};
+
 /// What a line may have on top of its data: `data: `.
 const FIELD: usize = 6;
 
@@ -43,6 +45,8 @@ pub struct Events {
     last_id: Option<String>,
     retry: Option<Duration>,
     limit: usize,
+    /// The event being read is not wanted.
+    skipping: bool,
 }
 
 /// The `data` lines of the event being read.
@@ -73,7 +77,30 @@ impl Events {
             last_id: None,
             retry: None,
             limit,
+            skipping: false,
         }
+    }
+
+    /// Bytes of the event that is being read.
+    pub fn held(&self) -> usize {
+        let data = match &self.data {
+            Data::None => 0,
+            Data::One(line) => line.len(),
+            Data::Many(lines) => lines.len(),
+        };
+        self.buffer.len() + data
+    }
+
+    /// Skips the event that is being read. Returns the `id` of the message in it, if that stands near its start.
+    pub fn abandon(&mut self) -> Option<u64> {
+        let id = match &self.data {
+            Data::None => leading_id(self.buffer.strip_prefix(b"data:").unwrap_or_default()),
+            Data::One(line) => leading_id(line),
+            Data::Many(lines) => leading_id(lines),
+        };
+        self.data = Data::None;
+        self.skipping = true;
+        id
     }
 
     /// Takes bytes as they arrive.
@@ -99,7 +126,7 @@ impl Events {
                 if let Some(event) = self.dispatch() {
                     return Ok(Some(event));
                 }
-            } else {
+            } else if !self.skipping {
                 self.field(&line)?;
             }
         }
@@ -129,6 +156,10 @@ impl Events {
             return Err(TooLarge(self.limit));
         }
         let Some(at) = found else {
+            if self.skipping && self.buffer.len() > 1 {
+                // One byte stays, so that the line is not taken for an empty one.
+                drop(self.buffer.split_to(self.buffer.len() - 1));
+            }
             self.searched = self.buffer.len();
             return Ok(None);
         };
@@ -136,6 +167,7 @@ impl Events {
         let mut line = self.buffer.split_to(at + 1);
         self.after_return = line[at] == b'\r';
         line.truncate(at);
+        release_large(at, &mut self.buffer);
         Ok(Some(line.freeze()))
     }
 
@@ -160,6 +192,7 @@ impl Events {
     }
 
     fn dispatch(&mut self) -> Option<Event> {
+        self.skipping = false;
         if let Some(id) = self.id.take() {
             // An empty id takes the last one back.
             self.last_id = Some(id).filter(|id| !id.is_empty());
@@ -206,6 +239,22 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_that_is_abandoned_is_skipped_and_the_next_one_delivered() {
+        let event = b"id: 4\ndata: {\"id\":7,\"result\":\ndata: {\"text\":\"0123456789\"}}\n\n";
+        for at in 20..event.len() - 1 {
+            let mut events = Events::new(1000);
+            events.push(&event[..at]);
+            assert_eq!(events.next_event(), Ok(None));
+            assert_eq!(events.abandon(), Some(7), "{at}");
+            assert_eq!(events.next_event(), Ok(None));
+            assert!(events.held() < 2);
+            events.push(&event[at..]);
+            events.push(b"data: next\n\n");
+            assert_eq!(events.next_event().unwrap().unwrap().data, "next", "{at}");
+        }
+    }
 
     /// What comes of `text`: kind and data of each event, then the last id and the retry time.
     fn read(chunks: &[&[u8]]) -> (Vec<(String, String)>, Option<String>, Option<u64>) {

@@ -45,6 +45,9 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         settings.local.clear();
     }
     let (mut gateway_settings, kept) = settings::of(common, &serve, &options)?;
+    let budget = options.limits.budget();
+    settings.budget = budget.clone();
+    gateway_settings.budget = Some(budget);
     let hub = Hub::start(settings);
     let states = states(&hub);
     gateway_settings.states = Arc::clone(&states);

@@ -7,6 +7,7 @@ use consort_shape::CacheSpec;
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::policy::PolicySpec;
 use consort_shape::transform::TransformSpec;
+use consort_wire::MemoryBudget;
 use serde::Serialize;
 
 use super::agents::{AgentConfig, ModelConfig, ProviderConfig};
@@ -79,6 +80,9 @@ impl ServeConfig {
 /// The table `[consort.limits]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LimitsConfig {
+    /// Bytes of large requests and results that a gateway holds in memory at once, on every transport.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_bytes: Option<u64>,
     /// Bytes of memory that compiled input schemas may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema_bytes: Option<u64>,
@@ -112,6 +116,12 @@ impl LimitsConfig {
             compiled_bytes: written(self.schema_bytes, usual.compiled_bytes),
             wait: self.schema_wait.map_or(usual.wait, Period::get),
         }
+    }
+
+    /// The memory for large requests and results.
+    pub fn budget(&self) -> MemoryBudget {
+        let usual = consort_gateway::Limits::default().held_bytes;
+        MemoryBudget::new(written(self.held_bytes, usual))
     }
 }
 

@@ -117,7 +117,7 @@ pub(crate) fn constant(file: &str, name: &str) -> Constant {
 const BYTES: &[(&str, &str)] = &[
     ("gateway/src/park.rs", "KEPT"),
     ("gateway/src/stdio.rs", "SKIPPED"),
-    ("wire/src/transport/http.rs", "ERROR_BODY"),
+    ("wire/src/transport/pool.rs", "SHORT_BODY"),
     ("consort/src/config/resolve.rs", "LARGEST"),
     ("consort/src/lock.rs", "LARGEST"),
     ("consort/src/agents.rs", "LARGEST"),

@@ -163,6 +163,14 @@ pub enum CallError {
         /// The limit.
         limit: usize,
     },
+    /// The answer found no memory in time: other large messages take all of [`MemoryBudget`](crate::MemoryBudget).
+    #[error(
+        "no memory for the answer: others take all of the {limit} bytes that may be held at once (`held_bytes` in `[consort.limits]`)"
+    )]
+    NoRoom {
+        /// The limit.
+        limit: usize,
+    },
     /// The request provably never left.
     #[error("not sent: {0}")]
     NotSent(NotSent),
@@ -266,7 +274,8 @@ impl CallError {
             | Self::Unauthorized { .. }
             | Self::Rounds { .. }
             | Self::Malformed(_)
-            | Self::TooLarge { .. } => Effect::Answered,
+            | Self::TooLarge { .. }
+            | Self::NoRoom { .. } => Effect::Answered,
             Self::Status { .. }
             | Self::Unknown(_)
             | Self::TimedOut { .. }

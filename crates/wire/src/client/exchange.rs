@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::time::sleep;
 
 use crate::ask::{Asked, Questions, Tasks};
+use crate::budget::Reservation;
 use crate::client::Settings;
 use crate::client::call::Event;
 use crate::client::dialect::Dialect;
@@ -22,7 +23,7 @@ use crate::json::Object;
 use crate::message::{Message, Notification};
 use crate::sse;
 use crate::transport::http::{self, Content, Http};
-use crate::transport::pool::Reply;
+use crate::transport::pool::{BodyError, Reply};
 use crate::transport::{Ticket, Transport};
 
 impl Run<'_> {
@@ -53,7 +54,13 @@ impl Run<'_> {
             }
             self.wait(&mailbox).await
         };
-        let result = result.await;
+        let mut result = result.await;
+        if let Ok(object) = &mut result
+            && keeps(&self.request.method)
+        {
+            // What is kept for long shall not keep the room of a message.
+            *object = object.detached();
+        }
         open.answered = !matches!(result, Err(CallError::Unknown(_)));
         result
     }
@@ -155,6 +162,7 @@ impl Run<'_> {
                 return Some(Err(CallError::Refused(error)));
             }
             Arrival::TooLarge => return Some(Err(self.too_large())),
+            Arrival::NoRoom => return Some(Err(self.no_room())),
             Arrival::Closed(closed) => {
                 return Some(Err(CallError::closed(closed, self.tickets.left())));
             }
@@ -180,6 +188,10 @@ impl Run<'_> {
         CallError::TooLarge { limit: self.link.settings.limits.message_bytes }
     }
 
+    fn no_room(&self) -> CallError {
+        CallError::NoRoom { limit: self.link.settings.budget.bytes().unwrap_or_default() }
+    }
+
     /// Reads the answer from a body. Nothing else can come: what cannot be read now never will be.
     async fn read_json(
         &self,
@@ -187,13 +199,13 @@ impl Run<'_> {
         reply: Reply,
         mailbox: &Mailbox,
     ) -> Result<Object, CallError> {
-        let body =
-            reply.collect(self.link.settings.limits.message_bytes).await.map_err(|reason| {
-                match reason {
-                    None => self.too_large(),
-                    Some(reason) => CallError::Unknown(Closed::Broken(reason)),
-                }
-            })?;
+        let Settings { limits, times, budget, .. } = &self.link.settings;
+        let body = reply.collect(limits.message_bytes, budget.reservation(), times.room).await;
+        let body = body.map_err(|error| match error {
+            BodyError::TooLarge => self.too_large(),
+            BodyError::NoRoom => self.no_room(),
+            BodyError::Broken(reason) => CallError::Unknown(Closed::Broken(reason)),
+        })?;
         self.link.receive(body, Origin::Call(id)).map_err(CallError::Unknown)?;
         while let Some(arrival) = mailbox.try_next() {
             if let Some(end) = self.take(arrival).await {
@@ -215,9 +227,10 @@ impl Run<'_> {
         let limits = &self.link.settings.limits;
         let mut resuming = Resuming::default();
         loop {
+            let mut room = self.link.settings.budget.reservation();
             let mut events = sse::Events::new(limits.message_bytes);
             let broken = loop {
-                if let Some(end) = self.drain(&mut events, id, mailbox).await? {
+                if let Some(end) = self.drain(&mut events, &mut room, id, mailbox).await? {
                     return end;
                 }
                 tokio::select! {
@@ -226,7 +239,16 @@ impl Run<'_> {
                         return end;
                     },
                     chunk = reply.chunk() => match chunk {
-                        Some(Ok(bytes)) => events.push(&bytes),
+                        Some(Ok(bytes)) => {
+                            let held = events.held() + bytes.len();
+                            if !room.covers(held) {
+                                let extended = room.extend(held, limits.message_bytes);
+                                let limit = self.link.settings.times.room;
+                                let extended = tokio::time::timeout(limit, extended).await;
+                                extended.map_err(|_| self.no_room())?;
+                            }
+                            events.push(&bytes);
+                        }
                         Some(Err(reason)) => break reason,
                         None => break "its stream of events ended".to_owned(),
                     },
@@ -262,6 +284,7 @@ impl Run<'_> {
     async fn drain(
         &self,
         events: &mut sse::Events,
+        room: &mut Reservation,
         id: u64,
         mailbox: &Mailbox,
     ) -> Result<Option<Result<Object, CallError>>, CallError> {
@@ -269,7 +292,9 @@ impl Run<'_> {
             if event.kind != "message" {
                 continue;
             }
-            self.link.receive(event.data, Origin::Call(id)).map_err(CallError::Unknown)?;
+            self.link
+                .receive(room.attach(event.data), Origin::Call(id))
+                .map_err(CallError::Unknown)?;
             while let Some(arrival) = mailbox.try_next() {
                 if let Some(end) = self.take(arrival).await {
                     return Ok(Some(end));
@@ -278,6 +303,11 @@ impl Run<'_> {
         }
         Ok(None)
     }
+}
+
+/// True for requests whose answers are kept: handshakes and lists.
+fn keeps(method: &str) -> bool {
+    method.ends_with("/list") || matches!(method, "initialize" | "server/discover")
 }
 
 fn event(body: Notification) -> Event {

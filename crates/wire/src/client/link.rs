@@ -220,6 +220,13 @@ impl Link {
         }
     }
 
+    /// A large message found no memory in time and is skipped. Only the call that it answers ends.
+    pub(crate) fn no_room(&self, id: Option<u64>) {
+        self.counts.oversized();
+        let delivered = id.is_some_and(|id| self.calls.deliver(id, Arrival::NoRoom));
+        tracing::debug!(delivered, "a large message was skipped for lack of memory");
+    }
+
     fn sort(self: &Arc<Self>, message: Message, origin: Origin) {
         let delivered = match message {
             Message::Response { ref id, .. } | Message::Error { id: Some(ref id), .. } => {

@@ -22,6 +22,8 @@ pub(crate) enum Arrival {
     Skipped(u64),
     /// Its answer was too large to keep.
     TooLarge,
+    /// Its answer found no memory in time.
+    NoRoom,
     /// The server itself ended it: a subscription it tears down.
     Ended,
     /// The connection is gone.

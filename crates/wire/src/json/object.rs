@@ -38,6 +38,12 @@ impl Object {
         Self { json: Json(Bytes::from_static(b"{}")), members: Members::new() }
     }
 
+    /// A copy that does not keep the buffer of the message alive.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self { json: self.json.detached(), members: self.members.clone() }
+    }
+
     /// The members of `json`, which starts with a brace.
     pub(super) fn of(json: &Json) -> Self {
         let (members, _) = members(&json.0, 0).expect("the scan checked it");

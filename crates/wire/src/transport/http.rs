@@ -34,9 +34,6 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How often a server may send us elsewhere on its own origin, or have us prove anew who we are.
 const REDIRECTS: usize = 5;
 
-/// How much of the body of an error is kept.
-pub(crate) const ERROR_BODY: usize = 64 << 10;
-
 /// The way to a Streamable HTTP server.
 #[derive(Debug)]
 pub(crate) struct Http {
@@ -115,7 +112,7 @@ impl Http {
         let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
         if reply.status.is_success() {
             // Some servers answer with a body nobody asked for; reading it saves the connection.
-            let _ = reply.collect(ERROR_BODY).await;
+            let _ = reply.collect_short().await;
             return Ok(());
         }
         Err(refused(reply).await)
@@ -314,7 +311,7 @@ pub(crate) async fn refused(reply: Reply) -> CallError {
         return CallError::Unauthorized { status, challenge, advice: None };
     }
     let retry_after = text("retry-after");
-    let body = reply.collect(ERROR_BODY).await.unwrap_or_default();
+    let body = reply.collect_short().await;
     match crate::Message::parse(body.clone()) {
         Ok(crate::Message::Error { error, .. }) => CallError::Refused(error),
         _ => {

@@ -27,6 +27,7 @@ use super::letter::Letter;
 use super::reach::reach;
 use super::stream::Stream;
 use super::url::Url;
+use crate::budget::Reservation;
 use crate::limits::{Limits, Times};
 
 /// The connections to one origin.
@@ -291,6 +292,18 @@ impl Connection {
     }
 }
 
+/// How much of the body of an error is kept.
+const SHORT_BODY: usize = 64 << 10;
+
+/// Why there is no body.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    TooLarge,
+    /// Other messages take all the memory that there is for large ones.
+    NoRoom,
+    Broken(String),
+}
+
 /// A response whose body is still to come.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -317,32 +330,51 @@ impl Reply {
         chunk
     }
 
-    /// The whole body, `Err(None)` if it is larger than `most`.
-    pub(crate) async fn collect(mut self, most: usize) -> Result<Bytes, Option<String>> {
+    /// The whole body, if it is no larger than `most` and finds room within `limit`.
+    pub(crate) async fn collect(
+        mut self,
+        most: usize,
+        mut room: Reservation,
+        limit: Duration,
+    ) -> Result<Bytes, BodyError> {
         if self.body.size_hint().lower() > most as u64 {
-            return Err(None);
+            return Err(BodyError::TooLarge);
         }
         let Some(first) = self.chunk().await else {
             return Ok(Bytes::new());
         };
-        let mut bytes = first.map_err(Some)?;
+        let mut bytes = first.map_err(BodyError::Broken)?;
         let mut all = bytes::BytesMut::new();
         while let Some(chunk) = self.chunk().await {
+            let chunk = chunk.map_err(BodyError::Broken)?;
+            let left = usize::try_from(self.body.size_hint().lower()).unwrap_or(0);
+            let held = all.len().max(bytes.len()) + chunk.len() + left;
+            if held > most {
+                return Err(BodyError::TooLarge);
+            }
+            if !room.covers(held) {
+                // Of a body whose length is known, no more than that is taken.
+                let grown = if left > 0 { held } else { most };
+                let extended = room.extend(held, grown);
+                let extended = tokio::time::timeout(limit, extended).await;
+                extended.map_err(|_| BodyError::NoRoom)?;
+            }
             if all.is_empty() {
-                all.reserve(
-                    bytes.len() + usize::try_from(self.body.size_hint().lower()).unwrap_or(0),
-                );
+                all.reserve(held);
                 all.extend_from_slice(&bytes);
             }
-            all.extend_from_slice(&chunk.map_err(Some)?);
-            if all.len() > most {
-                return Err(None);
-            }
+            all.extend_from_slice(&chunk);
         }
         if !all.is_empty() {
             bytes = all.freeze();
         }
-        if bytes.len() > most { Err(None) } else { Ok(bytes) }
+        if bytes.len() > most { Err(BodyError::TooLarge) } else { Ok(room.attach(bytes)) }
+    }
+
+    /// The body of an error or of an answer that nobody waits for; nothing if it is large.
+    pub(crate) async fn collect_short(self) -> Bytes {
+        let room = Reservation::default();
+        self.collect(SHORT_BODY, room, Duration::ZERO).await.unwrap_or_default()
     }
 
     /// Gives the connection back, if it can serve again.

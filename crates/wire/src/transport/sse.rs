@@ -2,6 +2,7 @@
 //! everything that goes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -12,6 +13,9 @@ use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed};
 use crate::client::link::{Link, Origin};
 use crate::sse::Events;
+
+/// Bytes of a message that needed room.
+const LARGE: usize = 64 << 10;
 
 /// The way to an HTTP+SSE server.
 #[derive(Debug)]
@@ -86,11 +90,16 @@ impl Stream {
     }
 
     async fn read(&mut self, link: &Arc<Link>) -> Closed {
+        let mut room = link.settings.budget.reservation();
+        let mut patience = link.settings.times.shared_room;
         loop {
             loop {
                 match self.events.next_event() {
                     Ok(Some(event)) if event.kind == "message" => {
-                        if let Err(closed) = link.receive(event.data, Origin::Pipe) {
+                        if event.data.len() > LARGE {
+                            patience = link.settings.times.shared_room;
+                        }
+                        if let Err(closed) = link.receive(room.attach(event.data), Origin::Pipe) {
                             return closed;
                         }
                     }
@@ -100,7 +109,20 @@ impl Stream {
                 }
             }
             match self.reply.chunk().await {
-                Some(Ok(bytes)) => self.events.push(&bytes),
+                Some(Ok(bytes)) => {
+                    let held = self.events.held() + bytes.len();
+                    if !room.covers(held) {
+                        let extended = room.extend(held, link.settings.limits.message_bytes);
+                        let extended = tokio::time::timeout(patience, extended).await;
+                        if extended.is_err() {
+                            room.release();
+                            link.no_room(self.events.abandon());
+                            // Others shall not wait as long once more for each large answer before theirs.
+                            patience = Duration::ZERO;
+                        }
+                    }
+                    self.events.push(&bytes);
+                }
                 Some(Err(reason)) => return Closed::Broken(reason),
                 None => return Closed::Broken("its stream of events ended".to_owned()),
             }

@@ -22,6 +22,9 @@ const LAST_WORDS: Duration = Duration::from_millis(150);
 /// The reason of a connection that ends because nobody looks after its process any more.
 const KEEPER_LOST: &str = "the keeper process was killed";
 
+/// How much is read at once, about.
+const BLOCK: usize = 16 << 10;
+
 /// How much is written at once when several messages wait.
 const BATCH: usize = 64 << 10;
 
@@ -142,20 +145,36 @@ async fn carry(
 async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<Link>) -> Closed {
     let limits = &link.settings.limits;
     let mut lines = Lines::new(limits.message_bytes, limits.skipped_bytes);
+    let mut room = link.settings.budget.reservation();
+    let mut patience = link.settings.times.shared_room;
     loop {
         while let Some(line) = lines.next_line() {
             match line {
                 Line::Whole(line) => {
-                    if let Err(closed) = link.receive(line, Origin::Pipe) {
+                    if line.len() > BATCH {
+                        patience = link.settings.times.shared_room;
+                    }
+                    if let Err(closed) = link.receive(room.attach(line), Origin::Pipe) {
                         return closed;
                     }
                 }
                 Line::Oversized { id } => {
+                    room.release();
                     if let Err(closed) = link.oversized(id) {
                         return closed;
                     }
                 }
                 Line::Endless => return Closed::Oversized,
+            }
+        }
+        if !room.covers(lines.held() + BLOCK) {
+            let extended = room.extend(lines.held() + BLOCK, limits.message_bytes);
+            if tokio::time::timeout(patience, extended).await.is_err() {
+                room.release();
+                link.no_room(lines.abandon());
+                // Others shall not wait as long once more for each large answer before theirs.
+                patience = Duration::ZERO;
+                continue;
             }
         }
         match stdout.read_buf(lines.buffer()).await {
@@ -173,6 +192,7 @@ async fn write(mut stdin: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<
     let mut tickets: Vec<(usize, Arc<Ticket>)> = Vec::new();
     while let Some(first) = outgoing.recv().await {
         batch.clear();
+        batch.shrink_to(2 * BATCH);
         tickets.clear();
         let mut next = Some(first);
         while let Some(Outgoing { bytes, ticket }) = next {

@@ -13,6 +13,7 @@ mod keeper;
 mod laws;
 mod listening;
 mod lists;
+mod memory;
 mod processes;
 mod progress;
 mod questions;

@@ -53,6 +53,7 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
 fn limits(fields: &Fields<'_>) -> LimitsConfig {
     let Some(limits) = fields.table("limits") else { return LimitsConfig::default() };
     let read = LimitsConfig {
+        held_bytes: limits.count("held_bytes"),
         schema_bytes: limits.count("schema_bytes"),
         schema_patterns: limits.count("schema_patterns"),
         schema_states: limits.count("schema_states"),

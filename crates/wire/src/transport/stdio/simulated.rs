@@ -221,6 +221,7 @@ fn judge(record: &Record, times: u32) -> &'static str {
         CallError::Unknown(Closed::Malformed) => "lost to garbage",
         CallError::Unknown(Closed::Oversized) => "lost to a flood",
         CallError::TooLarge { .. } => "too large",
+        CallError::NoRoom { .. } => "no memory",
         CallError::Refused(_) => "refused",
         other => panic!("{nonce}: {other:?} was not to be expected"),
     }
