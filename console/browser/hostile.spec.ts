@@ -96,3 +96,19 @@ test("a megabyte of text or of structure does not freeze the page", async ({ pag
     expect(elements).toBeLessThan(5_000);
   }
 });
+
+test("a definition that deserves a look is marked in the list, and its page quotes why", async ({ page }) => {
+  await open(page, gateway, "tools");
+  const listed = main(page).getByRole("listbox", { name: "Tools" }).getByRole("option");
+  await expect(listed.filter({ hasText: /^tidy/ })).toContainText("look");
+  await expect(listed.filter({ hasText: /^fail/ })).not.toContainText("look");
+  await listed.filter({ hasText: /^tidy/ }).click();
+  const findings = main(page).getByRole("region", { name: "Deserves a look" });
+  await expect(findings).toContainText("/description: words that keep something from people");
+  await expect(findings).toContainText("do not tell the user");
+  await open(page, gateway, "tools/hostile.misleading");
+  await expect(findings).toContainText("\\u{202e}");
+  await open(page, gateway, "tools/hostile.fail");
+  await expect(main(page).getByRole("heading", { level: 2, name: "fail" })).toBeVisible();
+  await expect(findings).toHaveCount(0);
+});

@@ -97,6 +97,7 @@ export interface Tool {
   pin: PinState;
   hidden: boolean;            // a rule hides it
   changed: boolean;           // a transform changes it
+  findings?: string[];        // what deserves a look in what its server says: where, why, and the words
 }
 export interface Change { what: string; from?: string; to?: string }
 export interface ToolDetail extends Tool {

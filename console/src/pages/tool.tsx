@@ -47,6 +47,7 @@ function Detail({ tool }: { tool: ToolDetail }) {
         </div>
         {tool.description && <p class="pre break"><Long text={tool.description} limit={700} /></p>}
       </header>
+      <Findings tool={tool} />
       <Pinned tool={tool} />
       <Tabs label="About this tool" chosen={tab} choose={(next) => setQuery({ tab: next === "try" ? "" : next })} tabs={[
         { id: "try", label: "Try it", keep: true, body: () => <Try tool={tool} /> },
@@ -54,6 +55,18 @@ function Detail({ tool }: { tool: ToolDetail }) {
         { id: "rules", label: changes ? `Rules (${changes})` : "Rules", body: () => <Rules tool={tool} /> },
       ]} />
     </>
+  );
+}
+
+function Findings({ tool }: { tool: ToolDetail }) {
+  const { findings } = tool;
+  // What changed since it was agreed to is shown with its own.
+  if (!findings || findings.length === 0 || tool.difference) return null;
+  return (
+    <section class="notice warn wide" aria-label="Deserves a look">
+      <p><strong>What its server says deserves a look.</strong> It may be harmless; a model will read it.</p>
+      {findings.map((finding) => <p key={finding} class="break"><Icon name="warn" /> <Text text={finding} /></p>)}
+    </section>
   );
 }
 

@@ -88,6 +88,7 @@ function ToolMarks({ tool }: { tool: Tool }) {
   return (
     <span class="marks">
       {tool.annotations.read_only === true ? <Badge tone="good">read only</Badge> : tool.annotations.destructive === true ? <Badge tone="bad">destructive</Badge> : null}
+      {tool.findings && <Badge tone="warn">look</Badge>}
       {tool.hidden && <Badge>hidden</Badge>}
       {tool.changed && <Badge tone="accent">transformed</Badge>}
       {(tool.pin === "changed" || tool.pin === "new" || tool.pin === "withheld") && <Badge tone={tool.pin === "withheld" ? "bad" : "warn"}>{tool.pin === "changed" ? "changed" : tool.pin}</Badge>}

@@ -7,8 +7,6 @@
 
 mod alike;
 mod classes;
-#[cfg(test)]
-mod corpus;
 mod hidden;
 mod lexicon;
 mod marks;
@@ -323,6 +321,9 @@ fn around(text: &str, from: usize, to: usize) -> String {
     }
     shown_part
 }
+
+#[cfg(test)]
+mod corpus;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! `consort tools --explain`: what became of one tool, and by which rule.
 
 use consort_core::{Entry, Route, Toolbox};
+use consort_shape::scan::{Finding, scan};
 use consort_shape::{Explanation, explain};
 use serde::Serialize;
 
@@ -17,6 +18,8 @@ struct Report {
     #[serde(flatten)]
     explanation: Explanation,
     policy: Option<String>,
+    /// What deserves a look in what its server says.
+    findings: Vec<Finding>,
 }
 
 pub(super) async fn run(
@@ -30,6 +33,7 @@ pub(super) async fn run(
     let report = Report {
         explanation: explain(&entry, running.shaping.transforms(None)),
         policy: running.shaping.decision(&caller(), &entry),
+        findings: scan(entry.definition.json()),
     };
     if common.json {
         json(&report);
@@ -57,6 +61,9 @@ pub(super) async fn run(
     }
     if let Some(policy) = &report.policy {
         line(format!("  policy: {}", escaped_line(policy)));
+    }
+    for finding in &report.findings {
+        line(format!("  {}: {finding}", styled(Styled::Warning, "deserves a look")));
     }
     Ok(Exit::Ok)
 }

@@ -1,6 +1,7 @@
 //! `consort tools`, `prompts`, `resources`: what is on offer.
 
-use consort_core::{Catalog, Entry, ServerId, ShelfKind, Tool};
+use consort_core::{Catalog, Entry, ServerId, ShelfKind, Tool, Toolbox};
+use consort_shape::scan::{Finding, scan};
 use serde_json::{Value, json};
 
 use crate::cli::Common;
@@ -29,13 +30,20 @@ pub(super) async fn tools(
     if exposed && let Some(toolbox) = running.layers().shown(None) {
         catalog = toolbox.catalog(&caller());
     }
+    let said = running.hub.catalog(&caller());
     if common.json {
-        json(&shown(&catalog, ShelfKind::Tools, server.as_ref()));
+        let mut tools = shown(&catalog, ShelfKind::Tools, server.as_ref());
+        for (tool, entry) in
+            tools.iter_mut().zip(entries(&catalog, ShelfKind::Tools, server.as_ref()))
+        {
+            tool["findings"] = json!(findings(&said, entry));
+        }
+        json(&tools);
         return Ok(Exit::Ok);
     }
     if how == Shown::Long {
         for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
-            print_long(entry);
+            print_long(entry, &findings(&said, entry));
         }
         return Ok(Exit::Ok);
     }
@@ -48,6 +56,17 @@ pub(super) async fn tools(
         ]);
     }
     print(&table, "tools", &catalog);
+    for entry in entries(&catalog, ShelfKind::Tools, server.as_ref()) {
+        let findings = findings(&said, entry);
+        if let Some(first) = findings.first() {
+            let id = escaped_line(&entry.id());
+            let more = match findings.len() - 1 {
+                0 => String::new(),
+                more => format!(" (and {more} more: consort tools --explain {id})"),
+            };
+            line(format!("{}: {id} {first}{more}", styled(Styled::Warning, "deserves a look")));
+        }
+    }
     Ok(Exit::Ok)
 }
 
@@ -147,6 +166,15 @@ fn shown(catalog: &Catalog, kind: ShelfKind, server: Option<&ServerId>) -> Vec<V
         .collect()
 }
 
+/// What deserves a look in what the server of a tool says of it; nothing of our own tools.
+fn findings(said: &Catalog, entry: &Entry) -> Vec<Finding> {
+    if said.is_local(&entry.route.server) {
+        return Vec::new();
+    }
+    let original = said.tools.get(&format!("{}.{}", entry.route.server, entry.route.name));
+    original.map(|original| scan(original.definition.json())).unwrap_or_default()
+}
+
 fn print(table: &Table, what: &str, catalog: &Catalog) {
     if table.is_empty() {
         line(format!("no {what}"));
@@ -158,7 +186,7 @@ fn print(table: &Table, what: &str, catalog: &Catalog) {
     }
 }
 
-fn print_long(entry: &Entry) {
+fn print_long(entry: &Entry, findings: &[Finding]) {
     let tool = entry.tool();
     line(styled(Styled::Heading, escaped_line(&entry.id())));
     if let Some(about) = tool.description() {
@@ -166,6 +194,9 @@ fn print_long(entry: &Entry) {
     }
     for parameter in parameters(&tool) {
         line(format!("  {}", escaped_line(&parameter)));
+    }
+    for finding in findings {
+        line(format!("  {}: {finding}", styled(Styled::Warning, "deserves a look")));
     }
     line("");
 }

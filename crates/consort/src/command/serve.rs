@@ -1,5 +1,6 @@
 //! `consort serve`: every server as one MCP endpoint.
 
+mod findings;
 mod offered;
 mod openai;
 mod records;
@@ -124,6 +125,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let served = tokio::select! {
         served = serving => served,
         never = following.follow(file) => match never {},
+        never = findings::log(&hub) => match never {},
     };
     gateway.end().await;
     if let Some(console) = &console {

@@ -48,6 +48,9 @@ pub(super) struct Tool {
     hidden: bool,
     /// A rule changes its definition, its arguments or its results.
     changed: bool,
+    /// What deserves a look in what its server says of it: where, why, and the words. It may be harmless.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<String>,
 }
 
 /// What a server says of a tool. It need not be true.

@@ -42,7 +42,7 @@ fn tools_are_json_for_programs() {
     assert_eq!(tools[0]["id"], "demo.long_computation");
     assert_eq!(tools[0]["definition"]["inputSchema"]["properties"]["steps"]["maximum"], 100);
     let members: Vec<&String> = tools[0].as_object().unwrap().keys().collect();
-    assert_eq!(members, ["definition", "id", "kind", "name", "original", "server"]);
+    assert_eq!(members, ["definition", "findings", "id", "kind", "name", "original", "server"]);
 }
 
 #[test]

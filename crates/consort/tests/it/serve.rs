@@ -118,6 +118,21 @@ impl Serving {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Waits for a line of its log with these words, and returns what it logged until then.
+    pub(crate) fn hear(&mut self, words: &str) -> String {
+        let log = self.child.stderr.as_mut().unwrap();
+        let mut heard = Vec::new();
+        loop {
+            let mut byte = [0];
+            log.read_exact(&mut byte).unwrap();
+            heard.extend(byte);
+            let text = String::from_utf8_lossy(&heard);
+            if byte == *b"\n" && text.lines().last().is_some_and(|line| line.contains(words)) {
+                return text.into_owned();
+            }
+        }
+    }
+
     /// Ends it as an operator would; returns its exit code and what it logged.
     pub(crate) fn end(mut self) -> (i32, String) {
         self.signal(Signal::TERM);

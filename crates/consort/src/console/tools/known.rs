@@ -8,6 +8,7 @@ use consort_core::{
 };
 use consort_gateway::Labelled;
 use consort_shape::pin::{Kind, Withheld};
+use consort_shape::scan::scan;
 use consort_shape::search::{Index, Limits};
 use consort_shape::tokens::{Vocabulary, count, text};
 use consort_shape::{Fate, fate};
@@ -268,6 +269,7 @@ impl Making<'_> {
             pin,
             hidden,
             changed: fate == Fate::Changed,
+            findings: said.map(|entry| self.findings(entry, before)).unwrap_or_default(),
             id,
         };
         Listed { tool: listed, place, origin: original.map(|(at, _)| at) }
@@ -277,6 +279,23 @@ impl Making<'_> {
     fn before(&self, id: &str) -> Option<(&Known, &Listed)> {
         let last = self.last?;
         Some((last, &last.tools[*last.ids.get(id)?]))
+    }
+
+    /// What deserves a look in what a server says; not looked for again if it is the same.
+    fn findings(&self, entry: &Entry, before: Option<(&Known, &Listed)>) -> Vec<String> {
+        if self.of.hub.is_local(&entry.route.server) {
+            return Vec::new();
+        }
+        match before {
+            Some((last, listed))
+                if listed
+                    .original(last)
+                    .is_some_and(|known| known.definition == entry.definition) =>
+            {
+                listed.tool.findings.clone()
+            }
+            _ => scan(entry.definition.json()).iter().map(ToString::to_string).collect(),
+        }
     }
 
     fn pin(&self, entry: &Entry, before: Option<(&Known, &Listed)>) -> PinState {
