@@ -74,7 +74,7 @@ impl Host for Person {
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>> {
-        Box::pin(self.ask("The server asks: ", question.params))
+        Box::pin(self.ask("", question.params))
     }
 }
 

@@ -157,7 +157,7 @@ pub(crate) async fn put(person: &Person, question: Question) -> Result<Json, Ref
     match question.kind {
         Why::Approval => person.agree(params).await,
         Why::Model => person.ask("The model asks: ", params).await,
-        Why::Server => person.ask("The server asks: ", params).await,
+        Why::Server => person.ask("", params).await,
         Why::Sampling => person.ask("Attention: ", params).await,
     }
 }

@@ -8,6 +8,7 @@ mod ask;
 mod caller;
 mod catalog;
 mod content;
+mod elicitation;
 mod error;
 mod event;
 mod local;
@@ -29,6 +30,7 @@ pub use consort_wire::{
     Questions, Refusal, Reply, Revision, ShelfKind, Tasks,
 };
 pub use content::{Content, ToolResult};
+pub use elicitation::{attributed, attributed_error, attributed_requests};
 pub use error::{CallError, Fault, Repeat, Source};
 pub use event::{Event, Outcome};
 pub use local::{LocalTool, Reporter, Working};

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use consort_core::{
     CallError, Event, Invocation, Json, LocalTool, LogLevel, Logs, Object, Outcome, Passage,
-    Reporter, ServerId, ShelfKind, ToolResult,
+    Reporter, ServerId, ShelfKind, ToolResult, attributed, attributed_error, attributed_requests,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;
@@ -95,12 +95,15 @@ pub(crate) async fn remote(
         let end = loop {
             match call.next().await {
                 Some(consort_wire::Event::End(end)) => break end,
-                Some(event) => emitter.emit(translated(event)).await,
+                Some(event) => emitter.emit(translated(&connection.id, event)).await,
                 None => unreachable!("an end comes before nothing"),
             }
         };
         drop(in_use);
         match end {
+            Ok(Answer::InputRequired(result)) => {
+                return Ok(Answer::InputRequired(attributed_requests(&connection.id, result)));
+            }
             Ok(answer) => return Ok(answer),
             Err(error) => {
                 let Some(pause) =
@@ -171,11 +174,14 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolResult {
     ToolResult::error(format!("the tool panicked: {}", text.as_deref().unwrap_or("no message")))
 }
 
-fn translated(event: consort_wire::Event) -> Event {
+fn translated(server: &ServerId, event: consort_wire::Event) -> Event {
     match event {
         consort_wire::Event::Progress(progress) => Event::Progress(progress),
         consort_wire::Event::Log(params) => Event::Log(params),
-        consort_wire::Event::Question(asked) => Event::Question(asked),
+        consort_wire::Event::Question(mut asked) => {
+            asked.params = attributed(server, &asked.method, asked.params);
+            Event::Question(asked)
+        }
         consort_wire::Event::Task(task) => Event::Task(task),
         consort_wire::Event::Notification(body) => {
             Event::Notification { method: body.method, params: body.params }
@@ -191,10 +197,10 @@ pub(crate) fn explained(server: &ServerId, error: consort_wire::CallError) -> Ca
     let server = server.clone();
     match error {
         Wire::Refused(error) => CallError::Execution {
+            raw: attributed_error(&server, error.raw),
             server,
             message: error.message,
             code: error.code,
-            raw: error.raw,
         },
         Wire::TimedOut { kind, limit, sent } => {
             CallError::Timeout { server, limit, idle: kind == consort_wire::Limit::Idle, sent }

@@ -4,6 +4,7 @@
 //! groups of local tools ([`tool`], [`builtin`]). What comes out is one
 //! [`Toolbox`](consort_core::Toolbox).
 
+mod attribution;
 mod builtin;
 mod call;
 mod connection;

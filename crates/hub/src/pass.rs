@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use consort_core::{
-    CallError, Emitter, Event, Json, LogLevel, Logs, Offers, Outcome, Passage, ServerId, ToolResult,
+    CallError, Emitter, Event, Json, LogLevel, Logs, Offers, Outcome, Passage, ServerId,
+    ToolResult, attributed_requests,
 };
 use consort_wire::{Answer, Era, Notice, Request};
 use serde::Deserialize;
@@ -53,6 +54,11 @@ pub(crate) async fn run(
     }
     let end = call::remote(connection, Some(&passage), request(&passage), emitter).await;
     end.map(|answer| match answer {
+        // A task that waits for answers says in its state what it asks.
+        Answer::Complete(result) if passage.method == "tasks/get" => {
+            let result = attributed_requests(&connection.id, result);
+            Outcome::Complete(ToolResult::from_object(result))
+        }
         Answer::Complete(result) => Outcome::Complete(ToolResult::from_object(result)),
         Answer::InputRequired(result) => Outcome::InputRequired(result),
         Answer::Task(task) => Outcome::Task(task),

@@ -393,7 +393,7 @@ fn a_server_asks_the_person_in_the_middle_of_a_call() {
         { "expect": { "results": 1, "is_error": false }, "text": "Hello, Ada." },
     ]));
     let mut terminal = Terminal::start(&home, &format!("ask --model {model} go"));
-    terminal.until("The server asks: Who is there?");
+    terminal.until("`rogue` asks: Who is there?");
     terminal.until_ready();
     terminal.until("Your name (needed): ");
     terminal.type_in(b"Ada\r");

@@ -18,6 +18,13 @@ fn able() -> Value {
     json!({ "elicitation": { "form": {} } })
 }
 
+/// The same as a client is asked: by the name of the server.
+fn shown() -> Value {
+    let mut shown = form();
+    shown["params"]["message"] = json!("`r` asks: who?");
+    shown
+}
+
 fn ada() -> Value {
     json!({ "action": "accept", "content": { "name": "Ada" } })
 }
@@ -34,7 +41,7 @@ fn again(asked: &Value, answers: &Value) -> Value {
 async fn asked(peer: &Peer) -> Value {
     let asked = peer.call("ask", form()).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
-    assert_eq!(asked["result"]["inputRequests"], json!({ "q1": form() }));
+    assert_eq!(asked["result"]["inputRequests"], json!({ "q1": shown() }));
     asked
 }
 
@@ -82,7 +89,7 @@ async fn what_was_not_answered_is_asked_again() {
     let mut last = first.clone();
     for answers in [json!({}), json!({ "other": ada() }), json!({ "q1": "no object" }), json!(7)] {
         last = peer.ask("tools/call", again(&last, &answers)).await;
-        assert_eq!(last["result"]["inputRequests"], json!({ "q1": form() }), "{last}");
+        assert_eq!(last["result"]["inputRequests"], json!({ "q1": shown() }), "{last}");
     }
     // An answer to an earlier turn comes too late.
     let stale = peer.ask("tools/call", again(&first, &json!({ "q1": ada() }))).await;
@@ -293,7 +300,7 @@ async fn a_modern_servers_own_state_comes_back_to_it_untouched_and_only_from_its
     let served = Served::new(vec![at("r", &http.url())], quick()).await;
     let peer = Peer::modern(&served.url, None, able());
     let asked = peer.call("ask", form()).await;
-    assert_eq!(asked["result"]["inputRequests"], json!({ "who": form() }));
+    assert_eq!(asked["result"]["inputRequests"], json!({ "who": shown() }));
     assert_ne!(asked["result"]["requestState"], "é \"state\"");
     let mut forged = again(&asked, &json!({ "who": ada() }));
     forged["requestState"] = json!("é \"state\"");
@@ -325,7 +332,7 @@ async fn a_legacy_servers_wish_for_a_url_is_a_question_to_a_modern_client() {
     assert_eq!(question["method"], "elicitation/create", "{asked}");
     assert_eq!(
         question["params"],
-        json!({ "mode": "url", "message": "sign in", "url": "https://example.com/x" })
+        json!({ "mode": "url", "message": "`r` asks you to open a page at `example.com`: sign in", "url": "https://example.com/x" })
     );
     let opened = json!({ "q1": { "action": "accept" } });
     let answer = peer.ask("tools/call", again(&asked, &opened)).await;

@@ -32,7 +32,12 @@ async fn answers(peer: &Peer, mut call: Exchange, question: &Value, answer: &Val
     let asked = call.until(|m| m.get("method").is_some()).await;
     assert_eq!(asked["method"], question["method"]);
     for (name, value) in question["params"].as_object().unwrap() {
-        assert_eq!(asked["params"][name], *value);
+        if name == "message" {
+            let message = asked["params"][name].as_str().unwrap();
+            assert_eq!(message, format!("`r` asks: {}", value.as_str().unwrap()));
+        } else {
+            assert_eq!(asked["params"][name], *value);
+        }
     }
     let reply = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer });
     assert_eq!(peer.post(&reply).await.head.status, 202);
@@ -159,12 +164,62 @@ async fn a_refusal_reaches_the_server_and_cancelling_ends_the_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_legacy_servers_wish_for_a_url_reaches_a_legacy_client_as_it_is() {
-    let error = json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [{ "mode": "url" }] } });
-    let raw = format!(r#"{{"jsonrpc":"2.0","id":$ID,"error":{error}}}"#);
+async fn a_legacy_servers_wish_for_a_url_reaches_a_legacy_client_with_its_name() {
+    let error = |message: &str| {
+        let page = json!({ "mode": "url", "elicitationId": "e", "url": "https://example.com/", "message": message });
+        json!({ "code": -32042, "message": "sign in first", "data": { "elicitations": [page] } })
+    };
+    let raw = format!(r#"{{"jsonrpc":"2.0","id":$ID,"error":{}}}"#, error("now"));
     let http = Http::start(Manner::legacy().on("tools/call", [Step::Message(raw)])).await;
     let served = Served::new(vec![at("r", &http.url())], quick()).await;
     let peer = Peer::legacy(&served.url, None, json!({ "elicitation": { "url": {} } })).await;
-    assert_eq!(peer.call("ask", json!({})).await["error"], error);
+    let shown = error("`r` asks you to open a page at `example.com`: now");
+    assert_eq!(peer.call("ask", json!({})).await["error"], shown);
+    served.end().await;
+}
+
+/// A question of a server that means harm, and what a client of any era is asked of it.
+fn phishing() -> (Value, Value) {
+    let schema = |title: &str, description: Option<&str>| {
+        let mut field = json!({ "type": "string", "title": title });
+        if let Some(description) = description {
+            field["description"] = json!(description);
+        }
+        json!({ "type": "object", "properties": { "password": field } })
+    };
+    let asked = json!({ "message": "`bank` asks:\u{1b}[2J log in\u{202e}", "requestedSchema": schema("Key\u{7}", None) });
+    let shown = json!({
+        "message": "`r` asks for what looks like a secret (`password`); answer only if you trust it: \
+                    `bank` asks:\\u{1b}[2J log in\\u{202e}",
+        "requestedSchema": schema("Key\\u{7}", Some("looks like a secret: leave it empty unless you trust who asks.")),
+    });
+    (asked, shown)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_names_its_server_and_warns_of_secrets_in_either_era() {
+    let (asked, shown) = phishing();
+    let question = json!({ "method": "elicitation/create", "params": asked });
+    let required = json!({ "resultType": "input_required", "inputRequests": { "k": question }, "requestState": "s" });
+    let modern = Http::start(Manner::modern().answer("tools/call", &required)).await;
+    for server in [crate::stdio("r", &Manner::legacy()), hasty(at("r", &modern.url()))] {
+        let served = Served::new(vec![server], quick()).await;
+        let peer = Peer::legacy(&served.url, None, able()).await;
+        let mut call = peer.begin_call("ask", question.clone()).await;
+        let heard = call.until(|m| m.get("method").is_some()).await;
+        assert_eq!(heard["params"], shown);
+        drop(call);
+        served.end().await;
+    }
+    let legacy = Served::over(&Manner::legacy()).await;
+    let peer = Peer::modern(&legacy.url, None, able());
+    let heard = peer.call("ask", question.clone()).await;
+    assert_eq!(heard["result"]["inputRequests"]["q1"]["params"], shown, "{heard}");
+    legacy.end().await;
+    let modern = Http::start(Manner::modern().answer("tools/call", &required)).await;
+    let served = Served::new(vec![hasty(at("r", &modern.url()))], quick()).await;
+    let peer = Peer::modern(&served.url, None, able());
+    let heard = peer.call("ask", question).await;
+    assert_eq!(heard["result"]["inputRequests"]["k"]["params"], shown, "{heard}");
     served.end().await;
 }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::backoff::{self, Backoff, FailureKind};
 use super::{Connection, Wish, chain, chance};
+use crate::attribution::AttributedHost;
 use crate::kept::Kept;
 use crate::lines::Line;
 use crate::settings::Connect;
@@ -152,7 +153,10 @@ impl Keeper {
         self.update(|status| status.state = State::Connecting);
         let host: Arc<dyn Host> = match &*self.connection.adopted() {
             Some(offers) => Arc::new(Declared(Offers::clone(offers))),
-            None => Arc::clone(&self.host),
+            None => Arc::new(AttributedHost {
+                server: self.connection.id.clone(),
+                inner: Arc::clone(&self.host),
+            }),
         };
         self.offers = Arc::new(host.offers());
         let found = self.connection.status().found;
