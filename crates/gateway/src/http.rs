@@ -24,6 +24,7 @@ use crate::body::{Body, Events, event};
 use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, Refused};
+use crate::heads::StrictHeads;
 use crate::overflow::Overflow;
 use crate::pieces::Pieces;
 use crate::post;
@@ -89,7 +90,8 @@ pub(crate) async fn connection(
     _place: OwnedSemaphorePermit,
 ) {
     let _ = stream.set_nodelay(true);
-    let io = TokioIo::new(Stall::new(stream, gateway.settings.limits.stalled));
+    let stream = Stall::new(stream, gateway.settings.limits.stalled);
+    let io = TokioIo::new(StrictHeads::new(stream));
     let endless = AtomicBool::new(false);
     let service = service_fn(|request| {
         let (gateway, endless) = (Arc::clone(&gateway), &endless);

@@ -11,6 +11,7 @@ pub mod feed;
 mod front;
 mod gateway;
 mod guard;
+mod heads;
 mod http;
 pub mod ledger;
 mod listen;
