@@ -25,7 +25,7 @@ use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, Refused};
 use crate::heads::StrictHeads;
-use crate::overflow::Overflow;
+use crate::overflow::{Overflow, ReserveDescriptors, is_exhausted};
 use crate::pieces::Pieces;
 use crate::post;
 use crate::request::{Answering, Out};
@@ -39,7 +39,7 @@ pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 /// The most headers a request may have.
 const HEADERS: usize = 100;
 
-/// The pause after a connection could not be taken: too many files are open.
+/// The pause after a connection could not be taken.
 const RELIEF: Duration = Duration::from_millis(100);
 
 /// How long whoever only looks on has to hear that it is over.
@@ -60,6 +60,7 @@ impl Gateway {
         let mut threads = Threads::start(inner, threads.saturating_sub(1));
         let places = Arc::new(Semaphore::new(inner.settings.limits.connections));
         let overflow = Overflow::new();
+        let reserve = ReserveDescriptors::new();
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -76,7 +77,9 @@ impl Gateway {
                 },
                 Err(error) => {
                     tracing::debug!(%error, "a connection could not be taken");
-                    tokio::time::sleep(RELIEF).await;
+                    if !is_exhausted(&error) || !reserve.turn_away(inner, &listener).await {
+                        tokio::time::sleep(RELIEF).await;
+                    }
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! Connections beyond those that are served: told so at once, and closed.
 
-use std::sync::Arc;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::gateway::Inner;
@@ -43,8 +45,59 @@ impl Overflow {
     }
 }
 
+/// File descriptors kept for turning connections away when the process has no others left.
+const RESERVED: usize = 16;
+
+/// How long one has to hear it then: others wait for its descriptor.
+const BRIEF: Duration = Duration::from_millis(250);
+
+/// Whether an error says that the process, or the system, has no file descriptor left.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
+
+/// File descriptors that are given up, one at a time, to take a connection in and turn it away.
+pub(crate) struct ReserveDescriptors(Arc<Mutex<Vec<File>>>);
+
+impl ReserveDescriptors {
+    pub(crate) fn new() -> Self {
+        let reserve = Self(Arc::default());
+        (0..RESERVED).for_each(|_| refill(&reserve.0));
+        reserve
+    }
+
+    /// Takes the next connection in with a descriptor of the reserve, and tells it that it is not served.
+    /// Returns whether there was one.
+    pub(crate) async fn turn_away(&self, gateway: &Inner, listener: &TcpListener) -> bool {
+        let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let Some(spare) = spare else { return false };
+        drop(spare);
+        // Somebody else may have taken it meanwhile.
+        let accepted = tokio::time::timeout(BRIEF, listener.accept()).await;
+        let reserve = Arc::clone(&self.0);
+        let Ok(Ok((stream, _))) = accepted else {
+            refill(&reserve);
+            return false;
+        };
+        gateway.crew.spawn(async move {
+            let _ = tokio::time::timeout(BRIEF, told(stream)).await;
+            refill(&reserve);
+        });
+        true
+    }
+}
+
+/// Puts a descriptor back, if there is one.
+fn refill(reserve: &Mutex<Vec<File>>) {
+    if let Ok(file) = File::open("/dev/null") {
+        reserve.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+    }
+}
+
 /// What was sent meanwhile is read: closed on it, the answer would be lost too.
-async fn told(mut stream: TcpStream) -> std::io::Result<()> {
+async fn told(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(ANSWER).await?;
     stream.shutdown().await?;
     let mut ignored = [0; 4096];

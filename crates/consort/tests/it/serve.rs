@@ -337,14 +337,35 @@ fn calls_in_progress_end_where_they_began_however_often_the_config_changes() {
     assert_eq!(serving.end().0, 0);
 }
 
-#[test]
-fn a_gateway_without_files_to_spare_waits_and_recovers() {
-    let home = Home::new();
+/// A gateway that may open few files.
+fn scarce(home: &Home) -> Serving {
     let command = format!(
         "ulimit -n 96; exec {} serve --listen 127.0.0.1:0 --json --no-ledger",
         env!("CARGO_BIN_EXE_consort")
     );
-    let serving = Serving::run(&mut home.program("sh", &["-c", &command]));
+    Serving::run(&mut home.program("sh", &["-c", &command]))
+}
+
+#[test]
+fn a_client_of_a_gateway_without_files_to_spare_is_told_so() {
+    let home = Home::new();
+    let serving = scarce(&home);
+    assert!(serving.tools("/mcp").len() >= 5);
+    let idle: Vec<TcpStream> =
+        (0..150).map(|_| TcpStream::connect(&serving.address).unwrap()).collect();
+    let (status, answer) = serving.get("/readyz");
+    assert_eq!(status, 503, "{answer}");
+    assert!(answer.contains("too many connections are open"), "{answer}");
+    drop(idle);
+    until(|| serving.get("/readyz").0 == 200);
+    assert!(serving.tools("/mcp").len() >= 5);
+    assert_eq!(serving.end().0, 0);
+}
+
+#[test]
+fn a_gateway_without_files_to_spare_waits_and_recovers() {
+    let home = Home::new();
+    let serving = scarce(&home);
     assert!(serving.tools("/mcp").len() >= 5);
     let idle: Vec<TcpStream> =
         (0..150).map(|_| TcpStream::connect(&serving.address).unwrap()).collect();
@@ -354,7 +375,8 @@ fn a_gateway_without_files_to_spare_waits_and_recovers() {
     assert!(serving.processor_time() - before < 0.2, "it waits, it does not spin");
     drop(idle);
     let freed = Instant::now();
-    assert!(serving.tools("/mcp").len() >= 5);
+    until(|| serving.get("/readyz").0 == 200);
     assert!(freed.elapsed() < Duration::from_secs(2));
+    assert!(serving.tools("/mcp").len() >= 5);
     assert_eq!(serving.end().0, 0);
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use testkit::rogue::{Manner, Step};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::super::check;
@@ -162,7 +163,7 @@ pub(super) async fn drain(plan: &Plan, chance: Chance) -> Result<Ran, Failure> {
     check::finish_own(ran, stage).await
 }
 
-/// F26: without descriptors it waits, and does not spin; then it goes on.
+/// F26: without descriptors it turns connections away, and does not spin; then it goes on.
 pub(super) async fn descriptors(plan: &Plan, chance: Chance) -> Result<Ran, Failure> {
     let before = Some("ulimit -n 96".to_owned());
     let plan = Plan { servers: programs(&["x"]), principals: 2, before, ..plan.clone() };
@@ -186,10 +187,25 @@ pub(super) async fn descriptors(plan: &Plan, chance: Chance) -> Result<Ran, Fail
     if spent > Duration::from_millis(200) {
         trial.fail(format!("it spends {spent:?} of a second waiting for descriptors"));
     }
+    tokio::time::timeout(SLACK, answered(&stage.address)).await??;
     for n in 0..2 {
         let record = trial.who(n).call(&trial.ask("x", |nonce| vec![answer(nonce)])).await;
         trial.expect(record, &["ok"], Duration::ZERO, SLACK + SLACK);
     }
     let ran = trial.done()?;
     check::finish_own(ran, stage).await
+}
+
+/// Waits until a connection is served instead of turned away.
+async fn answered(address: &str) -> Result<(), Failure> {
+    loop {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await?;
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await?;
+        if status.ends_with(b"200") {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
