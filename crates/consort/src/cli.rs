@@ -148,7 +148,7 @@ pub(crate) enum Command {
         server: String,
     },
     /// Look for problems in the config without starting anything
-    Check,
+    Check(Check),
     /// Reach every server and look for problems: reachability, names, schemas, size
     Doctor,
     /// Agree to what servers say, and notice when they say something else
@@ -229,6 +229,14 @@ pub(crate) struct Call {
     /// Save images and audio in this folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) save: PathBuf,
+}
+
+/// A check of the config.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// Fail on warnings too (exit code 2)
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 /// The lock.
@@ -339,6 +347,15 @@ pub(crate) struct Serve {
     /// template such as `{server}__{name}`
     #[arg(long, value_name = "NAMING")]
     pub(crate) naming: Option<String>,
+}
+
+impl Serve {
+    /// The flags of somebody who types none.
+    pub(crate) fn usual() -> Self {
+        let command = Cli::parse_from(["consort", "serve"]).command;
+        let Command::Serve(serve) = command else { unreachable!("`serve` is the command") };
+        serve
+    }
 }
 
 /// How log lines are written.

@@ -112,7 +112,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
             };
             with(&common, read).await
         }
-        Command::Check => check::run(&common),
+        Command::Check(options) => check::run(&common, &options).await,
         Command::Doctor => with(&common, async |running| doctor::run(running, &common).await).await,
         Command::Config(command) => config::run(&common, command),
         Command::Trust(options) => trust::run(&common, &options),

@@ -19,6 +19,7 @@
 
 mod agents;
 mod convert;
+mod dangling;
 mod detect;
 mod digest;
 mod edit;
@@ -59,7 +60,7 @@ pub use digest::ConfigDigest;
 pub use edit::{EditError, Edited, add_servers, remove_server};
 pub use error::{ConfigError, UnusableFile};
 pub use export::{ExportError, Reach, Recipient, export, snippet};
-pub use find::{Folders, Found, Lookup, Reason, Searched, VARIABLE, find, located};
+pub use find::{Folders, Found, Lookup, Reason, STDIN, Searched, VARIABLE, find, located};
 pub use import::{Client, ImportSource, Layout, import_sources};
 pub use input::{Input, InputKind};
 pub(crate) use options::merged;
@@ -113,20 +114,25 @@ pub struct Config {
 impl Config {
     /// Reads a file.
     pub fn read(file: &Path) -> Result<Self, UnusableFile> {
+        Self::parse(file, &Self::text(file)?)
+    }
+
+    /// Reads the text of a file; `-` is the standard input.
+    pub fn text(file: &Path) -> Result<String, UnusableFile> {
         let unusable = |mistake| {
             let place = Place { file: file.to_owned(), spot: None };
             UnusableFile::new(ConfigError::new(place, None, mistake), [])
         };
         let mut bytes = Vec::new();
         let largest = LARGEST_MIB << 20;
-        File::open(file)
+        let source = if file == Path::new(STDIN) { Path::new("/dev/stdin") } else { file };
+        File::open(source)
             .and_then(|file| file.take(largest + 1).read_to_end(&mut bytes))
             .map_err(|error| unusable(Mistake::Unreadable(error)))?;
         if bytes.len() as u64 > largest {
             return Err(unusable(Mistake::TooLarge(LARGEST_MIB)));
         }
-        let text = String::from_utf8(bytes).map_err(|_| unusable(Mistake::NotText))?;
-        Self::parse(file, &text)
+        String::from_utf8(bytes).map_err(|_| unusable(Mistake::NotText))
     }
 
     /// Reads a text as if it were the content of a file, whose name is used for messages, for paths

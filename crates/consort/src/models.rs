@@ -17,6 +17,7 @@ pub struct Models {
     /// What the config names: providers, and models as `provider:name`.
     named: BTreeSet<String>,
     folder: PathBuf,
+    files: BTreeSet<PathBuf>,
 }
 
 /// Why a model cannot be used.
@@ -53,8 +54,9 @@ impl Models {
         let folder = config.and_then(|config| config.file.parent()).unwrap_or(Path::new(""));
         let mut broken = BTreeMap::new();
         let mut specs: BTreeMap<String, ProviderSpec> = BTreeMap::new();
+        let resolve = System::silent();
         for (name, provider) in &options.providers {
-            match spec(provider, folder, &System::silent()) {
+            match spec(provider, folder, &resolve) {
                 Ok(spec) => drop(specs.insert(name.clone(), spec)),
                 Err(reason) => drop(broken.insert(name.clone(), reason)),
             }
@@ -67,7 +69,13 @@ impl Models {
         }
         let named = options.providers.keys().chain(options.models.keys()).cloned().collect();
         let providers = Providers::new(|name| std::env::var(name).ok()).with_configured(specs);
-        Self { providers, broken, named, folder: folder.to_owned() }
+        let files = resolve.take_files();
+        Self { providers, broken, named, folder: folder.to_owned(), files }
+    }
+
+    /// The files that keys and headers of providers are read from.
+    pub fn files(&self) -> &BTreeSet<PathBuf> {
+        &self.files
     }
 
     /// The model that is meant: `provider:name`, or what else [`Providers::model`] takes. A script is

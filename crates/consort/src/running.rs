@@ -1,26 +1,27 @@
 //! From config to a running hub, as commands need it.
 
+mod prepare;
+
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort::config::{self, Config, Folders, Found, Input, InputKind, System};
-use consort::lock;
+use consort::config::{Config, Input, InputKind};
 use consort::shaping::{self, Layers, Shaping};
 use consort_core::{Caller, Catalog, Problem, ServerId, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, builtin};
-use consort_shape::pin::Lock;
 use consort_wire::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
-use crate::approvals;
 use crate::cli::Common;
-use crate::exit::{Exit, Failure};
-use crate::logins;
+use crate::exit::Failure;
 use crate::output::{escaped, escaped_line, note};
-use crate::trust::{self, TrustedConfig};
+pub(crate) use prepare::{
+    ConfigSource, Prepared, ShapedConfig, locked, prepare, prepare_source, read_file,
+    read_untrusted, read_usable, refuse_blocking, settings_of, shape, wrong,
+};
 
 /// A hub that commands use.
 pub(crate) struct Running {
@@ -31,6 +32,8 @@ pub(crate) struct Running {
     pub(crate) shaping: Shaping,
     /// What is wrong with the config, told already.
     pub(crate) problems: Vec<Problem>,
+    /// The config, if there is one.
+    pub(crate) config: Option<Config>,
 }
 
 /// Which servers a command needs.
@@ -45,7 +48,7 @@ pub(crate) enum Need {
 impl Running {
     /// Starts a hub that connects only to what is asked of it.
     pub(crate) fn start(common: &Common, host: Arc<dyn Host>) -> Result<Self, Failure> {
-        let Prepared { mut settings, shaping, problems, .. } = prepare(common)?;
+        let Prepared { config, mut settings, shaping, problems } = prepare(common)?;
         for problem in &problems {
             tell(problem);
         }
@@ -53,7 +56,7 @@ impl Running {
             server.connect = Connect::Call;
         }
         settings.host = host;
-        Ok(Self::of(settings, shaping, problems))
+        Ok(Self { config, ..Self::of(settings, shaping, problems) })
     }
 
     /// Starts a hub as it is described.
@@ -61,7 +64,7 @@ impl Running {
         let hub = Hub::start(settings);
         let layers = shaping.over(Arc::new(hub.clone()), &shaping::unwrapped);
         let toolbox = layers.tools(None).unwrap_or_else(|| layers.servers());
-        Self { hub, toolbox, shaping, problems }
+        Self { hub, toolbox, shaping, problems, config: None }
     }
 
     /// The layers over the hub.
@@ -137,156 +140,6 @@ fn waiting(servers: usize) -> ProgressBar {
 pub(crate) fn caller() -> Caller {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     Caller::person(name.unwrap_or_else(|_| "somebody".to_owned()))
-}
-
-/// The config in force, trusted by the user: a file, or none. Somebody at a terminal may be asked.
-pub(crate) fn read(common: &Common) -> Result<Option<TrustedConfig>, Failure> {
-    read_untrusted(common)?.map(|config| trust::confirm(common, config)).transpose()
-}
-
-/// The config in force, to be looked at: nothing of it may be started or reached.
-pub(crate) fn read_untrusted(common: &Common) -> Result<Option<Config>, Failure> {
-    let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
-    let lookup =
-        config::find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
-            .map_err(|error| wrong(&error))?;
-    match lookup.found {
-        Found::Embedded => Ok(None),
-        Found::File(path) => read_file(&path).map(Some),
-    }
-}
-
-/// Reads one file.
-pub(crate) fn read_file(path: &Path) -> Result<Config, Failure> {
-    Config::read(path).map_err(|unusable| {
-        let mut errors = unusable.errors().iter();
-        let mut failure = errors.next().map_or_else(|| Failure::usage(unusable.to_string()), wrong);
-        for error in errors {
-            failure.message =
-                format!("{}\n       {}", failure.message, escaped(&error.to_string()));
-        }
-        failure
-    })
-}
-
-/// A mistake in a config, as a failure.
-pub(crate) fn wrong(error: &config::ConfigError) -> Failure {
-    let failure = Failure::usage(escaped(&error.to_string()));
-    match error.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
-/// What a config comes to.
-pub(crate) struct Prepared {
-    pub(crate) config: Option<Config>,
-    pub(crate) settings: Settings,
-    pub(crate) shaping: Shaping,
-    /// What is wrong with it. A server that cannot be used is a problem; the others are used.
-    pub(crate) problems: Vec<Problem>,
-}
-
-/// What the config in force comes to.
-pub(crate) fn prepare(common: &Common) -> Result<Prepared, Failure> {
-    match read(common)? {
-        Some(config) => prepare_trusted(common, config),
-        None if common.locked || common.profile.is_some() => {
-            let flag = if common.locked { "--locked" } else { "--profile" };
-            Err(Failure::usage(format!("{flag} needs a config, and there is none")))
-        }
-        None => {
-            let shaping = Shaping::default();
-            let shaping = if common.read_only { shaping.read_only() } else { shaping };
-            Ok(Prepared { config: None, settings: embedded()?, shaping, problems: Vec::new() })
-        }
-    }
-}
-
-/// What a config that was read comes to. One that is not trusted is refused, and nobody is asked.
-pub(crate) fn prepare_of(common: &Common, config: Config) -> Result<Prepared, Failure> {
-    prepare_trusted(common, trust::verify(common, config)?)
-}
-
-fn prepare_trusted(common: &Common, config: TrustedConfig) -> Result<Prepared, Failure> {
-    let (mut settings, mut problems) = settings_of(&config);
-    let lock = locked(common, &config)?;
-    if let Some(lock) = &lock {
-        for server in &config.servers {
-            let Some(reason) = lock.withheld_server(&server.name, &lock::launch(server)) else {
-                continue;
-            };
-            if common.locked && !server.disabled {
-                let message = format!("`{}` is not started: {reason}", server.name);
-                let hint = format!("agree with `consort lock --update {}`", server.name);
-                return Err(Failure { exit: Exit::Differs, ..Failure::usage(message).hint(hint) });
-            }
-            settings.servers.retain(|known| known.id != server.name);
-            let problem = Problem::warning(format!("not started: {reason}")).of(&server.name);
-            let hint = format!("agree with `consort lock --update {}`", server.name);
-            problems.push(problem.hint(hint));
-        }
-    }
-    let mut shaping = Shaping::of(&config).locked(lock.map(Arc::new)).approved(approvals::kept());
-    if common.read_only {
-        shaping = shaping.read_only();
-    }
-    if let Some(profile) = &common.profile {
-        let known: Vec<String> = shaping.profiles().map(str::to_owned).collect();
-        shaping = shaping.narrowed(profile).ok_or_else(|| {
-            let failure = Failure::usage(format!("unknown profile `{}`", escaped(profile)));
-            let near = consort_core::nearest(profile, known.iter().map(String::as_str));
-            match near.first() {
-                Some(near) => failure.hint(format!("did you mean `{near}`?")),
-                None => failure.hint("profiles are described under `[consort.profiles.NAME]`"),
-            }
-        })?;
-    }
-    problems.extend(shaping.problems());
-    Ok(Prepared { config: Some(config.into_inner()), settings, shaping, problems })
-}
-
-/// The lock beside a config, if there is one.
-fn locked(common: &Common, config: &Config) -> Result<Option<Lock>, Failure> {
-    let path = lock::path(&config.file);
-    let found = lock::read(&path).map_err(|error| {
-        let failure = Failure::usage(escaped(&error.to_string()));
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })?;
-    if common.locked && found.is_none() {
-        let message = format!("there is no lock `{}`", path.display());
-        return Err(Failure::usage(message).hint("write one with `consort lock`"));
-    }
-    Ok(found)
-}
-
-/// Settings from a config, and what is wrong with it.
-pub(crate) fn settings_of(config: &TrustedConfig) -> (Settings, Vec<Problem>) {
-    let mut settings = Settings {
-        kept: kept_folder(),
-        schemas: config.options.limits.schemas(),
-        ..Settings::default()
-    };
-    if config.options.builtin.unwrap_or(true) {
-        settings.local.insert(ServerId::derive("builtin"), builtin());
-    }
-    // Also those that cannot be used or are withheld: nobody else answers to their names.
-    let unusable = config.errors.iter().filter_map(config::ConfigError::server);
-    let named = config.servers.iter().map(|server| &server.name).chain(unusable);
-    settings.reserved = named.cloned().collect();
-    let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
-    problems.extend(config.problems.iter().cloned());
-    let resolve = System::asking(ask);
-    for server in &config.servers {
-        match logins::settings(server, &resolve) {
-            Ok(made) => settings.servers.push(made),
-            Err(error) => problems.push(Problem::from(&error)),
-        }
-    }
-    (settings, problems)
 }
 
 /// Asks the person at the terminal for an input the config wants; nothing without a terminal.

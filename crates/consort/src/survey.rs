@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use consort::config::Config;
+use consort::config::{Config, System};
 use consort::shaping::Shaping;
 use consort_core::{ServerId, Toolbox};
 use consort_hub::{Connect, Hub, State};
@@ -131,7 +131,8 @@ impl Survey {
 /// A hub for what servers say themselves: without what the config makes of it, and without our own
 /// tools.
 fn running(config: &TrustedConfig) -> Running {
-    let (mut settings, problems) = running::settings_of(config);
+    let resolve = System::asking(running::ask);
+    let (mut settings, problems) = running::settings_of(config, &resolve);
     problems.iter().for_each(tell);
     settings.local.clear();
     for server in &mut settings.servers {

@@ -30,7 +30,8 @@ pub fn kept(file: &Path) -> io::Result<(String, bool)> {
     Ok((secret, false))
 }
 
-fn read(file: &Path) -> io::Result<Option<String>> {
+/// The token in this file, if there is one.
+pub fn read(file: &Path) -> io::Result<Option<String>> {
     let text = match fs::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -3,13 +3,14 @@
 use consort::config::{Config, System};
 use consort_core::{Problem, Severity};
 
-use crate::cli::Common;
+use super::serve;
+use crate::cli::{Check, Common};
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, json, line, styled};
 use crate::running::{read_untrusted, tell};
 use crate::trust;
 
-pub(super) fn run(common: &Common) -> Result<Exit, Failure> {
+pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failure> {
     let Some(config) = read_untrusted(common)? else {
         if common.json {
             json(&Vec::<Problem>::new());
@@ -19,19 +20,33 @@ pub(super) fn run(common: &Common) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     };
     trust::remark(common, &config);
-    let problems = problems(&config);
+    let (mut problems, mut exit) = (problems(&config), Exit::Ok);
+    match serve::rehearse(common, &config).await {
+        Ok(found) => problems.extend(found),
+        Err(failure) => {
+            exit = failure.exit;
+            // What is wrong in the config itself is told already, with its place.
+            if !config.errors.iter().any(consort::config::ConfigError::is_blocking) {
+                let problem = Problem::error(failure.message);
+                problems.push(failure.hint.into_iter().fold(problem, Problem::hint));
+            }
+        }
+    }
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let warnings = problems.len() - errors;
+    if exit == Exit::Ok && (errors > 0 || options.strict && warnings > 0) {
+        exit = Exit::Usage;
+    }
     if common.json {
         json(&problems);
     } else {
         problems.iter().for_each(tell);
-        let warnings = problems.len() - errors;
         let verdict =
             format!("{} servers, {errors} errors, {warnings} warnings", config.servers.len());
-        let style = if errors > 0 { Styled::Bad } else { Styled::Good };
+        let style = if exit == Exit::Ok { Styled::Good } else { Styled::Bad };
         line(format!("{}: {}", config.file.display(), styled(style, verdict)));
     }
-    Ok(if errors > 0 { Exit::Usage } else { Exit::Ok })
+    Ok(exit)
 }
 
 /// Everything that is wrong with a config, or odd, as far as can be told without starting anything.

@@ -20,7 +20,7 @@ use crate::survey::{Start, Survey};
 use crate::trust::TrustedConfig;
 
 pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Failure> {
-    let Some(config) = running::read(common)? else {
+    let Some(config) = running::read_usable(common)? else {
         let failure = Failure::usage("there is no config, and so nothing to lock");
         return Err(failure.hint("see where it is looked for with `consort config path`"));
     };

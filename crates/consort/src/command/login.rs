@@ -101,7 +101,7 @@ fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
 }
 
 fn configured(common: &Common, name: &str) -> Result<ServerConfig, Failure> {
-    let config = running::read(common)?;
+    let config = running::read_usable(common)?;
     let servers = config.map(|config| config.into_inner().servers).unwrap_or_default();
     match servers.iter().find(|server| server.name.as_str() == name) {
         Some(server) => Ok(server.clone()),

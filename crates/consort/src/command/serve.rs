@@ -10,9 +10,10 @@ mod token;
 
 use std::sync::Arc;
 
-use consort::config::{Reach, Recipient, snippet};
+use consort::config::{Config, Reach, Recipient, snippet};
 use consort_agent::sub::Roster;
-use consort_gateway::{Gateway, States};
+use consort_core::Problem;
+use consort_gateway::{Gateway, Records, States};
 use consort_hub::{Hub, Status};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -22,11 +23,12 @@ use crate::cli::{Common, Serve};
 use crate::console::{Console, Desk, Scene, Start};
 use crate::exit::{Exit, Failure};
 use crate::output::{line, note};
-use crate::running::{self, Prepared, tell};
+use crate::running::{self, Prepared, ShapedConfig, tell};
 pub(crate) use offered::Askable;
 use offered::{Offered, Parts};
 use openai::OpenAi;
 use records::Recording;
+use token::MissingToken;
 
 /// The most threads that are taken unasked.
 const THREADS: usize = 4;
@@ -45,7 +47,8 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     if config.is_some() && options.builtin != Some(true) {
         settings.local.clear();
     }
-    let (mut gateway_settings, kept) = settings::of(common, &serve, &options)?;
+    let (mut gateway_settings, kept) =
+        settings::of(common, &serve, &options, MissingToken::Create)?;
     let budget = options.limits.budget();
     settings.budget = budget.clone();
     gateway_settings.budget = Some(budget);
@@ -83,6 +86,8 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
                 return Err(failure);
             }
         };
+    let left_out: Vec<Problem> =
+        left_out.into_iter().chain(config.iter().flat_map(Config::dangling_names)).collect();
     left_out.iter().for_each(tell);
     roster.set(agents);
     let asked = askable.names();
@@ -136,6 +141,31 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     drop(gateway);
     recording.end().await;
     served
+}
+
+/// Builds everything that [`run`] would serve of a config and returns what is wrong with it. Nothing is
+/// started, and nothing is written.
+pub(crate) async fn rehearse(common: &Common, config: &Config) -> Result<Vec<Problem>, Failure> {
+    running::refuse_blocking(config)?;
+    let lock = running::locked(common, config)?;
+    let ShapedConfig { shaping, mut problems, .. } = running::shape(common, config, lock)?;
+    let serve = Serve::usual();
+    settings::of(common, &serve, &config.options, MissingToken::Leave)?;
+    let hub = Hub::start(consort_hub::Settings::default());
+    let parts = Parts {
+        hub: &hub,
+        records: &Records::default(),
+        options: &config.options,
+        file: Some(config.file.clone()),
+        only: common.profile.as_deref(),
+        roster: &Arc::default(),
+        desk: None,
+    };
+    let offered = parts.offered(shaping);
+    hub.drain().await;
+    problems.extend(offered?.problems);
+    problems.extend(config.dangling_names());
+    Ok(problems)
 }
 
 /// How every server is doing, whenever somebody wants to know.

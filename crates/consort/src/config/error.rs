@@ -18,11 +18,23 @@ pub struct ConfigError {
     place: Place,
     server: Option<ServerId>,
     mistake: Box<Mistake>,
+    blocking: bool,
 }
 
 impl ConfigError {
     pub(super) fn new(place: Place, server: Option<&ServerId>, mistake: Mistake) -> Self {
-        Self { place, server: server.cloned(), mistake: Box::new(mistake) }
+        Self { place, server: server.cloned(), mistake: Box::new(mistake), blocking: false }
+    }
+
+    /// The same error, for which the whole config is refused.
+    pub(super) fn blocking(self) -> Self {
+        Self { blocking: true, ..self }
+    }
+
+    /// Returns true for an error in what concerns all servers, such as the policy: nothing is started
+    /// before it is corrected.
+    pub fn is_blocking(&self) -> bool {
+        self.blocking
     }
 
     /// Where it is.
@@ -127,6 +139,10 @@ pub(super) enum Mistake {
     Both(String, String),
     #[error("`{0}` is empty")]
     Empty(String),
+    #[error("`{0}` is an empty list, which selects nothing")]
+    EmptyList(String),
+    #[error("unknown key `{key}`")]
+    UnknownKey { key: String, near: Option<String> },
     #[error("`{key}` is written twice")]
     KeyTwice { key: String, first: Spot },
     #[error("two servers are called `{name}`")]
@@ -179,6 +195,8 @@ impl Mistake {
             }
             Self::UnknownWord { near: Some(near), .. }
             | Self::UnknownInput { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            Self::UnknownKey { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            Self::EmptyList(_) => "leave it out to select everything".into(),
             Self::UnknownInput { id, .. } => {
                 format!("describe it under `inputs`, with `id = \"{id}\"`")
             }

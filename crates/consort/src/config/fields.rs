@@ -22,6 +22,16 @@ pub(super) struct Fields<'a> {
     server: Option<ServerId>,
     findings: &'a Findings<'a>,
     known: RefCell<Vec<&'static str>>,
+    unknown: UnknownKeys,
+}
+
+/// The treatment of keys that nobody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnknownKeys {
+    /// Clients have keys of their own in their files.
+    Warn,
+    /// A file of ours holds keys of ours only: another one is misspelt.
+    Refuse,
 }
 
 impl<'a> Fields<'a> {
@@ -31,7 +41,8 @@ impl<'a> Fields<'a> {
         at: usize,
         table: &'a Table,
     ) -> Self {
-        let fields = Self { table, at, within: None, server, findings, known: RefCell::default() };
+        let (known, unknown) = (RefCell::default(), UnknownKeys::Warn);
+        let fields = Self { table, at, within: None, server, findings, known, unknown };
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         for entry in &table.0 {
             if let Some(first) = seen.insert(&entry.key, entry.at) {
@@ -40,6 +51,11 @@ impl<'a> Fields<'a> {
             }
         }
         fields
+    }
+
+    /// The same fields, with this treatment of keys that nobody asks for.
+    pub(super) fn unknown_keys(self, unknown: UnknownKeys) -> Self {
+        Self { unknown, ..self }
     }
 
     pub(super) fn at(&self) -> usize {
@@ -238,7 +254,8 @@ impl<'a> Fields<'a> {
     /// The keys of a table inside this one.
     pub(super) fn inner(&self, key: &str, node: &Node, table: &'a Table) -> Fields<'a> {
         let within = Some(self.path(key));
-        Fields { within, ..Fields::new(self.findings, self.server.clone(), node.at, table) }
+        let fields = Fields::new(self.findings, self.server.clone(), node.at, table);
+        Fields { within, unknown: self.unknown, ..fields }
     }
 
     /// A value that describes itself, if it is one and `check` finds nothing wrong with it.
@@ -276,7 +293,14 @@ impl<'a> Fields<'a> {
             check(&spec)?;
             Ok(spec)
         });
-        let failed = |reason| self.error(node.at, Mistake::Spec { key: self.path(key), reason });
+        let failed = |reason: String| {
+            let unknown = unknown_field(&reason)
+                .and_then(|(field, near)| Some((node.find(&self.path(key), field)?, near)));
+            match unknown {
+                Some(((key, at), near)) => self.error(at, Mistake::UnknownKey { key, near }),
+                None => self.error(node.at, Mistake::Spec { key: self.path(key), reason }),
+            }
+        };
         checked.map_err(failed).ok()
     }
 
@@ -293,7 +317,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Warns about the keys nobody asked for.
+    /// Warns about the keys nobody asked for, or refuses them.
     pub(super) fn finish(&self) {
         let known = self.known.borrow();
         for entry in &self.table.0 {
@@ -304,8 +328,14 @@ impl<'a> Fields<'a> {
                 continue;
             }
             let near = closest(key, known.iter().copied());
+            let path = self.path(&shortened(key));
+            if self.unknown == UnknownKeys::Refuse {
+                let near = near.map(str::to_owned);
+                self.error(entry.at, Mistake::UnknownKey { key: path, near });
+                continue;
+            }
             let hint = near.map(|near| format!("did you mean `{near}`?"));
-            self.warn(entry.at, &format!("unknown key `{}`", self.path(&shortened(key))), hint);
+            self.warn(entry.at, &format!("unknown key `{path}`"), hint);
         }
     }
 
@@ -351,6 +381,15 @@ pub(super) fn closest<'a>(
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     nearest(name, candidates).into_iter().min_by_key(|near| near.len().abs_diff(name.len()))
+}
+
+/// The field that a description of itself does not have, and the one that was probably meant, as serde
+/// words it: "unknown field `a`, expected one of `b`, `c`".
+fn unknown_field(reason: &str) -> Option<(&str, Option<String>)> {
+    let mut names = reason.strip_prefix("unknown field `")?.split('`').step_by(2);
+    let field = names.next()?;
+    let near = closest(field, names.filter(|name| !name.is_empty()));
+    Some((field, near.map(str::to_owned)))
 }
 
 /// Names for people: `a`, `b` or `c`.

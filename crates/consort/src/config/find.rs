@@ -10,6 +10,9 @@ use super::place::Place;
 /// The variable that names the config.
 pub const VARIABLE: &str = "CONSORT_CONFIG";
 
+/// The name of the standard input, where a config may be.
+pub const STDIN: &str = "-";
+
 /// The files looked for in the current folder, in this order.
 const HERE: [&str; 4] = ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json"];
 
@@ -137,7 +140,7 @@ pub fn find(
         .collect();
     if let Some((path, _, how)) = named.into_iter().flatten().next() {
         // A pipe is no file, and can be read all the same.
-        if !path.exists() {
+        if path != Path::new(STDIN) && !path.exists() {
             let place = Place { file: path.to_owned(), spot: None };
             return Err(ConfigError::new(place, None, Mistake::Lost(how)));
         }

@@ -37,6 +37,22 @@ impl<'a> Findings<'a> {
         self.error_at(self.lines.place(at), server, mistake);
     }
 
+    /// Reads a part of the config that concerns all servers: its mistakes are in the way of everything.
+    pub(super) fn blocking<T>(&self, read: impl FnOnce() -> T) -> T {
+        let before = self.mistakes();
+        let made = read();
+        let mut errors = self.errors.borrow_mut();
+        let found = errors.split_off(before);
+        errors.extend(found.into_iter().map(ConfigError::blocking));
+        made
+    }
+
+    /// Returns true if a mistake was found at this place already.
+    pub(super) fn has_error(&self, at: usize) -> bool {
+        let spot = Some(self.spot(at));
+        self.errors.borrow().iter().any(|error| error.place().spot == spot)
+    }
+
     pub(super) fn error_at(&self, place: Place, server: Option<&ServerId>, mistake: Mistake) {
         self.errors.borrow_mut().push(ConfigError::new(place, server, mistake));
     }

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use consort_core::ServerId;
 
 use super::error::Mistake;
-use super::fields::{Fields, closest, shortened};
+use super::fields::{Fields, UnknownKeys, closest, shortened};
 use super::findings::Findings;
 use super::input::Input;
 use super::place::Spot;
@@ -36,12 +36,20 @@ pub(super) struct Reader<'a> {
     project: Option<PathBuf>,
     names: BTreeMap<ServerId, Spot>,
     servers: Vec<ServerConfig>,
+    unknown: UnknownKeys,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(findings: &'a Findings<'a>) -> Self {
         let (names, servers) = (BTreeMap::new(), Vec::new());
-        Self { findings, inputs: Vec::new(), project: None, names, servers }
+        let unknown = UnknownKeys::Warn;
+        Self { findings, inputs: Vec::new(), project: None, names, servers, unknown }
+    }
+
+    /// The same reader, for servers that have keys of ours only.
+    pub(super) fn own(mut self) -> Self {
+        self.unknown = UnknownKeys::Refuse;
+        self
     }
 
     /// Where `${input:…}` leads.
@@ -117,6 +125,7 @@ impl<'a> Reader<'a> {
             return self.findings.error(node.at, Some(&id), mistake);
         };
         let fields = Fields::new(self.findings, Some(id.clone()), node.at, table);
+        let fields = fields.unknown_keys(self.unknown);
         let sketch = read(&fields);
         fields.finish();
         if sketch.left_out {

@@ -1,6 +1,6 @@
 //! Following references: from what was written to what is meant.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -37,6 +37,7 @@ type Ask = dyn Fn(&Input) -> Option<String> + Send + Sync;
 pub struct System {
     ask: Box<Ask>,
     answers: Mutex<HashMap<String, String>>,
+    files: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl System {
@@ -47,7 +48,12 @@ impl System {
 
     /// With somebody to ask, on a terminal, say.
     pub fn asking(ask: impl Fn(&Input) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self { ask: Box::new(ask), answers: Mutex::default() }
+        Self { ask: Box::new(ask), answers: Mutex::default(), files: Mutex::default() }
+    }
+
+    /// Returns the files that references led to since this was asked last.
+    pub fn take_files(&self) -> BTreeSet<PathBuf> {
+        std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -64,6 +70,7 @@ impl Resolve for System {
     }
 
     fn file(&self, path: &Path) -> io::Result<String> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
         let mut text = String::new();
         File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
         if text.len() as u64 > LARGEST {

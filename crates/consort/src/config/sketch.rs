@@ -16,7 +16,7 @@ use super::server::{
     Transport,
 };
 use super::text::{Secrecy, Text};
-use super::tree::Value;
+use super::tree::{Node, Value};
 
 /// The words for transports.
 const TRANSPORTS: [(&str, Kind); 3] =
@@ -147,6 +147,9 @@ impl Sketch {
             let hint = "name the variables it needs".to_owned();
             let message = "`inherit_env` hands every variable of ours to the server, secrets too";
             fields.warn(fields.at_of("inherit_env"), message, Some(hint));
+        }
+        if fields.get("keep").is_some_and(Node::is_empty) {
+            fields.error(fields.at_of("keep"), Mistake::EmptyList("keep".to_owned()));
         }
         Self {
             inherit,

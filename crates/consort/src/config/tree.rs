@@ -3,6 +3,8 @@
 pub(super) mod json;
 pub(super) mod toml;
 
+use super::fields::shortened;
+
 /// A value and where it starts.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -90,6 +92,21 @@ impl Node {
     pub(super) fn table(&self) -> Option<&Table> {
         match &self.value {
             Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Returns the path and the place of the first key of this name, here or further inside.
+    pub(super) fn find(&self, path: &str, key: &str) -> Option<(String, usize)> {
+        match &self.value {
+            Value::Table(table) => table.0.iter().find_map(|entry| {
+                let path = format!("{path}.{}", shortened(&entry.key));
+                if entry.key == key { Some((path, entry.at)) } else { entry.node.find(&path, key) }
+            }),
+            Value::List(items) => items
+                .iter()
+                .enumerate()
+                .find_map(|(n, item)| item.find(&format!("{path}[{n}]"), key)),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ use crate::cli::{Common, Talk};
 use crate::exit::Failure;
 use crate::output::{escaped, escaped_line};
 use crate::person::Person;
-use crate::running::{self, Need, Running};
+use crate::running::{Need, Running};
 
 /// How much servers may have the model answer on their own account, in tokens.
 pub(crate) const SAMPLING: u64 = 100_000;
@@ -48,7 +48,7 @@ impl Setup {
         let audience = Audience::new(common, talk, form, Arc::clone(&person))?;
         let tape = Tape::new(talk)?;
         let running = Running::start(common, person)?;
-        let made = made(common, talk, &running, &tape).await;
+        let made = made(talk, &running, &tape).await;
         match made {
             Ok((agent, models)) => {
                 let is_configured = talk.agent.is_some();
@@ -118,7 +118,6 @@ impl Stage {
 
 /// The agent that is meant, and the models there are.
 async fn made(
-    common: &Common,
     talk: &Talk,
     running: &Running,
     tape: &Tape,
@@ -128,12 +127,12 @@ async fn made(
     let said = talk.model.as_deref();
     let mut agent = match &talk.agent {
         Some(name) => {
-            let config = running::read(common)?;
-            let mut described = described(config.as_deref(), name)?;
+            let config = running.config.as_ref();
+            let mut described = described(config, name)?;
             if let Some(said) = said {
                 described.model = typed(said);
             }
-            let folder = config.as_ref().and_then(|config| config.file.parent());
+            let folder = config.and_then(|config| config.file.parent());
             let folder = folder.unwrap_or(Path::new(""));
             let layers = running.layers();
             match tape.played() {

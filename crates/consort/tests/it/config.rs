@@ -43,6 +43,75 @@ fn check_finds_every_problem_and_starts_nothing() {
 }
 
 #[test]
+fn a_misspelt_policy_is_refused_by_every_command_that_would_start_something() {
+    let home = Home::new();
+    home.configure("[consort.polcy]\ndefault = \"deny\"\n");
+    for command in [
+        &["check"][..],
+        &["tools"],
+        &["call", "demo.get_weather", "location=Rome"],
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["serve", "--stdio"],
+        &["doctor"],
+        &["lock", "--yes"],
+        &["login", "demo"],
+        &["servers"],
+    ] {
+        let ran = home.run(command);
+        assert_eq!(ran.code, 2, "{command:?}: {ran:?}");
+        assert!(ran.err.contains("unknown key `polcy`"), "{command:?}: {}", ran.err);
+        assert!(ran.err.contains("did you mean `policy`?"), "{command:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn check_fails_wherever_serve_would() {
+    for (more, said) in [
+        ("[consort.tokens]\nci = \"file:no-such-file\"\n", "the token of `ci`"),
+        ("[consort.tokens]\nci = \"env:NOT_SET_ANYWHERE\"\n", "the token of `ci`"),
+        ("[consort]\nnaming = \"atuo\"\n", "unknown naming `atuo`"),
+        ("[consort.profiles.p]\nnaming = \"atuo\"\n", "unknown naming `atuo`"),
+        ("[consort.policy]\ndefault = \"dney\"\n", "unknown default `dney`"),
+        ("[consort.profiles.p]\nservers = []\n", "is an empty list"),
+    ] {
+        let home = Home::new();
+        home.configure(more);
+        for command in [&["check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+            let ran = home.run(command);
+            assert_eq!(ran.code, 2, "{more}{command:?}: {ran:?}");
+            assert!(ran.err.contains(said), "{more}{command:?}: {}", ran.err);
+        }
+        assert!(!home.path(".local/state/consort/running").exists());
+    }
+    let home = Home::new();
+    home.configure("");
+    home.write("consort.lock", "version = 1\nhalf = ");
+    assert_eq!(home.run(&["check"]).code, 2);
+    assert_eq!(home.run(&["check", "--profile", "nope"]).code, 2);
+    std::fs::remove_file(home.path("consort.lock")).unwrap();
+    assert_eq!(home.run(&["check", "--locked"]).code, 2);
+    assert_eq!(home.run(&["check"]).code, 0);
+    // Looking makes no token.
+    assert!(!home.path(".local/state/consort/token").exists());
+}
+
+#[test]
+fn names_that_lead_nowhere_are_warned_of_and_strict_fails_on_them() {
+    let home = Home::new();
+    home.configure(
+        "[[consort.policy.rules]]\nservers = [\"dmeo\"]\nthen = \"deny\"\n\
+         [consort.profiles.p]\nservers = [\"nowhere\"]\n\
+         [consort.agents.a]\nmodel = \"antropic:x\"\n",
+    );
+    let ran = home.run(&["check"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    insta::assert_snapshot!(ran.err, @"");
+    assert_eq!(home.run(&["check", "--strict"]).code, 2);
+    home.configure("");
+    assert_eq!(home.run(&["check", "--strict"]).code, 0);
+}
+
+#[test]
 fn one_broken_server_leaves_the_others_usable() {
     let home = mixed();
     let ran = home.run(&["call", "works.get_weather", "location=Paris"]);

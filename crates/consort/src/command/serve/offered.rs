@@ -112,6 +112,13 @@ impl Parts<'_> {
                 Err(error) => problems.push(unusable(name, &error, error.hint())),
             }
         }
+        for id in self.options.models.keys() {
+            if let Err(error) = models.model(id) {
+                let message = format!("the model `{id}` is left out: {error}");
+                let problem = Problem::warning(message);
+                problems.push(error.hint().into_iter().fold(problem, Problem::hint));
+            }
+        }
         let made = agents.values().map(|helper| helper.agent.clone()).collect();
         let askable = Askable {
             agents,

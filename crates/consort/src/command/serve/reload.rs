@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use consort::config::{Folders, Found, find};
+use consort::config::{Folders, Found, System, find};
 use consort::lock;
 use consort_agent::sub::Roster;
 use consort_gateway::{Gateway, Records};
@@ -17,9 +17,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::offered::{Offered, Parts};
 use super::openai::OpenAi;
 use super::settings::access;
+use super::token::MissingToken;
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Scene};
-use crate::running::{self, Prepared, tell};
+use crate::running::{self, ConfigSource, Prepared, tell};
 
 /// How often the config and its lock are looked at.
 const OFTEN: Duration = Duration::from_millis(500);
@@ -73,16 +74,15 @@ impl Following<'_> {
 
     /// Takes a config over as a whole, or not at all.
     fn take_over(&self, file: &Path) {
-        let config = match running::read_file(file) {
-            Ok(config) => config,
-            Err(failure) => return refuse(&failure.message),
-        };
-        let options = config.options.clone();
-        let prepared = match running::prepare_of(self.common, config) {
+        let resolve = System::asking(running::ask);
+        let prepared = ConfigSource::read(file)
+            .and_then(|source| running::prepare_source(self.common, Some(&source), &resolve));
+        let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(failure) => return refuse(&failure.message),
         };
         let Prepared { config, settings, shaping, problems } = prepared;
+        let options = config.as_ref().map(|config| config.options.clone()).unwrap_or_default();
         let shaping = shaping.approved(Arc::clone(&self.approvals));
         let broken =
             problems.iter().find(|problem| problem.severity == consort_core::Severity::Error);
@@ -102,7 +102,7 @@ impl Following<'_> {
             Ok(offered) => offered,
             Err(failure) => return refuse(&failure.message),
         };
-        let access = match access(self.serve, &options) {
+        let access = match access(self.serve, &options, MissingToken::Create) {
             Ok((access, _)) => access,
             Err(failure) => return refuse(&failure.message),
         };

@@ -6,7 +6,7 @@ use consort::config::Options;
 use consort_core::{Caller, ServerId};
 use consort_gateway::{Access, Limits, Naming, Settings, Token};
 
-use super::token::{self, Kept};
+use super::token::{self, Kept, MissingToken};
 use crate::cli::{Common, Serve};
 use crate::exit::Failure;
 use crate::running;
@@ -16,8 +16,9 @@ pub(super) fn of(
     common: &Common,
     serve: &Serve,
     options: &Options,
+    missing: MissingToken,
 ) -> Result<(Settings, Option<Kept>), Failure> {
-    let (access, kept) = access(serve, options)?;
+    let (access, kept) = access(serve, options, missing)?;
     let profile = common.profile.as_ref().and_then(|name| options.profiles.get(name));
     let profile = profile.and_then(|profile| profile.naming.as_deref());
     let naming = naming(serve.naming.as_deref().or(profile).or(options.naming.as_deref()))?;
@@ -53,16 +54,28 @@ fn names(common: &Common) -> Option<PathBuf> {
 }
 
 /// Who may use the gateway, and the owner's token if one is needed.
-pub(super) fn access(serve: &Serve, options: &Options) -> Result<(Access, Option<Kept>), Failure> {
+pub(super) fn access(
+    serve: &Serve,
+    options: &Options,
+    missing: MissingToken,
+) -> Result<(Access, Option<Kept>), Failure> {
     if serve.stdio || serve.allow_unauthenticated {
         return Ok((Access::Anyone, None));
     }
-    let kept = token::kept(serve.token_file.as_deref())?;
-    let mut tokens = vec![Token { name: Caller::OWNER.to_owned(), secret: kept.secret.clone() }];
+    let kept = token::kept(serve.token_file.as_deref(), missing)?;
+    let owner = kept.iter().map(|kept| (Caller::OWNER, kept.secret.clone()));
+    let mut tokens: Vec<Token> =
+        owner.map(|(name, secret)| Token { name: name.to_owned(), secret }).collect();
     for (name, place) in &options.tokens {
-        tokens.push(Token { name: name.clone(), secret: token::read_from(name, place)? });
+        let secret = token::read_from(name, place)?;
+        if let Some(other) = tokens.iter().find(|token| token.secret == secret) {
+            let (name, other) = (name.escape_debug(), other.name.escape_debug());
+            let message = format!("`{name}` and `{other}` have the same token");
+            return Err(Failure::usage(message).hint("give each caller a token of its own"));
+        }
+        tokens.push(Token { name: name.clone(), secret });
     }
-    Ok((Access::Tokens(tokens), Some(kept)))
+    Ok((Access::Tokens(tokens), kept))
 }
 
 pub(super) fn naming(written: Option<&str>) -> Result<Option<Naming>, Failure> {

@@ -17,8 +17,17 @@ pub(crate) struct Kept {
     pub(crate) created: bool,
 }
 
-/// The token in this file, or where it is kept by default; made if there is none.
-pub(crate) fn kept(file: Option<&Path>) -> Result<Kept, Failure> {
+/// The treatment of an owner's token that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissingToken {
+    /// One is made and kept.
+    Create,
+    /// Nothing is written.
+    Leave,
+}
+
+/// The token in this file, or where it is kept by default.
+pub(crate) fn kept(file: Option<&Path>, missing: MissingToken) -> Result<Option<Kept>, Failure> {
     let file = match file {
         Some(file) => file.to_owned(),
         None => running::state_folder()
@@ -27,11 +36,15 @@ pub(crate) fn kept(file: Option<&Path>) -> Result<Kept, Failure> {
             })?
             .join("token"),
     };
-    let (secret, created) = token::kept(&file).map_err(|error| {
+    let found = match missing {
+        MissingToken::Create => token::kept(&file).map(Some),
+        MissingToken::Leave => token::read(&file).map(|secret| Some((secret?, false))),
+    };
+    let found = found.map_err(|error| {
         Failure::usage(format!("cannot keep a token in {}: {error}", file.display()))
             .hint("use --token-file FILE")
     })?;
-    Ok(Kept { secret, file, created })
+    Ok(found.map(|(secret, created)| Kept { secret, file, created }))
 }
 
 /// The secret of one of those who may use the gateway: `env:NAME` or `file:PATH`.

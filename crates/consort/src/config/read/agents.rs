@@ -339,6 +339,7 @@ window = 1
         insta::assert_snapshot!(told.join("\n"), @r##"
 consort.toml:5:12: `exposure`: `agent` needs a model: write `{ mode = "agent", model = "provider:name" }`
 consort.toml:6:1: `model` is missing
+consort.toml:7:1: unknown key `agents.a.modell`
 consort.toml:9:9: `agents.b.model`: unknown model `gpt`: use `provider:name`
 consort.toml:10:17: `agents`: invalid name `c d`: use 1 to 48 letters, digits, `_` or `-`
 consort.toml:14:11: `agents.e.profile`: unknown profile `nowhere`
@@ -351,9 +352,6 @@ consort.toml:22:7: `providers.p.key` is a string, but should be a text that says
 consort.toml:23:29: `providers.p.headers.Authorization` is a string, but should be a text that says where the secret is: `env:NAME` or `file:PATH`
 consort.toml:24:17: `models`: unknown model `m`: use `provider:name`
 "##);
-        let odd: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(odd.join("\n"), @r##"
-consort.toml:7:1: unknown key `agents.a.modell`
-"##);
+        assert!(config.problems.is_empty(), "{:?}", config.problems);
     }
 }

@@ -28,13 +28,13 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
     let known = [KEY, options::KEY, "inputs"];
     for entry in root.0.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
         if !entry.key.starts_with('$') {
-            let near = closest(&entry.key, known);
-            let hint = near.map(|near| format!("did you mean `{near}`?"));
-            let key = shortened(&entry.key);
-            findings.warn(entry.at, None, &format!("unknown key `{key}`"), hint);
+            let near = closest(&entry.key, known).map(str::to_owned);
+            let mistake = Mistake::UnknownKey { key: shortened(&entry.key), near };
+            // It may have been meant to be the policy.
+            findings.blocking(|| findings.error(entry.at, None, mistake));
         }
     }
-    let mut reader = Reader::new(findings);
+    let mut reader = Reader::new(findings).own();
     if let Some(node) = root.get("inputs") {
         reader.inputs(inputs::read(findings, node));
     }

@@ -3,29 +3,53 @@
 use std::collections::BTreeMap;
 
 use consort_shape::CacheSpec;
-use consort_shape::exposure::ExposureSpec;
+use consort_shape::exposure::{ExposureSpec, TableSpec};
 use consort_shape::policy::{CallerSpec, Policy, PolicyError, PolicySpec};
 use consort_shape::transform::TransformSpec;
 
 use super::super::error::Mistake;
-use super::super::fields::{Fields, shortened};
+use super::super::fields::{Fields, UnknownKeys, closest, shortened};
 use super::super::findings::Findings;
 use super::super::options::{LimitsConfig, Options, ProfileConfig, ServeConfig, merged};
-use super::super::tree::{Table, Value};
+use super::super::tree::{Entry, Node, Table, Value};
 use super::agents;
 
 /// The key it is under.
 pub(in super::super) const KEY: &str = "consort";
 
+/// The keys that it has.
+const KEYS: [&str; 12] = [
+    "agents", "builtin", "cache", "callers", "exposure", "models", "naming", "policy", "profiles",
+    "providers", "tokens", "transforms",
+];
+
+/// The keys whose lists select something.
+const SELECTIONS: [&str; 2] = ["servers", "tools"];
+
+/// The keys under which anything may stand.
+const FREE: [&str; 3] = ["body", "arguments", "provider"];
+
 /// Reads what concerns all servers.
 pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Options {
-    let Some(node) = root.get(KEY) else { return Options::default() };
+    findings.blocking(|| {
+        misspelt(findings, root);
+        section(findings, root)
+    })
+}
+
+fn section<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Options {
+    let mut written = root.0.iter().filter(|entry| entry.key == KEY);
+    let Some(Entry { node, at, .. }) = written.next() else { return Options::default() };
+    for again in written {
+        let first = findings.spot(*at);
+        findings.error(again.at, None, Mistake::KeyTwice { key: KEY.to_owned(), first });
+    }
     let Value::Table(table) = &node.value else {
         let (key, expected, found) = (KEY.to_owned(), "a table", node.value.kind());
         findings.error(node.at, None, Mistake::WrongType { key, expected, found });
         return Options::default();
     };
-    let fields = Fields::new(findings, None, node.at, table);
+    let fields = Fields::new(findings, None, node.at, table).unknown_keys(UnknownKeys::Refuse);
     // Rules may be about roles, so who has them is read first.
     let known = PolicySpec { callers: callers(&fields), ..PolicySpec::default() };
     let policy = with_callers(policy(&fields, Some(&known)), known);
@@ -46,6 +70,7 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
         models: agents::models(&fields),
     };
     fields.finish();
+    overlooked(findings, "", node);
     options
 }
 
@@ -64,6 +89,61 @@ fn limits(fields: &Fields<'_>) -> LimitsConfig {
     read
 }
 
+/// Refuses a section whose name is nearly ours, in a file that has keys of others too.
+fn misspelt(findings: &Findings<'_>, root: &Table) {
+    for entry in root.0.iter().filter(|entry| entry.key != KEY) {
+        let ours = |table: &Table| table.keys().any(|key| KEYS.contains(&key));
+        if closest(&entry.key, [KEY]).is_some()
+            && entry.node.table().is_some_and(ours)
+            && !findings.has_error(entry.at)
+        {
+            let (key, near) = (shortened(&entry.key), Some(KEY.to_owned()));
+            findings.error(entry.at, None, Mistake::UnknownKey { key, near });
+        }
+    }
+}
+
+/// Refuses what would count as nothing where it stands: dates, empty selections, and keys that are
+/// written twice.
+fn overlooked(findings: &Findings<'_>, within: &str, node: &Node) {
+    let error = |at: usize, mistake: Mistake| {
+        if !findings.has_error(at) {
+            findings.error(at, None, mistake);
+        }
+    };
+    match &node.value {
+        Value::Date => {
+            let (key, expected) = (within.to_owned(), "a string, a number, a list or a table");
+            error(node.at, Mistake::WrongType { key, expected, found: node.value.kind() });
+        }
+        Value::List(items) => {
+            for (n, item) in items.iter().enumerate() {
+                overlooked(findings, &format!("{within}[{n}]"), item);
+            }
+        }
+        Value::Table(table) => {
+            let mut seen = BTreeMap::new();
+            for entry in &table.0 {
+                let dot = if within.is_empty() { "" } else { "." };
+                let key = format!("{within}{dot}{}", shortened(&entry.key));
+                if let Some(first) = seen.insert(&entry.key, entry.at) {
+                    let first = findings.spot(first);
+                    error(entry.at, Mistake::KeyTwice { key: key.clone(), first });
+                }
+                if SELECTIONS.contains(&entry.key.as_str())
+                    && entry.node.list().is_some_and(<[_]>::is_empty)
+                {
+                    error(entry.node.at, Mistake::EmptyList(key.clone()));
+                }
+                if !FREE.contains(&entry.key.as_str()) {
+                    overlooked(findings, &key, &entry.node);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// `[[consort.transforms]]`, each checked where it is written.
 fn transforms(fields: &Fields<'_>) -> Vec<TransformSpec> {
     fields.specs("transforms", |spec: &TransformSpec| spec.compile().map(drop))
@@ -71,7 +151,14 @@ fn transforms(fields: &Fields<'_>) -> Vec<TransformSpec> {
 
 /// `exposure = "WORD"` or `[consort.exposure]`.
 fn exposure(fields: &Fields<'_>) -> Option<ExposureSpec> {
-    fields.spec("exposure", |spec: &ExposureSpec| spec.compile(&BTreeMap::new()).map(drop))
+    let check = |spec: &ExposureSpec| spec.compile(&BTreeMap::new()).map(drop);
+    // As a table it tells which of its keys is unknown.
+    match fields.get("exposure")?.table() {
+        Some(_) => fields
+            .spec("exposure", |spec: &TableSpec| check(&ExposureSpec::Table(spec.clone())))
+            .map(ExposureSpec::Table),
+        None => fields.spec("exposure", check),
+    }
 }
 
 /// `[consort.policy]`.
