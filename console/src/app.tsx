@@ -23,6 +23,7 @@ import { Tools } from "./pages/tools";
 import { IconButton } from "./ui/button";
 import { Empty } from "./ui/empty";
 import { Icon } from "./ui/icon";
+import { KeptOutChanges } from "./ui/kept-out";
 import { Page } from "./ui/page";
 import { Toasts } from "./ui/toast";
 
@@ -44,6 +45,7 @@ export function App() {
     <>
       <a class="skip" href="#main">Skip to the page</a>
       <ConnectionBar />
+      <KeptOutChanges />
       <div class="frame">
         <Navigation />
         <Current />

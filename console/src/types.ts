@@ -19,7 +19,12 @@ export interface Session {
   can_change: boolean;       // servers can be added and removed here
   why_not?: string;          // if not, why
   problems: Problem[];       // of the config and the catalog
+  kept_out: KeptOut[];       // changes of files that did not take effect
 }
+// GET  /api/reload             -> ReloadReport   changes that are kept out now
+// POST /api/reload {accept}    -> ReloadReport   reads config, lock and secrets again; with accept, what is kept out counts
+export interface KeptOut { what: string; reason: string; acceptable: boolean }
+export interface ReloadReport { config?: string; changes: string[]; kept_out: KeptOut[] }
 
 // ---- what happens now ----------------------------------------------------------------------------------------
 // GET /api/events -> text/event-stream; `event:` is the name, `data:` its JSON. First everything as it is, then changes.
@@ -122,6 +127,7 @@ export interface Pins {
   digest: string;
   differences: Difference[];
   silent?: { server: string; why: string }[];   // servers of which nothing is known now; they keep what was agreed to
+  problem?: string;           // why the lock's file does not count; the last one stays in force
 }
 export interface Difference {
   server: string;

@@ -23,6 +23,7 @@ export function Pins(_: { id: string }) {
     <Page title="Pins" lead={loaded.value?.locked && loaded.value.file ? <>What servers say, against what was agreed to in <code><Text text={loaded.value.file} /></code></> : "What servers say, against what was agreed to."}>
       <Show from={loaded} lines={8}>{(pins) => (
         <>
+          {pins.problem && <Failure error={{ error: pins.problem }} />}
           {!pins.locked && <Unlocked pins={pins} />}
           {(pins.locked || pins.differences.length > 0) && <Differences pins={pins} only={pins.locked ? only : ""} reload={loaded.reload} />}
           <SilentServers pins={pins} />

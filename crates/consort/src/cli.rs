@@ -138,6 +138,8 @@ pub(crate) enum Command {
     },
     /// Serve every server as one MCP endpoint, to clients of any revision
     Serve(Serve),
+    /// Have running gateways re-read their config, lock and secrets, and show what came of it
+    Reload(Reload),
     /// Watch every server's state, live
     Watch,
     /// Log in at a server that asks who you are, in a browser; it is kept and renewed
@@ -237,6 +239,15 @@ pub(crate) struct Check {
     /// Fail on warnings too (exit code 2)
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+/// A reload.
+#[derive(Args, Debug)]
+pub(crate) struct Reload {
+    /// Accept a change that is kept out: a config without its policy or with a broken server, or a lock
+    /// that is gone
+    #[arg(long)]
+    pub(crate) accept: bool,
 }
 
 /// The lock.

@@ -17,6 +17,7 @@ mod lock;
 mod login;
 mod man;
 mod prompts;
+mod reload;
 mod resources;
 mod run;
 mod search;
@@ -27,6 +28,8 @@ mod trust;
 mod watch;
 
 pub(crate) use serve::Askable;
+pub(crate) use serve::Kept;
+pub(crate) use serve::changes::suspicious;
 
 use std::sync::Arc;
 
@@ -61,6 +64,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
             with(&common, async |running| servers::run(running, &common).await).await
         }
         Command::Serve(serve) => serve::run(&common, serve).await,
+        Command::Reload(options) => reload::run(&common, &options).await,
         Command::Watch => with(&common, async |running| watch::run(running, &common).await).await,
         Command::Tools { explain: Some(tool), fresh, .. } => {
             let explain =

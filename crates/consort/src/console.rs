@@ -20,6 +20,7 @@ mod pins;
 mod profiles;
 mod prompts;
 mod refusal;
+mod reload;
 mod reply;
 mod resources;
 mod route;
@@ -42,6 +43,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use tokio::sync::{broadcast, watch};
 
 use crate::command::Askable;
+use crate::reloading::ReloadHandle;
 pub(crate) use attended::Attended;
 use conversations::Runs;
 use costs::Costs;
@@ -64,6 +66,7 @@ fn routes() -> &'static [Route] {
             making::routes(),
             pins::routes(),
             prompts::routes(),
+            reload::routes(),
             resources::routes(),
             tools::routes(),
             agents::routes(),
@@ -110,6 +113,8 @@ pub(crate) struct Start {
     pub(crate) token_file: Option<PathBuf>,
     /// Whether only what the lock agrees to may be in the config.
     pub(crate) locked: bool,
+    /// The way to have the config read again.
+    pub(crate) reload: ReloadHandle,
 }
 
 /// What is in force: the config, and what is made of it.
@@ -164,6 +169,11 @@ impl Console {
         let mut in_force = self.0.scene.write().unwrap_or_else(PoisonError::into_inner);
         *in_force = (Arc::new(scene), SystemTime::now());
         drop(in_force);
+        self.0.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Has pages look again at what is in force.
+    pub(crate) fn told(&self) {
         self.0.changed.send_modify(|count| *count += 1);
     }
 

@@ -19,8 +19,8 @@ use crate::cli::Common;
 use crate::exit::Failure;
 use crate::output::{escaped, escaped_line, note};
 pub(crate) use prepare::{
-    ConfigSource, Prepared, ShapedConfig, locked, prepare, prepare_source, read_file,
-    read_untrusted, read_usable, refuse_blocking, settings_of, shape, wrong,
+    ConfigSource, Prepared, ShapedConfig, locked, prepare, prepare_of, prepare_source, read_file,
+    read_untrusted, read_usable, refuse_blocking, settings_of, shape, source, wrong,
 };
 
 /// A hub that commands use.

@@ -1,16 +1,21 @@
 //! `consort serve`: every server as one MCP endpoint.
 
+pub(crate) mod changes;
 mod findings;
+mod in_force;
 mod offered;
 mod openai;
 mod records;
 mod reload;
 mod settings;
 mod token;
+mod watch;
 
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::config::{Config, Reach, Recipient, snippet};
+use consort::config::{Config, Options, Reach, Recipient, STDIN, System, snippet};
 use consort_agent::sub::Roster;
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records, States};
@@ -22,36 +27,29 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Desk, Scene, Start};
 use crate::exit::{Exit, Failure};
+use crate::gateways::RunningGateway;
 use crate::output::{line, note};
+use crate::reloading::ReloadHandle;
 use crate::running::{self, Prepared, ShapedConfig, tell};
+use in_force::InForce;
 pub(crate) use offered::Askable;
 use offered::{Offered, Parts};
 use openai::OpenAi;
 use records::Recording;
+pub(crate) use token::Kept;
 use token::MissingToken;
 
 /// The most threads that are taken unasked.
 const THREADS: usize = 4;
 
 pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> {
-    refuse_open_doors(&serve)?;
     // Until somebody at the terminal has answered, Ctrl-C ends us as usual.
-    let Prepared { config, mut settings, shaping, problems } = running::prepare(common)?;
+    let Setup { prepared, options, mut gateway_settings, kept, in_force, resolve } =
+        Setup::new(common, &serve)?;
     let mut signals = Signals::new()?;
-    for problem in &problems {
-        tell(problem);
-    }
-    let options = config.as_ref().map(|config| config.options.clone()).unwrap_or_default();
-    let file = config.as_ref().map(|config| reload::Followed::new(config.file.clone()));
-    // Clients have tools of their own; ours are offered to them only on request.
-    if config.is_some() && options.builtin != Some(true) {
-        settings.local.clear();
-    }
-    let (mut gateway_settings, kept) =
-        settings::of(common, &serve, &options, MissingToken::Create)?;
-    let budget = options.limits.budget();
-    settings.budget = budget.clone();
-    gateway_settings.budget = Some(budget);
+    let (handle, requests) = ReloadHandle::new();
+    let Prepared { config, settings, shaping, problems } = prepared;
+    let file = config.as_ref().map(|config| config.file.clone());
     let hub = Hub::start(settings);
     let states = states(&hub);
     gateway_settings.states = Arc::clone(&states);
@@ -97,7 +95,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         let problems = problems.into_iter().chain(left_out).collect();
         let scene = Scene { config, shaping, tools, askable, problems };
         let token_file = kept.as_ref().map(|kept| kept.file.clone());
-        let start = Start { token_file, locked: common.locked };
+        let start = Start { token_file, locked: common.locked, reload: handle.clone() };
         Console::new(&hub, &recording.records, desk, start, scene)
     });
     if let Some(console) = &console {
@@ -112,7 +110,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         if serve.stdio {
             stdio(&gateway, &mut signals).await
         } else {
-            let entry = Entry { kept, asked, console: console.as_ref() };
+            let entry = Entry { kept, asked, console: console.as_ref(), config: file };
             http(&gateway, common, &serve, entry, &mut signals).await
         }
     };
@@ -126,11 +124,13 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         openai: &openai,
         console: console.as_ref(),
         roster: &roster,
+        resolve: &resolve,
+        handle: &handle,
     };
     let served = tokio::select! {
         served = serving => served,
-        never = following.follow(file) => match never {},
         never = findings::log(&hub) => match never {},
+        never = following.follow(in_force, requests) => match never {},
     };
     gateway.end().await;
     if let Some(console) = &console {
@@ -141,6 +141,45 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     drop(gateway);
     recording.end().await;
     served
+}
+
+/// Everything that is made of the config before anything starts.
+struct Setup {
+    prepared: Prepared,
+    options: Options,
+    gateway_settings: consort_gateway::Settings,
+    /// The owner's token, if one is needed.
+    kept: Option<Kept>,
+    in_force: InForce,
+    resolve: System,
+}
+
+impl Setup {
+    fn new(common: &Common, serve: &Serve) -> Result<Self, Failure> {
+        refuse_open_doors(serve)?;
+        if serve.stdio && common.config.as_deref() == Some(Path::new(STDIN)) {
+            let message = "the standard input cannot hold the config and the client's messages";
+            return Err(Failure::usage(message).hint("name a file with --config"));
+        }
+        let resolve = System::asking(running::ask);
+        let source = running::source(common)?;
+        let mut prepared = running::prepare_source(common, source.as_ref(), &resolve)?;
+        prepared.problems.iter().for_each(tell);
+        let config = prepared.config.as_ref();
+        let options = config.map(|config| config.options.clone()).unwrap_or_default();
+        // Clients have tools of their own; ours are offered to them only on request.
+        if config.is_some() && options.builtin != Some(true) {
+            prepared.settings.local.clear();
+        }
+        let (mut gateway_settings, kept) =
+            settings::of(common, serve, &options, MissingToken::Create)?;
+        let budget = options.limits.budget();
+        prepared.settings.budget = budget.clone();
+        gateway_settings.budget = Some(budget);
+        let secrets = secrets(&prepared, &options, kept.as_ref(), &resolve);
+        let in_force = InForce::new(source, &prepared, secrets);
+        Ok(Self { prepared, options, gateway_settings, kept, in_force, resolve })
+    }
 }
 
 /// Builds everything that [`run`] would serve of a config and returns what is wrong with it. Nothing is
@@ -166,6 +205,21 @@ pub(crate) async fn rehearse(common: &Common, config: &Config) -> Result<Vec<Pro
     problems.extend(offered?.problems);
     problems.extend(config.dangling_names());
     Ok(problems)
+}
+
+/// The files of tokens, secrets and instructions that are followed.
+fn secrets(
+    prepared: &Prepared,
+    options: &Options,
+    kept: Option<&Kept>,
+    resolve: &System,
+) -> Vec<PathBuf> {
+    let mut files = reload::token_files(options, kept.map(|kept| kept.file.as_path()));
+    files.extend(resolve.take_files());
+    files.extend(prepared.shaping.models().iter().flat_map(|models| models.files().clone()));
+    let config = prepared.config.as_ref();
+    files.extend(config.into_iter().flat_map(|it| reload::instructions(&it.file, options)));
+    files
 }
 
 /// How every server is doing, whenever somebody wants to know.
@@ -212,6 +266,16 @@ async fn http(
             .hint("another program may be there; choose another with --listen ADDRESS:PORT")
     })?;
     let address = listener.local_addr().map_err(|error| Failure::usage(error.to_string()))?;
+    let here = RunningGateway::new(
+        address,
+        entry.config.clone(),
+        entry.kept.as_ref(),
+        entry.console.is_some(),
+    );
+    let recorded = here.record();
+    if let Err(error) = &recorded {
+        tracing::warn!(%error, "`consort reload` will not find this gateway");
+    }
     announce(common, &format!("http://{address}"), &entry);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = serve.threads.map_or(cores.min(THREADS), usize::from);
@@ -234,22 +298,25 @@ async fn http(
         () = async { tokio::join!(gateway.drain(), serving, ended); } => {}
         () = signals.next() => gateway.end().await,
     }
+    here.remove();
     Ok(Exit::Ok)
 }
 
 /// What whoever starts us must know to come in.
 struct Entry<'a> {
     /// The owner's token, if one is needed.
-    kept: Option<token::Kept>,
+    kept: Option<Kept>,
     /// Who can be asked.
     asked: Vec<String>,
     /// The console, if there is one.
     console: Option<&'a Console>,
+    /// The config, if there is one.
+    config: Option<PathBuf>,
 }
 
 /// Says where we are, and how to come in.
 fn announce(common: &Common, base: &str, entry: &Entry<'_>) {
-    let Entry { kept, asked, console } = entry;
+    let Entry { kept, asked, console, .. } = entry;
     let kept = kept.as_ref();
     let endpoint = format!("{base}/mcp");
     if common.json {
@@ -269,16 +336,17 @@ fn announce(common: &Common, base: &str, entry: &Entry<'_>) {
     if !asked.is_empty() {
         line(format!("for clients of OpenAI's formats: {base}/v1, model {}", asked.join(" or ")));
     }
+    // What is no terminal is a journal or a file, and keeps what it is told.
+    let shown = std::io::stdout().is_terminal() && kept.is_some_and(|kept| kept.created);
     match kept {
         None => note("warning: whoever reaches this address may use it (--allow-unauthenticated)"),
-        Some(kept) if kept.created => {
+        Some(kept) if shown => {
             line(format!("token: {}", kept.secret));
             line(format!("it is kept in {} and not shown again", kept.file.display()));
         }
         Some(kept) => line(format!("token: as kept in {}", kept.file.display())),
     }
-    let token =
-        kept.map(|kept| if kept.created { kept.secret.clone() } else { "TOKEN".to_owned() });
+    let token = kept.map(|kept| if shown { kept.secret.clone() } else { "TOKEN".to_owned() });
     let reach = Reach::Url { url: endpoint, token };
     for (recipient, name) in [
         (Recipient::ClaudeDesktop, "Claude Desktop"),

@@ -194,8 +194,8 @@ impl Mistake {
                 "describe them under `mcpServers` (JSON) or as `[mcp.NAME]` (TOML)".into()
             }
             Self::UnknownWord { near: Some(near), .. }
+            | Self::UnknownKey { near: Some(near), .. }
             | Self::UnknownInput { near: Some(near), .. } => format!("did you mean `{near}`?"),
-            Self::UnknownKey { near: Some(near), .. } => format!("did you mean `{near}`?"),
             Self::EmptyList(_) => "leave it out to select everything".into(),
             Self::UnknownInput { id, .. } => {
                 format!("describe it under `inputs`, with `id = \"{id}\"`")

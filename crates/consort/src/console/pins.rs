@@ -18,6 +18,7 @@ use super::route::{Asked, Done, Nothing, Refusal, Route, Told, get, post};
 use crate::differences;
 use crate::exit::Failure;
 use crate::output::escaped_line;
+use crate::reloading::ReloadTrigger;
 use crate::survey::{Start, Survey};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -40,6 +41,9 @@ struct Pins {
     differences: Vec<Difference>,
     /// The servers of which nothing is known now.
     silent: Vec<Silent>,
+    /// Why the lock's file does not count, if it does not; the last one stays in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
 }
 
 /// A server of which nothing is known now.
@@ -180,6 +184,7 @@ struct Seen {
     /// Where the lock is, or would be; nothing without a config.
     path: Option<PathBuf>,
     agreed: Option<Lock>,
+    problem: Option<String>,
     survey: Survey,
     differences: Vec<pin::Difference>,
 }
@@ -190,14 +195,28 @@ impl Seen {
         let scene = console.scene();
         let Some(config) = &scene.config else { return Ok(None) };
         let path = lock::path(&config.file);
-        let agreed = lock::read(&path).map_err(unusable)?;
+        let in_force = scene.shaping.lock().map(|lock| Lock::clone(lock));
+        let (agreed, problem) = match (lock::read(&path), in_force) {
+            (Ok(None), Some(lock)) => {
+                let path = path.display();
+                (
+                    Some(lock),
+                    Some(format!("the lock `{path}` is gone: the last one stays in force")),
+                )
+            }
+            (Err(error), Some(lock)) => {
+                let why = Failure::from(error).message;
+                (Some(lock), Some(format!("{why}: the last one stays in force")))
+            }
+            (read, _) => (read.map_err(unusable)?, None),
+        };
         let nothing = Lock::default();
         // Under a lock, servers that nobody agreed to do not run, and what they say is not known.
         let start = if agreed.is_some() { Start::Agreed } else { Start::All };
         let known = agreed.as_ref().unwrap_or(&nothing);
         let survey = Survey::of(&console.0.hub, config, known, &start);
         let differences = known.compare(&survey.now, &survey.silent());
-        Ok(Some(Self { path: Some(path), agreed, survey, differences }))
+        Ok(Some(Self { path: Some(path), agreed, problem, survey, differences }))
     }
 
     /// Stands for all that is agreed to when everything is.
@@ -246,6 +265,7 @@ async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<Pins>, Refu
                 digest,
                 differences: Vec::new(),
                 silent: Vec::new(),
+                problem: None,
             }));
         };
         let told = |difference| Difference::all(difference, &seen.survey);
@@ -259,6 +279,7 @@ async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<Pins>, Refu
             digest: seen.digest(),
             differences: seen.differences.iter().flat_map(told).collect(),
             silent: seen.survey.down.iter().map(silent).collect(),
+            problem: seen.problem.clone(),
         }))
     })
     .await
@@ -279,9 +300,10 @@ async fn agree(console: Console, asked: Asked, wanted: Agreed) -> Result<Done, R
         let why = "whoever reaches this address may use it, so nobody agrees to anything here";
         return Err(Refusal::new(StatusCode::FORBIDDEN, why).hint("use `consort lock`"));
     }
+    let here = console.clone();
     apart(move || {
-        let _alone = console.alone();
-        let Some(seen) = Seen::now(&console)? else {
+        let _alone = here.alone();
+        let Some(seen) = Seen::now(&here)? else {
             return Err(Refusal::changed("no config file is in use, and so there is no lock"));
         };
         if seen.digest() != wanted.digest {
@@ -309,9 +331,11 @@ async fn agree(console: Console, asked: Asked, wanted: Agreed) -> Result<Done, R
         if let Some(path) = &seen.path {
             lock::write(path, &lock).map_err(unusable)?;
         }
-        Ok(Done::default())
+        Ok(())
     })
-    .await
+    .await?;
+    console.reload(ReloadTrigger::Console).await?;
+    Ok(Done::default())
 }
 
 impl Console {

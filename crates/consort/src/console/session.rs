@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::route::{Asked, Done, Nothing, Refusal, Route, Told, WithCookie, delete, get, post};
 use super::{Console, owner};
+use crate::reloading::KeptOut;
 use crate::rewrite::own_config;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -46,6 +47,8 @@ pub(super) struct Session {
     why_not: Option<String>,
     /// What is wrong with the config, and with what servers offer.
     problems: Vec<Trouble>,
+    /// Changes of files that did not take effect.
+    kept_out: Vec<KeptOut>,
 }
 
 /// Something left out, changed or down.
@@ -111,6 +114,8 @@ impl Console {
         let scene = self.scene();
         let catalog = scene.tools.catalog(&asked.caller());
         let why_not = self.unchangeable(&asked.door);
+        let kept_out = self.0.start.reload.kept_out();
+        let told: Vec<Problem> = kept_out.iter().map(Problem::from).collect();
         Session {
             caller: asked.caller().name,
             version: env!("CARGO_PKG_VERSION"),
@@ -119,7 +124,13 @@ impl Console {
             config: scene.config.as_ref().map(|config| config.file.display().to_string()),
             can_change: why_not.is_none(),
             why_not,
-            problems: scene.problems.iter().chain(&catalog.problems).map(Trouble::from).collect(),
+            problems: told
+                .iter()
+                .chain(&scene.problems)
+                .chain(&catalog.problems)
+                .map(Trouble::from)
+                .collect(),
+            kept_out,
         }
     }
 }

@@ -170,7 +170,9 @@ role = ["y"]
 
 #[test]
 fn what_would_count_as_nothing_below_consort_is_refused() {
-    let config = read("consort.toml", r#"
+    let config = read(
+        "consort.toml",
+        r#"
 [mcp.a]
 command = "x"
 keep = []
@@ -184,7 +186,8 @@ tools = []
 [[consort.transforms]]
 tools = []
 drop = true
-"#);
+"#,
+    );
     assert_snapshot!(complaints(&config), @"
     error: a: consort.toml:4:8: `keep` is an empty list, which selects nothing
       hint: leave it out to select everything
@@ -197,7 +200,10 @@ drop = true
     error: consort.toml:13:9: `transforms[0].tools` is an empty list, which selects nothing
       hint: leave it out to select everything
     ");
-    let config = read(".mcp.json", r#"{"mcpServers": {}, "consort": {"policy": {"default": "deny", "default": "allow"}}, "consort": {}}"#);
+    let config = read(
+        ".mcp.json",
+        r#"{"mcpServers": {}, "consort": {"policy": {"default": "deny", "default": "allow"}}, "consort": {}}"#,
+    );
     assert_snapshot!(complaints(&config), @"
     error: .mcp.json:1:62: `policy.default` is written twice
       hint: the first is in line 1

@@ -105,7 +105,13 @@ fn names_that_lead_nowhere_are_warned_of_and_strict_fails_on_them() {
     );
     let ran = home.run(&["check"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    insta::assert_snapshot!(ran.err, @"");
+    insta::assert_snapshot!(ran.err, @"
+    warning: the agent `a` is left out: there is no provider `antropic`
+       hint: did you mean `anthropic`?
+    warning: consort.toml: `policy.rules[0].servers`: there is no server `dmeo`
+       hint: did you mean `demo`?
+    warning: consort.toml: `profiles.p.servers`: there is no server `nowhere`
+    ");
     assert_eq!(home.run(&["check", "--strict"]).code, 2);
     home.configure("");
     assert_eq!(home.run(&["check", "--strict"]).code, 0);

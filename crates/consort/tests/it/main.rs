@@ -24,6 +24,7 @@ mod lock;
 mod logins;
 mod openai;
 mod private;
+mod reload;
 mod scenarios;
 mod serve;
 mod shaping;

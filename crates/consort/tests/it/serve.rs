@@ -22,6 +22,12 @@ pub(crate) struct Serving {
 /// A process that does not outlive its test.
 pub(crate) struct Running(Child);
 
+impl Running {
+    pub(crate) fn of(child: Child) -> Self {
+        Self(child)
+    }
+}
+
 impl Deref for Running {
     type Target = Child;
 

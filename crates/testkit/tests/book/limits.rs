@@ -291,7 +291,20 @@ const FILES: &[Row] = &[
     ("consort/src/config/read/agents.rs", "LONGEST", FIXED, "the agent is left out"),
     ("agent/src/store/line.rs", "LARGE_DATA", FIXED, "it is kept once, beside the conversation"),
     ("agent/src/store/line.rs", "LARGE_TEXT", FIXED, "the same"),
-    ("consort/src/command/serve/reload.rs", "OFTEN", FIXED, "a change is taken over"),
+    (
+        "consort/src/command/serve/watch.rs",
+        "LOOK_INTERVAL",
+        FIXED,
+        "a change that two looks in a row see alike is taken over",
+    ),
+    ("consort/src/reloading.rs", "RELOAD_TIMEOUT", FIXED, "whoever asked is told that it failed"),
+    ("consort/src/reloading.rs", "PENDING_REQUESTS", FIXED, "further requests wait"),
+    (
+        "consort/src/command/reload.rs",
+        "REPLY_TIMEOUT",
+        FIXED,
+        "`consort reload` ends (exit code 3)",
+    ),
     ("consort/src/command/chat/editor.rs", "HISTORY", FIXED, "the oldest is forgotten"),
 ];
 

@@ -1,29 +1,33 @@
-//! The config as it changes: a new one is taken over while we serve, a broken one is not.
+//! The config, its lock and its secrets as they change: a sound change is taken over while we serve, and
+//! until then the last one stays in force.
 
 use std::convert::Infallible;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use consort::config::{Folders, Found, System, find};
-use consort::lock;
+use consort::config::{Options, System};
 use consort_agent::sub::Roster;
-use consort_gateway::{Gateway, Records};
+use consort_core::{Problem, Severity};
+use consort_gateway::{Access, Gateway, Records};
 use consort_hub::Hub;
 use consort_shape::Approved;
+use consort_shape::pin::Lock;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 
+use super::changes;
+use super::in_force::{InForce, broken, key, lost};
 use super::offered::{Offered, Parts};
 use super::openai::OpenAi;
 use super::settings::access;
 use super::token::MissingToken;
+use super::watch::{FileWatch, LOOK_INTERVAL};
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Scene};
+use crate::exit::Failure;
+use crate::reloading::{KeptOut, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger};
 use crate::running::{self, ConfigSource, Prepared, tell};
-
-/// How often the config and its lock are looked at.
-const OFTEN: Duration = Duration::from_millis(500);
 
 /// How long calls to servers that are gone may take to end.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -40,75 +44,168 @@ pub(super) struct Following<'a> {
     pub(super) openai: &'a OpenAi,
     pub(super) console: Option<&'a Console>,
     pub(super) roster: &'a Arc<Roster>,
+    /// Answers that somebody gave once are not asked for again.
+    pub(super) resolve: &'a System,
+    pub(super) handle: &'a ReloadHandle,
+}
+
+/// A config that cannot be taken over.
+struct Refused {
+    reason: String,
+    /// Whether it can be once somebody accepts it.
+    acceptable: bool,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { reason: failure.message, acceptable: false }
+    }
 }
 
 impl Following<'_> {
-    /// Follows the config file and the lock beside it, and takes them over again whenever they change or
-    /// we get SIGHUP.
-    pub(super) async fn follow(&self, file: Option<Followed>) -> Infallible {
+    /// Follows the files, and takes them over whenever a change has settled, somebody asks for it or we
+    /// get SIGHUP.
+    pub(super) async fn follow(
+        &self,
+        mut state: InForce,
+        mut requests: mpsc::Receiver<ReloadRequest>,
+    ) -> Infallible {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
-        let mut followed = file;
         loop {
-            let asked = tokio::select! {
-                _ = hangup.recv() => true,
-                () = tokio::time::sleep(OFTEN) => false,
+            let (trigger, reply) = tokio::select! {
+                _ = hangup.recv() => (ReloadTrigger::Demand, None),
+                Some(request) = requests.recv() => (request.trigger, Some(request.reply)),
+                () = tokio::time::sleep(LOOK_INTERVAL) => (ReloadTrigger::Change, None),
             };
-            match &mut followed {
-                Some(Followed { config, lock, seen }) => {
-                    let now = (mark(config), mark(lock));
-                    if asked || now != *seen {
-                        *seen = now;
-                        self.take_over(config);
-                    }
-                }
-                // Nothing is configured yet. A lost terminal is no reason to end.
-                None => {
-                    if let Some(found) = appeared() {
-                        let found = followed.insert(Followed::new(found));
-                        self.take_over(&found.config);
-                    }
-                }
+            let report = self.turn(&mut state, trigger);
+            if let Some(reply) = reply {
+                // Whoever asked may have left.
+                let _ = reply.send(report);
             }
         }
     }
 
-    /// Takes a config over as a whole, or not at all.
-    fn take_over(&self, file: &Path) {
-        let resolve = System::asking(running::ask);
-        let prepared = ConfigSource::read(file)
-            .and_then(|source| running::prepare_source(self.common, Some(&source), &resolve));
-        let prepared = match prepared {
-            Ok(prepared) => prepared,
-            Err(failure) => return refuse(&failure.message),
+    /// Looks at the files once, and takes over what counts.
+    fn turn(&self, state: &mut InForce, trigger: ReloadTrigger) -> ReloadReport {
+        let asked = trigger != ReloadTrigger::Change;
+        let look = state.look(asked);
+        if !(look.config || look.lock || look.secrets) {
+            return ReloadReport::default();
+        }
+        let before = state.kept_out.clone();
+        let source = if look.config { state.read_config(trigger) } else { state.source.clone() };
+        let lock = if look.lock { state.read_lock(trigger) } else { state.lock.clone() };
+        if look.secrets {
+            let gone = state.secrets.lost().next().map(lost);
+            state.kept_out.secrets = gone.map(|reason| KeptOut::new("secrets", reason, false));
+        }
+        let changed = source != state.source || lock != state.lock;
+        let renewed = look.secrets && state.kept_out.secrets.is_none();
+        let mut changes = Vec::new();
+        if asked || changed || renewed {
+            changes = self.take_over(state, source, lock, trigger);
+        }
+        for kept_out in state.kept_out.all() {
+            if asked || !before.all().any(|known| known == kept_out) {
+                kept_out.log();
+            }
+        }
+        if self.handle.publish(state.kept_out.all().cloned().collect())
+            && let Some(console) = self.console
+        {
+            console.told();
+        }
+        let config = state.file.as_ref().map(|file| file.display().to_string());
+        ReloadReport { config, changes, kept_out: state.kept_out.all().cloned().collect() }
+    }
+
+    /// Takes over a config and a lock as a whole or not at all, and returns what is different. A config
+    /// that cannot be used does not keep a lock from counting.
+    fn take_over(
+        &self,
+        state: &mut InForce,
+        source: Option<ConfigSource>,
+        lock: Option<Lock>,
+        trigger: ReloadTrigger,
+    ) -> Vec<String> {
+        let is_new = source != state.source;
+        match self.apply(state, source, lock.clone(), trigger) {
+            Ok(changes) => {
+                state.kept_out.secrets = None;
+                for change in &changes {
+                    tracing::info!(change, "the config changed");
+                }
+                let file = state.file.as_deref().unwrap_or(Path::new("")).display();
+                tracing::info!(%file, "the config is in force as it is now");
+                changes
+            }
+            Err(refused) if is_new => {
+                let kept_out = KeptOut::new("config", refused.reason, refused.acceptable);
+                state.kept_out.config = Some(kept_out);
+                if lock == state.lock {
+                    return Vec::new();
+                }
+                self.take_over(state, state.source.clone(), lock, trigger)
+            }
+            Err(refused) => {
+                let kept_out = KeptOut::new("secrets", refused.reason, refused.acceptable);
+                state.kept_out.secrets = Some(kept_out);
+                Vec::new()
+            }
+        }
+    }
+
+    fn apply(
+        &self,
+        state: &mut InForce,
+        source: Option<ConfigSource>,
+        lock: Option<Lock>,
+        trigger: ReloadTrigger,
+    ) -> Result<Vec<String>, Refused> {
+        let Some(source) = source else {
+            self.gateway.set_access(&self.access(&Options::default())?.0);
+            state.secrets.mark();
+            return Ok(Vec::new());
         };
+        let config = source.parse()?;
+        let options = config.options.clone();
+        let dangling = config.dangling_names();
+        let prepared = running::prepare_of(self.common, config, lock.clone(), self.resolve)?;
         let Prepared { config, settings, shaping, problems } = prepared;
-        let options = config.as_ref().map(|config| config.options.clone()).unwrap_or_default();
         let shaping = shaping.approved(Arc::clone(&self.approvals));
-        let broken =
-            problems.iter().find(|problem| problem.severity == consort_core::Severity::Error);
-        if let Some(problem) = broken {
-            return refuse(&problem.to_string());
+        let broken = broken(&problems);
+        // What did not work before is no reason to refuse the rest.
+        let worse = problems.iter().find(|problem| {
+            problem.severity == Severity::Error && !state.broken.contains(&key(problem))
+        });
+        if let Some(problem) = worse.filter(|_| trigger != ReloadTrigger::Accept) {
+            return Err(Refused { reason: problem.to_string(), acceptable: true });
         }
         let parts = Parts {
             hub: self.hub,
             records: self.records,
             options: &options,
-            file: Some(file.to_owned()),
+            file: Some(source.file.clone()),
             only: self.common.profile.as_deref(),
             roster: self.roster,
             desk: self.console.map(Console::desk),
         };
-        let offered = match parts.offered(shaping) {
-            Ok(offered) => offered,
-            Err(failure) => return refuse(&failure.message),
-        };
-        let access = match access(self.serve, &options, MissingToken::Create) {
-            Ok((access, _)) => access,
-            Err(failure) => return refuse(&failure.message),
-        };
-        let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } = offered;
-        problems.iter().chain(&left_out).for_each(tell);
-        let problems = problems.into_iter().chain(left_out).collect();
+        let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } =
+            parts.offered(shaping)?;
+        let (access, mut files) = self.access(&options)?;
+        files.extend(self.resolve.take_files());
+        files.extend(shaping.models().iter().flat_map(|models| models.files().clone()));
+        files.extend(instructions(&source.file, &options));
+        let gone = state.secrets.lost().find(|file| files.iter().any(|used| used == file));
+        if let Some(file) = gone.filter(|_| trigger != ReloadTrigger::Accept) {
+            return Err(Refused { reason: lost(file), acceptable: true });
+        }
+        let mut changes = changes::of_servers(&state.servers, &settings.servers);
+        changes.extend(changes::of_options(&state.options, &options));
+        changes.extend(changes::of_locks(state.lock.as_ref(), lock.as_ref()));
+        let problems: Vec<Problem> = problems.into_iter().chain(left_out).chain(dangling).collect();
+        problems.iter().for_each(tell);
+        state.servers.clone_from(&settings.servers);
         self.hub.reload(settings.servers, settings.reserved, DRAIN);
         self.roster.set(agents);
         self.openai.set(Arc::clone(&askable));
@@ -118,41 +215,35 @@ impl Following<'_> {
         if let Some(console) = self.console {
             console.set(Scene { config, shaping, tools, askable, problems });
         }
-        tracing::info!(file = %file.display(), "the config is in force as it is now");
+        state.secrets = FileWatch::known(files);
+        (state.options, state.lock, state.broken) = (options, lock, broken);
+        state.source = Some(source);
+        Ok(changes)
+    }
+
+    /// Who may use the gateway, and the files that say so.
+    fn access(&self, options: &Options) -> Result<(Access, Vec<PathBuf>), Refused> {
+        let (access, kept) = access(self.serve, options, MissingToken::Leave)?;
+        if matches!(access, Access::Tokens(_)) && kept.is_none() {
+            let reason = "the owner's token is missing: the last one stays in force".to_owned();
+            return Err(Refused { reason, acceptable: false });
+        }
+        let owner = kept.map(|kept| kept.file);
+        Ok((access, token_files(options, owner.as_deref())))
     }
 }
 
-/// A config file and the lock beside it, as they were when they were read.
-pub(super) struct Followed {
-    config: PathBuf,
-    lock: PathBuf,
-    seen: (Option<Mark>, Option<Mark>),
+/// The files that tokens are in.
+pub(super) fn token_files(options: &Options, owner: Option<&Path>) -> Vec<PathBuf> {
+    // Without a token of the owner none is asked for.
+    let Some(owner) = owner else { return Vec::new() };
+    let others = options.tokens.values().filter_map(|place| place.strip_prefix("file:"));
+    others.map(PathBuf::from).chain([owner.to_owned()]).collect()
 }
 
-impl Followed {
-    pub(super) fn new(config: PathBuf) -> Self {
-        let lock = lock::path(&config);
-        let seen = (mark(&config), mark(&lock));
-        Self { config, lock, seen }
-    }
-}
-
-/// A config where there was none.
-fn appeared() -> Option<PathBuf> {
-    match find(None, None, &Folders::of_process()).ok()?.found {
-        Found::File(file) => Some(file),
-        Found::Embedded => None,
-    }
-}
-
-/// What tells one version of a file from another.
-type Mark = (SystemTime, u64);
-
-fn mark(file: &Path) -> Option<Mark> {
-    let about = fs::metadata(file).ok()?;
-    Some((about.modified().ok()?, about.len()))
-}
-
-fn refuse(reason: &str) {
-    tracing::error!(reason, "the config stays as it was");
+/// The files that agents are instructed by.
+pub(super) fn instructions(config: &Path, options: &Options) -> Vec<PathBuf> {
+    let folder = config.parent().unwrap_or(Path::new(""));
+    let files = options.agents.values().filter_map(|agent| agent.instructions_file.as_ref());
+    files.map(|file| folder.join(file)).collect()
 }

@@ -19,8 +19,18 @@ pub(in super::super) const KEY: &str = "consort";
 
 /// The keys that it has.
 const KEYS: [&str; 12] = [
-    "agents", "builtin", "cache", "callers", "exposure", "models", "naming", "policy", "profiles",
-    "providers", "tokens", "transforms",
+    "agents",
+    "builtin",
+    "cache",
+    "callers",
+    "exposure",
+    "models",
+    "naming",
+    "policy",
+    "profiles",
+    "providers",
+    "tokens",
+    "transforms",
 ];
 
 /// The keys whose lists select something.

@@ -14,10 +14,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Carrier, Place, all, unknown};
-use crate::command::check;
+use crate::command::{check, suspicious};
 use crate::console::route::{Asked, Done, Nothing, Refusal, Route, Told, delete, post};
 use crate::console::session::Trouble;
 use crate::console::{Console, Scene, aside};
+use crate::reloading::ReloadTrigger;
 use crate::rewrite::{RewriteError, of_pasted, own_config, pasted, rewrite};
 
 /// How long the gateway may take to go over to a config that was written.
@@ -212,6 +213,7 @@ async fn add(console: Console, asked: Asked, wanted: Addition) -> Result<Told<Ad
         Ok(names)
     })
     .await??;
+    console.reload(ReloadTrigger::Console).await?;
     console.until(|console| names.iter().all(|name| console.has(name))).await?;
     Ok(Told(Added { added: names.iter().map(ToString::to_string).collect() }))
 }
@@ -246,6 +248,7 @@ async fn remove(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refu
         Ok(id.clone())
     })
     .await??;
+    console.reload(ReloadTrigger::Console).await?;
     console.until(|console| !console.has(&name)).await?;
     Ok(Done::default())
 }
@@ -275,6 +278,10 @@ impl Console {
         let errors = idle.filter_map(|server| server.to_settings(&resolve).err());
         problems.extend(errors.map(|error| Problem::from(&error)));
         problems.extend(Shaping::of(&config).problems());
+        let scene = self.scene();
+        let old = scene.config.as_ref().map(|config| &config.options);
+        let lost = old.and_then(|old| suspicious(old, &config, true));
+        problems.extend(lost.map(Problem::error));
         match problems.into_iter().find(is_error) {
             Some(problem) => Err(RewriteError::Refused(problem)),
             None => Ok(()),

@@ -1,0 +1,23 @@
+// Config changes that are kept out, and accepting them.
+import { expect, open, test } from "./console";
+import { own, serving } from "./gateway";
+
+const POLICY = '[[consort.policy.rules]]\ntools = ["subtract"]\nthen = "deny"\n';
+const gateway = serving({ servers: { sums: own("shifty", "{HOME}/later") }, config: POLICY });
+
+test("a config that lost its policy is kept out until somebody accepts it", async ({ page }) => {
+  await open(page, gateway, "servers");
+  const names = async () => (await gateway.api<{ name: string }[]>("/tools")).map((tool) => tool.name);
+  await expect.poll(names).toEqual(["add"]);
+  const whole = gateway.read("consort.toml");
+  gateway.write("consort.toml", whole.replace(POLICY, ""));
+  const notice = page.getByRole("alert").filter({ hasText: "Config change kept out" });
+  await expect(notice).toContainText("it has no [consort.policy], and the one in force has");
+  await notice.getByRole("button", { name: "Read again" }).click();
+  await expect(notice).toBeVisible();
+  expect(await names()).toEqual(["add"]);
+  await notice.getByRole("button", { name: "Accept…" }).click();
+  await page.getByRole("dialog", { name: "Accept the change?" }).getByRole("button", { name: "Accept" }).click();
+  await expect(notice).toBeHidden();
+  await expect.poll(names).toEqual(["add", "subtract"]);
+});

@@ -1,0 +1,154 @@
+//! `consort reload`: running gateways re-read their files.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use consort::config::{self, Folders, Found};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::cli::{Common, Reload};
+use crate::exit::{Exit, Failure};
+use crate::gateways::{RunningGateway, canonical};
+use crate::output::{escaped, json, line};
+use crate::reloading::ReloadReport;
+use crate::running::wrong;
+
+/// The time that a gateway may take to answer.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// The most bytes of an answer that are read.
+const REPLY_BYTES: u64 = 4 << 20;
+
+/// Has every running gateway of the config read its files again.
+pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failure> {
+    let config = config_file(common)?;
+    let mut reports = Vec::new();
+    for gateway in of_config(config.as_ref())? {
+        let report = ask(&gateway, options.accept).await?;
+        if !common.json {
+            show(&gateway, &report);
+        }
+        reports.push((gateway, report));
+    }
+    if common.json {
+        let told = |(gateway, report): &(RunningGateway, ReloadReport)| {
+            json!({
+                "address": gateway.address, "pid": gateway.pid, "config": report.config,
+                "changes": report.changes, "kept_out": report.kept_out,
+            })
+        };
+        json(&reports.iter().map(told).collect::<Vec<_>>());
+    }
+    let sound = reports.iter().all(|(_, report)| report.kept_out.is_empty());
+    Ok(if sound { Exit::Ok } else { Exit::Usage })
+}
+
+/// The config that is meant, by its one name; nothing for the embedded one.
+fn config_file(common: &Common) -> Result<Option<PathBuf>, Failure> {
+    let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
+    let folders = Folders::of_process();
+    let lookup = config::find(common.config.as_deref(), variable.as_deref(), &folders);
+    match lookup.map_err(|error| wrong(&error))?.found {
+        Found::File(file) => Ok(canonical(&file)),
+        Found::Embedded => Ok(None),
+    }
+}
+
+/// The gateways that run with this config.
+fn of_config(config: Option<&PathBuf>) -> Result<Vec<RunningGateway>, Failure> {
+    let (ours, others): (Vec<_>, Vec<_>) =
+        RunningGateway::all().into_iter().partition(|gateway| gateway.config.as_ref() == config);
+    if !ours.is_empty() {
+        return Ok(ours);
+    }
+    let which = config.map_or("without a config".to_owned(), |file| {
+        format!("with the config `{}`", escaped(&file.display().to_string()))
+    });
+    let failure =
+        Failure { exit: Exit::Unreachable, ..Failure::usage(format!("no gateway runs {which}")) };
+    let known: Vec<String> = others
+        .iter()
+        .filter_map(|gateway| gateway.config.as_ref())
+        .map(|file| format!("`{}`", escaped(&file.display().to_string())))
+        .collect();
+    Err(match known.as_slice() {
+        [] => failure.hint("start one with `consort serve`"),
+        known => failure.hint(format!("name its config with --config: {}", known.join(", "))),
+    })
+}
+
+async fn ask(gateway: &RunningGateway, accept: bool) -> Result<ReloadReport, Failure> {
+    let address = gateway.local_address();
+    if !gateway.admin {
+        let message = format!("the gateway at {address} serves no admin API (--no-console)");
+        return Err(Failure::usage(message).hint("send it SIGHUP, or start it again"));
+    }
+    let token = match &gateway.token_file {
+        Some(file) => {
+            let read = consort::token::read(file)
+                .and_then(|token| token.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)));
+            Some(read.map_err(|error| {
+                let file = file.display();
+                Failure::usage(format!("cannot read the owner's token in `{file}`: {error}"))
+            })?)
+        }
+        None => None,
+    };
+    let unreached = |error: &dyn std::fmt::Display| Failure {
+        exit: Exit::Unreachable,
+        ..Failure::usage(format!("cannot reach the gateway at {address}: {error}"))
+    };
+    let body = json!({ "accept": accept }).to_string();
+    let asked = post(address, token.as_deref(), &body);
+    let answered = tokio::time::timeout(REPLY_TIMEOUT, asked).await;
+    let (status, body) = answered
+        .map_err(|_| unreached(&"no answer in time"))?
+        .map_err(|error| unreached(&error))?;
+    if status != 200 {
+        let said: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
+        let why = said["error"].as_str().unwrap_or("no reason was given");
+        let failure = Failure::usage(format!("refused ({status}): {}", escaped(why)));
+        let hint = said["hint"].as_str().map(escaped);
+        return Err(hint.into_iter().fold(failure, Failure::hint));
+    }
+    serde_json::from_str(&body).map_err(|error| unreached(&error))
+}
+
+/// Posts to the admin API of a gateway on this machine, and returns the status and the body.
+async fn post(address: SocketAddr, token: Option<&str>, body: &str) -> io::Result<(u16, String)> {
+    let bearer = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
+    let request = format!(
+        "POST /api/reload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\n{}Content-Length: {}\r\n\r\n{body}",
+        bearer.unwrap_or_default(),
+        body.len(),
+    );
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.take(REPLY_BYTES).read_to_string(&mut answer).await?;
+    let odd = || io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP");
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(odd)?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(odd)?;
+    Ok((status, body.to_owned()))
+}
+
+fn show(gateway: &RunningGateway, report: &ReloadReport) {
+    let address = gateway.address;
+    for kept_out in &report.kept_out {
+        line(format!("{address}: {} kept out: {}", kept_out.what, escaped(&kept_out.reason)));
+        if kept_out.acceptable {
+            line("   hint: accept it with `consort reload --accept`");
+        }
+    }
+    for change in &report.changes {
+        line(format!("{address}: {}", escaped(change)));
+    }
+    if report.kept_out.is_empty() && report.changes.is_empty() {
+        line(format!("{address}: nothing changed"));
+    }
+}

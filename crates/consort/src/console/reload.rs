@@ -1,0 +1,53 @@
+//! The config read again: changes that are kept out, and agreeing to them.
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Console;
+use super::route::{Asked, Nothing, Refusal, Route, Told, get, post};
+use crate::reloading::{ReloadReport, ReloadTrigger};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        get("/api/reload", "Changes of files that are kept out, and why.", read),
+        post("/api/reload", "Reads the config, the lock and secrets again.", reload),
+    ]
+}
+
+/// A request to read the files again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReloadBody {
+    /// Whether a change that is kept out takes effect now.
+    #[serde(default)]
+    accept: bool,
+}
+
+async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<ReloadReport>, Refusal> {
+    let config = console.scene().config.as_ref().map(|config| config.file.display().to_string());
+    let kept_out = console.0.start.reload.kept_out();
+    Ok(Told(ReloadReport { config, changes: Vec::new(), kept_out }))
+}
+
+async fn reload(
+    console: Console,
+    asked: Asked,
+    wanted: ReloadBody,
+) -> Result<Told<ReloadReport>, Refusal> {
+    if wanted.accept && !asked.door.is_locked() {
+        let why = "whoever reaches this address may use it, so nothing is accepted here";
+        let refusal = Refusal::new(StatusCode::FORBIDDEN, why);
+        return Err(refusal.hint("start it again, or serve it with a token"));
+    }
+    let trigger = if wanted.accept { ReloadTrigger::Accept } else { ReloadTrigger::Demand };
+    console.reload(trigger).await.map(Told)
+}
+
+impl Console {
+    /// Has the files read again, and waits until that is done.
+    pub(super) async fn reload(&self, trigger: ReloadTrigger) -> Result<ReloadReport, Refusal> {
+        let ended = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending");
+        self.0.start.reload.request(trigger).await.ok_or_else(ended)
+    }
+}

@@ -1,0 +1,151 @@
+//! Gateways that run on this machine, each recorded in a file that other commands find it by.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use consort_files::Readers;
+use rustix::process::{Pid, test_kill_process};
+use serde::{Deserialize, Serialize};
+
+use crate::command::Kept;
+use crate::running::state_folder;
+
+/// A gateway that runs, as its record says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunningGateway {
+    pub(crate) pid: i32,
+    /// The time at which the process began, as the kernel counts it: another process of the same id began
+    /// at another time.
+    started: Option<u64>,
+    pub(crate) address: SocketAddr,
+    /// The config in use, if it is a file.
+    pub(crate) config: Option<PathBuf>,
+    /// The file that the owner's token is in, if one is needed.
+    pub(crate) token_file: Option<PathBuf>,
+    /// Whether it serves the admin API.
+    pub(crate) admin: bool,
+}
+
+impl RunningGateway {
+    /// This process, serving at an address.
+    pub(crate) fn new(
+        address: SocketAddr,
+        config: Option<PathBuf>,
+        kept: Option<&Kept>,
+        admin: bool,
+    ) -> Self {
+        let pid = i32::try_from(std::process::id()).unwrap_or_default();
+        let whole = |file: &PathBuf| std::path::absolute(file).ok();
+        Self {
+            pid,
+            started: started(pid),
+            address,
+            config: config.and_then(|file| canonical(&file)),
+            token_file: kept.and_then(|kept| whole(&kept.file)),
+            admin,
+        }
+    }
+
+    /// Writes the record, which its owner alone can read.
+    pub(crate) fn record(&self) -> io::Result<()> {
+        let Some(file) = self.file() else { return Ok(()) };
+        if let Some(folder) = file.parent() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        consort_files::replace(&file, &serde_json::to_vec(self)?, Readers::Owner)
+    }
+
+    /// Removes the record.
+    pub(crate) fn remove(&self) {
+        if let Some(file) = self.file() {
+            let _ = fs::remove_file(file);
+        }
+    }
+
+    /// Returns every gateway of this user that runs, and removes the records of those that do not.
+    pub(crate) fn all() -> Vec<Self> {
+        let entries = folder().and_then(|folder| fs::read_dir(folder).ok());
+        let mut running: Vec<Self> = Vec::new();
+        for entry in entries.into_iter().flatten().flatten() {
+            let file = entry.path();
+            if file.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let read = fs::read(&file).ok();
+            match read.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok()) {
+                Some(gateway) if gateway.is_alive() => running.push(gateway),
+                _ => drop(fs::remove_file(&file)),
+            }
+        }
+        running.sort_by_key(|gateway| gateway.pid);
+        running
+    }
+
+    /// The address at which it is reached from this machine.
+    pub(crate) fn local_address(&self) -> SocketAddr {
+        let ip = match self.address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        SocketAddr::new(ip, self.address.port())
+    }
+
+    fn is_alive(&self) -> bool {
+        let Some(pid) = Pid::from_raw(self.pid) else { return false };
+        let there = match test_kill_process(pid) {
+            Ok(()) => true,
+            Err(error) => error == rustix::io::Errno::PERM,
+        };
+        there && started(self.pid) == self.started
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        Some(folder()?.join(format!("{}.json", self.pid)))
+    }
+}
+
+/// A config file under the one name it has whoever names it; nothing for a pipe.
+pub(crate) fn canonical(file: &Path) -> Option<PathBuf> {
+    let file = fs::canonicalize(file).ok()?;
+    file.is_file().then_some(file)
+}
+
+fn folder() -> Option<PathBuf> {
+    Some(state_folder()?.join("running"))
+}
+
+/// The time at which a process began, where `/proc` tells.
+fn started(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program may have blanks and brackets.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_of_the_same_id_that_began_at_another_time_is_not_the_gateway() {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let gateway = RunningGateway::new(address, None, None, true);
+        assert!(gateway.is_alive());
+        let other = RunningGateway { started: gateway.started.map(|time| time + 1), ..gateway };
+        assert_eq!(other.is_alive(), other.started.is_none());
+    }
+
+    #[test]
+    fn a_gateway_at_every_address_is_reached_at_the_loopback_one() {
+        let at = |address: &str| {
+            let address = address.parse().unwrap();
+            RunningGateway::new(address, None, None, true).local_address().to_string()
+        };
+        assert_eq!(at("0.0.0.0:8808"), "127.0.0.1:8808");
+        assert_eq!(at("[::]:1"), "[::1]:1");
+        assert_eq!(at("192.0.2.1:1"), "192.0.2.1:1");
+    }
+}
