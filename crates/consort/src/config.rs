@@ -31,6 +31,7 @@ mod find;
 mod findings;
 mod import;
 mod input;
+mod names;
 mod options;
 mod pasted;
 mod period;

@@ -43,7 +43,7 @@ impl RunningGateway {
             pid,
             started: started(pid),
             address,
-            config: config.and_then(|file| canonical(&file)),
+            config: config.filter(|file| file.is_file()).and_then(|file| whole(&file)),
             token_file: kept.and_then(|kept| whole(&kept.file)),
             admin,
         }
@@ -94,6 +94,15 @@ impl RunningGateway {
         SocketAddr::new(ip, self.address.port())
     }
 
+    /// Returns true if it runs with this config, or without one.
+    pub(crate) fn uses(&self, config: Option<&Path>) -> bool {
+        match (self.config.as_deref(), config) {
+            (Some(ours), Some(theirs)) => same_file(ours, theirs),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
     fn is_alive(&self) -> bool {
         let Some(pid) = Pid::from_raw(self.pid) else { return false };
         let there = match test_kill_process(pid) {
@@ -108,10 +117,10 @@ impl RunningGateway {
     }
 }
 
-/// A config file under the one name it has whoever names it; nothing for a pipe.
-pub(crate) fn canonical(file: &Path) -> Option<PathBuf> {
-    let file = fs::canonicalize(file).ok()?;
-    file.is_file().then_some(file)
+/// Returns true if two names are of one file, by themselves or behind the links that they are.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let behind = |file: &Path| fs::canonicalize(file).ok();
+    one == other || behind(one).is_some_and(|one| Some(one) == behind(other))
 }
 
 fn folder() -> Option<PathBuf> {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use consort::config::{self, Folders, Found};
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::cli::{Common, Reload};
 use crate::exit::{Exit, Failure};
-use crate::gateways::{RunningGateway, canonical};
+use crate::gateways::RunningGateway;
 use crate::output::{escaped, json, line};
 use crate::reloading::ReloadReport;
 use crate::running::wrong;
@@ -27,7 +27,7 @@ const REPLY_BYTES: u64 = 4 << 20;
 pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failure> {
     let config = config_file(common)?;
     let mut reports = Vec::new();
-    for gateway in of_config(config.as_ref())? {
+    for gateway in of_config(config.as_deref())? {
         let report = ask(&gateway, options.accept).await?;
         if !common.json {
             show(&gateway, &report);
@@ -47,21 +47,21 @@ pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failu
     Ok(if sound { Exit::Ok } else { Exit::Usage })
 }
 
-/// The config that is meant, by its one name; nothing for the embedded one.
+/// The config that is meant; nothing for the embedded one.
 fn config_file(common: &Common) -> Result<Option<PathBuf>, Failure> {
     let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
     let folders = Folders::of_process();
     let lookup = config::find(common.config.as_deref(), variable.as_deref(), &folders);
     match lookup.map_err(|error| wrong(&error))?.found {
-        Found::File(file) => Ok(canonical(&file)),
+        Found::File(file) => Ok(std::path::absolute(file).ok()),
         Found::Embedded => Ok(None),
     }
 }
 
 /// The gateways that run with this config.
-fn of_config(config: Option<&PathBuf>) -> Result<Vec<RunningGateway>, Failure> {
+fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, Failure> {
     let (ours, others): (Vec<_>, Vec<_>) =
-        RunningGateway::all().into_iter().partition(|gateway| gateway.config.as_ref() == config);
+        RunningGateway::all().into_iter().partition(|gateway| gateway.uses(config));
     if !ours.is_empty() {
         return Ok(ours);
     }

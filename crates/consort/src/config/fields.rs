@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use consort_core::{ServerId, nearest, secret};
+use consort_core::{ServerId, secret};
 use serde::de::DeserializeOwned;
 
 use super::error::Mistake;
 use super::findings::Findings;
+use super::names::unknown_field;
+pub(super) use super::names::{closest, listed, shortened};
 use super::period::Period;
 use super::place::Place;
 use super::text::{Secrecy, Text};
@@ -372,39 +374,4 @@ fn plain(value: &Value) -> Option<String> {
         Value::Bool(value) => Some(value.to_string()),
         _ => None,
     }
-}
-
-/// The name that was probably meant. Of those that are near, one is a part of another now and then;
-/// the one of the same length is meant.
-pub(super) fn closest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
-    nearest(name, candidates).into_iter().min_by_key(|near| near.len().abs_diff(name.len()))
-}
-
-/// The field that a description of itself does not have, and the one that was probably meant, as serde
-/// words it: "unknown field `a`, expected one of `b`, `c`".
-fn unknown_field(reason: &str) -> Option<(&str, Option<String>)> {
-    let mut names = reason.strip_prefix("unknown field `")?.split('`').step_by(2);
-    let field = names.next()?;
-    let near = closest(field, names.filter(|name| !name.is_empty()));
-    Some((field, near.map(str::to_owned)))
-}
-
-/// Names for people: `a`, `b` or `c`.
-pub(super) fn listed(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => format!("`{one}`"),
-        [first @ .., last] => {
-            let first: Vec<String> = first.iter().map(|name| format!("`{name}`")).collect();
-            format!("{} or `{last}`", first.join(", "))
-        }
-    }
-}
-
-/// A name that others chose, fit for a line of text.
-pub(super) fn shortened(name: &str) -> String {
-    name.chars().take(64).flat_map(char::escape_debug).collect()
 }

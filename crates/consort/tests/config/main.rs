@@ -10,6 +10,7 @@ mod oauth;
 mod panics;
 mod resolve;
 mod secrets;
+mod section;
 
 use consort::Problem;
 use consort::config::Config;

@@ -5,8 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The time between two looks at the files. A change counts when two looks in a row see the same, so a
-/// file that is being written is left alone.
+/// The time between two looks at the config, its lock, token files and secrets
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The properties by which one version of a file is told from another. They are those of the file behind
