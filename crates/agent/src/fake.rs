@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use consort_core::{
     Asked, CallError, Caller, Catalog, Changes, Emitter, Emitting, Event, Events, Invocation, Json,
-    Offer, Outcome, Passage, Progress, Refusal, Reply, ShelfKind, Source, Target, ToolResult,
-    Toolbox,
+    Offer, OperatorText, Outcome, Passage, Progress, Refusal, Reply, ShelfKind, Source, Target,
+    ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -54,15 +54,16 @@ impl Fake {
         if tool == "guarded" {
             let reason = "nobody agreed".to_owned();
             let answer = ask(emitter, Event::Approval, "elicitation/create").await;
-            let answer = answer.map_err(|_| CallError::Denied { reason: reason.clone() })?;
+            let answer =
+                answer.map_err(|_| CallError::Denied { server: None, reason: reason.clone() })?;
             if answer["action"] != "accept" {
-                return Err(CallError::Denied { reason });
+                return Err(CallError::Denied { server: None, reason });
             }
         }
         if tool == "gone" && self.gone.load(Ordering::Relaxed) > 0 {
             self.gone.fetch_sub(1, Ordering::Relaxed);
             let source = Source::new(std::io::Error::other("refused"));
-            return Err(CallError::Connection { server, source });
+            return Err(CallError::Connection { server, source, detail: OperatorText::default() });
         }
         self.left.lock().unwrap().push(format!("{} {arguments}", invocation.target));
         if let Some(meta) = &invocation.meta {
@@ -79,7 +80,11 @@ impl Fake {
                 Ok(ToolResult::text(text))
             }
             "fail" => Ok(ToolResult::error("it broke")),
-            "lost" => Err(CallError::OutcomeUnknown { server, reason: "it went away".to_owned() }),
+            "lost" => Err(CallError::OutcomeUnknown {
+                server,
+                reason: "it went away".to_owned(),
+                detail: OperatorText::default(),
+            }),
             "big" => Ok(ToolResult::text("é".repeat(100_000))),
             "asks" => {
                 let answer = ask(emitter, Event::Question, "elicitation/create").await;

@@ -351,6 +351,9 @@ pub(crate) struct Serve {
     /// How to say what happens, on the standard error (default: text on a terminal, else JSON)
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) log: Option<LogFormat>,
+    /// Write the standard error of servers to the log when they end; it may hold what callers sent them
+    #[arg(long)]
+    pub(crate) log_server_output: bool,
     /// Serve on so many threads (default: as many as there are processors, at most 4)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: Option<u8>,

@@ -60,12 +60,16 @@ impl Failure {
 }
 
 impl From<CallError> for Failure {
+    /// A failure for whoever runs the command, who is also the operator of the servers it starts.
     fn from(error: CallError) -> Self {
         let mut message = error.to_string();
         let mut cause = std::error::Error::source(&error);
         while let Some(error) = cause {
             message = format!("{message}: {error}");
             cause = error.source();
+        }
+        if let Some(detail) = error.detail() {
+            message = detail.explain_for_operator(&message);
         }
         Self { message: escaped(&message), hint: error.hint(), exit: exit_of(&error) }
     }
@@ -83,7 +87,9 @@ pub(crate) fn exit_of(error: &CallError) -> Exit {
         CallError::OutcomeUnknown { .. } => Exit::Unknown,
         CallError::Connection { .. }
         | CallError::Protocol { .. }
-        | CallError::Overloaded { .. } => Exit::Unreachable,
+        | CallError::Overloaded { .. }
+        | CallError::Busy { .. }
+        | CallError::Unavailable { .. } => Exit::Unreachable,
         // Whatever is added later was said by a server.
         _ => Exit::Tool,
     }

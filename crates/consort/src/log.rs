@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
+use consort_wire::SERVER_OUTPUT;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
@@ -11,7 +12,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::cli::{Cli, Command, LogFormat};
 
 /// Starts to say what our own crates report: warnings, a gateway's news or, with `--verbose`,
-/// everything. No arguments and no results are among it.
+/// everything. No arguments and no results are among it. What servers write may hold those of callers: a
+/// gateway says it only if it is told to, a command of a person's own with `--verbose`.
 pub(crate) fn start(cli: &Cli) {
     let serve = match &cli.command {
         Command::Serve(serve) => Some(serve),
@@ -22,10 +24,16 @@ pub(crate) fn start(cli: &Cli) {
         (false, Some(_)) => LevelFilter::INFO,
         (false, None) => LevelFilter::WARN,
     };
+    let servers = match serve {
+        Some(serve) if serve.log_server_output => LevelFilter::DEBUG,
+        Some(_) => LevelFilter::OFF,
+        None => level,
+    };
     let usual = if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json };
     let format = serve.map_or(LogFormat::Text, |serve| serve.log.unwrap_or(usual));
     let lines = fmt::layer().with_writer(io::stderr).with_ansi(false);
-    let ours = tracing_subscriber::registry().with(Targets::new().with_target("consort", level));
+    let targets = Targets::new().with_target("consort", level).with_target(SERVER_OUTPUT, servers);
+    let ours = tracing_subscriber::registry().with(targets);
     match format {
         LogFormat::Text => ours.with(lines.compact()).init(),
         LogFormat::Json => ours.with(lines.json().flatten_event(true)).init(),

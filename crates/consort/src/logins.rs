@@ -111,7 +111,9 @@ impl Person for Browser {
         let question = escaped_line(&format!(
             "{server} names an authorization server on another port of this machine: {issuer}. Log in there? [y/N] "
         ));
-        Box::pin(async move { person::Person::there() && person::agrees(question).await == Some(true) })
+        Box::pin(
+            async move { person::Person::there() && person::agrees(question).await == Some(true) },
+        )
     }
 }
 

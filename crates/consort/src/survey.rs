@@ -39,7 +39,10 @@ pub(crate) struct Survey {
 impl Survey {
     /// Asks the servers; `None` if interrupted.
     pub(crate) async fn make(
-        mut config: TrustedConfig, agreed: &Lock, start: &Start<'_>) -> Option<Self> {
+        mut config: TrustedConfig,
+        agreed: &Lock,
+        start: &Start<'_>,
+    ) -> Option<Self> {
         let (mut survey, launches) = Self::begin(&config);
         config.retain_servers(|server| !server.disabled);
         config.retain_servers(|server| match start {
@@ -109,7 +112,7 @@ impl Survey {
                     self.off.insert(server);
                 }
                 _ => {
-                    let why = status.and_then(|status| status.error.clone());
+                    let why = status.and_then(consort_hub::Status::reason_for_operator);
                     let why = why.unwrap_or_else(|| "it could not be asked".to_owned());
                     self.down.insert(server, why);
                 }

@@ -69,7 +69,10 @@ pub(crate) fn confirm(common: &Common, config: Config) -> Result<TrustedConfig, 
     describe(&config, Secrets::Shown).iter().for_each(note);
     if !person::confirm("Trust it, until it changes? [y/N] ") {
         let refused = Failure::usage(format!("`{path}` is not trusted: nothing was started"));
-        return Err(Failure { exit: Exit::Denied, ..refused.hint("use another with --config FILE") });
+        return Err(Failure {
+            exit: Exit::Denied,
+            ..refused.hint("use another with --config FILE")
+        });
     }
     remember(&config.file, config.digest)?;
     Ok(TrustedConfig(config))
@@ -101,7 +104,8 @@ pub(crate) fn remember(file: &Path, digest: ConfigDigest) -> Result<TrustRecord,
         failure.hint("name the file with --config FILE instead")
     };
     let place = located(file).ok_or_else(|| failed("its folder cannot be found".to_owned()))?;
-    let store = TrustStore::of_user().ok_or_else(|| failed("there is no home folder".to_owned()))?;
+    let store =
+        TrustStore::of_user().ok_or_else(|| failed("there is no home folder".to_owned()))?;
     store.put(&place, digest).map_err(|error| failed(error.to_string()))
 }
 

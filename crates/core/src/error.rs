@@ -4,8 +4,11 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_wire::OperatorText;
+
 use crate::catalog::resolve::Unresolved;
 use crate::name::ServerId;
+use crate::reject::RejectReason;
 
 /// Why a call has no result. A tool that ran and failed is no error but a result.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -43,6 +46,8 @@ pub enum CallError {
         /// Why.
         #[source]
         source: Source,
+        /// The server's own words about it, for the operator only.
+        detail: OperatorText,
     },
     /// The server answered with an error.
     #[error("MCP tool execution failed: {message}")]
@@ -79,6 +84,14 @@ pub enum CallError {
     /// The caller may not.
     #[error("denied: {reason}")]
     Denied {
+        /// The server of the tool, where it is known.
+        server: Option<ServerId>,
+        /// Why.
+        reason: String,
+    },
+    /// We cannot make calls at the moment. The call never left.
+    #[error("rejected: {reason}")]
+    Unavailable {
         /// Why.
         reason: String,
     },
@@ -96,6 +109,16 @@ pub enum CallError {
         /// What is full.
         reason: String,
     },
+    /// The server refused the call for now: HTTP 429, or 503 with `Retry-After`.
+    #[error("`{server}` is overloaded: it answered HTTP {status}{}", retry(.retry_after.as_deref()))]
+    Busy {
+        /// The server.
+        server: ServerId,
+        /// The HTTP status.
+        status: u16,
+        /// The `Retry-After` header: seconds, or a date.
+        retry_after: Option<String>,
+    },
     /// The call left and no answer came.
     #[error("outcome unknown: {reason}; check before repeating")]
     OutcomeUnknown {
@@ -103,7 +126,13 @@ pub enum CallError {
         server: ServerId,
         /// What happened.
         reason: String,
+        /// The server's own words about it, for the operator only.
+        detail: OperatorText,
     },
+}
+
+fn retry(after: Option<&str>) -> String {
+    after.map(|after| format!(", `Retry-After: {}`", after.escape_debug())).unwrap_or_default()
 }
 
 impl From<Unresolved> for CallError {
@@ -168,8 +197,9 @@ impl CallError {
             | Self::Ambiguous { .. }
             | Self::Arguments { .. }
             | Self::Cancelled { .. } => Fault::Caller,
-            Self::Denied { .. } | Self::Overloaded { .. } => Fault::Ours,
+            Self::Denied { .. } | Self::Unavailable { .. } | Self::Overloaded { .. } => Fault::Ours,
             Self::Connection { .. }
+            | Self::Busy { .. }
             | Self::Execution { .. }
             | Self::Timeout { .. }
             | Self::Protocol { .. }
@@ -181,7 +211,9 @@ impl CallError {
     pub fn repeat(&self) -> Repeat {
         match self {
             Self::Connection { .. }
+            | Self::Unavailable { .. }
             | Self::Overloaded { .. }
+            | Self::Busy { .. }
             | Self::Timeout { sent: false, .. }
             | Self::Cancelled { sent: false } => Repeat::Safe,
             Self::Unknown { .. }
@@ -214,6 +246,47 @@ impl CallError {
         }
     }
 
+    /// Returns the server it is about, where there is one.
+    pub fn server(&self) -> Option<&ServerId> {
+        match self {
+            Self::Connection { server, .. }
+            | Self::Execution { server, .. }
+            | Self::Timeout { server, .. }
+            | Self::Protocol { server, .. }
+            | Self::Overloaded { server, .. }
+            | Self::Busy { server, .. }
+            | Self::OutcomeUnknown { server, .. } => Some(server),
+            Self::Denied { server, .. } => server.as_ref(),
+            Self::Unknown { .. }
+            | Self::Ambiguous { .. }
+            | Self::Arguments { .. }
+            | Self::Unavailable { .. }
+            | Self::Cancelled { .. } => None,
+        }
+    }
+
+    /// Returns the server's own words about the failure. They may hold the data of other callers: they are for
+    /// the operator only.
+    pub fn detail(&self) -> Option<&OperatorText> {
+        match self {
+            Self::Connection { detail, .. } | Self::OutcomeUnknown { detail, .. } => Some(detail),
+            _ => None,
+        }
+    }
+
+    /// Returns the reason if the call was refused here, before it reached a server.
+    pub fn rejected(&self) -> Option<RejectReason> {
+        match self {
+            Self::Unknown { .. } => Some(RejectReason::UnknownName),
+            Self::Ambiguous { .. } => Some(RejectReason::AmbiguousName),
+            Self::Arguments { .. } => Some(RejectReason::InvalidArguments),
+            Self::Denied { .. } => Some(RejectReason::PolicyDenied),
+            Self::Unavailable { .. } => Some(RejectReason::LedgerUnavailable),
+            Self::Overloaded { .. } => Some(RejectReason::OverLimit),
+            _ => None,
+        }
+    }
+
     /// A word for programs.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -226,7 +299,8 @@ impl CallError {
             Self::Protocol { .. } => "protocol",
             Self::Denied { .. } => "denied",
             Self::Cancelled { .. } => "cancelled",
-            Self::Overloaded { .. } => "overloaded",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Overloaded { .. } | Self::Busy { .. } => "overloaded",
             Self::OutcomeUnknown { .. } => "outcome_unknown",
         }
     }

@@ -16,6 +16,7 @@ mod name;
 mod nearest;
 mod pattern;
 mod problem;
+mod reject;
 pub mod secret;
 mod target;
 mod time;
@@ -26,8 +27,8 @@ pub use ask::{prompt, read};
 pub use caller::{Caller, Kind, SESSION};
 pub use catalog::{About, Catalog, Entry, Offer, Route, Shelf, resolve::Unresolved};
 pub use consort_wire::{
-    Asked, Emitter, Emitting, Json, JsonError, LogLevel, Object, Offers, Postmark, Progress,
-    Questions, Refusal, Reply, Revision, ShelfKind, Tasks,
+    Asked, Emitter, Emitting, Json, JsonError, LogLevel, Object, Offers, OperatorText, Postmark,
+    Progress, Questions, Refusal, Reply, Revision, ShelfKind, Tasks,
 };
 pub use content::{Content, ToolResult};
 pub use elicitation::{attributed, attributed_error, attributed_requests};
@@ -38,6 +39,7 @@ pub use name::{InvalidName, ServerId, ToolName};
 pub use nearest::nearest;
 pub use pattern::Pattern;
 pub use problem::{Problem, Severity};
+pub use reject::{RefusedCall, RefusedTarget, RejectReason};
 pub use target::Target;
 pub use time::utc;
 pub use tool::{Annotations, Tool};

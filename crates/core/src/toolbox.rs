@@ -13,8 +13,9 @@ use crate::catalog::Catalog;
 use crate::error::CallError;
 use crate::event::{Event, Outcome};
 use crate::name::ServerId;
+use crate::reject::{RefusedCall, RefusedTarget, RejectReason};
 use crate::target::Target;
-use crate::{Json, LogLevel, Object, Offers, Postmark, Questions, Tasks};
+use crate::{Json, LogLevel, Object, Offers, Postmark, Questions, ShelfKind, Tasks};
 
 /// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -51,6 +52,21 @@ pub trait Toolbox: Send + Sync {
 
     /// An item whenever what is on offer changed.
     fn changes(&self) -> Changes;
+
+    /// Takes note of a call that was refused by whoever is outside, because it names nothing that its caller is
+    /// offered. A layer outside of the one that records passes it on.
+    fn refused(&self, _call: &RefusedCall) {}
+
+    /// Returns the reason why a caller is not offered something, and its server, if a layer from here on holds
+    /// it back. Called by whoever records refused calls; the caller is not told.
+    fn withheld(
+        &self,
+        _caller: &Caller,
+        _kind: ShelfKind,
+        _target: &RefusedTarget,
+    ) -> Option<(ServerId, RejectReason)> {
+        None
+    }
 }
 
 /// A request to one server, passed on as its caller wrote it.

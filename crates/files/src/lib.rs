@@ -132,9 +132,7 @@ fn restrict_entries(folder: &Path) -> io::Result<()> {
 fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     match fs::set_permissions(path, Permissions::from_mode(mode & 0o700)) {
         // Gone meanwhile, or another user's.
-        Err(error)
-            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) =>
-        {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
             Ok(())
         }
         restricted => restricted,

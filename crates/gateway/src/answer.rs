@@ -1,9 +1,9 @@
 //! Answers as a client of one era or the other expects them, made of what a server of either said.
 
-use consort_core::{CallError, Json, Object};
+use consort_core::{CallError, Json, Object, Repeat, ShelfKind};
 use consort_wire::splice::{self, Writer};
 use consort_wire::{Era, Id, Revision};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::pieces::Pieces;
 
@@ -23,6 +23,11 @@ pub(crate) const MISSING_CAPABILITY: i64 = -32021;
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 /// A legacy server wants a URL opened first.
 pub(crate) const URL_REQUIRED: i64 = -32042;
+
+/// A policy denies the call. Ours, and so outside of the codes that JSON-RPC and MCP reserve.
+pub(crate) const DENIED: i64 = -31403;
+/// We or the server take no more calls for now. Ours.
+pub(crate) const OVERLOADED: i64 = -31429;
 
 /// The end of a request: what is sent, and the HTTP status it goes with.
 #[derive(Debug)]
@@ -72,13 +77,25 @@ impl Failure {
         Self { code, message: message.into(), data: None, raw: None }
     }
 
-    pub(crate) fn data(mut self, data: serde_json::Value) -> Self {
+    pub(crate) fn data(mut self, data: Value) -> Self {
         self.data = Some(data.into());
         self
     }
 
     pub(crate) fn unknown_method(method: &str) -> Self {
         Self::new(UNKNOWN_METHOD, format!("unknown method `{}`", method.escape_debug()))
+    }
+
+    /// Nothing the caller is offered has this name. The same for what does not exist and for what is held back.
+    pub(crate) fn unknown(kind: ShelfKind, name: &str, nearest: Option<&str>) -> Self {
+        let reason = format!("unknown {} `{}`", kind.singular(), name.escape_debug());
+        let message = match nearest {
+            Some(nearest) => format!("{reason}; did you mean `{nearest}`?"),
+            None => reason.clone(),
+        };
+        let facts =
+            json!({ "class": "rejected", "reason": reason, "sent": false, "retryable": false });
+        Self::new(INVALID_PARAMS, message).data(json!({ "gateway": facts }))
     }
 
     pub(crate) fn no_resource(era: Era, uri: &str) -> Self {
@@ -98,13 +115,11 @@ fn spliced_error(id: Option<&Id>, raw: &Json) -> bytes::Bytes {
     writer.finish().to_bytes()
 }
 
-/// What a client gets for a call that failed: a result that says so if the call may have been
-/// carried out, else an error.
+/// Returns what a client gets for a call that failed: a result that says so if the call may have been carried
+/// out, else an error.
 pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
-    let gateway = |class: &str, server: &str, sent: bool| {
-        json!({ "gateway": {
-            "class": class, "reason": error.to_string(), "server": server, "sent": sent, "retryable": !sent,
-        }})
+    let failure = |code: i64, class: &str, sent: bool| {
+        Failure::new(code, error.to_string()).data(json!({ "gateway": facts(error, class, sent) }))
     };
     Err(match error {
         CallError::Execution { code, message, raw, .. } => match (era, *code) {
@@ -113,28 +128,21 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
             _ => Failure { raw: Some(raw.clone()), ..Failure::new(*code, message.clone()) },
         },
         CallError::Unknown { name, nearest } => {
-            let mut message = format!("unknown tool `{}`", name.escape_debug());
-            if let [first, ..] = nearest.as_slice() {
-                message = format!("{message}; did you mean `{first}`?");
-            }
-            Failure::new(INVALID_PARAMS, message)
+            Failure::unknown(ShelfKind::Tools, name, nearest.first().map(String::as_str))
         }
         CallError::Arguments { .. } | CallError::Ambiguous { .. } => {
-            Failure::new(INVALID_PARAMS, error.to_string())
+            failure(INVALID_PARAMS, "rejected", false)
         }
-        CallError::Denied { .. } => {
-            Failure::new(INTERNAL, error.to_string()).data(gateway("rejected", "", false))
+        CallError::Denied { .. } => failure(DENIED, "denied", false),
+        CallError::Unavailable { .. } => failure(INTERNAL, "rejected", false),
+        CallError::Overloaded { .. } => failure(OVERLOADED, "rejected", false),
+        CallError::Busy { .. } => failure(OVERLOADED, "overloaded", true),
+        CallError::Connection { source, .. } => {
+            let failure = failure(INTERNAL, "not_sent", false);
+            Failure { message: format!("{error}: {source}"), ..failure }
         }
-        CallError::Overloaded { server, .. } => Failure::new(INTERNAL, error.to_string())
-            .data(gateway("rejected", server.as_str(), false)),
-        CallError::Connection { server, source } => Failure::new(
-            INTERNAL,
-            format!("{error}: {source}"),
-        )
-        .data(gateway("not_sent", server.as_str(), false)),
-        CallError::Timeout { server, sent: false, .. } => Failure::new(INTERNAL, error.to_string())
-            .data(gateway("not_sent", server.as_str(), false)),
-        CallError::Timeout { server, .. } | CallError::OutcomeUnknown { server, .. } => {
+        CallError::Timeout { sent: false, .. } => failure(INTERNAL, "not_sent", false),
+        CallError::Timeout { .. } | CallError::OutcomeUnknown { .. } => {
             let text = match error {
                 CallError::OutcomeUnknown { .. } => error.to_string(),
                 _ => format!("{error}; its outcome is unknown, check before repeating"),
@@ -142,14 +150,30 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
             let result = json!({
                 "content": [{ "type": "text", "text": text }],
                 "isError": true,
-                "_meta": { "consort/call": gateway("outcome_unknown", server.as_str(), true)["gateway"] },
+                "_meta": { "consort/call": facts(error, "outcome_unknown", true) },
             });
             return Ok(Json::from(result).to_object().expect("it was written as one"));
         }
-        CallError::Protocol { server, .. } => Failure::new(INTERNAL, error.to_string())
-            .data(gateway("outcome_unknown", server.as_str(), true)),
+        CallError::Protocol { .. } => failure(INTERNAL, "outcome_unknown", true),
+        CallError::Cancelled { sent } => failure(INTERNAL, "cancelled", *sent),
         _ => Failure::new(INTERNAL, error.to_string()),
     })
+}
+
+/// Returns what programs need to know of a failed call. `retryable` says that a repeat cannot run it twice and
+/// may succeed.
+fn facts(error: &CallError, class: &str, sent: bool) -> Value {
+    let retryable = error.repeat() == Repeat::Safe;
+    let mut facts = json!({
+        "class": class, "reason": error.to_string(), "sent": sent, "retryable": retryable,
+    });
+    if let Some(server) = error.server() {
+        facts["server"] = json!(server.as_str());
+    }
+    if let CallError::Busy { retry_after: Some(after), .. } = error {
+        facts["retryAfter"] = json!(after);
+    }
+    facts
 }
 
 /// A server's error under another number.
@@ -196,7 +220,87 @@ pub(crate) fn legacy(revision: Revision, result: &Object) -> Pieces {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use consort_core::{OperatorText, ServerId, Source};
+
     use super::*;
+
+    /// The code, class, server, `sent` and `retryable` that a client is told.
+    fn told(error: &CallError) -> (i64, String, Option<String>, bool, bool) {
+        let (code, facts) = match failed(Era::Modern, error) {
+            Ok(result) => {
+                let meta = result.get("_meta").unwrap().read::<Value>().unwrap();
+                (0, meta["consort/call"].clone())
+            }
+            Err(failure) => {
+                (failure.code, failure.data.unwrap().read::<Value>().unwrap()["gateway"].clone())
+            }
+        };
+        let flag = |name: &str| facts[name].as_bool().unwrap();
+        let server = facts["server"].as_str().map(str::to_owned);
+        let class = facts["class"].as_str().unwrap().to_owned();
+        (code, class, server, flag("sent"), flag("retryable"))
+    }
+
+    #[test]
+    fn every_failure_says_its_class_its_server_and_if_a_repeat_is_safe() {
+        let a = || "a".parse::<ServerId>().unwrap();
+        let (text, limit) = (|| "x".to_owned(), Duration::from_secs(1));
+        let detail = OperatorText::default;
+        let on_a = |code, class: &str, sent, retryable| {
+            (code, class.to_owned(), Some("a".to_owned()), sent, retryable)
+        };
+        let nobody =
+            |code, class: &str, retryable| (code, class.to_owned(), None, false, retryable);
+        let denied = CallError::Denied { server: Some(a()), reason: text() };
+        assert_eq!(told(&denied), on_a(-31403, "denied", false, false));
+        let unknown = CallError::Unknown { name: text(), nearest: vec![text()] };
+        assert_eq!(told(&unknown), nobody(-32602, "rejected", false));
+        let ambiguous = CallError::Ambiguous { name: text(), candidates: vec![text()] };
+        assert_eq!(told(&ambiguous), nobody(-32602, "rejected", false));
+        let arguments = CallError::Arguments { tool: text(), problems: vec![text()] };
+        assert_eq!(told(&arguments), nobody(-32602, "rejected", false));
+        let unavailable = CallError::Unavailable { reason: text() };
+        assert_eq!(told(&unavailable), nobody(-32603, "rejected", true));
+        let overloaded = CallError::Overloaded { server: a(), reason: text() };
+        assert_eq!(told(&overloaded), on_a(-31429, "rejected", false, true));
+        let busy = CallError::Busy { server: a(), status: 429, retry_after: Some(text()) };
+        assert_eq!(told(&busy), on_a(-31429, "overloaded", true, true));
+        let source = Source::new(std::io::Error::other("x"));
+        let connection = CallError::Connection { server: a(), source, detail: detail() };
+        assert_eq!(told(&connection), on_a(-32603, "not_sent", false, true));
+        let timeout = |sent| CallError::Timeout { server: a(), limit, idle: false, sent };
+        assert_eq!(told(&timeout(false)), on_a(-32603, "not_sent", false, true));
+        assert_eq!(told(&timeout(true)), on_a(0, "outcome_unknown", true, false));
+        let lost = CallError::OutcomeUnknown { server: a(), reason: text(), detail: detail() };
+        assert_eq!(told(&lost), on_a(0, "outcome_unknown", true, false));
+        let protocol = CallError::Protocol { server: a(), reason: text() };
+        assert_eq!(told(&protocol), on_a(-32603, "outcome_unknown", true, false));
+        let cancelled = CallError::Cancelled { sent: false };
+        assert_eq!(told(&cancelled), nobody(-32603, "cancelled", true));
+    }
+
+    #[test]
+    fn what_a_server_wrote_for_its_operator_is_in_nothing_that_a_client_gets() {
+        let secret = || OperatorText::from("ada's secret".to_owned());
+        let a = || "a".parse::<ServerId>().unwrap();
+        let reason = || "the process ended (exit status: 9, incident 1)".to_owned();
+        let source = Source::new(std::io::Error::other(reason()));
+        for error in [
+            CallError::OutcomeUnknown { server: a(), reason: reason(), detail: secret() },
+            CallError::Connection { server: a(), source, detail: secret() },
+        ] {
+            for era in [Era::Modern, Era::Legacy] {
+                let told = match failed(era, &error) {
+                    Ok(result) => result.json().to_string(),
+                    Err(failure) => format!("{failure:?} {}", failure.data.as_ref().unwrap()),
+                };
+                assert!(told.contains("exit status: 9, incident 1"), "{told}");
+                assert!(!format!("{told} {error:?}").contains("secret"), "{told}");
+            }
+        }
+    }
 
     fn object(text: &'static str) -> Object {
         Json::parse(text).unwrap().to_object().unwrap()

@@ -5,7 +5,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use consort_core::{Caller, Catalog, Entry, Events, Passage, ServerId, ShelfKind, Toolbox};
+use consort_core::{
+    Caller, Catalog, Entry, Events, Passage, RefusedCall, RefusedTarget, Route, ServerId,
+    ShelfKind, Toolbox,
+};
 use tokio::sync::watch;
 
 use crate::menu::{Menu, app_only};
@@ -75,6 +78,22 @@ impl Front {
     /// Passes a request on.
     pub(crate) fn pass(&self, passage: Passage) -> Events {
         self.toolbox.read().unwrap_or_else(PoisonError::into_inner).pass(passage)
+    }
+
+    /// Has a call recorded that names nothing its caller is offered here. A name that another caller knows stands
+    /// for what it means there.
+    pub(crate) fn refused(&self, kind: ShelfKind, mut call: RefusedCall) {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = names.route(kind, &call.target.name);
+        drop(names);
+        match (given, &self.place) {
+            (Some(Route { server, name }), _) => {
+                call.target = RefusedTarget { server: Some(server), name };
+            }
+            (None, Place::Server(server)) => call.target.server = Some(server.clone()),
+            (None, _) => {}
+        }
+        self.toolbox().refused(&call);
     }
 
     /// What a caller is offered now.

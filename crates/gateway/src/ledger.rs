@@ -47,6 +47,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use consort_core::RejectReason;
 use tokio::sync::oneshot;
 
 use crate::clock;
@@ -267,7 +268,8 @@ impl Entry {
         };
         if answer.is_err() {
             self.queue.refuse();
-            self.finish(self.begun.elapsed(), Class::Rejected, 0);
+            let reason = Some(RejectReason::LedgerUnavailable);
+            self.finish(self.begun.elapsed(), Class::Rejected { reason }, 0);
         }
         answer
     }

@@ -125,6 +125,11 @@ impl Names {
         names
     }
 
+    /// Returns the thing that has a name.
+    pub(crate) fn route(&self, kind: ShelfKind, name: &str) -> Option<Route> {
+        self.taken.get(&(kind, name.to_owned())).cloned()
+    }
+
     fn knows(&self, kind: ShelfKind, entry: &Entry) -> bool {
         self.given.contains_key(&(kind, address(entry)))
     }

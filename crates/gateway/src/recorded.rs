@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use consort_core::{
     CallError, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Object,
-    Passage, Postmark, ServerId, Toolbox,
+    Passage, Postmark, RefusedCall, RefusedTarget, RejectReason, ServerId, ShelfKind, Toolbox,
 };
 use consort_wire::splice::Writer;
 
@@ -16,6 +16,9 @@ use crate::ledger::{Class, Digest, Entry, Intent, Ledger};
 use crate::metrics::{Held, Metrics};
 use crate::otlp::{About, Side, Span, Tracer};
 use crate::trace::TraceContext;
+
+/// The most characters of a name that leads nowhere which are recorded: whoever calls chooses it.
+const REFUSED_NAME: usize = 128;
 
 /// Where calls are recorded.
 #[derive(Clone, Debug)]
@@ -60,7 +63,8 @@ impl Recorded {
     fn begin(&self, call: &Call<'_>) -> Record {
         let Records { metrics, ledger, tracer, feed } = &self.records;
         let about = About {
-            name: (!call.name.is_empty()).then_some(call.name),
+            // A name that leads nowhere is whatever its caller wrote.
+            name: (!call.name.is_empty() && call.server.is_some()).then_some(call.name),
             server: call.server.map(ServerId::as_str),
             ..About::new(Side::Client, call.method)
         };
@@ -84,11 +88,12 @@ impl Recorded {
         let entry = ledger.as_ref().zip(intent.as_ref());
         let entry = entry.map(|(ledger, intent)| ledger.begin(Arc::clone(intent)));
         let begun = Instant::now();
-        let running =
-            intent.and_then(|intent| feed.begin(entry.as_ref().map(Entry::time), begun, intent));
+        let time = entry.as_ref().map(Entry::time);
+        let running = intent.clone().and_then(|intent| feed.begin(time, begun, intent));
         Record {
             metrics: Arc::clone(metrics),
             server: call.server.cloned(),
+            intent,
             entry,
             span: traced,
             running,
@@ -96,6 +101,28 @@ impl Recorded {
             _held: metrics.in_flight.hold(),
         }
     }
+}
+
+/// Returns why a caller is not offered what it names, and whose it is. The caller is not told.
+fn withheld(
+    toolbox: &dyn Toolbox,
+    caller: &Caller,
+    method: &str,
+    target: &RefusedTarget,
+) -> Option<(ServerId, RejectReason)> {
+    let kinds: &[ShelfKind] = match method {
+        "tools/call" => &[ShelfKind::Tools],
+        "prompts/get" => &[ShelfKind::Prompts],
+        "resources/read" => &[ShelfKind::Resources, ShelfKind::Templates],
+        _ => &[],
+    };
+    kinds.iter().find_map(|kind| toolbox.withheld(caller, *kind, target))
+}
+
+/// Returns a name that leads nowhere as it is recorded: short, and without control characters.
+fn recorded_name(name: &str) -> String {
+    let short: String = name.chars().take(REFUSED_NAME).collect();
+    short.escape_debug().to_string()
 }
 
 /// What is known of a call before it is made.
@@ -112,6 +139,7 @@ struct Call<'a> {
 struct Record {
     metrics: Arc<Metrics>,
     server: Option<ServerId>,
+    intent: Option<Arc<Intent>>,
     entry: Option<Entry>,
     span: Option<Span>,
     running: Option<Running>,
@@ -121,20 +149,24 @@ struct Record {
 
 impl Record {
     /// Passes events on, and notes the end.
-    fn follow(mut self, mut events: Events) -> Events {
+    fn follow(mut self, inner: Arc<dyn Toolbox>, mut events: Events) -> Events {
         Emitting::new(|emitter| async move {
             if let Some(entry) = &mut self.entry
                 && entry.durable().await.is_err()
             {
                 let reason = "the ledger cannot be written".to_owned();
-                return Event::End(Err(self.end(CallError::Denied { reason })));
+                return Event::End(Err(self.end(CallError::Unavailable { reason })));
             }
             loop {
                 match events.next().await {
                     Some(Event::End(end)) => {
                         let bytes =
                             end.as_ref().map_or(0, |outcome| outcome.object().as_bytes().len());
-                        self.note(Class::of(&end), bytes);
+                        let class = match &end {
+                            Err(CallError::Unknown { .. }) => self.unknown(&*inner),
+                            end => Class::of(end),
+                        };
+                        self.note(class, bytes);
                         return Event::End(end);
                     }
                     Some(mut event) => {
@@ -147,6 +179,17 @@ impl Record {
                 }
             }
         })
+    }
+
+    /// Returns how a call ended whose tool is unknown to its caller: why that is so is for the operator alone.
+    fn unknown(&self, inner: &dyn Toolbox) -> Class {
+        let withheld = self.intent.as_ref().and_then(|intent| {
+            let (server, name) = (intent.server.clone(), intent.name.clone());
+            let target = RefusedTarget { server, name };
+            withheld(inner, &intent.caller, &intent.method, &target)
+        });
+        let reason = withheld.map_or(RejectReason::UnknownName, |(_, reason)| reason);
+        Class::Rejected { reason: Some(reason) }
     }
 
     /// Who wants to know when it leaves.
@@ -162,6 +205,14 @@ impl Record {
     fn note(&mut self, class: Class, bytes: usize) {
         let took = self.begun.elapsed();
         tracing::debug!(server = ?self.server, outcome = class.as_str(), bytes, ?took, "a call ended");
+        if let (Class::Rejected { reason }, Some(intent)) = (class, &self.intent) {
+            let reason = reason.map_or("unknown", RejectReason::as_str);
+            // A URI may say more than a name.
+            let name = if intent.method == "resources/read" { "" } else { &intent.name };
+            let (caller, server) =
+                (&*intent.caller.name, intent.server.as_ref().map(ServerId::as_str));
+            tracing::info!(caller, server, method = &*intent.method, name, reason, "call refused");
+        }
         self.metrics.call(self.server.take().as_ref(), class, took);
         if let Some(running) = self.running.take() {
             running.end(class, took, bytes as u64);
@@ -203,11 +254,13 @@ impl Toolbox for Recorded {
     fn call(&self, mut invocation: Invocation) -> Events {
         let catalog = self.inner.catalog(&invocation.caller);
         let entry = catalog.tools.find(&invocation.target);
+        let unknown = || recorded_name(&invocation.target.to_string());
+        let written = if entry.is_none() { unknown() } else { String::new() };
         let record = self.begin(&Call {
             caller: &invocation.caller,
             server: entry.map(|entry| &entry.route.server),
             method: &Cow::Borrowed("tools/call"),
-            name: entry.map_or(&invocation.target.name, |entry| &entry.route.name),
+            name: entry.map_or(&written, |entry| &entry.route.name),
             arguments: invocation.arguments.as_bytes(),
             parent: None,
         });
@@ -215,7 +268,7 @@ impl Toolbox for Recorded {
         if let (Some(id), Some(running)) = (&invocation.id, &record.running) {
             let _ = id.set(running.call().id());
         }
-        record.follow(self.inner.call(invocation))
+        record.follow(Arc::clone(&self.inner), self.inner.call(invocation))
     }
 
     fn pass(&self, mut passage: Passage) -> Events {
@@ -239,7 +292,26 @@ impl Toolbox for Recorded {
             passage.params = with_context(&passage.params, span.context());
         }
         passage.postmark = record.postmark();
-        record.follow(self.inner.pass(passage))
+        record.follow(Arc::clone(&self.inner), self.inner.pass(passage))
+    }
+
+    fn refused(&self, call: &RefusedCall) {
+        let RefusedCall { caller, method, target, arguments } = call;
+        let withheld = withheld(&*self.inner, caller, method, target);
+        let reason = match &withheld {
+            Some((_, reason)) => *reason,
+            None if target.name.is_empty() => RejectReason::InvalidArguments,
+            None => RejectReason::UnknownName,
+        };
+        let mut record = self.begin(&Call {
+            caller,
+            server: withheld.as_ref().map(|(server, _)| server),
+            method,
+            name: &recorded_name(&target.name),
+            arguments: arguments.as_ref().map(Json::as_bytes).unwrap_or_default(),
+            parent: None,
+        });
+        record.note(Class::Rejected { reason: Some(reason) }, 0);
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) async fn relay(
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
     let menu = request.menu();
-    let (server, renamed) = route(&menu, request)?;
+    let (server, renamed) = route(&menu, request).inspect_err(|_| request.record_refusal())?;
     pass(gateway, request, server, renamed, emitter).await
 }
 

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use consort_core::{Caller, Emitting, Json, LogLevel, Object, Offers};
+use consort_core::{
+    Caller, Emitting, Json, LogLevel, Object, Offers, RefusedCall, RefusedTarget, ShelfKind,
+};
 use consort_wire::{Era, Id, Revision};
 
 use crate::answer::{Answer, Failure, INVALID_PARAMS, UNSUPPORTED_VERSION};
@@ -108,6 +110,24 @@ pub(crate) fn named_revision(params: &Object) -> Option<String> {
 }
 
 impl Request {
+    /// Has it recorded that the request names nothing its caller is offered.
+    pub(crate) fn record_refusal(&self) {
+        let (kind, member) = match self.method.as_str() {
+            "tools/call" => (ShelfKind::Tools, "name"),
+            "prompts/get" => (ShelfKind::Prompts, "name"),
+            "resources/read" => (ShelfKind::Resources, "uri"),
+            _ => return,
+        };
+        let name = self.params.text(member).unwrap_or_default();
+        let call = RefusedCall {
+            caller: self.caller.clone(),
+            method: self.method.clone().into(),
+            target: RefusedTarget { server: None, name },
+            arguments: self.params.get("arguments"),
+        };
+        self.front.refused(kind, call);
+    }
+
     pub(crate) fn era(&self) -> Era {
         match self.speaker {
             Speaker::Modern(_) => Era::Modern,

@@ -259,10 +259,6 @@ fn completed(menu: &Menu, request: &Request) -> Result<Way, Failure> {
 }
 
 fn no_such(menu: &Menu, kind: ShelfKind, given: &str) -> Failure {
-    let mut message = format!("unknown {} `{}`", kind.singular(), given.escape_debug());
     let near = nearest(given, menu.board(kind).names());
-    if let Some(first) = near.first() {
-        message = format!("{message}; did you mean `{first}`?");
-    }
-    Failure::new(INVALID_PARAMS, message)
+    Failure::unknown(kind, given, near.first().copied())
 }

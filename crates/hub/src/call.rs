@@ -210,14 +210,26 @@ pub(crate) fn explained(server: &ServerId, error: consort_wire::CallError) -> Ca
             reason @ (consort_wire::NotSent::Queue { .. } | consort_wire::NotSent::Busy { .. }),
         ) => CallError::Overloaded { server, reason: reason.to_string() },
         error @ (Wire::NotSent(_) | Wire::Unauthorized { .. }) => {
-            CallError::Connection { server, source: consort_core::Source::new(error) }
+            let detail = error.detail();
+            CallError::Connection { server, source: consort_core::Source::new(error), detail }
         }
         error @ Wire::NoRoom { .. } => {
-            CallError::OutcomeUnknown { server, reason: error.to_string() }
+            let detail = error.detail();
+            CallError::OutcomeUnknown { server, reason: error.to_string(), detail }
         }
-        Wire::Unknown(closed) => CallError::OutcomeUnknown { server, reason: closed.to_string() },
-        Wire::Status { status: 500.., .. } => {
-            CallError::OutcomeUnknown { server, reason: chain(&error) }
+        Wire::Unknown(closed) => CallError::OutcomeUnknown {
+            server,
+            reason: closed.to_string(),
+            detail: closed.detail(),
+        },
+        Wire::Status { status, retry_after, .. }
+            if status == 429 || status == 503 && retry_after.is_some() =>
+        {
+            CallError::Busy { server, status, retry_after }
+        }
+        Wire::Status { status: 408 | 500.., .. } => {
+            let detail = error.detail();
+            CallError::OutcomeUnknown { server, reason: chain(&error), detail }
         }
         other => CallError::Protocol { server, reason: other.to_string() },
     }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use consort_core::{CallError, Caller, Offers, ServerId, ShelfKind};
-use consort_wire::{Client, ClientInfo, Era, Found, Host, MemoryBudget};
+use consort_core::{CallError, Caller, Offers, OperatorText, ServerId, ShelfKind};
+use consort_wire::{Client, ClientInfo, Era, Found, Host, MemoryBudget, Server};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -34,8 +34,8 @@ pub(crate) struct Connection {
     budget: MemoryBudget,
     status: watch::Sender<Status>,
     line: Mutex<Option<Line>>,
-    /// The end of what the server wrote to its standard error before it was gone.
-    last_words: Mutex<String>,
+    /// The end of what processes of the server that are gone wrote to their standard error, and how they ended.
+    past_stderr: Mutex<String>,
     /// What the first caller could answer: the connection declares that from then on.
     adopted: Mutex<Option<Arc<Offers>>>,
     /// Connections for those who answer otherwise, or are somebody else.
@@ -77,7 +77,7 @@ impl Connection {
             settings,
             budget,
             line: Mutex::default(),
-            last_words: Mutex::default(),
+            past_stderr: Mutex::default(),
             adopted: Mutex::default(),
             lines: Lines::default(),
             next_attempt: Mutex::default(),
@@ -109,16 +109,35 @@ impl Connection {
         let _ = self.wishes.send(wish).await;
     }
 
-    /// The end of what the server wrote to its standard error, now or before it was gone.
-    pub(crate) fn stderr(&self) -> String {
-        match self.current() {
-            Some(line) => line.client.stderr(),
-            None => self.last_words.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+    /// Returns the end of what the server wrote to its standard error, in this process and in those before.
+    pub(crate) fn stderr(&self) -> OperatorText {
+        let mut text = self.past_stderr.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(line) = self.current() {
+            text.push_str(line.client.stderr().for_operator());
         }
+        text.into()
     }
 
-    fn remember_stderr(&self, text: String) {
-        *self.last_words.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    /// Keeps what a process wrote that is gone, as much as is kept of one that runs.
+    pub(crate) fn remember_stderr(&self, text: &OperatorText) {
+        if text.is_empty() {
+            return;
+        }
+        let mut past = self.past_stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        past.push_str(text.for_operator());
+        if !past.ends_with('\n') {
+            past.push('\n');
+        }
+        let excess = past.len().saturating_sub(self.settings.limits.stderr_bytes);
+        let from = past.ceil_char_boundary(excess);
+        past.drain(..from);
+    }
+
+    /// Notes behind what a process wrote how it ended, with the id its callers were given.
+    pub(crate) fn remember_end(&self, reason: &str) {
+        if matches!(self.settings.server, Server::Command(_)) {
+            self.remember_stderr(&format!("[{reason}]").into());
+        }
     }
 
     /// The server, reached: now, or as soon as that can be.
@@ -213,6 +232,7 @@ impl Connection {
     ) -> consort_wire::Settings {
         let settings = &self.settings;
         consort_wire::Settings {
+            label: self.id.to_string(),
             speak: settings.speak,
             found,
             limits: settings.limits.clone(),
@@ -282,6 +302,7 @@ impl Connection {
         CallError::Connection {
             server: self.id.clone(),
             source: consort_core::Source::new(Down(reason)),
+            detail: status.detail.clone(),
         }
     }
 

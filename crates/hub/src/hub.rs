@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use consort_core::{
-    CallError, Caller, Catalog, Changes, Event, Events, Invocation, LocalTool, Offer, Passage,
-    ServerId, Toolbox,
+    CallError, Caller, Catalog, Changes, Event, Events, Invocation, LocalTool, Offer, OperatorText,
+    Passage, ServerId, Toolbox,
 };
 use consort_wire::{Client, ClientInfo, Emitting, Host, MemoryBudget};
 use tokio::sync::{mpsc, watch};
@@ -68,7 +68,8 @@ impl Hub {
     /// Starts a hub. It lists at once what is kept from the last time, and connects behind that, to all
     /// servers side by side.
     pub fn start(settings: Settings) -> Self {
-        let Settings { servers, mut reserved, local, host, client, kept, schemas, budget } = settings;
+        let Settings { servers, mut reserved, local, host, client, kept, schemas, budget } =
+            settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         reserved.extend(local.keys().cloned());
@@ -202,7 +203,7 @@ impl Hub {
     }
 
     /// The end of what a server wrote to its standard error.
-    pub fn stderr(&self, server: &ServerId) -> String {
+    pub fn stderr(&self, server: &ServerId) -> OperatorText {
         self.0.connection(server).map(|connection| connection.stderr()).unwrap_or_default()
     }
 

@@ -136,6 +136,10 @@ impl Lines {
         if let Some(line) = line.as_ref().filter(|line| !line.client.is_closed()) {
             return Ok(Line { _used: Some(used), ..line.clone() });
         }
+        if let Some(gone) = line.take() {
+            connection.remember_stderr(&gone.client.stderr());
+            connection.remember_end(&gone.client.closed().await.to_string());
+        }
         let host = Arc::new(Declared(Offers::clone(offers)));
         let info = self.client.get().cloned().unwrap_or_default();
         let settings = connection.wire_settings(Some(main.about().found), host, &info);
@@ -143,6 +147,7 @@ impl Lines {
         let client = client.map_err(|error| CallError::Connection {
             server: connection.id.clone(),
             source: Source::new(Unreached(chain(&error))),
+            detail: error.detail(),
         })?;
         client.learn_from(main);
         let made = line.insert(Line::new(client, Arc::clone(offers)));

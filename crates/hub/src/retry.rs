@@ -90,6 +90,21 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_is_overloaded_is_never_pushed() {
+        let busy = |status, retry_after: Option<&str>| CallError::Status {
+            status,
+            retry_after: retry_after.map(str::to_owned),
+            body: String::new(),
+        };
+        for method in ["tools/call", "tools/list", "resources/read", "server/discover"] {
+            assert_eq!(repeats(method, &busy(429, None)), 0);
+            assert_eq!(repeats(method, &busy(429, Some("3"))), 0);
+            assert_eq!(repeats(method, &busy(503, Some("3"))), 0);
+        }
+        assert_eq!(repeats("tools/list", &busy(503, None)), 2);
+    }
+
+    #[test]
     fn reading_is_repeated_once_and_listing_twice() {
         assert_eq!(repeats("resources/read", &lost()), 1);
         assert_eq!(repeats("prompts/get", &unsent()), 1);

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use consort_core::ServerId;
+use consort_core::{OperatorText, ServerId};
 use consort_wire::Found;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Where a server is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -65,8 +65,12 @@ pub struct Status {
     pub found: Option<Found>,
     /// Its own name and version. Unverified: for display only.
     pub name: Option<String>,
-    /// Why it is not ready, in a chain of causes.
+    /// Why it is not ready, in a chain of causes. Callers of the server are told this.
     pub error: Option<String>,
+    /// The server's own words about it, such as its standard error. They may hold the data of callers: they are
+    /// for the operator only.
+    #[serde(serialize_with = "for_operator", skip_serializing_if = "OperatorText::is_empty")]
+    pub detail: OperatorText,
     /// What to do about that.
     pub hint: Option<String>,
     /// How often it was started again.
@@ -84,9 +88,20 @@ impl Status {
             found: None,
             name: None,
             error: None,
+            detail: OperatorText::default(),
             hint: None,
             restarts: 0,
             offers: [0; 4],
         }
     }
+
+    /// Returns why it is not ready with the server's own words, for the operator only.
+    pub fn reason_for_operator(&self) -> Option<String> {
+        self.error.as_deref().map(|error| self.detail.explain_for_operator(error))
+    }
+}
+
+/// A status is read by the operator, so it says everything.
+fn for_operator<S: Serializer>(text: &OperatorText, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&text.excerpt_for_operator())
 }

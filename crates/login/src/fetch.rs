@@ -126,7 +126,10 @@ impl Reach {
     }
 
     /// The document at this address; nothing if there is none.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<Option<T>, LoginError> {
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        url: &str,
+    ) -> Result<Option<T>, LoginError> {
         let mut url = url.to_owned();
         for _ in 0..=REDIRECTS {
             let answer = self.send(Method::GET, &url, None, None, Bytes::new()).await?;
@@ -276,7 +279,9 @@ mod tests {
         for url in ["http://localhost:8000/as", "http://127.0.0.1:8000", "https://as.example"] {
             assert_eq!(refused(server, None, url).await, None, "{url}");
         }
-        for url in ["http://localhost:9000", "http://127.0.0.1:22", "https://[::1]", "http://localhost"] {
+        for url in
+            ["http://localhost:9000", "http://127.0.0.1:22", "https://[::1]", "http://localhost"]
+        {
             assert!(refused(server, None, url).await.unwrap().contains("oauth.issuer"), "{url}");
         }
         for url in ["http://169.254.169.254/latest", "http://as.example", "file:///etc/passwd"] {
@@ -309,7 +314,9 @@ mod tests {
     async fn a_link_local_address_is_not_connected_to() {
         for server in ["http://localhost:8000/mcp", "https://1.1.1.1/mcp", "https://10.0.0.1/mcp"] {
             let reach = Reach::of(server, None).await.unwrap();
-            for url in ["https://169.254.169.254/x", "https://[fe80::1]/x", "https://[fd00:ec2::254]/x"] {
+            for url in
+                ["https://169.254.169.254/x", "https://[fe80::1]/x", "https://[fd00:ec2::254]/x"]
+            {
                 let error = reach.get::<serde_json::Value>(url).await.unwrap_err().to_string();
                 assert!(error.contains("leads to no address of"), "{server} {url}: {error}");
             }

@@ -2,7 +2,7 @@
 
 use consort_core::{
     CallError, Caller, Catalog, Emitter, Emitting, Event, Events, Invocation, Json, Object,
-    Outcome, Passage, ServerId, ShelfKind, Target, ToolResult, Toolbox,
+    Outcome, Passage, RefusedCall, RefusedTarget, ServerId, ShelfKind, Target, ToolResult, Toolbox,
 };
 
 /// A call of a tool.
@@ -59,6 +59,27 @@ impl Call {
             }
         };
         unknown.into()
+    }
+
+    /// Returns the name of the tool as it was written.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Invoked(invocation) => invocation.target.to_string(),
+            Self::Passed(passage) => {
+                let name = passage.get("name");
+                name.as_ref().and_then(Json::text).unwrap_or_default().into_owned()
+            }
+        }
+    }
+
+    /// Returns it as a call that was refused: of this tool, with these arguments.
+    pub(crate) fn refused(&self, server: Option<&ServerId>, name: &str) -> RefusedCall {
+        RefusedCall {
+            caller: self.caller().clone(),
+            method: "tools/call".into(),
+            target: RefusedTarget { server: server.cloned(), name: name.to_owned() },
+            arguments: Some(self.arguments()),
+        }
     }
 
     /// The arguments so far; an empty object if none are given.

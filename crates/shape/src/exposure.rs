@@ -13,8 +13,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use consort_core::{
-    Caller, Catalog, Changes, Entry, Events, Invocation, Passage, Pattern, ServerId, ShelfKind,
-    Toolbox,
+    Caller, Catalog, Changes, Entry, Events, Invocation, Passage, Pattern, RefusedCall, ServerId,
+    ShelfKind, Toolbox,
 };
 
 use crate::call::{Call, ended};
@@ -229,7 +229,10 @@ impl Exposed {
             Ok(Kind::Server(server)) => self.server(&made, server, call),
             Ok(Kind::Find) => self.find(&made, &call),
             Ok(Kind::Call) => self.call_found(&made, call),
-            Err(error) => ended(Err(error)),
+            Err(error) => {
+                self.inner.refused(&call.refused(None, &call.name()));
+                ended(Err(error))
+            }
         }
     }
 }
@@ -258,6 +261,10 @@ impl Toolbox for Exposed {
 
     fn changes(&self) -> Changes {
         self.inner.changes()
+    }
+
+    fn refused(&self, call: &RefusedCall) {
+        self.inner.refused(call);
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use consort_core::{
     Annotations, Asked, CallError, Caller, Catalog, Changes, Emitter, Emitting, Entry, Event,
-    Events, Invocation, Json, Passage, Refusal, Reply, Revision, ServerId, ShelfKind, Toolbox,
+    Events, Invocation, Json, Passage, Refusal, RefusedTarget, RejectReason, Reply, Revision,
+    ServerId, ShelfKind, Toolbox,
 };
 use tokio::sync::oneshot;
 
@@ -124,14 +125,15 @@ impl Guarded {
             // "Unknown", not "denied": a caller must not learn of what it cannot see.
             return ended(Err(call.unknown(&self.catalog(call.caller()))));
         };
+        let server = entry.route.server.clone();
         let decision = self.guard.decide(call.caller(), entry, &call.arguments());
         match &decision.effect {
             Effect::Allow => call.make(&*self.inner),
-            Effect::Deny { reason } => denied(reason),
+            Effect::Deny { reason } => denied(server, reason),
             Effect::Ask { binding, .. } => {
                 let key = match self.guard.key(call.caller(), entry, &call.arguments(), *binding) {
                     Ok(key) => key,
-                    Err(reason) => return denied(&reason),
+                    Err(reason) => return denied(server, &reason),
                 };
                 if self.guard.approved(&key) {
                     return call.make(&*self.inner);
@@ -139,14 +141,16 @@ impl Guarded {
                 if !(self.guard.elsewhere.0)()
                     && let Err(reason) = answerable(&call)
                 {
-                    return denied(reason);
+                    return denied(server, reason);
                 }
                 let (guard, inner) = (Arc::clone(&self.guard), Arc::clone(&self.inner));
                 let entry = entry.clone();
                 Emitting::new(|emitter| async move {
                     match guard.ask(&entry, &decision, call, &emitter).await {
                         Ok(call) => follow(call.make(&*inner), &emitter).await,
-                        Err(reason) => Event::End(Err(CallError::Denied { reason })),
+                        Err(reason) => {
+                            Event::End(Err(CallError::Denied { server: Some(server), reason }))
+                        }
                     }
                 })
             }
@@ -154,8 +158,8 @@ impl Guarded {
     }
 }
 
-fn denied(reason: &str) -> Events {
-    ended(Err(CallError::Denied { reason: reason.to_owned() }))
+fn denied(server: ServerId, reason: &str) -> Events {
+    ended(Err(CallError::Denied { server: Some(server), reason: reason.to_owned() }))
 }
 
 /// Whether whoever calls can be asked.
@@ -351,6 +355,21 @@ impl Toolbox for Guarded {
 
     fn changes(&self) -> Changes {
         self.inner.changes()
+    }
+
+    fn withheld(
+        &self,
+        caller: &Caller,
+        kind: ShelfKind,
+        target: &RefusedTarget,
+    ) -> Option<(ServerId, RejectReason)> {
+        let (whole, seen) = (self.inner.catalog(caller), self.catalog(caller));
+        let shown = |entry: &Entry| seen.shelf(kind).position(&entry.route.server, &entry.name);
+        let mut meant = whole.shelf(kind).entries().iter().filter(|entry| target.may_mean(entry));
+        match meant.find(|entry| shown(entry).is_none()) {
+            Some(hidden) => Some((hidden.route.server.clone(), RejectReason::PolicyHidden)),
+            None => self.inner.withheld(caller, kind, target),
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Catalog, Changes, Events, Invocation, Json, Passage, ShelfKind, Toolbox,
+    CallError, Caller, Catalog, Changes, Entry, Events, Invocation, Json, Passage, RefusedTarget,
+    RejectReason, ServerId, ShelfKind, Toolbox,
 };
 
 use crate::call::{Call, ended};
@@ -52,14 +53,30 @@ impl Toolbox for Pinned {
         let name = name.as_ref().and_then(Json::text).unwrap_or_default();
         let catalog = self.catalog(&passage.caller);
         if prompt && catalog.prompts.position(&passage.server, &name).is_none() {
-            let unknown = catalog.missing(ShelfKind::Prompts, &passage.server, &name);
-            return ended(Err(unknown.into()));
+            // Without a hint: here, nobody knows what the caller may see.
+            let name = name.into_owned();
+            return ended(Err(CallError::Unknown { name, nearest: Vec::new() }));
         }
         self.inner.pass(passage)
     }
 
     fn changes(&self) -> Changes {
         self.inner.changes()
+    }
+
+    fn withheld(
+        &self,
+        caller: &Caller,
+        kind: ShelfKind,
+        target: &RefusedTarget,
+    ) -> Option<(ServerId, RejectReason)> {
+        let (whole, admitted) = (self.inner.catalog(caller), self.catalog(caller));
+        let known = |entry: &Entry| admitted.shelf(kind).position(&entry.route.server, &entry.name);
+        let mut meant = whole.shelf(kind).entries().iter().filter(|entry| target.may_mean(entry));
+        match meant.find(|entry| known(entry).is_none()) {
+            Some(kept) => Some((kept.route.server.clone(), RejectReason::LockWithheld)),
+            None => self.inner.withheld(caller, kind, target),
+        }
     }
 }
 
@@ -77,7 +94,6 @@ mod tests {
     use super::*;
     use crate::fake::{Fake, both, ended as end, tool};
     use crate::pin::{Launch, Locked};
-    use consort_core::{CallError, Entry, ServerId};
     use serde_json::json;
 
     fn lock(toolbox: &dyn Toolbox, servers: &[&str]) -> Arc<Lock> {

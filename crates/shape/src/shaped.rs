@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Catalog, Changes, Entry, Events, Invocation, Outcome, Passage, Problem, ServerId,
-    ShelfKind, ToolResult, Toolbox,
+    Caller, Catalog, Changes, Entry, Events, Invocation, Outcome, Passage, Problem, RefusedCall,
+    ServerId, ShelfKind, ToolResult, Toolbox,
 };
 
 use crate::aside::{self, Aside};
@@ -80,7 +80,10 @@ impl Shaped {
         let made = self.made(call.caller());
         let at = match call.position(&made.catalog) {
             Ok(at) => at,
-            Err(error) => return ended(Err(error)),
+            Err(error) => {
+                self.inner.refused(&call.refused(None, &call.name()));
+                return ended(Err(error));
+            }
         };
         let (entry, plan) = (&made.catalog.tools.entries()[at], &made.plans[at]);
         call.set_tool(&entry.route.server, &plan.name);
@@ -175,6 +178,10 @@ impl Toolbox for Shaped {
 
     fn changes(&self) -> Changes {
         self.inner.changes()
+    }
+
+    fn refused(&self, call: &RefusedCall) {
+        self.inner.refused(call);
     }
 }
 

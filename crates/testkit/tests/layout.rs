@@ -92,6 +92,18 @@ fn a_file_is_short_before_its_tests() {
 }
 
 #[test]
+fn what_answers_callers_never_reads_text_that_is_for_the_operator() {
+    for package in ["gateway", "agent", "shape"] {
+        let mut files = Vec::new();
+        sources(&root().join("crates").join(package).join("src"), &mut files);
+        for path in files {
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(!text.contains("for_operator"), "{}", path.display());
+        }
+    }
+}
+
+#[test]
 fn arrows_point_one_way() {
     let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"]);
     let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();

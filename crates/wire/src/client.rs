@@ -45,6 +45,7 @@ use request::Request;
 
 use crate::json::Json;
 use crate::limits::{Limits, Times};
+use crate::operator::OperatorText;
 use crate::shelf::ShelfKind;
 use crate::splice;
 use crate::transport::Transport;
@@ -97,6 +98,8 @@ pub struct ToolTimes {
 /// How to treat a server.
 #[derive(Clone)]
 pub struct Settings {
+    /// The name of the server in log lines.
+    pub label: String,
     /// Which era to speak.
     pub speak: Speak,
     /// How the server was found the last time, to skip the search; looked up anew if it fails.
@@ -118,6 +121,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            label: String::new(),
             speak: Speak::default(),
             found: None,
             limits: Limits::default(),
@@ -218,11 +222,11 @@ impl Client {
         self.link.counts.faults()
     }
 
-    /// The end of what a stdio server wrote to its standard error.
-    pub fn stderr(&self) -> String {
+    /// Returns the end of what a stdio server wrote to its standard error.
+    pub fn stderr(&self) -> OperatorText {
         match &self.link.transport {
             Transport::Stdio(stdio) => stdio.tail.text(),
-            Transport::Http(_) | Transport::Sse(_) => String::new(),
+            Transport::Http(_) | Transport::Sse(_) => OperatorText::default(),
         }
     }
 

@@ -12,6 +12,7 @@ pub mod json;
 mod limits;
 pub mod line;
 mod message;
+mod operator;
 mod revision;
 mod shelf;
 pub mod splice;
@@ -31,6 +32,7 @@ pub use emit::{Emitter, Emitting};
 pub use json::{Json, JsonError, Object, fold};
 pub use limits::{Limits, Times};
 pub use message::{Id, Message, MessageError, Notification, ServerError};
+pub use operator::{IncidentId, OperatorText, SERVER_OUTPUT};
 pub use revision::{Era, Revision, UnknownRevision};
 pub use shelf::ShelfKind;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    About, CallError, Caller, Catalog, Entry, Invocation, Json, Offer, Outcome, Passage, Route,
-    ServerId, ShelfKind, Source, ToolResult,
+    About, CallError, Caller, Catalog, Entry, Invocation, Json, Offer, OperatorText, Outcome,
+    Passage, Route, ServerId, ShelfKind, Source, ToolResult,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -200,7 +200,7 @@ impl Failure {
             CallError::Unknown { name, nearest } => Self::Unknown { name, nearest },
             CallError::Ambiguous { name, candidates } => Self::Ambiguous { name, candidates },
             CallError::Arguments { tool, problems } => Self::Arguments { tool, problems },
-            CallError::Connection { server, source } => {
+            CallError::Connection { server, source, .. } => {
                 let mut cause = source.to_string();
                 let mut next = std::error::Error::source(&source);
                 while let Some(error) = next {
@@ -217,10 +217,15 @@ impl Failure {
                 Self::Timeout { server, limit_ms, idle, sent }
             }
             CallError::Protocol { server, reason } => Self::Protocol { server, reason },
-            CallError::Denied { reason } => Self::Denied { reason },
+            CallError::Denied { reason, .. } => Self::Denied { reason },
             CallError::Cancelled { sent } => Self::Cancelled { sent },
             CallError::Overloaded { server, reason } => Self::Overloaded { server, reason },
-            CallError::OutcomeUnknown { server, reason } => Self::OutcomeUnknown { server, reason },
+            CallError::Busy { ref server, .. } => {
+                Self::Overloaded { server: server.clone(), reason: error.to_string() }
+            }
+            CallError::OutcomeUnknown { server, reason, .. } => {
+                Self::OutcomeUnknown { server, reason }
+            }
             other => Self::Denied { reason: other.to_string() },
         }
     }
@@ -231,7 +236,8 @@ impl Failure {
             Self::Ambiguous { name, candidates } => CallError::Ambiguous { name, candidates },
             Self::Arguments { tool, problems } => CallError::Arguments { tool, problems },
             Self::Connection { server, cause } => {
-                CallError::Connection { server, source: Source::new(std::io::Error::other(cause)) }
+                let source = Source::new(std::io::Error::other(cause));
+                CallError::Connection { server, source, detail: OperatorText::default() }
             }
             Self::Execution { server, message, code, raw } => {
                 CallError::Execution { server, message, code, raw: raw.0 }
@@ -240,10 +246,13 @@ impl Failure {
                 CallError::Timeout { server, limit: Duration::from_millis(limit_ms), idle, sent }
             }
             Self::Protocol { server, reason } => CallError::Protocol { server, reason },
-            Self::Denied { reason } => CallError::Denied { reason },
+            Self::Denied { reason } => CallError::Denied { server: None, reason },
             Self::Cancelled { sent } => CallError::Cancelled { sent },
             Self::Overloaded { server, reason } => CallError::Overloaded { server, reason },
-            Self::OutcomeUnknown { server, reason } => CallError::OutcomeUnknown { server, reason },
+            Self::OutcomeUnknown { server, reason } => {
+                let detail = OperatorText::default();
+                CallError::OutcomeUnknown { server, reason, detail }
+            }
         }
     }
 }

@@ -226,7 +226,7 @@ impl Player {
 
     async fn play(&self, request: Request, emitter: &Emitter<Event>) -> Event {
         let endless = request.is_endless();
-        let refused = |reason: String| Event::End(Err(CallError::Denied { reason }));
+        let refused = |reason: String| Event::End(Err(CallError::Denied { server: None, reason }));
         let (happened, end) = match self.take(request) {
             Ok(taken) => taken,
             Err(told) => return refused(told),

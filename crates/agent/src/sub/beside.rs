@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use consort_core::{
-    Caller, Catalog, Changes, Entry, Events, Invocation, Json, Object, Passage, Route, ServerId,
-    ShelfKind, Target, ToolResult, Toolbox,
+    Caller, Catalog, Changes, Entry, Events, Invocation, Json, Object, Passage, RefusedTarget,
+    RejectReason, Route, ServerId, ShelfKind, Target, ToolResult, Toolbox,
 };
 use consort_shape::Memo;
 
@@ -132,5 +132,14 @@ impl Toolbox for WithAgents {
 
     fn changes(&self) -> Changes {
         self.inner.changes()
+    }
+
+    fn withheld(
+        &self,
+        caller: &Caller,
+        kind: ShelfKind,
+        target: &RefusedTarget,
+    ) -> Option<(ServerId, RejectReason)> {
+        self.inner.withheld(caller, kind, target)
     }
 }

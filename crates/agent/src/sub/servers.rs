@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use consort_core::{
     Caller, Catalog, Changes, Emitting, Entry, Event, Events, Invocation, Json, Object, Passage,
-    Pattern, Route, ServerId, ShelfKind, Toolbox,
+    Pattern, RefusedCall, RefusedTarget, Route, ServerId, ShelfKind, Toolbox,
 };
 use consort_shape::{Memo, Shape, Shaped};
 
@@ -121,6 +121,18 @@ impl ServerAgents {
         Agent::new(self.model.clone(), toolbox, settings)
     }
 
+    /// Has a call recorded that names nothing its caller is shown.
+    fn note_refused(
+        &self,
+        caller: Caller,
+        server: Option<ServerId>,
+        name: String,
+        arguments: Option<Json>,
+    ) {
+        let (method, target) = ("tools/call".into(), RefusedTarget { server, name });
+        self.inner.refused(&RefusedCall { caller, method, target, arguments });
+    }
+
     fn shown(&self, caller: &Caller) -> Arc<Made> {
         self.made.get(self.inner.catalog(caller), |catalog| self.made(catalog))
     }
@@ -135,7 +147,10 @@ impl Toolbox for ServerAgents {
         let made = self.shown(&invocation.caller);
         let target = &invocation.target;
         let Some(at) = made.shown.tools.position(&target.server, &target.name) else {
-            return unknown(made.shown.unknown(ShelfKind::Tools, &target.to_string()).into());
+            let error = made.shown.unknown(ShelfKind::Tools, &target.to_string());
+            let Invocation { caller, target, arguments, .. } = invocation;
+            self.note_refused(caller, Some(target.server), target.name, Some(arguments));
+            return unknown(error.into());
         };
         match &made.servers[at] {
             None => self.inner.call(invocation),
@@ -155,6 +170,8 @@ impl Toolbox for ServerAgents {
         let name = passage.get("name");
         let name = name.as_ref().and_then(Json::text).unwrap_or_default();
         let Some(at) = made.shown.tools.position(&passage.server, &name) else {
+            let (caller, arguments) = (passage.caller.clone(), passage.get("arguments"));
+            self.note_refused(caller, Some(passage.server.clone()), name.to_string(), arguments);
             return unknown(made.shown.missing(ShelfKind::Tools, &passage.server, &name).into());
         };
         match &made.servers[at] {
@@ -170,6 +187,10 @@ impl Toolbox for ServerAgents {
 
     fn changes(&self) -> Changes {
         self.inner.changes()
+    }
+
+    fn refused(&self, call: &RefusedCall) {
+        self.inner.refused(call);
     }
 }
 

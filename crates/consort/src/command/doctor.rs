@@ -78,7 +78,7 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
 
 /// A server that is not as it should be.
 fn unwell(status: &Status) -> Option<Problem> {
-    let error = status.error.as_deref().unwrap_or("no reason given");
+    let error = status.reason_for_operator().unwrap_or_else(|| "no reason given".to_owned());
     let problem = match status.state {
         State::Failed | State::NeedsAuth => Problem::error(format!("{}: {error}", status.state)),
         State::Degraded => Problem::warning(format!("degraded: {error}")),

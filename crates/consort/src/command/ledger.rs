@@ -117,6 +117,9 @@ fn cells(call: &CallRow) -> [Cell; 10] {
         Some(class @ Class::Error { code: Some(code) }) => {
             Cell::styled(Styled::Bad, format!("{class} {code}"))
         }
+        Some(class @ Class::Rejected { reason: Some(reason) }) => {
+            Cell::styled(Styled::Bad, format!("{class} {reason}"))
+        }
         Some(class @ Class::Cancelled { .. }) => Cell::styled(Styled::Faint, class.as_str()),
         Some(class) => Cell::styled(Styled::Bad, class.as_str()),
     };

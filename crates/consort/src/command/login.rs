@@ -125,8 +125,8 @@ fn nothing_to_do(server: &ServerConfig) -> Failure {
 }
 
 fn unreached(error: &consort_wire::ConnectError) -> Failure {
-    let failure =
-        Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&error.to_string())) };
+    let message = error.detail().explain_for_operator(&error.to_string());
+    let failure = Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&message)) };
     match error.hint() {
         Some(hint) => failure.hint(escaped(hint)),
         None => failure,

@@ -32,7 +32,7 @@ pub(super) fn table(statuses: &[Status]) -> Table {
             .map(|found| format!("{} {}", found.revision, way(found.way)))
             .unwrap_or_default();
         let [tools, prompts, resources, templates] = status.offers;
-        let note = status.error.clone().or_else(|| status.name.clone()).unwrap_or_default();
+        let note = status.reason_for_operator().or_else(|| status.name.clone()).unwrap_or_default();
         table.row([
             Cell::from(status.server.as_str()),
             Cell::styled(meaning(status.state), status.state.as_str()),

@@ -46,7 +46,8 @@ fn show(statuses: &[Status], last: &mut BTreeMap<ServerId, Status>, common: &Com
         if common.json {
             json(status);
         } else {
-            let why = status.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+            let why = status.reason_for_operator().map(|error| format!(": {error}"));
+            let why = why.unwrap_or_default();
             let tools = if status.state == State::Ready {
                 format!(", {} tools", status.offers[0])
             } else {

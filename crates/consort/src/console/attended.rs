@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use consort_core::{
     Asked, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Passage, Refusal,
-    Reply, Toolbox,
+    RefusedTarget, RejectReason, Reply, ServerId, ShelfKind, Toolbox,
 };
 use consort_shape::ANSWER;
 
@@ -158,6 +158,15 @@ impl Toolbox for Attended {
     fn changes(&self) -> Changes {
         self.inner.changes()
     }
+
+    fn withheld(
+        &self,
+        caller: &Caller,
+        kind: ShelfKind,
+        target: &RefusedTarget,
+    ) -> Option<(ServerId, RejectReason)> {
+        self.inner.withheld(caller, kind, target)
+    }
 }
 
 #[cfg(test)]
@@ -201,7 +210,7 @@ mod tests {
             consort_core::Route { server: "files".parse().unwrap(), name: "delete".to_owned() };
         let name = "delete".to_owned();
         let entry = consort_core::Entry { route, name, definition: tool.definition().clone() };
-        catalog.set(consort_core::ShelfKind::Tools, vec![entry]);
+        catalog.set(ShelfKind::Tools, vec![entry]);
         let spec: PolicySpec = serde_json::from_value(json!({ "default": "ask" })).unwrap();
         let looked = Arc::clone(desk);
         let guard = Guard {
@@ -266,7 +275,7 @@ mod tests {
         let mut events = attended.pass(passage(false));
         assert!(waits(&mut events).await.is_none());
         answer(&desk, &json!({ "decision": "deny", "reason": "not now" }));
-        let Some(Event::End(Err(CallError::Denied { reason }))) = events.next().await else {
+        let Some(Event::End(Err(CallError::Denied { reason, .. }))) = events.next().await else {
             panic!("it was denied")
         };
         assert!(reason.contains("not now"), "{reason}");

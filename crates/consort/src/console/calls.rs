@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
-use consort_core::ServerId;
+use consort_core::{RejectReason, ServerId};
 use consort_gateway::feed::{self, What};
 use consort_gateway::ledger::{Class, Found, LedgerError, Search, search};
 use http::StatusCode;
@@ -93,6 +93,9 @@ struct Step {
 struct CallDetail {
     #[serde(flatten)]
     call: Call,
+    /// The reason, if it was refused before it left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
     /// The server's code, if it answered with an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<i64>,
@@ -162,6 +165,7 @@ impl From<&feed::Call> for CallDetail {
         };
         Self {
             call: call.into(),
+            reason: call.end().and_then(|end| end.class.reason()).map(RejectReason::as_str),
             code: call.end().and_then(|end| end.class.code()),
             digest: call.digest().map(|digest| hex(digest)),
             trace: call.intent().trace.map(|trace| hex(trace.as_bytes())),
@@ -346,7 +350,7 @@ fn failed(class: Class) -> bool {
 fn was_served(class: Class) -> bool {
     match class {
         Class::Ok | Class::ToolError | Class::Error { .. } | Class::OutcomeUnknown => true,
-        Class::Rejected | Class::NotSent | Class::Cancelled { .. } => false,
+        Class::Rejected { .. } | Class::NotSent | Class::Cancelled { .. } => false,
     }
 }
 
@@ -390,7 +394,7 @@ mod tests {
     #[test]
     fn who_left_made_no_error() {
         let counted =
-            [Class::Ok, Class::Cancelled { sent: None }, Class::ToolError, Class::Rejected];
+            [Class::Ok, Class::Cancelled { sent: None }, Class::ToolError, Class::NotSent];
         assert_eq!(counted.map(failed), [false, false, true, true]);
     }
 }

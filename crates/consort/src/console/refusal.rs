@@ -45,9 +45,10 @@ impl From<CallError> for Refusal {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             CallError::Denied { .. } => StatusCode::FORBIDDEN,
-            CallError::Connection { .. } | CallError::Overloaded { .. } => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            CallError::Connection { .. }
+            | CallError::Overloaded { .. }
+            | CallError::Busy { .. }
+            | CallError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             CallError::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         };

@@ -147,8 +147,8 @@ fn reached(console: &Console, scene: &Scene, status: Status, offer: Offer) -> Se
             Era::Modern => Age::Modern,
         }),
         revision: revision.map(Revision::as_str),
+        error: status.reason_for_operator(),
         title: status.name,
-        error: status.error,
         hint: status.hint,
         restarts: status.restarts,
         ..blank(console, &status.server, offer)
@@ -194,7 +194,7 @@ async fn read(console: Console, asked: Asked, _: Nothing) -> Result<Told<ServerD
         let about = catalog.abouts().get(&id);
         Ok(Told(ServerDetail {
             place,
-            stderr: console.0.hub.stderr(&id),
+            stderr: console.0.hub.stderr(&id).for_operator().to_owned(),
             instructions: about.and_then(|about| about.instructions.clone()),
             removable: changeable && written.is_some(),
             server,

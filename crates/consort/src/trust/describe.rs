@@ -35,7 +35,8 @@ pub(crate) fn describe(config: &Config, secrets: Secrets) -> Vec<String> {
     for (name, secret) in &options.tokens {
         lines.push(format!("token {name}: {secret}"));
     }
-    let policy = options.policy.is_some() || options.profiles.values().any(|it| it.policy.is_some());
+    let policy =
+        options.policy.is_some() || options.profiles.values().any(|it| it.policy.is_some());
     if policy {
         lines.push("a policy of its own".to_owned());
     }

@@ -31,7 +31,7 @@ fn home() -> (Home, PathBuf) {
         Ledger::open(&path, LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() })
             .unwrap();
     ledger.begin(intent("files", "read")).end(Class::Ok, 12_345);
-    ledger.begin(intent("", "delete_all")).end(Class::Rejected, 0);
+    ledger.begin(intent("", "delete_all")).end(Class::Rejected { reason: None }, 0);
     ledger.begin(intent("files", "write\u{1b}[31m")).end(Class::Error { code: Some(-32602) }, 0);
     ledger.begin(intent("notes", "note://today")).end(Class::ToolError, 40);
     drop(ledger.begin(intent("notes", "add")));

@@ -82,6 +82,19 @@ fn what_was_agreed_to_is_noticed_when_it_changes_and_can_be_agreed_to_again() {
 }
 
 #[test]
+fn a_server_that_lacks_a_list_of_its_capabilities_can_be_locked() {
+    let home = home("Adds two numbers.");
+    let capabilities = json!({ "tools": {}, "resources": {} });
+    let resources = json!({ "resources": [] });
+    // It answers -32601 to `resources/templates/list`.
+    let manner = Manner { capabilities, ..Manner::modern() }.answer("resources/list", &resources);
+    std::fs::write(home.path("manner.json"), serde_json::to_string(&manner).unwrap()).unwrap();
+    let ran = home.run(&["lock", "--yes"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+    assert!(ran.out.contains("1 server, 5 tools, 0 prompts"), "{}", ran.out);
+}
+
+#[test]
 fn programs_get_every_difference_as_json() {
     let home = home("Adds.");
     let ran = home.run(&["lock", "--yes", "--json"]);

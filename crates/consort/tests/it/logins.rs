@@ -190,7 +190,10 @@ fn answer(answer: impl Fn(&str) -> String + Send + 'static) -> (String, Arc<Atom
 }
 
 fn response(status: &str, head: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 {status}\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 fn misleading() -> Misleading {

@@ -14,6 +14,7 @@ mod conversations;
 mod docs;
 mod examples;
 mod export;
+mod incidents;
 mod install;
 #[cfg(target_os = "linux")]
 mod keeper;

@@ -63,7 +63,12 @@ fn whatever_the_umask_nobody_else_reads_what_is_kept() {
         looked_at += readable(&home.path(folder), &mut found);
     }
     assert!(found.is_empty(), "{found:#?}");
-    for name in ["state/consort/token", "state/consort/ledger.db", "state/consort/names", "state/consort/trusted"] {
+    for name in [
+        "state/consort/token",
+        "state/consort/ledger.db",
+        "state/consort/names",
+        "state/consort/trusted",
+    ] {
         assert!(home.path(".local").join(name).exists(), "{name}");
     }
     assert!(home.path(".cache/consort/catalog").exists() && looked_at > 15, "{looked_at}");

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use consort_core::RejectReason;
 use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
@@ -73,6 +74,8 @@ pub struct CallRow {
     pub bytes_in: i64,
     /// How it ended, if it did.
     pub outcome: Option<Class>,
+    /// The reason, if it was refused before it left and that is known.
+    pub reason: Option<&'static str>,
     /// The server's code, if it answered with an error.
     pub code: Option<i64>,
     /// Whether a cancelled call had left, where that is known.
@@ -91,7 +94,8 @@ impl CallRow {
 
     pub(super) fn finish(mut self: Box<Self>, outcome: &Ended) -> Box<Self> {
         self.outcome = Class::read(&outcome.class, outcome.code, outcome.sent);
-        self.code = outcome.code;
+        self.reason = self.outcome.and_then(Class::reason).map(RejectReason::as_str);
+        self.code = outcome.code.filter(|_| self.reason.is_none());
         self.sent = outcome.sent;
         self.duration_us = outcome.duration;
         self.bytes_out = outcome.bytes_out;
@@ -322,6 +326,7 @@ pub(super) fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusq
         digest: hex(&row.get::<_, Vec<u8>>("digest")?),
         bytes_in: row.get("bytes_in")?,
         outcome: None,
+        reason: None,
         code: None,
         sent: None,
         duration_us: None,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use consort_core::{CallError, Caller, Kind as CallerKind, Outcome, ServerId};
+use consort_core::{CallError, Caller, Kind as CallerKind, Outcome, RejectReason, ServerId};
 use rusqlite::types::ValueRef;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
@@ -71,7 +71,10 @@ pub enum Class {
     /// The tool ran and failed.
     ToolError,
     /// It was refused before it left.
-    Rejected,
+    Rejected {
+        /// Why, where that is known: records of earlier versions do not say.
+        reason: Option<RejectReason>,
+    },
     /// It never left.
     NotSent,
     /// It left, and no answer came.
@@ -104,16 +107,15 @@ impl Class {
 
     /// What an error means.
     pub fn of_error(error: &CallError) -> Self {
+        if let reason @ Some(_) = error.rejected() {
+            return Self::Rejected { reason };
+        }
         match error {
-            CallError::Unknown { .. }
-            | CallError::Ambiguous { .. }
-            | CallError::Arguments { .. }
-            | CallError::Denied { .. }
-            | CallError::Overloaded { .. } => Self::Rejected,
             CallError::Connection { .. } | CallError::Timeout { sent: false, .. } => Self::NotSent,
             CallError::Timeout { .. } | CallError::OutcomeUnknown { .. } => Self::OutcomeUnknown,
             CallError::Cancelled { sent } => Self::Cancelled { sent: Some(*sent) },
             CallError::Execution { code, .. } => Self::Error { code: Some(*code) },
+            CallError::Busy { status, .. } => Self::Error { code: Some(i64::from(*status)) },
             // An answer came, whatever is wrong with it.
             _ => Self::Error { code: None },
         }
@@ -124,7 +126,7 @@ impl Class {
         match self {
             Self::Ok => 0,
             Self::ToolError => 1,
-            Self::Rejected => 2,
+            Self::Rejected { .. } => 2,
             Self::NotSent => 3,
             Self::OutcomeUnknown => 4,
             Self::Cancelled { .. } => 5,
@@ -142,6 +144,20 @@ impl Class {
         if let Self::Error { code } = self { code } else { None }
     }
 
+    /// Returns why the call was refused, if it was and that is known.
+    pub fn reason(self) -> Option<RejectReason> {
+        if let Self::Rejected { reason } = self { reason } else { None }
+    }
+
+    /// Returns the value of the column `code`: the server's code, or the number of the reason why the call was
+    /// refused.
+    fn written_code(self) -> Option<i64> {
+        match self {
+            Self::Rejected { reason } => reason.map(number_of),
+            other => other.code(),
+        }
+    }
+
     /// Whether a cancelled call had left, where that is known.
     pub fn sent(self) -> Option<bool> {
         if let Self::Cancelled { sent } = self { sent } else { None }
@@ -152,7 +168,7 @@ impl Class {
         let all = [
             Self::Ok,
             Self::ToolError,
-            Self::Rejected,
+            Self::Rejected { reason: code.and_then(reason_of) },
             Self::NotSent,
             Self::OutcomeUnknown,
             Self::Cancelled { sent },
@@ -172,6 +188,26 @@ impl Serialize for Class {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
+}
+
+/// The numbers of the reasons in the column `code`. They are on disk: none changes its meaning.
+const REASONS: [(i64, RejectReason); 8] = [
+    (1, RejectReason::PolicyHidden),
+    (2, RejectReason::PolicyDenied),
+    (3, RejectReason::LockWithheld),
+    (4, RejectReason::UnknownName),
+    (5, RejectReason::AmbiguousName),
+    (6, RejectReason::InvalidArguments),
+    (7, RejectReason::OverLimit),
+    (8, RejectReason::LedgerUnavailable),
+];
+
+fn number_of(reason: RejectReason) -> i64 {
+    REASONS.iter().find(|(_, known)| *known == reason).map_or(0, |(number, _)| *number)
+}
+
+fn reason_of(number: i64) -> Option<RejectReason> {
+    REASONS.iter().find(|(known, _)| *known == number).map(|(_, reason)| *reason)
 }
 
 /// What a record says.
@@ -285,7 +321,7 @@ impl<'a> Record<'a> {
             digest.map_or(ValueRef::Null, ValueRef::Blob),
             number(self.intent.map(|it| whole(it.arguments.bytes))),
             self.class.map_or(ValueRef::Null, |class| text(class.as_str())),
-            number(self.class.and_then(Class::code)),
+            number(self.class.and_then(Class::written_code)),
             number(self.class.and_then(Class::sent).map(i64::from)),
             number(self.duration),
             number(self.bytes_out),
@@ -331,4 +367,20 @@ pub(super) fn whole(number: impl TryInto<i64>) -> i64 {
 
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_number_of_its_own_and_is_read_back() {
+        for reason in RejectReason::ALL {
+            let class = Class::Rejected { reason: Some(reason) };
+            assert_eq!(Class::read("rejected", class.written_code(), None), Some(class));
+        }
+        // As earlier versions wrote it.
+        assert_eq!(Class::read("rejected", None, None), Some(Class::Rejected { reason: None }));
+        assert_eq!(Class::Rejected { reason: Some(RejectReason::OverLimit) }.code(), None);
+    }
 }

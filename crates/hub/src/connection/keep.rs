@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use consort_core::Offers;
-use consort_wire::{Client, ClientInfo, Closed, ConnectError, Declared, Host};
+use consort_core::{Offers, OperatorText};
+use consort_wire::{Client, ClientInfo, ConnectError, Declared, Host, SERVER_OUTPUT};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -37,8 +37,8 @@ pub(crate) struct Keeper {
 
 /// Why a connection that was up is over.
 pub(super) enum Over {
-    /// The server is gone, for this reason.
-    Lost(FailureKind, String),
+    /// The server is gone in this way and for this reason, with its own words about it.
+    Lost(FailureKind, String, OperatorText),
     /// It is not wanted for now.
     Unwanted(State),
     /// It shall start again at once.
@@ -113,14 +113,16 @@ impl Keeper {
                     wanted = false;
                     self.rest(state);
                 }
-                Over::Lost(kind, reason) => match self.recover(kind, reason, wishes).await {
-                    Over::Ended => return,
-                    Over::Unwanted(state) => {
-                        wanted = false;
-                        self.rest(state);
+                Over::Lost(kind, reason, detail) => {
+                    match self.recover(kind, reason, detail, wishes).await {
+                        Over::Ended => return,
+                        Over::Unwanted(state) => {
+                            wanted = false;
+                            self.rest(state);
+                        }
+                        Over::Restart | Over::Adopted | Over::Lost(..) => self.restarted(),
                     }
-                    Over::Restart | Over::Adopted | Over::Lost(..) => self.restarted(),
-                },
+                }
             }
         }
     }
@@ -179,8 +181,7 @@ impl Keeper {
                 reached = &mut connecting => break reached,
             }
         };
-        let client =
-            reached.map_err(|error| Over::Lost(failure_kind(&error), self.failed(&error)))?;
+        let client = reached.map_err(|error| self.failed(&error))?;
         if adopted {
             client.close().await;
             return Err(Over::Adopted);
@@ -189,12 +190,16 @@ impl Keeper {
     }
 
     /// Notes that the server could not be reached.
-    fn failed(&self, error: &ConnectError) -> String {
-        let reason = chain(error);
-        if let ConnectError::TimedOut { stderr, .. }
-        | ConnectError::Closed(Closed::Exited { stderr, .. }) = error
-        {
-            self.connection.remember_stderr(stderr.clone());
+    fn failed(&self, error: &ConnectError) -> Over {
+        let (reason, detail) = (chain(error), error.detail());
+        if matches!(error, ConnectError::Closed(_) | ConnectError::TimedOut { .. }) {
+            self.connection.remember_stderr(&detail);
+        }
+        // What a process wrote that ended is in the log already.
+        if !matches!(error, ConnectError::Closed(_)) {
+            for line in detail.lines_for_operator() {
+                tracing::debug!(target: SERVER_OUTPUT, server = %self.connection.id, line, "failed handshake");
+            }
         }
         let state = match error {
             ConnectError::Unauthorized { .. } => State::NeedsAuth,
@@ -203,9 +208,10 @@ impl Keeper {
         self.update(|status| {
             status.state = state;
             status.error = Some(reason.clone());
+            status.detail = detail.clone();
             status.hint = error.hint().map(str::to_owned);
         });
-        reason
+        Over::Lost(failure_kind(error), reason, detail)
     }
 
     /// Waits until the server may be tried again, or somebody wants something else.
@@ -213,8 +219,10 @@ impl Keeper {
         &mut self,
         kind: FailureKind,
         reason: String,
+        detail: OperatorText,
         wishes: &mut mpsc::Receiver<Wish>,
     ) -> Over {
+        self.connection.remember_end(&reason);
         let pause = self.backoff.failed(kind, Instant::now(), chance());
         let next = Instant::now() + pause.time();
         *self.connection.next_attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
@@ -223,6 +231,7 @@ impl Keeper {
             if !matches!(status.state, State::NeedsAuth | State::Failed) {
                 status.state = State::Failed;
                 status.error = Some(reason);
+                status.detail = detail;
                 status.hint = None;
             }
             if let backoff::Pause::Breaker(time) = pause {
@@ -264,6 +273,7 @@ impl Keeper {
         self.update(|status| {
             status.state = state;
             status.error = None;
+            status.detail = OperatorText::default();
             status.hint = None;
         });
     }
@@ -278,7 +288,7 @@ impl Keeper {
         let gone = std::mem::replace(&mut *line, client);
         drop(line);
         if let Some(gone) = gone {
-            self.connection.remember_stderr(gone.client.stderr());
+            self.connection.remember_stderr(&gone.client.stderr());
         }
     }
 }

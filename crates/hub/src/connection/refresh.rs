@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use consort_core::ShelfKind;
+use consort_core::{OperatorText, ShelfKind};
 use consort_wire::LeftOut;
 use tokio::time::Instant;
 
@@ -28,7 +28,8 @@ struct One {
     refresh: Refresh,
     /// When it is no longer fresh.
     stale: Option<Instant>,
-    error: Option<String>,
+    /// What is wrong with it, and the server's own words about that.
+    error: Option<(String, OperatorText)>,
     left_out: Vec<LeftOut>,
 }
 
@@ -65,15 +66,21 @@ impl Lists {
     }
 
     /// One could not be read.
-    pub(crate) fn failed(&mut self, kind: ShelfKind, error: String, now: Instant) {
+    pub(crate) fn failed(
+        &mut self,
+        kind: ShelfKind,
+        error: String,
+        detail: OperatorText,
+        now: Instant,
+    ) {
         let one = &mut self.0[kind as usize];
         one.refresh.failed(now);
         one.stale = None;
-        one.error = Some(error);
+        one.error = Some((error, detail));
     }
 
     /// What is wrong, if anything is.
-    pub(crate) fn error(&self) -> Option<String> {
+    pub(crate) fn error(&self) -> Option<(String, OperatorText)> {
         self.0.iter().find_map(|one| one.error.clone())
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{About, Offer, ShelfKind};
+use consort_core::{About, Offer, OperatorText, ShelfKind};
 use consort_wire::{Client, Closed, Filter, Notice, Notices, Request, Subscription};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -36,7 +36,9 @@ impl Keeper {
         let stop = self.stop.clone();
         let over = tokio::select! {
             biased;
-            closed = client.closed() => Over::Lost(lost_kind(&closed), closed.to_string()),
+            closed = client.closed() => {
+                Over::Lost(lost_kind(&closed), closed.to_string(), closed.detail())
+            }
             () = stop.cancelled() => Over::Ended,
             over = wished(wishes) => over,
             over = Box::pin(self.attend(&client)) => over,
@@ -64,6 +66,7 @@ impl Keeper {
             if status.state == State::Connecting {
                 status.state = State::Ready;
                 status.error = None;
+                status.detail = OperatorText::default();
                 status.hint = None;
             }
         });
@@ -83,7 +86,7 @@ impl Keeper {
                     failures = if self.probe(client).await { 0 } else { failures + 1 };
                     if failures == 2 {
                         let reason = "it no longer answers".to_owned();
-                        return Over::Lost(FailureKind::Crash, reason);
+                        return Over::Lost(FailureKind::Crash, reason, OperatorText::default());
                     }
                 }
             }
@@ -149,12 +152,8 @@ impl Keeper {
                     offer.shelves.insert(kind, items.collect());
                 }
                 Err(problem) => {
-                    let reason = chain(&problem);
-                    lists.failed(
-                        kind,
-                        format!("cannot list its {}s: {reason}", kind.singular()),
-                        now,
-                    );
+                    let failed = format!("cannot list its {}s", kind.singular());
+                    lists.failed(kind, failed, chain(&problem).into(), now);
                 }
             }
         }
@@ -166,7 +165,7 @@ impl Keeper {
         &self,
         client: &Client,
         offer: Offer,
-        error: Option<String>,
+        error: Option<(String, OperatorText)>,
         left_out: &[consort_wire::LeftOut],
     ) {
         let count = |kind| offer.shelves.get(&kind).map_or(0, Vec::len);
@@ -184,13 +183,15 @@ impl Keeper {
         self.update(|status| {
             status.offers = offers;
             match error {
-                Some(error) => {
+                Some((error, detail)) => {
                     status.state = State::Degraded;
                     status.error = Some(error);
+                    status.detail = detail;
                 }
                 None if status.state == State::Degraded => {
                     status.state = State::Ready;
                     status.error = None;
+                    status.detail = OperatorText::default();
                 }
                 None => {}
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use consort_core::{CallError, Toolbox};
+use consort_core::{CallError, Repeat, Toolbox};
 use consort_hub::{Connect, ServerSettings, State, Status};
 use consort_wire::{Command, Server, Times};
 use serde_json::json;
@@ -65,12 +65,11 @@ async fn one_broken_server_delays_nobody_and_empties_nothing() {
     assert_eq!(tools(&hub).len(), 10);
     assert_eq!(status(&hub, "silent").state, State::Connecting);
     let dead = until(&hub, "dead", |status| status.state == State::Failed).await;
-    assert_eq!(
-        dead.error.as_deref(),
-        Some(
-            "the server went away during the handshake: the process ended (exit status: 3): no licence"
-        )
-    );
+    let error = dead.error.as_deref().unwrap();
+    let begins =
+        "the server went away during the handshake: the process ended (exit status: 3, incident ";
+    assert!(error.starts_with(begins) && error.ends_with(')'), "{error}");
+    assert_eq!(dead.reason_for_operator(), Some(format!("{error}: no licence")));
     let missing = until(&hub, "missing", |status| status.state == State::Failed).await;
     assert!(missing.error.unwrap().starts_with("cannot start `no-such-program`: "));
     assert_eq!(missing.hint.as_deref(), Some("is it installed and on the PATH?"));
@@ -122,6 +121,100 @@ async fn a_server_that_crashes_in_a_call_loses_it_and_starts_again() {
     hub.drain().await;
 }
 
+/// Everything a caller can be told of an error: its text, its causes, its hint.
+fn told(error: &CallError) -> String {
+    let mut told = format!("{error} {error:?} {:?}", error.hint());
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        told = format!("{told} {error} {error:?}");
+        cause = error.source();
+    }
+    told
+}
+
+#[tokio::test]
+async fn what_a_server_writes_to_its_standard_error_reaches_the_operator_and_no_caller() {
+    let shy = |name: &str, manner: &Manner| {
+        let manner = serde_json::to_string(manner).unwrap();
+        let words = ["-c", r#"echo "of ada" >&2; exec "$0" "$1""#].map(Into::into);
+        let words =
+            words.into_iter().chain([testkit::bin("rogue").into_os_string(), manner.into()]);
+        let command = Command::new("sh").arguments(words);
+        quick(ServerSettings::new(id(name), Server::Command(command)))
+    };
+    let down = shell("down", "echo of ada >&2; exit 3");
+    let refused = json!({ "code": -32600, "message": "of ada" });
+    let refused = Step::Message(format!(r#"{{"jsonrpc":"2.0","id":$ID,"error":{refused}}}"#));
+    let rude = Manner::default();
+    let rude = rude.on("initialize", [refused.clone()]).on("server/discover", [refused]);
+    let hub = start(vec![shy("a", &Manner::modern()), down, rogue("rude", &rude)]);
+    ready(&hub, "a").await;
+    let error = write(&hub, "a", &[Step::Exit(9)]).await.unwrap_err();
+    assert!(told(&error).contains("exit status: 9, incident "), "{error:?}");
+    assert!(!told(&error).contains("ada"), "{error:?}");
+    assert_eq!(error.detail().unwrap().for_operator(), "of ada\n");
+    // The process that follows does not wipe out what the one before wrote, nor the id of its end.
+    ready(&hub, "a").await;
+    let incident = error.to_string();
+    let incident = incident.split("incident ").nth(1).unwrap().split(')').next().unwrap();
+    let kept = hub.stderr(&id("a")).for_operator().to_owned();
+    assert!(kept.starts_with("of ada\n[the process ended (exit status: 9, incident "), "{kept}");
+    assert!(kept.contains(incident), "{kept}");
+    // One failed handshake is everybody's answer.
+    for name in ["down", "rude"] {
+        let failed = until(&hub, name, |status| status.state == State::Failed).await;
+        assert!(failed.reason_for_operator().unwrap().contains("of ada"), "{failed:?}");
+        let error = hub.client(&id(name)).await.unwrap_err();
+        assert!(matches!(error, CallError::Connection { .. }), "{error}");
+        assert!(!told(&error).contains("ada"), "{error:?}");
+    }
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn a_server_that_lacks_one_of_its_lists_is_ready_with_the_others() {
+    let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
+    let resources = json!({ "resources": [{ "uri": "file:///a", "name": "a" }] });
+    for manner in [Manner::modern(), Manner::legacy()] {
+        // Whatever is not written here it answers with -32601.
+        let manner = Manner { capabilities: capabilities.clone(), ..manner };
+        let hub = start(vec![rogue("a", &manner.answer("resources/list", &resources))]);
+        let up = |status: &Status| matches!(status.state, State::Ready | State::Degraded);
+        let status = until(&hub, "a", up).await;
+        assert_eq!((status.state, status.offers), (State::Ready, [5, 0, 1, 0]), "{status:?}");
+        hub.drain().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_overloaded_by_its_own_word_is_not_asked_again() {
+    let http = Http::start(Manner::modern()).await;
+    let hub = start(vec![rogue_http("a", &http)]);
+    ready(&hub, "a").await;
+    let answers = async |status: u16, head: &str| {
+        let step = Step::Status(status, head.to_owned(), "slow down".to_owned());
+        write(&hub, "a", &[step]).await.unwrap_err()
+    };
+    let later = "text/plain\r\nRetry-After: 30";
+    for (status, head, after) in
+        [(429, "text/plain", None), (429, later, Some("30")), (503, later, Some("30"))]
+    {
+        let error = answers(status, head).await;
+        let CallError::Busy { status: told, retry_after, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((*told, retry_after.as_deref()), (status, after));
+        assert_eq!((error.kind(), error.repeat()), ("overloaded", Repeat::Safe));
+    }
+    // A proxy answers so too when it lost a request that had reached the server.
+    for status in [408, 500, 502, 503, 504] {
+        let error = answers(status, "text/plain").await;
+        assert!(matches!(error, CallError::OutcomeUnknown { .. }), "{status}: {error:?}");
+        assert_eq!(error.repeat(), Repeat::Unsafe);
+    }
+    let calls = http.seen().iter().filter(|message| message["method"] == "tools/call").count();
+    assert_eq!(calls, 8, "each call left once");
+    hub.drain().await;
+}
+
 #[tokio::test]
 async fn a_server_that_keeps_falling_over_is_left_alone() {
     let hub = start(vec![shell("a", "exit 1")]);
@@ -159,7 +252,7 @@ async fn a_list_that_does_not_end_leaves_the_last_good_one_on_offer() {
     call(&hub, "a.good", json!({})).await.unwrap();
     let degraded = until(&hub, "a", |status| status.state == State::Degraded).await;
     assert_eq!(
-        degraded.error.as_deref(),
+        degraded.reason_for_operator().as_deref(),
         Some("cannot list its tools: the server's list makes no sense: its pages go in circles")
     );
     assert_eq!(tools(&hub), ["a.good"]);

@@ -51,7 +51,7 @@ async fn configured_variables_and_headers_reach_the_server() {
         quick(ServerSettings::new(id("b"), Server::Http(endpoint))),
     ]);
     hub.settled().await;
-    assert_eq!(hub.stderr(&id("a")), "s3cret");
+    assert_eq!(hub.stderr(&id("a")).for_operator(), "s3cret");
     assert!(
         http.requests().iter().all(|request| request.headers["authorization"] == "Bearer s3cret")
     );

@@ -118,6 +118,7 @@ impl Exposed {
         let entry = match made.whole.resolve(&name) {
             Ok(entry) => entry,
             Err(unresolved) => {
+                self.inner.refused(&call.refused(None, &name));
                 let hint = unresolved.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
                 return failed(format!("{unresolved}{hint}"));
             }

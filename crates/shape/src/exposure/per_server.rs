@@ -88,6 +88,7 @@ impl Exposed {
                     ));
                 };
                 let Some(entry) = named(made, server, &name) else {
+                    self.inner.refused(&call.refused(Some(server), &name));
                     return failed(unknown(made, server, &name));
                 };
                 if action == "describe" {

@@ -203,6 +203,7 @@ const RECORDS: &[Row] = &[
     (LEDGER, "queue", "`LedgerSettings`", "further ones are lost, counted, and told in the ledger"),
     (LEDGER, "gather", "`LedgerSettings`", "they are written"),
     ("gateway/src/ledger/record.rs", "LONGEST", FIXED, "the text is cut"),
+    ("gateway/src/recorded.rs", "REFUSED_NAME", FIXED, "the rest of the name is not recorded"),
     ("gateway/src/metrics.rs", "MOST_SERVERS", FIXED, "further ones are `other`"),
     ("gateway/src/trace.rs", "LONGEST_STATE", FIXED, "it is not passed on"),
     ("gateway/src/trace.rs", "LONGEST_BAGGAGE", FIXED, "it is not passed on"),

@@ -13,6 +13,7 @@ use crate::client::request::Request;
 use crate::client::{Server, Settings, Speak, run, session};
 use crate::json::{Json, Object};
 use crate::message::ServerError;
+use crate::operator::OperatorText;
 use crate::revision::{Era, Revision};
 use crate::splice;
 use crate::transport::Transport;
@@ -163,7 +164,7 @@ async fn sse(endpoint: &Endpoint, settings: Settings) -> Result<Arc<Link>, Conne
     let opening = Sse::open(http, &dialect, limit);
     let (sse, stream) = tokio::time::timeout(patience, opening)
         .await
-        .map_err(|_| ConnectError::TimedOut { limit: patience, stderr: String::new() })?
+        .map_err(|_| ConnectError::TimedOut { limit: patience, stderr: OperatorText::default() })?
         .map_err(ConnectError::from)?;
     let link = Link::new(settings, Transport::Sse(sse));
     link.crew.spawn(stream.serve(Arc::clone(&link)));
@@ -181,7 +182,7 @@ async fn within<T>(
     let result = tokio::time::timeout(limit, shaking).await.unwrap_or_else(|_| {
         let stderr = match &link.transport {
             Transport::Stdio(stdio) => stdio.tail.text(),
-            _ => String::new(),
+            _ => OperatorText::default(),
         };
         Err(ConnectError::TimedOut { limit, stderr })
     });
@@ -312,7 +313,7 @@ impl From<CallError> for ConnectError {
             CallError::Unauthorized { status, challenge, advice } => {
                 Self::Unauthorized { status, challenge, advice }
             }
-            CallError::Status { status, body, .. } => Self::Status { status, body },
+            CallError::Status { status, body, .. } => Self::Status { status, body: body.into() },
             CallError::NotSent(NotSent::Unreachable { host, reason }) => {
                 Self::Unreachable { host, source: io::Error::other(reason) }
             }

@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::message::ServerError;
+use crate::operator::{IncidentId, OperatorText};
 
 /// Why a server could not be reached, or is none.
 #[derive(Debug, thiserror::Error)]
@@ -48,16 +49,17 @@ pub enum ConnectError {
         advice: Option<String>,
     },
     /// An HTTP status that is no answer to a handshake.
-    #[error("the server answered HTTP {status}{}", excerpt(.body))]
+    #[error("the server answered HTTP {status}")]
     Status {
         /// The status.
         status: u16,
         /// The start of the body.
-        body: String,
+        body: OperatorText,
     },
-    /// The server answered the handshake with an error.
+    /// The server answered the handshake with an error. Its message is not part of the text: see
+    /// [`detail`](Self::detail).
     #[error("the server refused the handshake")]
-    Refused(#[source] ServerError),
+    Refused(ServerError),
     /// No protocol revision in common.
     #[error("no protocol revision in common; the server speaks {}", .offered.join(", "))]
     Revision {
@@ -68,16 +70,28 @@ pub enum ConnectError {
     #[error("not an MCP server: {0}")]
     NotMcp(String),
     /// The handshake took too long.
-    #[error("no answer to the handshake within {limit:?}{}", excerpt(.stderr))]
+    #[error("no answer to the handshake within {limit:?}")]
     TimedOut {
         /// [`Times::handshake`](crate::Times::handshake).
         limit: Duration,
         /// The end of the server's standard error.
-        stderr: String,
+        stderr: OperatorText,
     },
 }
 
 impl ConnectError {
+    /// Returns what the server itself wrote about the failure. One failed handshake is reported to every
+    /// caller of the server, so this is for the operator only.
+    pub fn detail(&self) -> OperatorText {
+        match self {
+            Self::Closed(closed) => closed.detail(),
+            Self::Status { body, .. } => body.clone(),
+            Self::Refused(error) => error.to_string().into(),
+            Self::TimedOut { stderr, .. } => stderr.clone(),
+            _ => OperatorText::default(),
+        }
+    }
+
     /// What to try next.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -108,12 +122,14 @@ pub enum Closed {
     #[error("closed")]
     Ours,
     /// The server's process ended.
-    #[error("the process ended ({status}){}", excerpt(.stderr))]
+    #[error("the process ended ({status}, incident {incident})")]
     Exited {
         /// For example `exit status: 1`.
         status: String,
+        /// The id under which the operator finds its standard error.
+        incident: IncidentId,
         /// The end of its standard error.
-        stderr: String,
+        stderr: OperatorText,
     },
     /// The stream of messages ended.
     #[error("the connection broke: {0}")]
@@ -125,6 +141,16 @@ pub enum Closed {
     /// [`Limits::message_bytes`](crate::Limits::message_bytes).
     #[error("a message too large to skip")]
     Oversized,
+}
+
+impl Closed {
+    /// Returns the end of the server's standard error, for the operator only.
+    pub fn detail(&self) -> OperatorText {
+        match self {
+            Self::Exited { stderr, .. } => stderr.clone(),
+            _ => OperatorText::default(),
+        }
+    }
 }
 
 /// Why a call has no result.
@@ -269,6 +295,11 @@ impl CallError {
             Self::NotSent(_)
             | Self::TimedOut { sent: false, .. }
             | Self::Cancelled { sent: false } => Effect::None,
+            // A request that was refused for now, by the server's own word.
+            Self::Status { status: 429, .. }
+            | Self::Status { status: 503, retry_after: Some(_), .. } => Effect::Answered,
+            // Some servers and proxies answer so when a request that they took in takes too long.
+            Self::Status { status: 408, .. } => Effect::Unknown,
             Self::Status { status, .. } if (400..500).contains(status) => Effect::Answered,
             Self::Refused(_)
             | Self::Unauthorized { .. }
@@ -280,6 +311,14 @@ impl CallError {
             | Self::Unknown(_)
             | Self::TimedOut { .. }
             | Self::Cancelled { .. } => Effect::Unknown,
+        }
+    }
+
+    /// Returns the standard error of a server that ended during the call, for the operator only.
+    pub fn detail(&self) -> OperatorText {
+        match self {
+            Self::NotSent(NotSent::Closed(closed)) | Self::Unknown(closed) => closed.detail(),
+            _ => OperatorText::default(),
         }
     }
 

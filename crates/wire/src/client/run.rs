@@ -19,6 +19,8 @@ use crate::transport::{Ticket, Transport};
 
 /// The headers and the body of a request disagree.
 const HEADER_MISMATCH: i64 = -32020;
+/// The most characters of a server's word that an error quotes.
+const QUOTED: usize = 64;
 
 /// Runs a call to its end, within its limits.
 pub(crate) async fn run(
@@ -149,6 +151,8 @@ impl<'a> Run<'a> {
                 }
                 Kind::InputRequired => round = Some(Box::pin(self.answers(first, &result)).await?),
                 Kind::Unknown(kind) => {
+                    let kind: String = kind.chars().take(QUOTED).collect();
+                    let kind = kind.escape_debug();
                     return Err(CallError::Malformed(format!("a result of unknown kind `{kind}`")));
                 }
             }
@@ -234,6 +238,8 @@ impl<'a> Run<'a> {
                 .unwrap_or_else(Object::empty);
             if !offers.allow(&method, &params) {
                 self.link.counts.refused();
+                let method: String = method.chars().take(QUOTED).collect();
+                let method = method.escape_debug();
                 return Err(CallError::Malformed(format!(
                     "it asks for `{method}`, which was not offered"
                 )));

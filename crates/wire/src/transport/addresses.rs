@@ -145,9 +145,15 @@ mod tests {
 
     #[test]
     fn another_machine_is_neither_this_one_nor_link_local_nor_a_metadata_service() {
-        for address in
-            ["10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd12::1", "1.1.1.1", "::ffff:10.0.0.1"]
-        {
+        for address in [
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "100.64.0.1",
+            "fd12::1",
+            "1.1.1.1",
+            "::ffff:10.0.0.1",
+        ] {
             assert!(Addresses::Remote.allow(address.parse().unwrap()), "{address}");
         }
         for address in [

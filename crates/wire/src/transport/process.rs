@@ -21,6 +21,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use super::keeper::{self, ServerChannel, StartRequest};
 use super::watchdog;
 use crate::limits::Times;
+use crate::operator::OperatorText;
 
 /// Variables every child gets, if we have them. Whatever else it needs is declared.
 const SAFE: [&str; 9] =
@@ -342,10 +343,10 @@ impl Tail {
         kept.drain(..excess);
     }
 
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> OperatorText {
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = bytes.iter().copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+        String::from_utf8_lossy(&bytes).into_owned().into()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A server on the standard input and output of a child process.
 
 use std::pin::pin;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::client::error::{Closed, NotSent};
 use crate::client::link::{Link, Origin};
 use crate::limits::Limits;
 use crate::line::{Line, Lines};
+use crate::operator::{IncidentId, OperatorText, SERVER_OUTPUT};
 
 /// How long a crashed server's exit status and last words are waited for before its callers are told.
 const LAST_WORDS: Duration = Duration::from_millis(150);
@@ -107,9 +109,7 @@ impl Pipes {
             Closed::Broken(reason) => {
                 let last_words = async { tokio::join!(process.ended(), stderr.follow()).0 };
                 match tokio::time::timeout(LAST_WORDS, last_words).await {
-                    Ok(Ok(status)) => {
-                        Closed::Exited { status: status.to_string(), stderr: stderr.tail.text() }
-                    }
+                    Ok(Ok(status)) => exited(&link, status, stderr.tail.text()),
                     _ => Closed::Broken(reason),
                 }
             }
@@ -120,6 +120,17 @@ impl Pipes {
             () = async { stderr.follow().await; std::future::pending().await } => {}
         }
     }
+}
+
+/// Writes the end of a server process to the log, with an id that its callers are given.
+fn exited(link: &Link, status: ExitStatus, stderr: OperatorText) -> Closed {
+    let (status, incident) = (status.to_string(), IncidentId::random());
+    let server = link.settings.label.as_str();
+    tracing::info!(server, status, %incident, "server process ended");
+    for line in stderr.lines_for_operator() {
+        tracing::debug!(target: SERVER_OUTPUT, server, %incident, line, "standard error");
+    }
+    Closed::Exited { status, incident, stderr }
 }
 
 /// Carries messages both ways, whatever the pipes are, until the server's end closes or we stop.

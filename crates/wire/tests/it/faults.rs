@@ -173,16 +173,21 @@ async fn a_server_that_dies_ends_every_call_at_once_and_says_why() {
     let error = pair.write(&[Step::Exit(7)]).await.unwrap_err();
     assert!(begun.elapsed() < SLACK);
     assert_eq!(error.effect(), Effect::Unknown);
+    let CallError::Unknown(Closed::Exited { status, incident, stderr }) = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!((status.as_str(), stderr.for_operator()), ("exit status: 7", ""));
     assert_eq!(
         error.to_string(),
-        "outcome unknown: the process ended (exit status: 7); check before repeating"
+        format!(
+            "outcome unknown: the process ended (exit status: 7, incident {incident}); \
+             check before repeating"
+        )
     );
-    assert!(matches!(waiting.await.unwrap(), Err(CallError::Unknown(Closed::Exited { .. }))));
-    let closed = pair.client.closed().await;
-    assert_eq!(
-        closed,
-        Closed::Exited { status: "exit status: 7".to_owned(), stderr: String::new() }
-    );
+    // Whoever called it is given the same id.
+    let CallError::Unknown(other) = waiting.await.unwrap().unwrap_err() else { panic!() };
+    assert_eq!(other, pair.client.closed().await);
+    assert!(other.to_string().contains(&incident.to_string()), "{other}");
     // What is asked of a dead server never leaves.
     let error = pair.client.request(result("{}")).await.unwrap_err();
     assert_eq!(error.effect(), Effect::None);

@@ -54,7 +54,11 @@ async fn a_list_the_server_does_not_know_is_empty_and_any_other_error_is_an_erro
             let listing = unsupported.client.list(shelf).await.unwrap();
             assert!(listing.items.is_empty() && listing.left_out.is_empty(), "{way:?} {shelf:?}");
             let error = broken.client.list(shelf).await.unwrap_err();
-            assert_eq!(error.to_string(), "the server answered: no (code -32603)", "{way:?} {shelf:?}");
+            assert_eq!(
+                error.to_string(),
+                "the server answered: no (code -32603)",
+                "{way:?} {shelf:?}"
+            );
         }
     }
 }

@@ -194,6 +194,12 @@ async fn a_refusal_is_told_by_its_status() {
     assert_eq!(busy.to_string(), "the server answered HTTP 503: try later");
     assert_eq!(busy.effect(), Effect::Unknown);
     assert_eq!(status(429, "").await.effect(), Effect::Answered);
+    // A server that took the request in and was too slow answers so too.
+    assert_eq!(status(408, "").await.effect(), Effect::Unknown);
+    let later = status(503, "").await;
+    let CallError::Status { status, body, .. } = later else { panic!("{later:?}") };
+    let later = CallError::Status { status, body, retry_after: Some("5".to_owned()) };
+    assert_eq!(later.effect(), Effect::Answered);
     let html = pair
         .write(&[Step::Status(200, "text/html".to_owned(), "<p>".to_owned())])
         .await

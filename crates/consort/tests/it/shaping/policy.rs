@@ -67,6 +67,12 @@ async fn what_a_caller_may_not_see_is_unknown_to_it_and_others_have_it() {
         // What depends on arguments is listed, and says why.
         let refused = ada.call("add", json!({ "a": -1, "b": 1 })).await;
         assert!(refused["error"]["message"].as_str().unwrap().contains("no negative numbers"));
+        assert_eq!(refused["error"]["code"], -31403, "{refused}");
+        let mut facts = refused["error"]["data"]["gateway"].clone();
+        facts.as_object_mut().unwrap().remove("reason");
+        let expected =
+            json!({ "class": "denied", "server": "ref", "sent": false, "retryable": false });
+        assert_eq!(facts, expected);
         assert_eq!(text(&ada.call("add", json!({ "a": 1, "b": 1 })).await), "2");
     }
     let rows = stage.ledger();
@@ -75,6 +81,49 @@ async fn what_a_caller_may_not_see_is_unknown_to_it_and_others_have_it() {
         rows.iter().filter(fits).count()
     };
     assert_eq!((of("echo", "ok"), of("add", "rejected"), of("add", "ok")), (2, 3, 3), "{rows:?}");
+    // Of every refused call there is a record that says why, which its caller was not told.
+    let why = |name: &str, reason: &str| {
+        let fits = |row: &&Value| row["name"] == name && row["reason"] == reason;
+        rows.iter().filter(fits).filter(|row| row["caller"] == "ada").count()
+    };
+    let counted = (why("echo", "policy_hidden"), why("echx", "unknown_name"));
+    assert_eq!(counted, (3, 3), "{rows:?}");
+    assert_eq!(why("add", "policy_denied"), 3, "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_tool_that_is_called_through_a_search_is_recorded_too() {
+    let rules = r#"
+        [consort]
+        exposure = "search"
+        [[consort.policy.rules]]
+        tools = ["ref.echo"]
+        then = "deny"
+    "#;
+    let mut stage = Stage::new(&(program("ref", Fixture::Reference) + rules));
+    let owner = stage.modern("/mcp", json!({}));
+    let call = async |name: &str| {
+        let arguments = json!({ "name": name, "arguments": { "message": "hi" } });
+        owner.call("call_tool", arguments).await
+    };
+    let (hidden, missing) = (call("ref.echo").await, call("ref.echx").await);
+    assert!(hidden["result"]["isError"].as_bool().unwrap(), "{hidden}");
+    assert_eq!(text(&hidden), text(&missing).replace("echx", "echo"));
+    // Names are whatever a caller likes to write.
+    call(&format!("\u{1b}[31m{}", "x".repeat(100_000))).await;
+    owner.call(&"x".repeat(2_000), json!({})).await;
+    let rows = stage.ledger();
+    let reason = |name: &str| {
+        let row = rows.iter().find(|row| row["name"] == name);
+        row.map(|row| row["reason"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(reason("ref.echo").as_deref(), Some("policy_hidden"), "{rows:?}");
+    assert_eq!(reason("ref.echx").as_deref(), Some("unknown_name"), "{rows:?}");
+    let odd: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    let odd: Vec<&&str> = odd.iter().filter(|name| name.contains("xxx")).collect();
+    assert_eq!(odd.len(), 2, "{odd:?}");
+    assert!(odd[0].starts_with("\\u{1b}[31mxxx"), "{odd:?}");
+    assert!(odd.iter().all(|name| name.len() < 140), "{odd:?}");
 }
 
 const ASK: &str = r#"
