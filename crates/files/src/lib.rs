@@ -103,7 +103,7 @@ pub fn restrict_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    if !about.is_dir() || about.mode() & 0o077 == 0 {
+    if !about.is_dir() || is_private(about.mode()) {
         return Ok(());
     }
     // First, so that nobody gets at what is narrowed next.
@@ -119,7 +119,7 @@ fn restrict_entries(folder: &Path) -> io::Result<()> {
         if about.is_symlink() {
             continue;
         }
-        if about.mode() & 0o077 != 0 {
+        if !is_private(about.mode()) {
             restrict(&entry.path(), about.mode())?;
         }
         if about.is_dir() {
@@ -127,6 +127,11 @@ fn restrict_entries(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether group and others have no permissions.
+fn is_private(mode: u32) -> bool {
+    mode.trailing_zeros() >= 6
 }
 
 fn restrict(path: &Path, mode: u32) -> io::Result<()> {

@@ -55,11 +55,11 @@ pub(crate) async fn discover(
     let Some(named) = settings.issuer.as_ref().or(metadata.authorization_servers.first()) else {
         return Err(unusable(server, "names nobody who would let us in"));
     };
-    if let Some(port) = reach.unconfirmed_port(named)?
+    if reach.unconfirmed_port(named)?.is_some()
         && let Some(person) = person
         && person.allow_issuer(server, named).await
     {
-        reach.allow_port(port);
+        reach.allow_issuer(named)?;
     }
     let issuer = Issuer::named(reach, named).await?;
     Ok(Found { resource: metadata.resource, scopes: metadata.scopes_supported, issuer })

@@ -85,9 +85,10 @@ impl Reach {
         Ok((new && self.network == Network::Machine).then(|| origin.port()))
     }
 
-    /// Allows a port of this machine that the user agreed to.
-    pub(crate) fn allow_port(&mut self, port: u16) {
-        self.ports.push(port);
+    /// Allows the port of an issuer on this machine that the user agreed to, now or at an earlier login.
+    pub(crate) fn allow_issuer(&mut self, issuer: &str) -> Result<(), LoginError> {
+        self.ports.extend(self.unconfirmed_port(issuer)?);
+        Ok(())
     }
 
     /// Refuses a URL that a login does not go to.
@@ -294,7 +295,7 @@ mod tests {
         assert_eq!(reach.unconfirmed_port("http://localhost:9000").unwrap(), Some(9000));
         assert_eq!(reach.unconfirmed_port("http://localhost:8000").unwrap(), None);
         assert_eq!(reach.unconfirmed_port("https://as.example").unwrap(), None);
-        reach.allow_port(9000);
+        reach.allow_issuer("http://127.0.0.1:9000").unwrap();
         assert!(reach.check("http://localhost:9000/token").is_ok());
     }
 

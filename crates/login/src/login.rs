@@ -189,11 +189,8 @@ impl Login {
             ("resource", &kept.resource),
         ];
         fields.extend(kept.tokens.scope.as_deref().map(|scope| ("scope", scope)));
-        // What was agreed to at the login is not asked for again.
         let mut reach = Reach::of(&self.settings.server, self.settings.issuer.as_deref()).await?;
-        if let Some(port) = reach.unconfirmed_port(&kept.issuer)? {
-            reach.allow_port(port);
-        }
+        reach.allow_issuer(&kept.issuer)?;
         let mut tokens = Tokens::ask(&reach, &kept.endpoint, &kept.client, &fields).await?;
         // Who says nothing of them means that they stay.
         tokens.refresh = tokens.refresh.or_else(|| Some(refresh.clone()));
@@ -243,15 +240,14 @@ impl Login {
         let mut reach = Reach::of(server, self.settings.issuer.as_deref()).await?;
         let person = self.person.as_deref().filter(|_| !self.settings.alone);
         let found = discover(&mut reach, &self.settings, challenge, person).await?;
-        let reach = &reach;
         let before = kept.filter(|kept| kept.issuer == found.issuer.issuer);
         let scope = self.scope(challenge, &found, before);
         let scope = scope.as_deref();
         let (client, tokens) = match &self.person {
             Some(person) if !self.settings.alone => {
                 let back = person.address();
-                let client = self.client(reach, &found, before, &back, scope).await?;
-                let tokens = flow::agree(reach, &found, &client, person.as_ref(), scope).await?;
+                let client = self.client(&reach, &found, before, &back, scope).await?;
+                let tokens = flow::agree(&reach, &found, &client, person.as_ref(), scope).await?;
                 (client, tokens)
             }
             _ => {
@@ -264,7 +260,7 @@ impl Login {
                     vec![("grant_type", "client_credentials"), ("resource", &found.resource)];
                 fields.extend(scope.map(|scope| ("scope", scope)));
                 let endpoint = &found.issuer.token_endpoint;
-                let tokens = Tokens::ask(reach, endpoint, &client, &fields).await?;
+                let tokens = Tokens::ask(&reach, endpoint, &client, &fields).await?;
                 (client, tokens)
             }
         };
