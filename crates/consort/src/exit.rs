@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use consort_core::{CallError, Unresolved};
 
-use crate::output::escaped;
+use crate::output::{Styled, TerminalText, escaped, styled};
 
 /// What the exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,14 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, exit: Exit::Usage }
+    }
+
+    /// Tells of it in lines.
+    pub(crate) fn tell(&self, mut print: impl FnMut(TerminalText)) {
+        print(styled(Styled::Bad, "error") + ": " + &self.message);
+        if let Some(hint) = &self.hint {
+            print(styled(Styled::Heading, "hint") + ": " + hint);
+        }
     }
 
     #[must_use]

@@ -6,12 +6,17 @@ use rustyline::config::Behavior;
 use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
 
+use crate::output::TerminalText;
+
 /// Asks for a line, whose beginning may be given; `None` at the end of the input, or if it is
 /// interrupted. An interruption is passed on: while a line is edited, Ctrl-C is a key like others, and
 /// those who wait for the signal must hear of it too.
-pub(crate) fn line(prompt: &str, initial: &str) -> Option<String> {
+pub(crate) fn line(
+    prompt: impl Into<TerminalText>,
+    initial: impl Into<TerminalText>,
+) -> Option<String> {
     let mut editor = DefaultEditor::with_config(config()).ok()?;
-    match editor.readline_with_initial(prompt, (initial, "")) {
+    match editor.readline_with_initial(prompt.into().as_str(), (initial.into().as_str(), "")) {
         Ok(line) => Some(line),
         Err(ReadlineError::Interrupted) => {
             interrupt();

@@ -10,6 +10,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cli::{Cli, Command, LogFormat};
+use crate::output::{LogText, LogWriter};
 
 /// Starts to say what our own crates report: warnings, a gateway's news or, with `--verbose`,
 /// everything. No arguments and no results are among it. What servers write may hold those of callers: a
@@ -31,9 +32,10 @@ pub(crate) fn start(cli: &Cli) {
     };
     let usual = if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json };
     let format = serve.map_or(LogFormat::Text, |serve| serve.log.unwrap_or(usual));
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(false);
     let targets = Targets::new().with_target("consort", level).with_target(SERVER_OUTPUT, servers);
     let ours = tracing_subscriber::registry().with(targets);
+    let text = if format == LogFormat::Json { LogText::Json } else { LogText::Plain };
+    let lines = fmt::layer().with_writer(move || LogWriter(text)).with_ansi(false);
     match format {
         LogFormat::Text => ours.with(lines.compact()).init(),
         LogFormat::Json => ours.with(lines.json().flatten_event(true)).init(),

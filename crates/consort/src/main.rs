@@ -27,7 +27,7 @@ use clap::Parser;
 use tokio::runtime::Builder;
 
 use cli::{Cli, Command};
-use output::{Styled, note, styled};
+use output::note;
 
 /// A call makes a few dozen small pieces of memory; this hands them out at a third of the cost.
 #[global_allocator]
@@ -39,7 +39,20 @@ fn main() -> ExitCode {
     if let Some(exit) = consort_wire::keeper::init("keeper") {
         return exit;
     }
-    let cli = Cli::parse();
+    std::panic::set_hook(Box::new(|panic| {
+        let trace = std::backtrace::Backtrace::capture();
+        let traced = trace.status() == std::backtrace::BacktraceStatus::Captured;
+        note(if traced { format!("{panic}\n{trace}") } else { panic.to_string() });
+    }));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // What was typed is quoted in it.
+        Err(error) if error.use_stderr() => {
+            note(error.render().to_string().trim_end());
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
     log::start(&cli);
     running::restrict_folders();
     // What serves many at once is quicker on threads that do not share their work: see `serve`.
@@ -62,10 +75,7 @@ fn main() -> ExitCode {
     match exit {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            note(format!("{}: {}", styled(Styled::Bad, "error"), failure.message));
-            if let Some(hint) = &failure.hint {
-                note(format!("{}: {hint}", styled(Styled::Heading, "hint")));
-            }
+            failure.tell(note);
             failure.exit.into()
         }
     }

@@ -1,36 +1,94 @@
 //! How things are shown: tables for people, JSON for programs, nothing that a terminal would obey.
+//!
+//! Nobody else writes to the standard output and the standard error: what goes there is [`TerminalText`], which only
+//! the cleaner makes, or the bytes of a file that goes to no terminal ([`file`]).
 
 mod bar;
 mod style;
 mod table;
+mod terminal;
 mod text;
 
+use std::io::{self, IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-pub(crate) use bar::{advance, moving};
-pub(crate) use style::{Styled, styled};
+pub(crate) use bar::{advance, label, moving, set_prefix};
+pub(crate) use style::Styled;
 pub(crate) use table::{Cell, Table, width};
-pub(crate) use text::{escaped, escaped_line, shortened, spoken};
+pub(crate) use terminal::{TerminalText, styled};
+pub(crate) use text::{escaped, escaped_line, shortened};
 
 /// Prints a line to the standard output. A reader who left is not our problem.
-pub(crate) fn line(text: impl AsRef<str>) {
-    use std::io::Write;
-    let _ = writeln!(anstream::stdout(), "{}", text.as_ref());
+pub(crate) fn line(text: impl Into<TerminalText>) {
+    out(&(text.into() + "\n"));
 }
 
 /// Prints a line to the standard error.
-pub(crate) fn note(text: impl AsRef<str>) {
-    use std::io::Write;
-    let _ = writeln!(anstream::stderr(), "{}", text.as_ref());
+pub(crate) fn note(text: impl Into<TerminalText>) {
+    aside(&(text.into() + "\n"));
+}
+
+/// Prints a piece to the standard output, at once.
+pub(crate) fn out(text: &TerminalText) {
+    let mut out = anstream::stdout();
+    let _ = write!(out, "{}", text.as_str());
+    let _ = out.flush();
+}
+
+/// Prints a piece to the standard error, at once.
+pub(crate) fn aside(text: &TerminalText) {
+    let mut err = anstream::stderr();
+    let _ = write!(err, "{}", text.as_str());
+    let _ = err.flush();
+}
+
+/// Prints the text of a file to the standard output: as it is, unless that is a terminal.
+pub(crate) fn file(text: &str) {
+    let mut out = io::stdout();
+    if out.is_terminal() {
+        return line(text.trim_end());
+    }
+    let _ = writeln!(out, "{}", text.trim_end());
 }
 
 /// Prints a value as JSON, on one line.
 pub(crate) fn json(value: &impl Serialize) {
     match serde_json::to_string(value) {
-        Ok(text) => line(text),
+        Ok(text) => json_text(&text),
         Err(error) => note(format!("cannot write JSON: {error}")),
+    }
+}
+
+/// Prints what is JSON already.
+pub(crate) fn json_text(text: &str) {
+    line(TerminalText::json(text));
+}
+
+/// The form of the lines in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogText {
+    Plain,
+    Json,
+}
+
+/// The standard error, as a log is written to it: an event at a time.
+pub(crate) struct LogWriter(pub(crate) LogText);
+
+impl Write for LogWriter {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let text = match self.0 {
+            LogText::Plain => TerminalText::from(text),
+            LogText::Json => TerminalText::json(&text),
+        };
+        io::stderr().write_all(text.as_str().as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod approval;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{Json, Object};
@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 
 use crate::keyboard;
-use crate::output::{escaped, escaped_line};
+use crate::output::{aside, escaped, escaped_line};
 
 /// Asks the person at the terminal; without a terminal, nobody may be asked.
 #[derive(Default)]
@@ -191,9 +191,7 @@ pub(crate) fn read_line() -> Option<String> {
 
 /// Asks a question that is answered by yes or no; whatever else is typed means no.
 pub(crate) fn confirm(question: &str) -> bool {
-    let mut err = std::io::stderr();
-    let _ = write!(err, "{question}");
-    let _ = err.flush();
+    aside(&question.into());
     let answer = read_line().unwrap_or_default();
     matches!(answer.to_lowercase().as_str(), "y" | "yes")
 }

@@ -2,7 +2,7 @@
 
 mod prepare;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::cli::Common;
 use crate::exit::Failure;
-use crate::output::{escaped, escaped_line, note};
+use crate::output::{aside, escaped, escaped_line, note};
 pub(crate) use prepare::{
     ConfigSource, Prepared, ShapedConfig, locked, prepare, prepare_of, prepare_source, read_file,
     read_untrusted, read_usable, refuse_blocking, settings_of, shape, source, wrong,
@@ -153,9 +153,7 @@ pub(crate) fn ask(input: &Input) -> Option<String> {
         InputKind::PromptString { .. } => String::new(),
     };
     let secret = matches!(input.kind, InputKind::PromptString { password: true });
-    let mut err = std::io::stderr();
-    let _ = write!(err, "{about}{choices}: ");
-    let _ = err.flush();
+    aside(&format!("{about}{choices}: ").into());
     let answer = if secret { crate::person::read_secret() } else { crate::person::read_line() };
     answer.filter(|answer| !answer.is_empty())
 }

@@ -91,6 +91,52 @@ fn a_file_is_short_before_its_tests() {
     assert!(long.is_empty(), "more than {LINES} lines before the tests:\n{}", long.join("\n"));
 }
 
+/// The files of the command that may write to the standard output or the standard error as they like, and why.
+const WRITERS: [(&str, &str); 3] = [
+    ("output.rs", "the only way to a terminal"),
+    ("demo.rs", "an MCP server, which speaks JSON on its standard output"),
+    ("command.rs", "shell completions, made of our own words alone"),
+];
+
+/// What writes to the standard output or the standard error.
+const WRITING: [&str; 8] = [
+    "print!",
+    "println!",
+    "dbg!",
+    "io::stdout(",
+    "io::stderr(",
+    "anstream::",
+    "tty\"",
+    "set_message(",
+];
+
+#[test]
+fn everything_that_reaches_a_terminal_goes_through_the_cleaner() {
+    let source = root().join("crates/consort/src");
+    let mut files = Vec::new();
+    sources(&source, &mut files);
+    let mut wrong = Vec::new();
+    for path in files {
+        let name = path.strip_prefix(&source).unwrap().display().to_string();
+        if name.starts_with("output/") || WRITERS.iter().any(|(writer, _)| *writer == name) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let own = text.split("#[cfg(test)]").next().unwrap();
+        for (number, line) in own.lines().enumerate() {
+            let code = line.split("//").next().unwrap();
+            // To ask whether somebody is there writes nothing.
+            let code = code
+                .replace("io::stdout().is_terminal()", "")
+                .replace("io::stderr().is_terminal()", "");
+            if WRITING.iter().any(|word| code.contains(word)) && !name.ends_with("tests.rs") {
+                wrong.push(format!("{name}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "written past `output::TerminalText`:\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn what_answers_callers_never_reads_text_that_is_for_the_operator() {
     for package in ["gateway", "agent", "shape"] {

@@ -211,15 +211,12 @@ impl Chatting<'_> {
         let Err(failure) = done else { return };
         self.exit = failure.exit;
         let show = &mut self.setup.audience.show;
-        show.print(&format!("{}: {}", styled(Styled::Bad, "error"), failure.message));
-        if let Some(hint) = &failure.hint {
-            show.print(&format!("{}: {hint}", styled(Styled::Heading, "hint")));
-        }
+        failure.tell(|line| show.print(line));
     }
 
     fn note(&mut self, text: &str) {
         let text = styled(Styled::Faint, escaped_line(text));
-        self.setup.audience.show.print(&text);
+        self.setup.audience.show.print(text);
     }
 }
 

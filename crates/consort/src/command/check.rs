@@ -6,7 +6,7 @@ use consort_core::{Problem, Severity};
 use super::serve;
 use crate::cli::{Check, Common};
 use crate::exit::{Exit, Failure};
-use crate::output::{Styled, json, line, styled};
+use crate::output::{Styled, TerminalText, json, line, styled};
 use crate::running::{read_untrusted, tell};
 use crate::trust;
 
@@ -44,7 +44,8 @@ pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failur
         let verdict =
             format!("{} servers, {errors} errors, {warnings} warnings", config.servers.len());
         let style = if exit == Exit::Ok { Styled::Good } else { Styled::Bad };
-        line(format!("{}: {}", config.file.display(), styled(style, verdict)));
+        let file = config.file.display().to_string();
+        line(TerminalText::from(file) + ": " + styled(style, verdict));
     }
     Ok(exit)
 }

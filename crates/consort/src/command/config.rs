@@ -29,7 +29,7 @@ pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failu
             report(&config, &written.problems);
             match output {
                 Some(path) => write(&path, &written.text)?,
-                None => line(written.text.trim_end()),
+                None => crate::output::file(&written.text),
             }
             Ok(Exit::Ok)
         }
@@ -121,7 +121,7 @@ fn path(common: &Common) -> Result<Exit, Failure> {
         line(if is_used {
             styled(Styled::Good, format!("{mark}{file}"))
         } else {
-            format!("{mark}{file}")
+            format!("{mark}{file}").into()
         });
     }
     if used.is_none() {

@@ -5,7 +5,7 @@ use consort::shaping::Shaping;
 use super::call;
 use crate::cli::{Call, Common};
 use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, line, styled, width};
+use crate::output::{Cell, Styled, Table, TerminalText, line, styled, width};
 use crate::person::Person;
 use crate::running::{Need, Running, embedded};
 
@@ -64,7 +64,7 @@ async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
         };
         match call::perform(running, common, &request, &Person::new()).await {
             Ok(_) => {}
-            Err(failure) => line(format!("{}: {}", styled(Styled::Bad, "error"), failure.message)),
+            Err(failure) => failure.tell(line),
         }
     }
     heading(
@@ -74,7 +74,7 @@ async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
 }
 
 fn heading(text: &str) {
-    line(format!("\n{}", styled(Styled::Heading, text)));
+    line(TerminalText::from("\n") + styled(Styled::Heading, text));
 }
 
 /// Words as a shell wants them.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Common, DialectArguments};
 use crate::exit::{Exit, Failure};
-use crate::output::{escaped_line, json, line, note};
+use crate::output::{escaped_line, json, json_text, note};
 use crate::running::{Need, Running};
 
 pub(super) async fn run(
@@ -39,7 +39,7 @@ pub(super) async fn run(
         return Ok(Exit::Ok);
     }
     for (id, _, tool, losses) in &told {
-        line(serde_json::to_string_pretty(tool).unwrap_or_default());
+        json_text(&serde_json::to_string_pretty(tool).unwrap_or_default());
         for loss in losses {
             note(escaped_line(&format!("{id}: {loss}")));
         }

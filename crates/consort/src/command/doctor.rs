@@ -13,7 +13,7 @@ use super::servers;
 use super::tokens::{Sum, sums};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, json, line, styled, width};
+use crate::output::{Cell, Styled, Table, TerminalText, json, line, styled, width};
 use crate::running::{Need, Running, caller, tell};
 
 /// The longest name that every model provider takes.
@@ -56,7 +56,7 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
         if !statuses.is_empty() {
             line(servers::table(&statuses).render(width()));
         }
-        line(format!("\n{}", table(&weights).render(width())));
+        line(TerminalText::from("\n") + table(&weights).render(width()));
         line("");
         problems.iter().for_each(tell);
         let verdict = match problems.len() + running.problems.len() {

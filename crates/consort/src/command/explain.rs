@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{Styled, escaped, escaped_line, json, line, shortened, styled};
+use crate::output::{Styled, TerminalText, escaped, escaped_line, json, line, shortened, styled};
 use crate::running::{Need, Running, caller};
 
 /// How much of a text is shown.
@@ -63,7 +63,11 @@ pub(super) async fn run(
         line(format!("  policy: {}", escaped_line(policy)));
     }
     for finding in &report.findings {
-        line(format!("  {}: {finding}", styled(Styled::Warning, "deserves a look")));
+        line(
+            TerminalText::from("  ")
+                + styled(Styled::Warning, "deserves a look")
+                + format!(": {finding}"),
+        );
     }
     Ok(Exit::Ok)
 }

@@ -20,7 +20,7 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     let recipient = Recipient::from(wanted.client);
     let reach = reach(common, wanted)?;
     if wanted.print {
-        line(snippet(recipient, &reach).trim_end());
+        crate::output::file(&snippet(recipient, &reach));
         return Ok(Exit::Ok);
     }
     let own = || recipient.file(&Folders::of_process(), Layout::of_system());

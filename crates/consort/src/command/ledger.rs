@@ -85,7 +85,7 @@ async fn look_on(common: &Common, mut follow: Follow) -> Result<Exit, Failure> {
         } else if !rows.is_empty() {
             let text = table(&rows).render(width());
             // The headings are there already.
-            text.lines().skip(1).for_each(line);
+            text.indented("").into_iter().skip(1).for_each(line);
         }
     }
 }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{Cell, Styled, Table, escaped_line, json, line, note, styled, width};
+use crate::output::{
+    Cell, Styled, Table, TerminalText, escaped_line, json, line, note, styled, width,
+};
 use crate::running::{Need, Running, caller};
 
 /// How much of each tool is shown.
@@ -64,7 +66,7 @@ pub(super) async fn tools(
                 0 => String::new(),
                 more => format!(" (and {more} more: consort tools --explain {id})"),
             };
-            line(format!("{}: {id} {first}{more}", styled(Styled::Warning, "deserves a look")));
+            line(styled(Styled::Warning, "deserves a look") + format!(": {id} {first}{more}"));
         }
     }
     Ok(Exit::Ok)
@@ -196,7 +198,11 @@ fn print_long(entry: &Entry, findings: &[Finding]) {
         line(format!("  {}", escaped_line(&parameter)));
     }
     for finding in findings {
-        line(format!("  {}: {finding}", styled(Styled::Warning, "deserves a look")));
+        line(
+            TerminalText::from("  ")
+                + styled(Styled::Warning, "deserves a look")
+                + format!(": {finding}"),
+        );
     }
     line("");
 }

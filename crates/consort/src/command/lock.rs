@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{self, Common};
 use crate::exit::{Exit, Failure};
-use crate::output::{Styled, escaped_line, json, line, note, styled};
+use crate::output::{Styled, TerminalText, escaped_line, json, line, note, styled};
 use crate::person::{self, Person};
 use crate::running;
 use crate::survey::{Start, Survey};
@@ -125,7 +125,7 @@ impl Job<'_> {
             (1, _) => styled(Styled::Warning, "1 difference"),
             (count, _) => styled(Styled::Warning, format!("{count} differences")),
         };
-        line(format!("{}: {verdict}", shown(self.path)));
+        line(TerminalText::from(shown(self.path)) + ": " + verdict);
     }
 
     /// Writes a lock, if somebody agrees to it.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{Styled, escaped, line, styled};
+use crate::output::{Styled, escaped, json_text, line, styled};
 use crate::running::{Need, Running, caller};
 
 pub(super) async fn run(
@@ -26,7 +26,7 @@ pub(super) async fn run(
     let result =
         prompt(&*running.toolbox, caller(), name, &Json::from(Value::Object(values))).await?;
     if common.json {
-        line(result.json().as_str());
+        json_text(result.json().as_str());
         return Ok(Exit::Ok);
     }
     for message in

@@ -9,7 +9,7 @@ use consort_core::Object;
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{escaped, line, note};
+use crate::output::{escaped, json_text, line, note};
 use crate::running::{Need, Running, caller};
 
 pub(super) async fn read(
@@ -23,7 +23,7 @@ pub(super) async fn read(
     running.reach(server.as_ref(), Need::Kept).await;
     let result = consort_core::read(&*running.toolbox, caller(), uri, server.as_ref()).await?;
     if common.json {
-        line(result.json().as_str());
+        json_text(result.json().as_str());
         return Ok(Exit::Ok);
     }
     let contents =

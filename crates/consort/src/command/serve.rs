@@ -28,7 +28,7 @@ use crate::cli::{Common, Serve};
 use crate::console::{Console, Desk, Scene, Start};
 use crate::exit::{Exit, Failure};
 use crate::gateways::RunningGateway;
-use crate::output::{line, note};
+use crate::output::{json_text, line, note};
 use crate::reloading::ReloadHandle;
 use crate::running::{self, Prepared, ShapedConfig, tell};
 use in_force::InForce;
@@ -326,7 +326,7 @@ fn announce(common: &Common, base: &str, entry: &Entry<'_>) {
         let told = json!({
             "endpoint": endpoint, "token_file": file, "openai": openai, "console": console,
         });
-        line(told.to_string());
+        json_text(&told.to_string());
         return;
     }
     line(format!("serving at {endpoint}"));

@@ -46,11 +46,7 @@ fn list(common: &Common) -> Result<Exit, Failure> {
         let path = record.path.display().to_string();
         table.row([Cell::from(&record.trusted_at), Cell::from(digest), Cell::from(path)]);
     }
-    line(if records.is_empty() {
-        "no config is trusted".to_owned()
-    } else {
-        table.render(width())
-    });
+    line(if records.is_empty() { "no config is trusted".into() } else { table.render(width()) });
     Ok(Exit::Ok)
 }
 

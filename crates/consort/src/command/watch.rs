@@ -9,7 +9,7 @@ use consort_hub::{State, Status};
 use super::servers;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::output::{json, line, width};
+use crate::output::{TerminalText, json, line, width};
 use crate::running::{Need, Running};
 
 pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Failure> {
@@ -32,11 +32,8 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
 
 fn show(statuses: &[Status], last: &mut BTreeMap<ServerId, Status>, common: &Common, screen: bool) {
     if screen {
-        // From the top, and nothing below.
-        line(format!(
-            "\u{1b}[H\u{1b}[J{}\n\nCtrl-C ends.",
-            servers::table(statuses).render(width())
-        ));
+        let table = servers::table(statuses).render(width());
+        line(TerminalText::cleared_screen() + table + "\n\nCtrl-C ends.");
         return;
     }
     for status in statuses {

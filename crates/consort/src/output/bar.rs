@@ -2,10 +2,22 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::TerminalText;
+
 /// A style that shows this behind a sign of life and the time.
 pub(crate) fn moving(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(&format!("{{spinner}} {{elapsed}} {template}"));
     style.unwrap_or_else(|_| ProgressStyle::default_spinner()).progress_chars("=> ")
+}
+
+/// Shows a text beside a bar.
+pub(crate) fn label(bar: &ProgressBar, text: impl Into<TerminalText>) {
+    bar.set_message(text.into().as_str().to_owned());
+}
+
+/// Shows a text before a bar.
+pub(crate) fn set_prefix(bar: &ProgressBar, text: impl Into<TerminalText>) {
+    bar.set_prefix(text.into().as_str().to_owned());
 }
 
 /// Moves a bar to where a server says it is, if it says how much there is to do. A bar counts whole

@@ -1,7 +1,5 @@
 //! Colours, on terminals that want them.
 
-use std::fmt;
-
 use anstyle::{AnsiColor, Style};
 
 /// What a text means.
@@ -20,7 +18,7 @@ pub(crate) enum Styled {
 }
 
 impl Styled {
-    fn style(self) -> Style {
+    pub(super) fn style(self) -> Style {
         let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
         match self {
             Self::Heading => Style::new().bold(),
@@ -30,10 +28,4 @@ impl Styled {
             Self::Faint => Style::new().dimmed(),
         }
     }
-}
-
-/// A text in a style; the stream it goes to drops the style where it is not wanted.
-pub(crate) fn styled(styled: Styled, text: impl fmt::Display) -> String {
-    let style = styled.style();
-    format!("{style}{text}{style:#}")
 }

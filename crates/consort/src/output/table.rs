@@ -1,13 +1,22 @@
 //! Tables for people.
 
 use super::text::{escaped_line, shortened};
-use super::{Styled, styled};
+use super::{Styled, TerminalText, styled};
 
 /// Rows under headings. The last column takes what room is left.
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
+    overflow: Overflow,
+}
+
+/// The treatment of a text that does not fit into the last column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overflow {
+    Cut,
+    /// It goes on in the next lines.
+    Wrap,
 }
 
 /// A cell: its text, and what it means.
@@ -28,11 +37,23 @@ impl Cell {
     pub(crate) fn styled(style: Styled, text: impl AsRef<str>) -> Self {
         Self { style: Some(style), ..Self::from(text) }
     }
+
+    /// A cell of several lines, in the last column of a table that wraps.
+    pub(crate) fn lines<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> Self {
+        let lines: Vec<String> =
+            lines.into_iter().map(|line| escaped_line(line.as_ref().trim_end())).collect();
+        Self { text: lines.join("\n"), style: None }
+    }
 }
 
 impl Table {
     pub(crate) fn new(headings: &[&'static str]) -> Self {
-        Self { headings: headings.to_vec(), rows: Vec::new() }
+        Self { headings: headings.to_vec(), rows: Vec::new(), overflow: Overflow::Cut }
+    }
+
+    /// A table whose last column shows all of a text, in as many lines as it takes.
+    pub(crate) fn wrapping(headings: &[&'static str]) -> Self {
+        Self { overflow: Overflow::Wrap, ..Self::new(headings) }
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
@@ -44,7 +65,7 @@ impl Table {
     }
 
     /// The table within a width.
-    pub(crate) fn render(&self, width: usize) -> String {
+    pub(crate) fn render(&self, width: usize) -> TerminalText {
         let columns = self.headings.len();
         let wide = |at: usize| {
             let cells = self
@@ -60,31 +81,73 @@ impl Table {
         let mut lines =
             vec![self.line(&widths, |at| (self.headings[at].to_owned(), Some(Styled::Heading)))];
         for row in &self.rows {
-            lines.push(self.line(&widths, |at| match row.get(at) {
+            let cell = |at: usize| match row.get(at) {
                 Some(cell) => (cell.text.clone(), cell.style),
                 None => (String::new(), None),
-            }));
+            };
+            let (last, style) = cell(columns - 1);
+            if self.overflow == Overflow::Cut {
+                lines.push(self.line(&widths, cell));
+                continue;
+            }
+            for (number, part) in wrapped(&last, widths[columns - 1]).into_iter().enumerate() {
+                lines.push(self.line(&widths, |at| match at {
+                    at if at == columns - 1 => (part.clone(), style),
+                    at if number == 0 => cell(at),
+                    _ => (String::new(), None),
+                }));
+            }
         }
-        lines.join("\n")
+        TerminalText::join(lines, "\n")
     }
 
-    fn line(&self, widths: &[usize], cell: impl Fn(usize) -> (String, Option<Styled>)) -> String {
+    fn line(
+        &self,
+        widths: &[usize],
+        cell: impl Fn(usize) -> (String, Option<Styled>),
+    ) -> TerminalText {
         let last = self.headings.len() - 1;
-        let mut line = String::new();
+        let mut line = TerminalText::default();
         for (at, &width) in widths.iter().enumerate() {
             let (text, style) = cell(at);
             let text = if at == last { shortened(&text, width) } else { text };
             let room = width.saturating_sub(text.chars().count()) + 2;
-            line.push_str(&match style {
-                Some(style) if !text.is_empty() => styled(style, &text),
-                _ => text,
-            });
+            line += match style {
+                Some(style) => styled(style, text),
+                None => text.into(),
+            };
             if at < last {
-                line.push_str(&" ".repeat(room));
+                line += " ".repeat(room);
             }
         }
-        line.trim_end().to_owned()
+        line.trim_end()
     }
+}
+
+/// A text in lines of at most so many characters, parted between words where that is possible. Nothing of it is lost.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        let mut room = width;
+        for word in paragraph.split_inclusive(' ') {
+            let length = word.trim_end().chars().count();
+            if length > room && room < width {
+                lines.push(std::mem::take(&mut line));
+                room = width;
+            }
+            for c in word.chars() {
+                if room == 0 && c != ' ' {
+                    lines.push(std::mem::take(&mut line));
+                    room = width;
+                }
+                line.push(c);
+                room = room.saturating_sub(1);
+            }
+        }
+        lines.push(line);
+    }
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// The width of the terminal, or one that suits a file.
@@ -101,6 +164,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_column_that_wraps_loses_nothing() {
+        let mut table = Table::wrapping(&["NAME", "DESCRIPTION"]);
+        table.row(["a".into(), Cell::lines(["some words that take more than a line", "x\u{1b}"])]);
+        table.row(["b".into(), "y".repeat(50).into()]);
+        insta::assert_snapshot!(anstream::adapter::strip_str(table.render(30).as_str()).to_string(), @r"
+        NAME  DESCRIPTION
+        a     some words that take
+              more than a line
+              x\u{1b}
+        b     yyyyyyyyyyyyyyyyyyyyyyyy
+              yyyyyyyyyyyyyyyyyyyyyyyy
+              yy
+        ");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_wrapped_text_has_every_character_but_blanks(text in "[a-z \\n]{0,80}", width in 1_usize..20) {
+            let lines = wrapped(&text, width);
+            let bare = |text: &str| text.replace([' ', '\n'], "");
+            proptest::prop_assert_eq!(bare(&lines.concat()), bare(&text));
+            proptest::prop_assert!(lines.iter().all(|line| line.chars().count() <= width));
+        }
+    }
+
+    #[test]
     fn columns_line_up_and_the_last_is_cut() {
         let mut table = Table::new(&["NAME", "STATE", "WHY"]);
         table.row(["a".into(), "ready".into(), "".into()]);
@@ -110,7 +199,7 @@ mod tests {
             "a reason that is much too long for the width".into(),
         ]);
         assert_eq!(
-            anstream::adapter::strip_str(&table.render(40)).to_string(),
+            anstream::adapter::strip_str(table.render(40).as_str()).to_string(),
             "NAME    STATE   WHY\na       ready\nlonger  failed  a reason that is much t…"
         );
     }

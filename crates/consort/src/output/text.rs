@@ -19,10 +19,15 @@ pub(crate) fn escaped_line(text: &str) -> String {
     escape(text, |_| false)
 }
 
+/// Whether a terminal obeys a character, or does not show it.
+pub(crate) fn is_obeyed(c: char) -> bool {
+    c.is_control() || hidden(c)
+}
+
 fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        if keep(c) || !(c.is_control() || hidden(c)) {
+        if keep(c) || !is_obeyed(c) {
             safe.push(c);
         } else if c == '\n' {
             safe.push(' ');

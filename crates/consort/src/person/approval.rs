@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{read, say};
 use crate::keyboard;
-use crate::output::escaped;
+use crate::output::{TerminalText, escaped};
 
 /// What a person says to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ fn decide(message: &str, editable: bool) -> Value {
             }
             Some(Word::Edit) if editable => {
                 let before = edited.clone().or_else(|| arguments(message)).unwrap_or_default();
-                let Some(text) = keyboard::line("Arguments: ", &before) else {
+                let Some(text) = keyboard::line("Arguments: ", TerminalText::json(&before)) else {
                     return json!({ "action": "cancel" });
                 };
                 match Json::parse(text.trim().to_owned())

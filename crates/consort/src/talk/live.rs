@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 
-use crate::output::{advance, moving};
+use crate::output::{advance, label, moving, set_prefix};
 
 const TICK: Duration = Duration::from_millis(120);
 
@@ -39,7 +39,7 @@ impl Live {
             bar.enable_steady_tick(TICK);
             bar
         });
-        waiting.set_message(what.to_owned());
+        label(waiting, what);
     }
 
     /// Shows no more that something is waited for.
@@ -53,7 +53,7 @@ impl Live {
     pub(crate) fn begin(&mut self, call: &str, tool: &str) {
         let Some(bars) = &mut self.0 else { return };
         let bar = bars.all.add(ProgressBar::no_length().with_style(moving("{prefix} {wide_msg}")));
-        bar.set_prefix(tool.to_owned());
+        set_prefix(&bar, tool);
         bar.enable_steady_tick(TICK);
         bars.calls.insert(call.to_owned(), bar);
     }
@@ -68,7 +68,7 @@ impl Live {
     ) -> bool {
         let Some(bar) = self.0.as_ref().and_then(|bars| bars.calls.get(call)) else { return false };
         advance(bar, "{prefix} [{bar:20}] {wide_msg}", progress, total);
-        bar.set_message(text.to_owned());
+        label(bar, text);
         true
     }
 

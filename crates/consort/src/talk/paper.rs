@@ -1,18 +1,18 @@
 //! Where a run is written.
 
-use std::io::Write;
+use crate::output::{self, TerminalText};
 
 /// Takes what is shown of a run.
 pub(crate) trait Paper: Send {
     /// Writes a piece to the standard output, at once.
-    fn out(&mut self, text: &str);
+    fn out(&mut self, text: &TerminalText);
 
     /// Writes a piece to the standard error, at once.
-    fn aside(&mut self, text: &str);
+    fn aside(&mut self, text: &TerminalText);
 
     /// Writes a line to the standard error.
-    fn note(&mut self, line: &str) {
-        self.aside(&format!("{line}\n"));
+    fn note(&mut self, line: TerminalText) {
+        self.aside(&(line + "\n"));
     }
 }
 
@@ -21,15 +21,11 @@ pub(crate) trait Paper: Send {
 pub(crate) struct Standard;
 
 impl Paper for Standard {
-    fn out(&mut self, text: &str) {
-        let mut out = anstream::stdout();
-        let _ = write!(out, "{text}");
-        let _ = out.flush();
+    fn out(&mut self, text: &TerminalText) {
+        output::out(text);
     }
 
-    fn aside(&mut self, text: &str) {
-        let mut err = anstream::stderr();
-        let _ = write!(err, "{text}");
-        let _ = err.flush();
+    fn aside(&mut self, text: &TerminalText) {
+        output::aside(text);
     }
 }

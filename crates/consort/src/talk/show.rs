@@ -8,7 +8,7 @@ use consort_core::Json;
 use super::lines::Lines;
 use super::live::Live;
 use super::paper::Paper;
-use crate::output::{Styled, escaped_line, shortened, spoken, styled};
+use crate::output::{Styled, TerminalText, escaped_line, shortened, styled};
 
 /// How much of a call's arguments, and of its result, is shown.
 const GLIMPSE: usize = 160;
@@ -86,12 +86,12 @@ impl Show {
         if self.is_json() {
             self.event(Event::Note { text });
         } else {
-            self.write(&format!("warning: {}", escaped_line(&text)));
+            self.write(format!("warning: {}", escaped_line(&text)));
         }
     }
 
-    /// Something to read, of several lines that are safe to show.
-    pub(crate) fn print(&mut self, text: &str) {
+    /// Something to read, of several lines.
+    pub(crate) fn print(&mut self, text: impl Into<TerminalText>) {
         self.write(text);
     }
 
@@ -100,7 +100,7 @@ impl Show {
         match &mut self.lines {
             Some(lines) => {
                 let line = lines.conversation(id);
-                self.paper.out(&format!("{line}\n"));
+                self.paper.out(&(TerminalText::json(&line) + "\n"));
             }
             None => self.say(Styled::Faint, &format!("conversation {id}")),
         }
@@ -127,8 +127,7 @@ impl Show {
         }
         if let Some(lines) = &mut self.lines {
             if let Some(line) = lines.line(&event) {
-                self.paper.out(&line);
-                self.paper.out("\n");
+                self.paper.out(&(TerminalText::json(&line) + "\n"));
             }
             return;
         }
@@ -183,7 +182,7 @@ impl Show {
             self.end_line();
         }
         self.begun = true;
-        self.paper.out(&spoken(text));
+        self.paper.out(&TerminalText::spoken(text));
         self.open = (!text.ends_with('\n')).then_some(Made::Words);
     }
 
@@ -192,14 +191,14 @@ impl Show {
         if self.open == Some(Made::Words) {
             self.end_line();
         }
-        self.paper.aside(&styled(Styled::Faint, spoken(text)));
+        self.paper.aside(&styled(Styled::Faint, TerminalText::spoken(text)));
         self.open = (!text.ends_with('\n')).then_some(Made::Thoughts);
     }
 
     fn end_line(&mut self) {
         match self.open.take() {
-            Some(Made::Words) => self.paper.out("\n"),
-            Some(Made::Thoughts) => self.paper.aside("\n"),
+            Some(Made::Words) => self.paper.out(&"\n".into()),
+            Some(Made::Thoughts) => self.paper.aside(&"\n".into()),
             None => {}
         }
     }
@@ -228,7 +227,7 @@ impl Show {
         self.live.rest();
         let name = escaped_line(&tool);
         let arguments = shortened(arguments, GLIMPSE);
-        self.write(&format!("{} {}", styled(Styled::Heading, &name), faint(&arguments)));
+        self.write(styled(Styled::Heading, &name) + " " + styled(Styled::Faint, arguments));
         self.live.begin(&id, &name);
         self.calls.insert(id, tool);
     }
@@ -239,7 +238,7 @@ impl Show {
         let text = format!("{progress}{of} {message}");
         if !self.live.progress(call, progress, total, text.trim_end()) {
             let text = format!("{}: {}", self.tool(call), text.trim_end());
-            self.write(&faint(&text));
+            self.write(styled(Styled::Faint, text));
         }
     }
 
@@ -262,10 +261,12 @@ impl Show {
         if result.is_error || error.is_some() {
             let why = error.map(|error| format!(" ({})", escaped_line(error))).unwrap_or_default();
             let failed = styled(Styled::Bad, "failed");
-            self.write(&format!("{tool} {failed}{why} after {time}: {glimpse}"));
+            let end = format!("{why} after {time}: {glimpse}");
+            self.write(TerminalText::from(tool) + " " + failed + end);
         } else {
             let done = styled(Styled::Good, "done");
-            self.write(&format!("{tool} {done} in {time} {}", faint(&glimpse)));
+            let glimpse = styled(Styled::Faint, glimpse);
+            self.write(TerminalText::from(tool) + " " + done + format!(" in {time} ") + glimpse);
         }
     }
 
@@ -284,13 +285,13 @@ impl Show {
 
     /// Says something of somebody else's on a line of its own.
     fn say(&mut self, style: Styled, text: &str) {
-        self.write(&styled(style, escaped_line(text)));
+        self.write(styled(style, escaped_line(text)));
     }
 
-    /// Writes a line that is safe to show.
-    fn write(&mut self, line: &str) {
+    /// Writes a line.
+    fn write(&mut self, line: impl Into<TerminalText>) {
         self.end_line();
-        let paper = &mut self.paper;
+        let (paper, line) = (&mut self.paper, line.into());
         self.live.suspend(|| paper.note(line.trim_end()));
     }
 }
@@ -330,10 +331,6 @@ fn glimpse(parts: &[Part]) -> String {
         _ => String::new(),
     });
     words.collect::<Vec<_>>().join(" ")
-}
-
-fn faint(text: &str) -> String {
-    if text.is_empty() { String::new() } else { styled(Styled::Faint, text) }
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ mod tests {
         let record = store.put(one, ConfigDigest::of(b"x")).unwrap();
         assert_eq!((store.get(one), store.get(other)), (Some(record), None));
         let newer = store.put(one, ConfigDigest::of(b"y")).unwrap();
-        assert_eq!(store.list().unwrap(), [newer.clone()]);
+        assert_eq!(store.list().unwrap(), [newer]);
         // A record under the name of another path is not taken for its own.
         fs::copy(store.file(one), store.file(other)).unwrap();
         assert_eq!(store.get(other), None);

@@ -12,6 +12,7 @@ mod config;
 mod console;
 mod conversations;
 mod docs;
+mod escapes;
 mod examples;
 mod export;
 mod incidents;

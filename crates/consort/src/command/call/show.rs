@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::cli::Common;
 use crate::exit::Failure;
 use crate::output::{
-    Styled, advance, escaped, escaped_line, json, line, moving, note, now, styled,
+    Styled, advance, escaped, escaped_line, json, label, line, moving, note, now, styled,
 };
 
 /// Shows one call.
@@ -48,7 +48,7 @@ impl Show {
             let bar = ProgressBar::no_length();
             bar.enable_steady_tick(Duration::from_millis(120));
             bar.set_style(moving("{wide_msg}"));
-            bar.set_message(escaped_line(tool));
+            label(&bar, escaped_line(tool));
             bar
         };
         Self { tool: tool.to_owned(), json: common.json, bar, sequence: 0, save: save.to_owned() }
@@ -125,7 +125,7 @@ impl Show {
 
     fn result(&self, result: &ToolResult) -> Result<(), Failure> {
         if result.is_error() {
-            note(format!("{}: the tool reports an error", styled(Styled::Bad, "error")));
+            note(styled(Styled::Bad, "error") + ": the tool reports an error");
         }
         let content = result.content();
         for (at, block) in content.iter().enumerate() {
@@ -185,7 +185,7 @@ impl Show {
             return;
         }
         advance(&self.bar, "[{bar:30}] {wide_msg}", progress, total);
-        self.bar.set_message(format!("{progress}{of} {message}"));
+        label(&self.bar, format!("{progress}{of} {message}"));
     }
 
     fn say(&self, text: &str) {

@@ -14,7 +14,7 @@ use rustyline::{CompletionType, Context, Editor as Rusty, Helper};
 
 use super::typed::ORDERS;
 use crate::keyboard;
-use crate::output::escaped_line;
+use crate::output::{TerminalText, escaped_line};
 use crate::talk;
 
 /// How many lines of chats are remembered.
@@ -97,7 +97,13 @@ impl Words {
             (prompt_name(catalog, entry), arguments)
         });
         let resources = catalog.resources.entries().iter().map(|entry| entry.name.clone());
-        Self { orders: orders.chain(prompts).collect(), resources: resources.collect() }
+        // What would have to be cleaned before it is shown cannot be completed.
+        let is_clean = |name: &String| TerminalText::from(name).as_str() == name;
+        let prompts = prompts.map(|(name, arguments): (String, Vec<String>)| {
+            (name, arguments.into_iter().filter(is_clean).collect())
+        });
+        let orders = orders.chain(prompts.filter(|(name, _)| is_clean(name)));
+        Self { orders: orders.collect(), resources: resources.filter(is_clean).collect() }
     }
 
     /// Where the word at the end of the text begins, and what it could be.

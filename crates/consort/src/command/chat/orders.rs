@@ -93,8 +93,8 @@ impl Chatting<'_> {
                 table.row([Cell::from(name), Cell::from(about)]);
             }
         }
-        let shown = if table.is_empty() { "no tools".to_owned() } else { table.render(width()) };
-        self.setup.audience.show.print(&shown);
+        let shown = if table.is_empty() { "no tools".into() } else { table.render(width()) };
+        self.setup.audience.show.print(shown);
     }
 
     fn list(&mut self) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use consort_agent::{CallResult, Kind, Media, Message, Part, Reply, Role, Status,
 use serde_json::Value;
 
 use super::time;
-use crate::output::{Styled, escaped, escaped_line, shortened, styled};
+use crate::output::{Styled, TerminalText, escaped, escaped_line, shortened, styled};
 
 /// Characters that are shown of the arguments of a call.
 const ARGUMENTS: usize = 160;
@@ -16,7 +16,7 @@ const ARGUMENTS: usize = 160;
 const RESULT: usize = 240;
 
 /// A conversation, for people to read: words as they are, calls and results shortened.
-pub(super) fn of(head: &Head, steps: &[Step]) -> String {
+pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
     let mut transcript = Transcript::default();
     let title = escaped_line(&head.title);
     transcript.line(styled(Styled::Heading, format!("{}  {title}", head.id).trim_end()));
@@ -27,12 +27,12 @@ pub(super) fn of(head: &Head, steps: &[Step]) -> String {
     for (step, number) in steps.iter().zip(numbers(steps)) {
         transcript.step(step, number.unwrap_or_default());
     }
-    transcript.lines.join("\n")
+    TerminalText::join(transcript.lines, "\n")
 }
 
 #[derive(Default)]
 struct Transcript {
-    lines: Vec<String>,
+    lines: Vec<TerminalText>,
     /// The tools that are called, by the id of the call.
     tools: HashMap<String, String>,
     /// The number of the last message.
@@ -62,15 +62,15 @@ impl Transcript {
             What::Called { arguments: None, .. } => {}
             What::Called { tool, arguments: Some(arguments), .. } => {
                 let arguments = shortened(&arguments.to_string(), ARGUMENTS);
-                self.text(&format!("sent as {} {arguments}", escaped_line(tool)));
+                self.text(format!("sent as {} {arguments}", escaped_line(tool)));
             }
             What::Asked { question } => {
                 let message = question.params.get("message").and_then(Value::as_str);
                 let asked = format!("? {}", message.unwrap_or("(a question without words)"));
-                self.text(&styled(Styled::Warning, escaped(&asked)));
+                self.text(styled(Styled::Warning, escaped(&asked)));
             }
             What::Answered { answer, .. } => {
-                self.text(&format!("! {}", shortened(&answer.to_string(), ARGUMENTS)));
+                self.text(format!("! {}", shortened(&answer.to_string(), ARGUMENTS)));
             }
             What::Result { result, error, took, .. } => {
                 if number != self.message {
@@ -111,9 +111,10 @@ impl Transcript {
         let failed = match error {
             Some(error) => styled(Styled::Bad, format!(" {}", escaped_line(error))),
             None if result.is_error => styled(Styled::Bad, " failed"),
-            None => String::new(),
+            None => TerminalText::default(),
         };
-        self.text(&format!("← {tool} ({took} ms){failed}: {words}"));
+        let head = TerminalText::from(format!("← {tool} ({took} ms)"));
+        self.text(head + failed + ": " + words);
     }
 
     fn head(&mut self, number: usize, who: &str, more: &str) {
@@ -121,35 +122,33 @@ impl Transcript {
         let more = if more.is_empty() { String::new() } else { format!("  {more}") };
         let head = styled(Styled::Heading, format!("[{number}] {who}"));
         self.line("");
-        self.line(format!("{head}{}", styled(Styled::Faint, more)));
+        self.line(head + styled(Styled::Faint, more));
     }
 
     fn message(&mut self, message: &Message) {
         for part in &message.parts {
             match &part.kind {
-                Kind::Text { text } => self.text(&escaped(text)),
+                Kind::Text { text } => self.text(escaped(text)),
                 Kind::ToolCall(call) => {
                     let arguments = shortened(call.arguments.as_str(), ARGUMENTS);
-                    self.text(&format!("→ {} {arguments}", escaped_line(&call.name)));
+                    self.text(format!("→ {} {arguments}", escaped_line(&call.name)));
                 }
                 Kind::ToolResult(result) => self.result(result, None, 0),
-                _ => self.text(&styled(Styled::Faint, escaped(&words(part)))),
+                _ => self.text(styled(Styled::Faint, escaped(&words(part)))),
             }
         }
     }
 
-    /// A text of safe characters, indented.
-    fn text(&mut self, text: &str) {
-        self.lines.extend(
-            text.trim_end().lines().map(|line| format!("    {line}").trim_end().to_owned()),
-        );
+    /// A text, indented.
+    fn text(&mut self, text: impl Into<TerminalText>) {
+        self.lines.extend(text.into().indented("    "));
     }
 
     fn aside(&mut self, text: String) {
         self.line(styled(Styled::Faint, text));
     }
 
-    fn line(&mut self, line: impl Into<String>) {
+    fn line(&mut self, line: impl Into<TerminalText>) {
         self.lines.push(line.into());
     }
 }

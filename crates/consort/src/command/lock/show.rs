@@ -6,22 +6,22 @@ use consort_shape::scan::{Shadow, excerpt, scan};
 use serde_json::{Value, json};
 
 use crate::differences::{self, findings, launch};
-use crate::output::{Cell, Styled, Table, escaped_line, line, styled, width};
+use crate::output::{Cell, Styled, Table, TerminalText, escaped_line, line, styled, width};
 
 /// A server and everything that is locked of it.
 pub(super) fn server(server: &ServerId, locked: &Locked) {
-    line(styled(Styled::Heading, server));
+    line(styled(Styled::Heading, server.as_str()));
     line(format!("  {}", launch(&locked.launch)));
     if let Some(newest) = locked.launch.unpinned() {
         look(&escaped_line(&newest));
     }
-    let mut table = Table::new(&["  KIND", "NAME", "PIN", "DESCRIPTION"]);
+    let mut table = Table::wrapping(&["  KIND", "NAME", "PIN", "DESCRIPTION"]);
     for ((kind, name), item) in &locked.items {
         table.row([
             Cell::from(format!("  {kind}")),
             Cell::from(name),
             Cell::from(item.pin().short()),
-            Cell::from(about(item.definition())),
+            Cell::lines(about(item.definition())),
         ]);
     }
     if !table.is_empty() {
@@ -37,16 +37,36 @@ pub(super) fn server(server: &ServerId, locked: &Locked) {
 
 /// Something for people to look at. It may be harmless.
 fn look(text: &str) {
-    line(format!("  {}: {text}", styled(Styled::Warning, "deserves a look")));
+    line(TerminalText::from("  ") + styled(Styled::Warning, "deserves a look") + ": " + text);
 }
 
 fn named(kind: Kind, name: &str) -> String {
     if name.is_empty() { kind.to_string() } else { format!("{kind} `{}`", excerpt(name, 128)) }
 }
 
-fn about(definition: &Json) -> String {
-    let description = definition.to_object().and_then(|object| object.text("description"));
-    description.or_else(|| definition.text().map(Into::into)).unwrap_or_default()
+/// All that a definition says in words: its description, and those of its parameters, a line each.
+fn about(definition: &Json) -> Vec<String> {
+    let value: Value = definition.read().unwrap_or_default();
+    let own = value["description"].as_str().or(value.as_str()).unwrap_or_default();
+    let mut lines: Vec<String> = own.split('\n').map(str::to_owned).collect();
+    for (name, member) in value.as_object().into_iter().flatten() {
+        described(name, member, &mut lines);
+    }
+    lines
+}
+
+/// Adds every description within a value, with where it stands.
+fn described(place: &str, value: &Value, lines: &mut Vec<String>) {
+    if let Some(about) = value["description"].as_str() {
+        lines.push(format!("{place}: {about}"));
+    }
+    for (name, member) in value.as_object().into_iter().flatten() {
+        let place = if name == "properties" { place.to_owned() } else { format!("{place}.{name}") };
+        described(&place, member, lines);
+    }
+    for (number, item) in value.as_array().into_iter().flatten().enumerate() {
+        described(&format!("{place}[{number}]"), item, lines);
+    }
 }
 
 /// Tools that point at others', among servers.
@@ -101,7 +121,7 @@ fn lines(lines: &[Line]) {
     for one in lines {
         let text = format!("  {one}");
         line(match one.mark {
-            Mark::Place => text,
+            Mark::Place => text.into(),
             Mark::Removed => styled(Styled::Bad, text),
             Mark::Added => styled(Styled::Good, text),
             Mark::Note => styled(Styled::Faint, text),

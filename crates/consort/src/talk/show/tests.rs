@@ -12,12 +12,13 @@ use crate::talk::lines::Form;
 struct Kept(Arc<Mutex<(String, String)>>);
 
 impl Paper for Kept {
-    fn out(&mut self, text: &str) {
-        self.0.lock().unwrap().0.push_str(text);
+    fn out(&mut self, text: &TerminalText) {
+        self.0.lock().unwrap().0.push_str(text.as_str());
     }
 
-    fn aside(&mut self, text: &str) {
-        self.0.lock().unwrap().1.push_str(&anstream::adapter::strip_str(text).to_string());
+    fn aside(&mut self, text: &TerminalText) {
+        let text = anstream::adapter::strip_str(text.as_str()).to_string();
+        self.0.lock().unwrap().1.push_str(&text);
     }
 }
 
