@@ -6,13 +6,7 @@ use consort_core::Json;
 use serde::Serialize;
 
 use super::canonical::{canonical, units};
-use crate::scan::{excerpt, skeleton, spelled};
-
-/// How many lines are shown of one definition.
-const MOST_LINES: usize = 200;
-
-/// How many characters are shown of one line.
-const MOST_CHARACTERS: usize = 600;
+use crate::scan::{shown, skeleton, spelled};
 
 /// How many characters are shown around a change within a line.
 const AROUND: usize = 40;
@@ -140,12 +134,12 @@ fn common<T: PartialEq>(old: &[T], new: &[T]) -> (usize, usize) {
     (head, rest.take_while(|(a, b)| a == b).count())
 }
 
-/// The diff in lines: texts line by line, everything that does not show as an escape, no more than a
-/// person reads, and never cut without a word.
+/// The diff in lines: texts line by line, everything that does not show as an escape. Nothing that is new is cut: whoever
+/// agrees to it sees all of it.
 pub fn told(changes: &[Change]) -> Vec<Line> {
     let mut lines = Vec::new();
     for change in changes {
-        lines.push(Line { mark: Mark::Place, text: excerpt(&place(&change.pointer), 200) });
+        lines.push(Line { mark: Mark::Place, text: shown(&place(&change.pointer)) });
         match (&change.from, &change.to) {
             (Some(from), Some(to)) => match (from.text(), to.text()) {
                 (Some(from), Some(to)) => texts(&from, &to, &mut lines),
@@ -159,7 +153,7 @@ pub fn told(changes: &[Change]) -> Vec<Line> {
             (None, None) => {}
         }
     }
-    bounded(lines)
+    lines
 }
 
 /// A definition that nothing stands beside, in lines.
@@ -169,26 +163,17 @@ pub fn told_new(definition: &Json) -> Vec<Line> {
         Some(object) => {
             for (key, value) in object.members() {
                 let pointer = format!("/{}", escaped(&units(key)));
-                lines.push(Line { mark: Mark::Place, text: excerpt(&pointer, 200) });
+                lines.push(Line { mark: Mark::Place, text: shown(&pointer) });
                 whole(Mark::Added, &value, &mut lines);
             }
         }
         None => whole(Mark::Added, definition, &mut lines),
     }
-    bounded(lines)
+    lines
 }
 
 fn place(pointer: &str) -> String {
     if pointer.is_empty() { "all of it".to_owned() } else { pointer.to_owned() }
-}
-
-fn bounded(mut lines: Vec<Line>) -> Vec<Line> {
-    if lines.len() > MOST_LINES {
-        let text = format!("… {} more lines are not shown …", lines.len() - MOST_LINES);
-        lines.truncate(MOST_LINES);
-        lines.push(Line { mark: Mark::Note, text });
-    }
-    lines
 }
 
 /// A value that is there on one side only.
@@ -202,7 +187,7 @@ fn whole(mark: Mark, value: &Json, lines: &mut Vec<Line>) {
 }
 
 fn line(mark: Mark, text: &str) -> Line {
-    Line { mark, text: excerpt(text, MOST_CHARACTERS) }
+    Line { mark, text: shown(text) }
 }
 
 /// Two texts line by line.
@@ -287,11 +272,7 @@ fn narrowed(old: &str, new: &str) -> (String, String) {
     let alike = skeleton(old) == skeleton(new);
     let cut = |chars: &[char]| {
         let text: String = chars[before..chars.len() - after].iter().collect();
-        let text = if alike && text.chars().count() <= MOST_CHARACTERS {
-            spelled(&text)
-        } else {
-            excerpt(&text, MOST_CHARACTERS)
-        };
+        let text = if alike { spelled(&text) } else { shown(&text) };
         let (start, end) = (if before > 0 { "…" } else { "" }, if after > 0 { "…" } else { "" });
         format!("{start}{text}{end}")
     };
@@ -379,13 +360,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_cut_without_a_word() {
+    fn nothing_new_is_cut() {
         let many: Vec<String> = (0..500).map(|n| format!("line {n}")).collect();
         let told = lines(&json!("x"), &json!(many.join("\n")));
-        assert_eq!(told.lines().count(), MOST_LINES + 1);
-        assert_eq!(told.lines().last(), Some("    … 302 more lines are not shown …"));
+        assert!(many.iter().all(|line| told.contains(&format!("  + {line}"))), "{told}");
         let told = lines(&json!({}), &json!({ "a": "x".repeat(10_000) }));
-        assert!(told.contains(" … 9400 characters … "), "{told}");
+        assert!(told.contains(&"x".repeat(10_000)), "{told}");
+        let told = lines(&json!({ "a": "" }), &json!({ "a": "x".repeat(10_000) }));
+        assert!(told.contains(&"x".repeat(10_000)), "{told}");
     }
 
     #[test]
