@@ -46,9 +46,7 @@ def attack(consort):
             lock.unlink()
         else:
             lock.write_bytes({"empty": b"", "half": agreed[:-30].encode(), "garbage": b"\xff"}[change])
-        told = lambda: json.loads(gateway.request("GET", "/api/reload")[2])["kept_out"]
-        wait_for(told, what="the lock to be kept out")
-        time.sleep(0.3)
+        time.sleep(1.6)
         if client.tools() != ["subtract"]:
             raise AttackWorked(f"the lock is {change}, and {client.tools()} are on offer")
         if "the lock stays as it was" not in gateway.log():
@@ -58,7 +56,6 @@ def attack(consort):
             raise AttackWorked(f"the console shows {pins}")
         if gateway.request("GET", "/readyz")[0] != 200:
             raise AttackWorked("it is not ready any more")
-        lock.write_text(agreed)
-        wait_for(lambda: not told(), what="the restored lock")
+    lock.write_text(agreed)
     assert consort.run("--config", config, "lock", "--update", "--yes").returncode == 0
     wait_for(lambda: "add" in client.tools(), what="the tool that was agreed to")
