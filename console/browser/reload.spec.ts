@@ -1,13 +1,15 @@
 // Config changes that are kept out, and accepting them.
 import { expect, open, test } from "./console";
 import { own, serving } from "./gateway";
+import { connect } from "./mcp";
 
 const POLICY = '[[consort.policy.rules]]\ntools = ["subtract"]\nthen = "deny"\n';
 const gateway = serving({ servers: { sums: own("shifty", "{HOME}/later") }, config: POLICY });
 
 test("a config that lost its policy is kept out until somebody accepts it", async ({ page }) => {
   await open(page, gateway, "servers");
-  const names = async () => (await gateway.api<{ name: string }[]>("/tools")).map((tool) => tool.name);
+  const client = await connect(gateway);
+  const names = async () => (await client.listTools()).tools.map((tool) => tool.name);
   await expect.poll(names).toEqual(["add"]);
   const whole = gateway.read("consort.toml");
   gateway.write("consort.toml", whole.replace(POLICY, ""));
@@ -20,4 +22,5 @@ test("a config that lost its policy is kept out until somebody accepts it", asyn
   await page.getByRole("dialog", { name: "Accept the change?" }).getByRole("button", { name: "Accept" }).click();
   await expect(notice).toBeHidden();
   await expect.poll(names).toEqual(["add", "subtract"]);
+  await client.close();
 });
