@@ -119,3 +119,54 @@ fn a_keeper_that_nobody_started_ends_at_once() {
         assert_ne!(home.run(arguments).code, 101, "it panicked");
     }
 }
+
+/// The states of the children of a process.
+fn child_states(of: u32) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let stats = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    let state = |stat: String| {
+        let mut words = stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned);
+        let (state, parent) = (words.next()?, words.next()?);
+        (parent == of.to_string()).then_some(state)
+    };
+    stats.filter_map(state).collect()
+}
+
+#[test]
+fn orphans_leave_no_zombies_where_consort_is_the_first_process() {
+    let home = Home::new();
+    let isolated = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let run = |script: &str| {
+        let words = [&isolated[..], &["sh", "-c", script, env!("CARGO_BIN_EXE_consort")]].concat();
+        home.program("unshare", &words)
+    };
+    if !run("exit 0").status().is_ok_and(|status| status.success()) {
+        // Some systems let nobody but root make namespaces.
+        return;
+    }
+    // The shell is the first process, and its orphans are those of whatever it becomes.
+    let script = "(sleep 0.5 &); (sleep 600 &); exec \"$0\" serve --listen 127.0.0.1:0 --json";
+    let mut serving = Serving::run(&mut run(script));
+    let begun = Instant::now();
+    let first = loop {
+        let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let parent = serving.child.id().to_string();
+        let is_first = |pid: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let mut words = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+            words.nth(1) == Some(&parent)
+        };
+        if let Some(first) = pids.into_iter().find(is_first) {
+            break first;
+        }
+        assert!(begun.elapsed() < LIMIT, "it does not run");
+    };
+    // One orphan ends and one stays, beside the keeper of a server if there is one.
+    let sleeping = |states: &[String]| states.iter().filter(|state| *state != "Z").count();
+    while child_states(first).contains(&"Z".to_owned()) || sleeping(&child_states(first)) != 2 {
+        assert!(begun.elapsed() < LIMIT, "{:?}", child_states(first));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    serving.child.kill().unwrap();
+}

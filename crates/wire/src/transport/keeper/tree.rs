@@ -9,7 +9,10 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, kill_process, setrlimit,
+    waitid,
+};
 
 use super::channel::LOOK;
 
@@ -64,10 +67,19 @@ impl ProcessTable {
 
 /// All processes below this one, without itself.
 pub(super) fn all_below_us() -> Vec<Pid> {
+    if !has_children() {
+        return Vec::new();
+    }
     let us = rustix::process::getpid();
     let mut below = below(us);
     below.retain(|pid| *pid != us);
     below
+}
+
+/// False for a subreaper with nothing below it: no need to read all of `/proc`.
+fn has_children() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
 }
 
 /// A process with all below it.
@@ -84,6 +96,9 @@ pub(super) fn marked(mark: u64) -> Vec<Pid> {
 
 /// All processes of a server below this one: `main` as long as it runs, those with the mark, and all below them.
 pub(super) fn of_server(main: Option<Pid>, mark: u64) -> Vec<Pid> {
+    if !has_children() {
+        return Vec::new();
+    }
     let table = ProcessTable::read();
     let us = rustix::process::getpid();
     let ours = table.below(&BTreeSet::from([us.as_raw_nonzero().get()]));
