@@ -1,6 +1,7 @@
 //! Memory for large messages, shared by everything that reads them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -34,18 +35,31 @@ struct SharedBudget {
     free: Arc<Semaphore>,
     /// The right to read one message beyond the budget.
     overdraft: Arc<Semaphore>,
+    /// Large messages so far.
+    messages: AtomicU64,
 }
 
 impl MemoryBudget {
     /// A budget of so many bytes.
     pub fn new(bytes: usize) -> Self {
         let free = Arc::new(Semaphore::new((bytes >> 10).min(Semaphore::MAX_PERMITS)));
-        Self(Some(Arc::new(SharedBudget { bytes, free, overdraft: Arc::new(Semaphore::new(1)) })))
+        let (overdraft, messages) = (Arc::new(Semaphore::new(1)), AtomicU64::new(0));
+        Self(Some(Arc::new(SharedBudget { bytes, free, overdraft, messages })))
     }
 
     /// Its size, if it has one.
     pub fn bytes(&self) -> Option<usize> {
         self.0.as_ref().map(|shared| shared.bytes)
+    }
+
+    /// How many large messages took room so far.
+    pub fn messages(&self) -> u64 {
+        self.0.as_ref().map_or(0, |shared| shared.messages.load(Ordering::Relaxed))
+    }
+
+    /// How many bytes can be taken without waiting, if it has a size.
+    pub fn available(&self) -> Option<usize> {
+        self.0.as_ref().map(|shared| shared.free.available_permits() << 10)
     }
 
     /// A reservation for one message, empty at first.
@@ -81,6 +95,9 @@ impl Reservation {
             return;
         }
         let Some(shared) = self.budget.0.clone() else { return };
+        if self.room.is_none() {
+            shared.messages.fetch_add(1, Ordering::Relaxed);
+        }
         // Twice at most: who holds a part and waits for more holds up others.
         let wanted = if bytes < MEDIUM { MEDIUM.min(most) } else { most }.max(bytes);
         let wanted = wanted.div_ceil(1 << 10).min(shared.bytes >> 10);

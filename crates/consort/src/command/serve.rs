@@ -3,6 +3,7 @@
 pub(crate) mod changes;
 mod findings;
 mod in_force;
+mod memory;
 mod offered;
 mod openai;
 mod records;
@@ -50,6 +51,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let (handle, requests) = ReloadHandle::new();
     let Prepared { config, settings, shaping, problems } = prepared;
     let file = config.as_ref().map(|config| config.file.clone());
+    let budget = settings.budget.clone();
     let hub = Hub::start(settings);
     let states = states(&hub);
     gateway_settings.states = Arc::clone(&states);
@@ -131,6 +133,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         served = serving => served,
         never = findings::log(&hub) => match never {},
         never = following.follow(in_force, requests) => match never {},
+        never = memory::give_back(&budget) => match never {},
     };
     gateway.end().await;
     if let Some(console) = &console {
