@@ -23,6 +23,7 @@ mod load;
 mod options;
 mod overload;
 mod plot;
+mod poisoned;
 mod profile;
 mod proxy;
 mod report;
@@ -75,6 +76,7 @@ fn run() -> Result<(), Failure> {
         Command::Profile(options) => profile::profile(&options),
         Command::Profiled(hot, seconds) => profile::run(hot, seconds),
         Command::Search(options) => search::search(&options),
+        Command::Scan(options) => poisoned::poisoned(&options),
         Command::Tokens(options) => tokens::tokens(&options),
         Command::Agent(options) => agent::agent(&options),
         Command::Crashes(options) => crashes::crashes(&options),

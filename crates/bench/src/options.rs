@@ -13,6 +13,7 @@ use crate::gateway::{self, peers};
 use crate::growth;
 use crate::hub::Task;
 use crate::overload;
+use crate::poisoned;
 use crate::profile;
 use crate::search;
 use crate::server::{Listen, Serve};
@@ -35,6 +36,7 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
                                 bench size [--json] [--rounds N] [--consort PATH]\n     \
                                 bench profile [gateway-call|gateway-list|wire-call|hub-start|search]... [--seconds N] [--consort PATH]\n     \
                                 bench search FOLDER... [--distractors FOLDER] [--json]\n     \
+                                bench scan --sets FOLDER [--json]\n     \
                                 bench tokens FOLDER... [--queries N] [--json]\n     \
                                 bench agent [--json] [--rounds N] [--tools N]\n     \
                                 bench crashes [--kills N] [--seed N] [--only kills|faults] [--sparse]\n     \
@@ -72,6 +74,8 @@ pub(crate) enum Command {
     Profiled(profile::Hot, u32),
     /// Measure how well tools are found.
     Search(search::Options),
+    /// Measure how many poisoned definitions are found.
+    Scan(poisoned::Options),
     /// Measure what exposures cost.
     Tokens(tokens::Options),
     /// Measure what an agent costs.
@@ -179,6 +183,7 @@ impl Command {
                 Ok(Self::Profiled(hot, number("SECONDS", words.next(), 1000)?))
             }
             Some("search") => search::Options::parse(words).map(Self::Search),
+            Some("scan") => poisoned::Options::parse(words).map(Self::Scan),
             Some("tokens") => tokens::Options::parse(words).map(Self::Tokens),
             Some("agent") => agent::Options::parse(words).map(Self::Agent),
             Some("crashes") => crashes::Options::parse(words).map(Self::Crashes),

@@ -254,7 +254,7 @@ fn a_gateway_logs_each_finding_once() {
     let mut serving = Serving::start(&home, &["--allow-unauthenticated", "--log", "text"]);
     let heard = serving.hear("a place where secrets are kept");
     assert!(heard.contains("WARN") && heard.contains("server=sums"), "{heard}");
-    assert!(heard.contains("do not tell the user.") && !heard.contains("\u{1b}"), "{heard}");
+    assert!(heard.contains("do not tell the user.") && !heard.contains('\u{1b}'), "{heard}");
     serving.signal(rustix::process::Signal::HUP);
     serving.hear("the config is in force");
     let (code, rest) = serving.end();
