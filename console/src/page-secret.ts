@@ -33,7 +33,7 @@ export function isCurrent(headers: Record<string, string>): boolean {
 }
 
 /** Other tabs of this origin, which share the cookie and so must share the secret. */
-const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel(KEY) : undefined;
+let tabs: BroadcastChannel | undefined;
 
 /** Keeps the secret of a new session, here and in the other tabs. */
 export function keepSecret(value: string) {
@@ -47,14 +47,15 @@ export function forgetSecret() {
 
 /** Answers tabs that have no secret; asks for one if this tab has none. `signedIn` is told when it gets one. */
 export function shareSecret(signedIn: () => void) {
-  if (!tabs) return;
-  tabs.onmessage = ({ data }: MessageEvent<{ secret?: string }>) => {
+  if (!("BroadcastChannel" in globalThis)) return;
+  const channel = (tabs = new BroadcastChannel(KEY));
+  channel.onmessage = ({ data }: MessageEvent<{ secret?: string }>) => {
     if (data.secret === undefined) {
-      if (secret) tabs.postMessage({ secret });
+      if (secret) channel.postMessage({ secret });
     } else if (data.secret !== secret) {
       keep(data.secret);
       signedIn();
     }
   };
-  if (!secret) tabs.postMessage({});
+  if (!secret) channel.postMessage({});
 }

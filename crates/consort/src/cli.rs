@@ -336,7 +336,7 @@ pub(crate) struct Serve {
     /// A name under which clients reach it, beside localhost; needed for an address that others reach
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
-    /// A web page that may use it, as in `https://tools.example`
+    /// A web page that may use it, as in `https://tools.example` (`allowed_origins` in the config)
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
     /// Write down every call in this file (default: `consort/ledger.db` in the user's state folder)

@@ -101,7 +101,7 @@ fn ask(who: &str, params: &Object) -> Value {
     let mut content = Map::new();
     // In the order they were written.
     for (name, field) in ordered.iter().flat_map(Object::members) {
-        let (name, field): (String, Value) = (name.to_owned(), field.read().unwrap_or_default());
+        let (name, field): (String, Value) = (unescaped(name), field.read().unwrap_or_default());
         loop {
             let Some(line) = read(&prompt(&name, &field, required.contains(&name.as_str()))) else {
                 return json!({ "action": "cancel" });
@@ -121,6 +121,11 @@ fn ask(who: &str, params: &Object) -> Value {
         }
     }
     json!({ "action": "accept", "content": content })
+}
+
+/// The name of a field, from JSON text without its quotes.
+fn unescaped(name: &str) -> String {
+    serde_json::from_str(&format!("\"{name}\"")).unwrap_or_else(|_| name.to_owned())
 }
 
 fn prompt(name: &str, field: &Value, required: bool) -> String {
@@ -236,6 +241,7 @@ mod tests {
         let choice = json!({ "type": "string", "oneOf": [{ "const": "a", "title": "A" }, { "const": "b" }] });
         assert_eq!(value("a", &choice), Ok(Some(json!("a"))));
         assert_eq!(value("c", &choice), Err("One of: a, b".to_owned()));
+        assert_eq!(unescaped("gr\\u00f6\\u00dfe"), "größe");
         assert_eq!(
             prompt("n", &json!({ "title": "How\u{1b}many" }), true),
             "How\\u{1b}many (needed): "

@@ -18,7 +18,7 @@ use crate::park::Park;
 use crate::recorded::Records;
 use crate::seal::Seal;
 use crate::session::Sessions;
-use crate::settings::{Access, Settings, Toolboxes};
+use crate::settings::{Access, Permissions, Settings, Toolboxes};
 use crate::sse::Pipes;
 
 /// How often what timed out is looked for.
@@ -31,6 +31,7 @@ pub struct Gateway(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) settings: Settings,
     keys: RwLock<Arc<Keys>>,
+    permissions: RwLock<Arc<Permissions>>,
     browser_sessions: Arc<BrowserSessions>,
     pub(crate) records: Records,
     pub(crate) fronts: Fronts,
@@ -71,6 +72,7 @@ impl Gateway {
         let limits = &settings.limits;
         let inner = Arc::new(Inner {
             keys: RwLock::new(Arc::new(Keys::new(&settings.access))),
+            permissions: RwLock::new(Arc::new(settings.permissions.clone())),
             browser_sessions: Arc::new(BrowserSessions::new(limits)),
             fronts: Fronts::new(&settings, toolboxes),
             sessions: Sessions::new(limits.sessions, limits.session),
@@ -109,6 +111,12 @@ impl Gateway {
         let keys = Arc::new(Keys::new(access));
         *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&keys);
         self.0.browser_sessions.sweep(&keys);
+    }
+
+    /// Replaces what others than the owner and our own pages may do.
+    pub fn set_permissions(&self, permissions: Permissions) {
+        let permissions = Arc::new(permissions);
+        *self.0.permissions.write().unwrap_or_else(PoisonError::into_inner) = permissions;
     }
 
     /// What is going on.
@@ -201,6 +209,10 @@ pub struct Counts {
 impl Inner {
     pub(crate) fn keys(&self) -> Arc<Keys> {
         Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn permissions(&self) -> Arc<Permissions> {
+        Arc::clone(&self.permissions.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The place where tokens are checked and browser sessions begin and end.

@@ -2,11 +2,11 @@
 
 use consort_core::Caller;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use sha2::{Digest, Sha256};
 
 use crate::browser::{Door, has_cookie};
-use crate::settings::{Access, Settings, Token};
+use crate::settings::{Access, Token};
 use crate::site::{Entrance, Visit};
 
 /// The names of this machine to itself.
@@ -16,6 +16,8 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Host,
+    /// A request target with another host than `Host`.
+    Target,
     Origin,
     /// A cookie, but not from a page of our own.
     Page,
@@ -27,6 +29,7 @@ pub(crate) enum Refused {
 impl Refused {
     pub(crate) fn status(self) -> StatusCode {
         match self {
+            Self::Target => StatusCode::BAD_REQUEST,
             Self::Host | Self::Origin | Self::Page => StatusCode::FORBIDDEN,
             Self::Token | Self::Session => StatusCode::UNAUTHORIZED,
         }
@@ -35,8 +38,10 @@ impl Refused {
     pub(crate) fn message(self) -> &'static str {
         match self {
             Self::Host => "this host is not served here; start the gateway with --allow-host NAME",
+            Self::Target => "the request target names another host than `Host`",
             Self::Origin => {
-                "web pages of this origin may not use it; start the gateway with --allow-origin ORIGIN"
+                "web pages of this origin may not use it; add it to `allowed_origins` in `[consort.serve]`, \
+                 or start the gateway with --allow-origin ORIGIN"
             }
             Self::Page => {
                 "a request with the console's cookie needs an `Origin` header that names the console itself"
@@ -53,26 +58,41 @@ impl Refused {
 
 /// Checks that a request was meant for us, and not sent by a page of somebody else's. A name that leads
 /// here by a trick of DNS is not ours.
-pub(crate) fn meant_for_us(settings: &Settings, headers: &HeaderMap) -> Result<(), Refused> {
-    let mut hosts = headers.get_all(HOST).iter();
-    let host = hosts.next().and_then(|host| host.to_str().ok()).ok_or(Refused::Host)?;
-    if hosts.next().is_some() || !is_ours(host, &settings.hosts) {
+pub(crate) fn meant_for_us(
+    hosts: &[String],
+    origins: &[String],
+    target: &Uri,
+    headers: &HeaderMap,
+) -> Result<(), Refused> {
+    let mut named = headers.get_all(HOST).iter();
+    let host = named.next().and_then(|host| host.to_str().ok()).ok_or(Refused::Host)?;
+    if named.next().is_some() || !is_ours(host, hosts) {
         return Err(Refused::Host);
     }
-    let mut origins = headers.get_all(ORIGIN).iter();
-    let Some(origin) = origins.next() else { return Ok(()) };
+    // A proxy may route by either of the two, so they must agree.
+    if target.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
+        return Err(Refused::Target);
+    }
+    let mut shown = headers.get_all(ORIGIN).iter();
+    let Some(origin) = shown.next() else { return Ok(()) };
     let origin = origin.to_str().map_err(|_| Refused::Origin)?;
-    if origins.next().is_some() {
+    if shown.next().is_some() {
         return Err(Refused::Origin);
     }
-    if settings.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)) {
-        return Ok(());
-    }
-    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    match authority {
-        Some(authority) if is_ours(authority, &settings.hosts) => Ok(()),
-        _ => Err(Refused::Origin),
-    }
+    let allowed = origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
+    if allowed || is_own_origin(origin, host) { Ok(()) } else { Err(Refused::Origin) }
+}
+
+/// Whether an origin is that of the pages we serve under this `Host`: the same name and the same port.
+fn is_own_origin(origin: &str, host: &str) -> bool {
+    let (authority, port) = match origin.split_once("://") {
+        Some(("http", authority)) => (authority, ":80"),
+        Some(("https", authority)) => (authority, ":443"),
+        _ => return false,
+    };
+    let plain =
+        |authority: &str| authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
+    plain(authority) == plain(host)
 }
 
 /// Whether `name[:port]` is one of ours.
@@ -181,9 +201,8 @@ fn own_page(headers: &HeaderMap) -> Result<Page, Refused> {
     }
     let Some(origin) = headers.get(ORIGIN) else { return Ok(Page::Unnamed) };
     let origin = origin.to_str().map_err(|_| Refused::Page)?;
-    let authority = origin.split_once("://").map(|(_, authority)| authority);
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    if authority.is_some() && authority == host { Ok(Page::Own) } else { Err(Refused::Page) }
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if is_own_origin(origin, host) { Ok(Page::Own) } else { Err(Refused::Page) }
 }
 
 #[cfg(test)]
@@ -199,8 +218,16 @@ mod tests {
     }
 
     fn check(pairs: &[(&'static str, &'static str)]) -> Result<(), Refused> {
-        let settings = Settings { hosts: vec!["tools.example".to_owned()], ..Settings::default() };
-        meant_for_us(&settings, &headers(pairs))
+        check_target("/mcp", pairs)
+    }
+
+    fn check_target(
+        target: &'static str,
+        pairs: &[(&'static str, &'static str)],
+    ) -> Result<(), Refused> {
+        let hosts = ["tools.example".to_owned()];
+        let origins = ["http://localhost:6274".to_owned()];
+        meant_for_us(&hosts, &origins, &Uri::from_static(target), &headers(pairs))
     }
 
     #[test]
@@ -239,16 +266,26 @@ mod tests {
 
     #[test]
     fn only_pages_of_our_own_may_use_it() {
-        let origin = |origin: &'static str| check(&[("host", "localhost"), ("origin", origin)]);
-        for ours in [
+        for (host, ours) in [
+            ("localhost", "http://localhost"),
+            ("localhost:80", "http://localhost"),
+            ("LocalHost:8808", "http://localhost:8808"),
+            ("[::1]:8808", "http://[::1]:8808"),
+            ("tools.example", "https://tools.example"),
+            ("tools.example:443", "https://tools.example"),
+            ("localhost:8808", "http://localhost:6274"),
+        ] {
+            assert_eq!(check(&[("host", host), ("origin", ours)]), Ok(()), "{host} {ours}");
+        }
+        let origin =
+            |origin: &'static str| check(&[("host", "localhost:8808"), ("origin", origin)]);
+        for foreign in [
             "http://localhost",
             "http://localhost:3000",
-            "https://127.0.0.1:1",
+            "http://127.0.0.1:8808",
+            "https://localhost",
             "https://tools.example",
-        ] {
-            assert_eq!(origin(ours), Ok(()), "{ours}");
-        }
-        for foreign in [
+            "http://localhost:88080",
             "null",
             "http://evil.example",
             "file://",
@@ -263,6 +300,21 @@ mod tests {
         let twice =
             [("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://localhost")];
         assert_eq!(check(&twice), Err(Refused::Origin));
+    }
+
+    #[test]
+    fn a_request_target_names_the_same_host_as_the_header() {
+        for target in ["http://localhost:8808/mcp", "http://LOCALHOST:8808/mcp"] {
+            assert_eq!(check_target(target, &[("host", "localhost:8808")]), Ok(()), "{target}");
+        }
+        for target in
+            ["http://evil.example/mcp", "http://localhost/mcp", "http://tools.example/mcp"]
+        {
+            let refused = Err(Refused::Target);
+            assert_eq!(check_target(target, &[("host", "localhost:8808")]), refused, "{target}");
+        }
+        let foreign = check_target("http://evil.example/mcp", &[("host", "evil.example")]);
+        assert_eq!(foreign, Err(Refused::Host));
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl HeadScanner {
             match self.place {
                 Place::Over => return,
                 Place::Body(left) => {
-                    at += self.skip(left, bytes.len() - at, Place::Body, Place::Head)
+                    at += self.skip(left, bytes.len() - at, Place::Body, Place::Head);
                 }
                 Place::Chunk(left) => {
                     at += self.skip(left, bytes.len() - at, Place::Chunk, Place::ChunkSize);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use consort_core::Caller;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN, WWW_AUTHENTICATE,
 };
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
@@ -25,6 +25,7 @@ use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, Refused};
 use crate::heads::StrictHeads;
+use crate::health;
 use crate::overflow::{Overflow, ReserveDescriptors, is_exhausted};
 use crate::pieces::Pieces;
 use crate::post;
@@ -131,13 +132,15 @@ pub(crate) async fn connection(
 async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply {
     let path = request.uri().path();
     if request.method() == Method::GET
-        && let Some(reply) = watched(gateway, path)
+        && let Some(reply) = health::health(gateway, path)
     {
         return reply;
     }
-    let settings = &gateway.settings;
     let headers = request.headers();
-    let meant = guard::meant_for_us(settings, headers);
+    // Only pages have an origin; other clients do not wait for the lock.
+    let permissions = headers.contains_key(ORIGIN).then(|| gateway.permissions());
+    let origins = permissions.as_ref().map_or(&[][..], |permissions| &permissions.origins);
+    let meant = guard::meant_for_us(&gateway.settings.hosts, origins, request.uri(), headers);
     if let Some(site) = site::at(gateway, path) {
         let visit = meant.and_then(|()| {
             guard::visit(gateway.door(), site.entrance(path), request.method(), headers)
@@ -155,7 +158,7 @@ async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply 
         Err(refused) => return text(refused.status(), refused.message()),
     };
     if path == "/metrics" && request.method() == Method::GET {
-        return metrics(gateway);
+        return health::metrics(gateway, &caller);
     }
     match address(gateway, path, &caller) {
         Some(Address::Mcp(front)) => post::respond(gateway, &front, caller, request).await,
@@ -184,31 +187,6 @@ fn address(gateway: &Inner, path: &str, caller: &Caller) -> Option<Address> {
         ["servers", server, "sse"] => fronts.server(server, caller).map(Address::Sse),
         _ => None,
     }
-}
-
-/// What machines that watch over us ask, without a token: it says nothing of anybody.
-fn watched(gateway: &Inner, path: &str) -> Option<Reply> {
-    match path {
-        "/healthz" => Some(text(StatusCode::OK, "ok")),
-        "/readyz" if gateway.is_ready() => Some(text(StatusCode::OK, "ready")),
-        "/readyz" => {
-            let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "not ready");
-            reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            Some(reply)
-        }
-        _ => None,
-    }
-}
-
-/// What is counted, to those who show a token: it names servers.
-fn metrics(gateway: &Inner) -> Reply {
-    let states = (gateway.settings.states)();
-    let mut reply = text(StatusCode::OK, "");
-    let body = Bytes::from(gateway.metrics(states));
-    *reply.body_mut() = Body::Whole(Some(body.into()));
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    reply.headers_mut().insert(CONTENT_TYPE, kind);
-    reply
 }
 
 /// A plain answer.

@@ -19,8 +19,8 @@ pub struct Settings {
     pub access: Access,
     /// Names under which clients may reach it, beside those of this machine's loopback.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may use it, beside those of this machine's loopback.
-    pub origins: Vec<String>,
+    /// What others than the owner and our own pages may do.
+    pub permissions: Permissions,
     /// How things are named.
     pub naming: Naming,
     /// The folder where names are kept, so that they are the same after a restart; nowhere if absent.
@@ -50,7 +50,7 @@ impl Default for Settings {
         Self {
             access: Access::Anyone,
             hosts: Vec::new(),
-            origins: Vec::new(),
+            permissions: Permissions::default(),
             naming: Naming::default(),
             names: None,
             states: Arc::new(Vec::new),
@@ -98,6 +98,15 @@ impl fmt::Debug for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Profile").field("naming", &self.naming).finish_non_exhaustive()
     }
+}
+
+/// What others than the owner and our own pages may do.
+#[derive(Clone, Debug, Default)]
+pub struct Permissions {
+    /// Origins of web pages that may use the gateway, as in `https://tools.example`, beside its own.
+    pub origins: Vec<String>,
+    /// Callers that may read the metrics, beside the owner.
+    pub metrics: Vec<String>,
 }
 
 /// Who may use a gateway.

@@ -102,7 +102,7 @@ def terminal(consort, config):
             if not data:
                 break
             seen += data
-        if not answered and b"Code" in seen and seen.rstrip().endswith(b":"):
+        if not answered and b"Code" in seen and b": " in seen.split(b"Code")[-1]:
             os.write(ours, b".\r")
             answered = True
     process.kill()

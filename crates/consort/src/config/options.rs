@@ -60,6 +60,12 @@ pub struct Options {
 /// The table `[consort.serve]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ServeConfig {
+    /// Origins of web pages that may use the gateway beside its own, as in `https://tools.example`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_origins: Vec<String>,
+    /// Callers that may read `/metrics` beside the owner, by their names in `tokens`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics_callers: Vec<String>,
     /// Browser sessions of the console that may be open; at the limit the least recently used one ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_browser_sessions: Option<u64>,

@@ -5,6 +5,7 @@
 mod clients;
 mod conformance;
 mod drain;
+mod edge;
 mod faults;
 mod fronts;
 mod isolation;

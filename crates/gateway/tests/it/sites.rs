@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use consort_core::{BoxFuture, Emitting};
-use consort_gateway::{Access, Entrance, Limits, Settings, Site, SiteBody, Token, Visit};
+use consort_gateway::{
+    Access, Entrance, Limits, Permissions, Settings, Site, SiteBody, Token, Visit,
+};
 use http::{Request, Response, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -95,6 +97,7 @@ async fn served(parrot: Parrot) -> Served {
     let settings = Settings {
         access: Access::Tokens(vec![token]),
         sites: vec![Arc::new(parrot)],
+        permissions: Permissions { metrics: vec!["ada".to_owned()], ..Permissions::default() },
         limits: Limits { body_bytes: 64, ..quick().limits },
         ..quick()
     };

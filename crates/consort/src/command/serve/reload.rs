@@ -20,7 +20,7 @@ use super::changes;
 use super::in_force::{InForce, broken, key, lost};
 use super::offered::{Offered, Parts};
 use super::openai::OpenAi;
-use super::settings::access;
+use super::settings::{access, permissions};
 use super::token::MissingToken;
 use super::watch::{FileWatch, LOOK_INTERVAL};
 use crate::cli::{Common, Serve};
@@ -211,6 +211,7 @@ impl Following<'_> {
         self.openai.set(Arc::clone(&askable));
         self.gateway.set(toolboxes);
         self.gateway.set_access(&access);
+        self.gateway.set_permissions(permissions(self.serve, &options));
         // Last: whoever waits there for a config waits for all of this.
         if let Some(console) = self.console {
             console.set(Scene { config, shaping, tools, askable, problems });

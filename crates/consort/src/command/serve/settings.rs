@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use consort::config::Options;
 use consort_core::{Caller, ServerId};
-use consort_gateway::{Access, Limits, Naming, Settings, Token};
+use consort_gateway::{Access, Limits, Naming, Permissions, Settings, Token};
 
 use super::token::{self, Kept, MissingToken};
 use crate::cli::{Common, Serve};
@@ -35,13 +35,22 @@ pub(super) fn of(
     let settings = Settings {
         access,
         hosts: serve.allow_host.clone(),
-        origins: serve.allow_origin.clone(),
+        permissions: permissions(serve, options),
         naming: naming.unwrap_or_default(),
         names: names(common),
         limits,
         ..Settings::default()
     };
     Ok((settings, kept))
+}
+
+/// What others than the owner and our own pages may do.
+pub(super) fn permissions(serve: &Serve, options: &Options) -> Permissions {
+    let (flags, config) = (&serve.allow_origin, &options.serve);
+    Permissions {
+        origins: flags.iter().chain(&config.allowed_origins).cloned().collect(),
+        metrics: config.metrics_callers.clone(),
+    }
 }
 
 /// Where names are kept: a profile in the place of the whole has names of its own.

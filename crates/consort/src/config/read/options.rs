@@ -233,13 +233,35 @@ fn profiles(
 /// `[consort.serve]`.
 fn serve(fields: &Fields<'_>) -> ServeConfig {
     let Some(serve) = fields.table("serve") else { return ServeConfig::default() };
+    let allowed_origins = serve.strings("allowed_origins");
+    if let Some(wrong) = allowed_origins.iter().find(|origin| !is_origin(origin)) {
+        let reason = format!(
+            "`{}` is no origin: write scheme, host and port, as in `http://localhost:6274`",
+            shortened(wrong)
+        );
+        let at = serve.at_of("allowed_origins");
+        serve.error(at, Mistake::Spec { key: serve.path("allowed_origins"), reason });
+    }
     let made = ServeConfig {
+        allowed_origins,
+        metrics_callers: serve.strings("metrics_callers"),
         max_browser_sessions: serve.count("max_browser_sessions"),
         browser_session_idle: serve.period("browser_session_idle"),
         browser_session_lifetime: serve.period("browser_session_lifetime"),
     };
     serve.finish();
     made
+}
+
+/// Whether a text is an origin as browsers send it.
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, authority)) = text.split_once("://") else { return false };
+    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '/' | '?' | '#' | '@' | '*' | '\\');
+    !scheme.is_empty()
+        && !authority.is_empty()
+        && text.len() == text.trim().len()
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        && authority.chars().all(plain)
 }
 
 /// `[consort.tokens]`.
@@ -262,4 +284,21 @@ fn tokens(fields: &Fields<'_>) -> BTreeMap<String, String> {
         }
     }
     tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_scheme_a_host_and_a_port() {
+        for origin in ["http://localhost:6274", "https://tools.example", "vscode-webview://a1b2"] {
+            assert!(is_origin(origin), "{origin}");
+        }
+        for other in
+            ["", "*", "null", "localhost", "http://", "https://a.example/", "http://*.example"]
+        {
+            assert!(!is_origin(other), "{other}");
+        }
+    }
 }
