@@ -69,7 +69,8 @@ fn directly(program: &Path, params: &Value) -> String {
 }
 
 fn program(name: &str, program: &Path) -> String {
-    format!("[mcp.{name}]\ncommand = {program:?}\nenv.GRAFANA_URL = \"http://127.0.0.1:9\"\n")
+    let (program, grafana) = (program.display(), "http://127.0.0.1:9");
+    format!("[mcp.{name}]\ncommand = \"{program}\"\nenv.GRAFANA_URL = \"{grafana}\"\n")
 }
 
 /// A server on `encoding/json`, of which only some may be done.
