@@ -202,7 +202,6 @@ fn we_depend_on_few_and_not_on_what_we_ruled_out() {
 const WALL_CLOCK: &[(&str, &str)] = &[
     ("agent/src/conversation.rs", "when a conversation began"),
     ("gateway/src/clock.rs", "when a call was made; never earlier than the one before"),
-    ("gateway/src/guard.rs", "how long a browser's pass is good, which outlives us"),
     ("gateway/src/metrics.rs", "when we began"),
     ("gateway/src/otlp.rs", "when a metric was taken"),
     ("gateway/src/otlp/span.rs", "when a span began"),
