@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_buffer_does_not_keep_the_memory_of_a_long_line() {
         let mut lines = Lines::new(1 << 20, 1 << 20);
-        let long = [&[b'x'; 1 << 19][..], b"\nnext"].concat();
+        let long = [vec![b'x'; 1 << 19].as_slice(), b"\nnext"].concat();
         lines.buffer().extend_from_slice(&long);
         assert!(matches!(lines.next_line(), Some(Line::Whole(line)) if line.len() == 1 << 19));
         assert!(lines.buffer.capacity() < 1 << 17, "{}", lines.buffer.capacity());

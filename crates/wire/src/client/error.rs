@@ -295,13 +295,12 @@ impl CallError {
             Self::NotSent(_)
             | Self::TimedOut { sent: false, .. }
             | Self::Cancelled { sent: false } => Effect::None,
-            // A request that was refused for now, by the server's own word.
-            Self::Status { status: 429, .. }
-            | Self::Status { status: 503, retry_after: Some(_), .. } => Effect::Answered,
             // Some servers and proxies answer so when a request that they took in takes too long.
             Self::Status { status: 408, .. } => Effect::Unknown,
             Self::Status { status, .. } if (400..500).contains(status) => Effect::Answered,
-            Self::Refused(_)
+            // A request that was refused for now, by the server's own word.
+            Self::Status { status: 503, retry_after: Some(_), .. }
+            | Self::Refused(_)
             | Self::Unauthorized { .. }
             | Self::Rounds { .. }
             | Self::Malformed(_)
