@@ -62,10 +62,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
             return Err(failure);
         }
     };
-    let known = {
-        let hub = hub.clone();
-        async move { hub.known().await }
-    };
+    let known = known_servers(hub.clone());
     let roster = Arc::<Roster>::default();
     let approvals = shaping.approvals();
     let desk = (!serve.no_console && !serve.stdio).then(Arc::<Desk>::default);
@@ -144,6 +141,11 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     drop(gateway);
     recording.end().await;
     served
+}
+
+/// Waits until it is known of every server what it offers, or that it cannot be reached.
+async fn known_servers(hub: Hub) {
+    hub.known().await;
 }
 
 /// Everything that is made of the config before anything starts.

@@ -1,5 +1,6 @@
 //! A server process that two identities share, and what each is told of its end.
 
+use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use testkit::rogue::{Manner, Step};
 use crate::Home;
 use crate::serve::Serving;
 
-/// A FastMCP server that writes an argument of one call to its standard error and ends in another.
+/// A `FastMCP` server that writes an argument of one call to its standard error and ends in another.
 const SERVER: &str = r#"
 import os
 import sys
@@ -43,7 +44,7 @@ fn shared(server: &str, tool: &str, arguments: &[&str]) -> (Home, Serving, Peer,
     for name in ["ada", "bob"] {
         let file = home.path(&format!("{name}.token"));
         std::fs::write(&file, token(name)).unwrap();
-        config += &format!("{name} = \"file:{}\"\n", file.display());
+        writeln!(config, "{name} = \"file:{}\"", file.display()).unwrap();
     }
     std::fs::write(home.path("consort.toml"), config).unwrap();
     let serving = Serving::start(&home, arguments);

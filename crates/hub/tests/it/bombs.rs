@@ -148,7 +148,7 @@ fn patterns_are_refused_by_their_states_before_they_are_compiled() {
     for pattern in [
         r"(\w{50}){50}".to_owned(),
         "((((a{9999}){9999}){9999}){9999}){9999}".to_owned(),
-        (0..2_000).map(|n| format!(r"\p{{L}}{n}|")).collect(),
+        (0..2_000).map(|n| format!(r"\p{{L}}{n}|")).collect::<Vec<_>>().concat(),
         r"\S".repeat(10_000),
         r"\cA".repeat(10_000),
         r"(?i)\p{L}".repeat(2_000),

@@ -118,7 +118,9 @@ mod tests {
         let text = format!(
             r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":"{message}"}},"id":null}}"#
         );
-        let Ok(Message::Error { error, .. }) = Message::parse(bytes::Bytes::from(text)) else { panic!() };
+        let Ok(Message::Error { error, .. }) = Message::parse(bytes::Bytes::from(text)) else {
+            panic!()
+        };
         CallError::Refused(error)
     }
 
