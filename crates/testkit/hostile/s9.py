@@ -106,8 +106,13 @@ class EventHandler(Handler):
     events = True
 
 
+class Server(ThreadingHTTPServer):
+    def handle_error(self, *_):
+        """A connection that the gateway closes is no news."""
+
+
 def listening(handler):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = Server(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_address[1]}/mcp"
