@@ -178,7 +178,9 @@ fn nobody() -> crate::serve::Running {
 fn changed_tokens_count_without_a_signal_and_lost_ones_stay_good() {
     let home = Home::new();
     home.write("ci", "first-token-of-the-ci\n");
-    home.write("consort.toml", &format!("{}[consort.tokens]\nci = \"file:ci\"\n", demo("one")));
+    let callers =
+        "[consort.tokens]\nci = \"file:ci\"\n[consort.serve]\nmetrics_callers = [\"ci\"]\n";
+    home.write("consort.toml", &format!("{}{callers}", demo("one")));
     let serving = serve(&home);
     let (first, second) = ("first-token-of-the-ci", "second-token-of-the-ci");
     assert_eq!((status(&serving, first), status(&serving, second)), (200, 401));

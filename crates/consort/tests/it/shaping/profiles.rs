@@ -68,8 +68,13 @@ async fn each_profile_has_its_own_tools_words_exposure_and_policy() {
         // What is renamed in one place is not in another.
         assert_eq!(text(&whole.call("echo", json!({ "message": "hi" })).await), "hi");
     }
-    let fronts: Vec<Value> = stage.ledger().iter().map(|row| row["front"].clone()).collect();
+    let rows = stage.ledger();
+    let made = rows.iter().filter(|row| row["outcome"] == "ok");
+    let fronts: Vec<&Value> = made.map(|row| &row["front"]).collect();
     assert_eq!(fronts, ["small", "mcp", "small", "mcp"]);
+    // What was refused is recorded too.
+    let refused = rows.iter().filter(|row| row["outcome"] != "ok");
+    assert!(refused.map(|row| &row["front"]).eq(["small"; 8]), "{rows:?}");
 }
 
 #[test]
