@@ -378,7 +378,7 @@ mod tests {
     use super::*;
     use crate::fake::{Fake, both, ended as end, tool};
     use crate::policy::PolicySpec;
-    use consort_core::Outcome;
+    use consort_core::{Object, Outcome};
     use serde_json::{Value, json};
 
     fn guard(policy: Value) -> Guard {
@@ -413,6 +413,50 @@ mod tests {
                 _ => {}
             }
         }
+    }
+
+    #[test]
+    fn neither_hints_nor_candidates_name_what_is_hidden() {
+        let tools = [tool("read", &[]), tool("delete_all", &[])];
+        let fake = Fake::new(&[("files", &tools), ("vault", &[tool("read", &[])])]);
+        let rules = json!({ "rules": [
+            { "tools": ["files.delete_all", "vault.*"], "then": "deny" },
+        ]});
+        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let call = |name: &str| {
+            let invocation =
+                Invocation::new(Caller::client("alice"), name, Object::empty().json().clone());
+            end(guarded.call(invocation))
+        };
+        for name in ["delete_al", "files.delete_al", "vault.rea", "delete_all"] {
+            let Err(error @ CallError::Unknown { .. }) = call(name) else { panic!("{name}") };
+            let told = format!("{error} {:?}", error.hint()).replace(&format!("`{name}`"), "");
+            assert!(!told.contains("delete_all") && !told.contains("vault"), "{name}: {told}");
+        }
+        // Of two tools with this name, one is all that there is for this caller.
+        call("read").unwrap();
+        assert_eq!(fake.taken(), ["files.read {}"]);
+    }
+
+    #[test]
+    fn why_something_is_missing_is_known_to_whoever_records_it() {
+        let fake = files();
+        let rules = json!({ "rules": [{ "tools": ["files.delete"], "then": "deny" }] });
+        let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
+        let why = |server: Option<&str>, name: &str| {
+            let server = server.map(|server| server.parse().unwrap());
+            let target = RefusedTarget { server, name: name.to_owned() };
+            guarded.withheld(&Caller::client("alice"), ShelfKind::Tools, &target)
+        };
+        let hidden = Some(("files".parse().unwrap(), RejectReason::PolicyHidden));
+        for name in ["delete", "files.delete", "files_delete"] {
+            assert_eq!(why(None, name), hidden, "{name}");
+        }
+        assert_eq!(why(Some("files"), "delete"), hidden);
+        assert_eq!(
+            (why(Some("other"), "delete"), why(None, "read"), why(None, "x")),
+            (None, None, None)
+        );
     }
 
     #[test]
