@@ -423,19 +423,25 @@ mod tests {
             { "tools": ["files.delete_all", "vault.*"], "then": "deny" },
         ]});
         let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
-        let call = |name: &str| {
-            let invocation =
-                Invocation::new(Caller::client("alice"), name, Object::empty().json().clone());
-            end(guarded.call(invocation))
-        };
-        for name in ["delete_al", "files.delete_al", "vault.rea", "delete_all"] {
-            let Err(error @ CallError::Unknown { .. }) = call(name) else { panic!("{name}") };
+        let alice = Caller::client("alice");
+        let silent = |name: &str, error: &CallError| {
+            assert!(matches!(error, CallError::Unknown { .. }), "{name}: {error}");
             let told = format!("{error} {:?}", error.hint()).replace(&format!("`{name}`"), "");
             assert!(!told.contains("delete_all") && !told.contains("vault"), "{name}: {told}");
+        };
+        let seen = guarded.catalog(&alice);
+        for name in ["delete_al", "files.delete_al", "vault.rea", "delete_all"] {
+            silent(name, &seen.resolve(name).unwrap_err().into());
         }
         // Of two tools with this name, one is all that there is for this caller.
-        call("read").unwrap();
-        assert_eq!(fake.taken(), ["files.read {}"]);
+        assert_eq!(seen.resolve("read").unwrap().id(), "files.read");
+        for name in ["files.delete_al", "files.delete_all", "vault.read"] {
+            let target: consort_core::Target = name.parse().unwrap();
+            let arguments = Object::empty().json().clone();
+            let made = end(guarded.call(Invocation::new(alice.clone(), target, arguments)));
+            silent(name, &made.unwrap_err());
+        }
+        assert!(fake.taken().is_empty());
     }
 
     #[test]
