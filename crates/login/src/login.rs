@@ -238,7 +238,7 @@ impl Login {
         }
         let server = &self.settings.server;
         let mut reach = Reach::of(server, self.settings.issuer.as_deref()).await?;
-        let person = self.person.as_deref().filter(|_| !self.settings.alone);
+        let person = self.person.as_deref();
         let found = discover(&mut reach, &self.settings, challenge, person).await?;
         let before = kept.filter(|kept| kept.issuer == found.issuer.issuer);
         let scope = self.scope(challenge, &found, before);

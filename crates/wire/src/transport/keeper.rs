@@ -5,6 +5,10 @@
 //! Each process watches the others: when one of the three is gone, another that lives ends every server.
 //!
 //! Servers do not talk through the keeper: it is handed their ends of the pipes.
+//!
+//! Pid namespaces would hold even if all three are killed in one instant. They are not used: without privileges they
+//! need a user namespace, in which `sudo` does not work and `ssh` refuses its system config, and programs see other
+//! process ids than everybody else, which breaks lock files and tools that inspect processes.
 
 mod channel;
 mod guard;
