@@ -5,6 +5,7 @@ of these three at once. A server below `npm exec` ends the same way.
 """
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -135,7 +136,9 @@ def killed(consort, launcher, victims):
     if len(ids) != 3:
         raise AttackWorked(f"no keeper: {ids}; SIGKILL of a watchdog leaves {len(before)} processes")
     for victim in victims:
-        os.kill(ids[victim], signal.SIGKILL)
+        # The first death may already have ended the second.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(ids[victim], signal.SIGKILL)
     gone(before, f"SIGKILL of {name}")
     if "consort" not in victims:
         # A gateway that lives starts a new keeper, and with it the server.
@@ -155,6 +158,8 @@ def attack(consort):
         tasks += [pool.submit(killed, consort, launcher, plan) for plan in plans]
         concurrent.futures.wait(tasks)
     for pid in marked(f"-{os.getpid()}-daemons"):
-        os.kill(pid, signal.SIGKILL)
+        # One that ends by itself between the look and the signal is what is wanted.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     for task in tasks:
         task.result()
