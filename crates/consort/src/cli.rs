@@ -248,6 +248,9 @@ pub(crate) struct Reload {
     /// that is gone
     #[arg(long)]
     pub(crate) accept: bool,
+    /// Time to wait for each gateway's reply
+    #[arg(long, value_name = "TIME", default_value = "40s", value_parser = duration::read)]
+    pub(crate) timeout: std::time::Duration,
 }
 
 /// The lock.

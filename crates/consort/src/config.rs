@@ -65,7 +65,7 @@ pub use find::{Folders, Found, Lookup, Reason, STDIN, Searched, VARIABLE, find, 
 pub use import::{Client, ImportSource, Layout, import_sources};
 pub use input::{Input, InputKind};
 pub(crate) use options::merged;
-pub use options::{Options, ProfileConfig, ServeConfig};
+pub use options::{FindingLimits, LimitsConfig, Options, ProfileConfig, ReloadLimits, ServeConfig};
 pub use period::{InvalidPeriod, Period};
 pub use place::{Place, Spot};
 pub use resolve::{Resolve, System};

@@ -3,16 +3,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use consort::config::ReloadLimits;
 use consort_core::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
-
-/// The time that a reload may take before whoever asked for it gives up.
-const RELOAD_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The requests that wait for a reload at once.
-const PENDING_REQUESTS: usize = 16;
 
 /// The reason for which the files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,15 +54,16 @@ pub(crate) struct ReloadRequest {
 /// A handle by which a running gateway is asked to reload. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct ReloadHandle {
+    timeout: Duration,
     requests: mpsc::Sender<ReloadRequest>,
     kept_out: Arc<RwLock<Vec<KeptOut>>>,
 }
 
 impl ReloadHandle {
     /// A handle, and the requests that are made by it.
-    pub(crate) fn new() -> (Self, mpsc::Receiver<ReloadRequest>) {
-        let (requests, received) = mpsc::channel(PENDING_REQUESTS);
-        (Self { requests, kept_out: Arc::default() }, received)
+    pub(crate) fn new(limits: ReloadLimits) -> (Self, mpsc::Receiver<ReloadRequest>) {
+        let (requests, received) = mpsc::channel(limits.queue.max(1));
+        (Self { timeout: limits.timeout, requests, kept_out: Arc::default() }, received)
     }
 
     /// Asks for a reload and waits for its outcome; nothing if the gateway ends meanwhile.
@@ -77,7 +73,7 @@ impl ReloadHandle {
             self.requests.send(ReloadRequest { trigger, reply }).await.ok()?;
             answer.await.ok()
         };
-        tokio::time::timeout(RELOAD_TIMEOUT, asking).await.ok()?
+        tokio::time::timeout(self.timeout, asking).await.ok()?
     }
 
     /// The changes that are kept out now.

@@ -61,7 +61,7 @@ impl Gateway {
         let mut threads = Threads::start(inner, threads.saturating_sub(1));
         let places = Arc::new(Semaphore::new(inner.settings.limits.connections));
         let overflow = Overflow::new();
-        let reserve = ReserveDescriptors::new();
+        let reserve = ReserveDescriptors::new(&inner.settings.limits);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,

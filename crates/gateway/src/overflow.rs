@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::gateway::Inner;
+use crate::settings::Limits;
 
 /// What each of them is told.
 const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
@@ -45,12 +46,6 @@ impl Overflow {
     }
 }
 
-/// File descriptors kept for turning connections away when the process has no others left.
-const RESERVED: usize = 16;
-
-/// How long one has to hear it then: others wait for its descriptor.
-const BRIEF: Duration = Duration::from_millis(250);
-
 /// Whether an error says that the process, or the system, has no file descriptor left.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     const ENFILE: i32 = 23;
@@ -59,30 +54,34 @@ pub(crate) fn is_exhausted(error: &io::Error) -> bool {
 }
 
 /// File descriptors that are given up, one at a time, to take a connection in and turn it away.
-pub(crate) struct ReserveDescriptors(Arc<Mutex<Vec<File>>>);
+pub(crate) struct ReserveDescriptors {
+    files: Arc<Mutex<Vec<File>>>,
+    /// How long one of them is given away.
+    hold: Duration,
+}
 
 impl ReserveDescriptors {
-    pub(crate) fn new() -> Self {
-        let reserve = Self(Arc::default());
-        (0..RESERVED).for_each(|_| refill(&reserve.0));
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let reserve = Self { files: Arc::default(), hold: limits.reserved_descriptor_hold };
+        (0..limits.reserved_descriptors).for_each(|_| refill(&reserve.files));
         reserve
     }
 
     /// Takes the next connection in with a descriptor of the reserve, and tells it that it is not served.
     /// Returns whether there was one.
     pub(crate) async fn turn_away(&self, gateway: &Inner, listener: &TcpListener) -> bool {
-        let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = self.files.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Some(spare) = spare else { return false };
         drop(spare);
         // Somebody else may have taken it meanwhile.
-        let accepted = tokio::time::timeout(BRIEF, listener.accept()).await;
-        let reserve = Arc::clone(&self.0);
+        let accepted = tokio::time::timeout(self.hold, listener.accept()).await;
+        let (reserve, hold) = (Arc::clone(&self.files), self.hold);
         let Ok(Ok((stream, _))) = accepted else {
             refill(&reserve);
             return false;
         };
         gateway.crew.spawn(async move {
-            let _ = tokio::time::timeout(BRIEF, told(stream)).await;
+            let _ = tokio::time::timeout(hold, told(stream)).await;
             refill(&reserve);
         });
         true

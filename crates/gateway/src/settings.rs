@@ -142,6 +142,10 @@ pub struct Limits {
     pub held_bytes: usize,
     /// Connections open at once.
     pub connections: usize,
+    /// File descriptors kept for answering 503 when the process has no others left.
+    pub reserved_descriptors: usize,
+    /// How long a client has to read such a 503: others wait for its descriptor.
+    pub reserved_descriptor_hold: Duration,
     /// Sessions of legacy clients open at once.
     pub sessions: usize,
     /// Calls that wait for a client's answer at once.
@@ -178,6 +182,8 @@ impl Default for Limits {
             body_bytes: 4 << 20,
             held_bytes: 256 << 20,
             connections: 4096,
+            reserved_descriptors: 16,
+            reserved_descriptor_hold: Duration::from_millis(250),
             sessions: 1000,
             parked: 1024,
             park: Duration::from_mins(10),

@@ -20,7 +20,7 @@ pub mod sse;
 #[cfg(all(feature = "client", target_os = "linux"))]
 pub mod keeper {
     //! A process below this one that ends all that stdio servers leave behind.
-    pub use crate::transport::keeper::init;
+    pub use crate::transport::keeper::{KeeperTimes, init, set_times};
 }
 #[cfg(feature = "client")]
 mod transport;

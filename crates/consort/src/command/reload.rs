@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use consort::config::{self, Folders, Found};
 use serde_json::json;
@@ -17,9 +16,6 @@ use crate::output::{escaped, json, line};
 use crate::reloading::ReloadReport;
 use crate::running::wrong;
 
-/// The time that a gateway may take to answer.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(40);
-
 /// The most bytes of an answer that are read.
 const REPLY_BYTES: u64 = 4 << 20;
 
@@ -28,7 +24,7 @@ pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failu
     let config = config_file(common)?;
     let mut reports = Vec::new();
     for gateway in of_config(config.as_deref())? {
-        let report = ask(&gateway, options.accept).await?;
+        let report = ask(&gateway, options).await?;
         if !common.json {
             show(&gateway, &report);
         }
@@ -81,7 +77,7 @@ fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, Failure> {
     })
 }
 
-async fn ask(gateway: &RunningGateway, accept: bool) -> Result<ReloadReport, Failure> {
+async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport, Failure> {
     let address = gateway.local_address();
     if !gateway.admin {
         let message = format!("the gateway at {address} serves no admin API (--no-console)");
@@ -102,9 +98,9 @@ async fn ask(gateway: &RunningGateway, accept: bool) -> Result<ReloadReport, Fai
         exit: Exit::Unreachable,
         ..Failure::usage(format!("cannot reach the gateway at {address}: {error}"))
     };
-    let body = json!({ "accept": accept }).to_string();
+    let body = json!({ "accept": options.accept }).to_string();
     let asked = post(address, token.as_deref(), &body);
-    let answered = tokio::time::timeout(REPLY_TIMEOUT, asked).await;
+    let answered = tokio::time::timeout(options.timeout, asked).await;
     let (status, body) = answered
         .map_err(|_| unreached(&"no answer in time"))?
         .map_err(|error| unreached(&error))?;

@@ -48,7 +48,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let Setup { prepared, options, mut gateway_settings, kept, in_force, resolve } =
         Setup::new(common, &serve)?;
     let mut signals = Signals::new()?;
-    let (handle, requests) = ReloadHandle::new();
+    let (handle, requests) = ReloadHandle::new(options.limits.reload());
     let Prepared { config, settings, shaping, problems } = prepared;
     let file = config.as_ref().map(|config| config.file.clone());
     let budget = settings.budget.clone();
@@ -128,7 +128,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     };
     let served = tokio::select! {
         served = serving => served,
-        never = findings::log(&hub) => match never {},
+        never = findings::log(&hub, options.limits.findings()) => match never {},
         never = following.follow(in_force, requests) => match never {},
         never = memory::give_back(&budget) => match never {},
     };

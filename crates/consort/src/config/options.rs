@@ -1,13 +1,15 @@
 //! What concerns all servers.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use consort_hub::SchemaLimits;
 use consort_shape::CacheSpec;
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::policy::PolicySpec;
 use consort_shape::transform::TransformSpec;
-use consort_wire::MemoryBudget;
+use consort_wire::keeper::KeeperTimes;
+use consort_wire::{MemoryBudget, Times};
 use serde::Serialize;
 
 use super::agents::{AgentConfig, ModelConfig, ProviderConfig};
@@ -104,6 +106,48 @@ pub struct LimitsConfig {
     /// Time that a call waits for its input schema to be compiled and its arguments to be checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema_wait: Option<Period>,
+    /// Compiled input schemas kept ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_entries: Option<u64>,
+    /// Time that a large result waits for memory on a connection that serves no other call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_wait: Option<Period>,
+    /// Time that a large result waits for memory on a connection that other calls share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_memory_wait: Option<Period>,
+    /// Time that the keeper process may take to start a stdio server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keeper_reply: Option<Period>,
+    /// Time that a stdio server has to exit after Consort was killed, before SIGTERM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orphan_close: Option<Period>,
+    /// Time that a stdio server has to exit after that SIGTERM, before SIGKILL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orphan_terminate: Option<Period>,
+    /// Time to wait for the end of a stdio server's processes after SIGKILL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kill_wait: Option<Period>,
+    /// Time between two looks at the config, its lock, token files and secrets; a change counts when two looks see the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_poll: Option<Period>,
+    /// Time that a reload request waits for its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reload_timeout: Option<Period>,
+    /// Reload requests that wait at once; further ones wait to be queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reload_queue: Option<u64>,
+    /// File descriptors kept for answering 503 when the process has no others left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved_descriptors: Option<u64>,
+    /// Time that a client has to read such a 503 before its connection is closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved_descriptor_hold: Option<Period>,
+    /// Findings logged for one scanned tool or prompt definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan_findings: Option<u64>,
+    /// Scanned definitions remembered, so that each is logged once; beyond it all are logged again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scan_definitions: Option<u64>,
 }
 
 impl LimitsConfig {
@@ -120,7 +164,52 @@ impl LimitsConfig {
             pattern_states: written(self.pattern_states, usual.pattern_states),
             schema_states: written(self.schema_states, usual.schema_states),
             compiled_bytes: written(self.schema_bytes, usual.compiled_bytes),
+            entries: written(self.schema_entries, usual.entries),
             wait: self.schema_wait.map_or(usual.wait, Period::get),
+        }
+    }
+
+    /// The time limits of the process that starts stdio servers.
+    pub fn keeper(&self) -> KeeperTimes {
+        let usual = KeeperTimes::default();
+        KeeperTimes {
+            reply: self.keeper_reply.map_or(usual.reply, Period::get),
+            close: self.orphan_close.map_or(usual.close, Period::get),
+            terminate: self.orphan_terminate.map_or(usual.terminate, Period::get),
+            kill: self.kill_wait.map_or(usual.kill, Period::get),
+        }
+    }
+
+    /// Sets the time limits that hold for every server.
+    pub fn apply(&self, times: &mut Times) {
+        times.room = self.memory_wait.map_or(times.room, Period::get);
+        times.shared_room = self.shared_memory_wait.map_or(times.shared_room, Period::get);
+    }
+
+    /// Sets the limits of a gateway.
+    pub fn apply_to_gateway(&self, limits: &mut consort_gateway::Limits) {
+        let descriptors = &mut limits.reserved_descriptors;
+        *descriptors = written(self.reserved_descriptors, *descriptors);
+        let hold = &mut limits.reserved_descriptor_hold;
+        *hold = self.reserved_descriptor_hold.map_or(*hold, Period::get);
+    }
+
+    /// The limits of reloading.
+    pub fn reload(&self) -> ReloadLimits {
+        let usual = ReloadLimits::default();
+        ReloadLimits {
+            poll: self.config_poll.map_or(usual.poll, Period::get),
+            timeout: self.reload_timeout.map_or(usual.timeout, Period::get),
+            queue: written(self.reload_queue, usual.queue),
+        }
+    }
+
+    /// The limits of logging findings in definitions.
+    pub fn findings(&self) -> FindingLimits {
+        let usual = FindingLimits::default();
+        FindingLimits {
+            logged: written(self.scan_findings, usual.logged),
+            remembered: written(self.scan_definitions, usual.remembered),
         }
     }
 
@@ -128,6 +217,38 @@ impl LimitsConfig {
     pub fn budget(&self) -> MemoryBudget {
         let usual = consort_gateway::Limits::default().held_bytes;
         MemoryBudget::new(written(self.held_bytes, usual))
+    }
+}
+
+/// Limits of re-reading the config while serving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReloadLimits {
+    /// The time between two looks at the config, its lock, token files and secrets.
+    pub poll: Duration,
+    /// The time that a reload request waits for its result.
+    pub timeout: Duration,
+    /// The reload requests that wait at once.
+    pub queue: usize,
+}
+
+impl Default for ReloadLimits {
+    fn default() -> Self {
+        Self { poll: Duration::from_millis(500), timeout: Duration::from_secs(30), queue: 16 }
+    }
+}
+
+/// Limits of logging findings in tool and prompt definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FindingLimits {
+    /// Findings of one definition that are logged.
+    pub logged: usize,
+    /// Definitions remembered as scanned; beyond it all are forgotten and logged again.
+    pub remembered: usize,
+}
+
+impl Default for FindingLimits {
+    fn default() -> Self {
+        Self { logged: 5, remembered: 50_000 }
     }
 }
 
@@ -169,4 +290,62 @@ pub(crate) fn merged(everybody: Option<&PolicySpec>, profile: Option<&PolicySpec
         spec.hints = first.hints.or(spec.hints);
     }
     spec
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn every_key_of_limits_sets_its_limit() {
+        let text = r#"
+            [consort.limits]
+            held_bytes = 1
+            schema_bytes = 2
+            schema_patterns = 3
+            schema_states = 4
+            pattern_states = 5
+            schema_entries = 6
+            schema_wait = "7s"
+            memory_wait = "8s"
+            shared_memory_wait = "9s"
+            keeper_reply = "10s"
+            orphan_close = "11s"
+            orphan_terminate = "12s"
+            kill_wait = "13s"
+            config_poll = "14s"
+            reload_timeout = "15s"
+            reload_queue = 16
+            reserved_descriptors = 17
+            reserved_descriptor_hold = "18s"
+            scan_findings = 19
+            scan_definitions = 20
+        "#;
+        let config = Config::parse(Path::new("consort.toml"), text).unwrap();
+        assert!(config.errors.is_empty(), "{:?}", config.errors);
+        let limits = config.options.limits;
+        let seconds = Duration::from_secs;
+        let schemas = limits.schemas();
+        let counts = (schemas.compiled_bytes, schemas.patterns, schemas.schema_states);
+        assert_eq!((limits.budget().bytes(), counts), (Some(1), (2, 3, 4)));
+        let more = (schemas.pattern_states, schemas.entries, schemas.wait);
+        assert_eq!(more, (5, 6, seconds(7)));
+        let mut times = Times::default();
+        limits.apply(&mut times);
+        assert_eq!((times.room, times.shared_room), (seconds(8), seconds(9)));
+        let keeper = limits.keeper();
+        assert_eq!((keeper.reply, keeper.close), (seconds(10), seconds(11)));
+        assert_eq!((keeper.terminate, keeper.kill), (seconds(12), seconds(13)));
+        let reload = limits.reload();
+        assert_eq!((reload.poll, reload.timeout, reload.queue), (seconds(14), seconds(15), 16));
+        let mut gateway = consort_gateway::Limits::default();
+        limits.apply_to_gateway(&mut gateway);
+        assert_eq!(gateway.reserved_descriptors, 17);
+        assert_eq!(gateway.reserved_descriptor_hold, seconds(18));
+        let findings = limits.findings();
+        assert_eq!((findings.logged, findings.remembered), (19, 20));
+    }
 }

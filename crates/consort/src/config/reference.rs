@@ -104,6 +104,14 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
     let schemas = consort_hub::SchemaLimits::default();
     let patience = consort_agent::provider::Patience::default();
     let gateway = consort_gateway::Limits::default();
+    let times = Times::default();
+    let keeper = consort_wire::keeper::KeeperTimes::default();
+    let limits = super::options::LimitsConfig::default();
+    let (reload, findings) = (limits.reload(), limits.findings());
+    let span = |time: std::time::Duration| match time.subsec_millis() {
+        0 => format!("{} s", time.as_secs()),
+        _ => format!("{} ms", time.as_millis()),
+    };
     let hours = |time: std::time::Duration| format!("{} h", time.as_secs() / 3600);
     match (fields.table, name) {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
@@ -122,6 +130,20 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.limits", "schema_states") => schemas.schema_states.to_string(),
         ("consort.limits", "pattern_states") => schemas.pattern_states.to_string(),
         ("consort.limits", "schema_wait") => format!("{} s", schemas.wait.as_secs()),
+        ("consort.limits", "schema_entries") => schemas.entries.to_string(),
+        ("consort.limits", "memory_wait") => span(times.room),
+        ("consort.limits", "shared_memory_wait") => span(times.shared_room),
+        ("consort.limits", "keeper_reply") => span(keeper.reply),
+        ("consort.limits", "orphan_close") => span(keeper.close),
+        ("consort.limits", "orphan_terminate") => span(keeper.terminate),
+        ("consort.limits", "kill_wait") => span(keeper.kill),
+        ("consort.limits", "config_poll") => span(reload.poll),
+        ("consort.limits", "reload_timeout") => span(reload.timeout),
+        ("consort.limits", "reload_queue") => reload.queue.to_string(),
+        ("consort.limits", "reserved_descriptors") => gateway.reserved_descriptors.to_string(),
+        ("consort.limits", "reserved_descriptor_hold") => span(gateway.reserved_descriptor_hold),
+        ("consort.limits", "scan_findings") => findings.logged.to_string(),
+        ("consort.limits", "scan_definitions") => findings.remembered.to_string(),
         ("consort", "naming") => "`auto`".to_owned(),
         ("consort", "exposure") | ("consort.exposure", "mode") => "`individual`".to_owned(),
         ("consort", "builtin") => "`true`; for a gateway with a config `false`".to_owned(),

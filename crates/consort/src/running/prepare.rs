@@ -241,9 +241,14 @@ pub(crate) fn settings_of(config: &TrustedConfig, resolve: &System) -> (Settings
     settings.reserved = named.cloned().collect();
     let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
     problems.extend(config.problems.iter().cloned());
+    let limits = &config.options.limits;
+    consort_wire::keeper::set_times(limits.keeper());
     for server in &config.servers {
         match logins::settings(server, resolve) {
-            Ok(made) => settings.servers.push(made),
+            Ok(mut made) => {
+                limits.apply(&mut made.times);
+                settings.servers.push(made);
+            }
             Err(error) => problems.push(Problem::from(&error)),
         }
     }

@@ -19,6 +19,8 @@ pub struct SchemaLimits {
     pub schema_states: usize,
     /// Bytes of memory that compiled schemas may take; the least recently used is dropped first.
     pub compiled_bytes: usize,
+    /// Compiled schemas kept ready; the least recently used is dropped first.
+    pub entries: usize,
     /// Time that a call waits for its schema to be compiled and its arguments to be checked.
     pub wait: Duration,
 }
@@ -30,6 +32,7 @@ impl Default for SchemaLimits {
             pattern_states: 25_000,
             schema_states: 50_000,
             compiled_bytes: 64 << 20,
+            entries: 4096,
             wait: Duration::from_secs(2),
         }
     }

@@ -10,9 +10,6 @@ use tokio_util::task::TaskTracker;
 
 use super::{Checker, SchemaLimits};
 
-/// Schemas kept ready.
-const MOST_CHECKERS: usize = 4096;
-
 /// The validators of the schemas in use, each compiled once.
 #[derive(Debug)]
 pub(crate) struct ValidatorStore {
@@ -90,7 +87,7 @@ impl ValidatorStore {
         let entry = KeptValidator { compiled: compiled.clone(), weight: 0, used: now };
         let schema = schema.detached();
         kept.entries.insert(schema.clone(), entry);
-        kept.evict(self.limits.compiled_bytes);
+        kept.evict(&self.limits);
         drop(kept);
         let compilation = Compilation { schema, sender, kept: Arc::clone(&self.kept) };
         let (worker, crew, limits) = (Arc::clone(&self.worker), self.crew.clone(), self.limits);
@@ -127,7 +124,7 @@ impl Compilation {
         };
         let weight = checker.as_ref().map_or(0, |checker| checker.weight);
         self.sender.send_replace(Some(checker));
-        lock(&self.kept).settle(&self.schema, weight, limits.compiled_bytes);
+        lock(&self.kept).settle(&self.schema, weight, limits);
     }
 }
 
@@ -141,17 +138,17 @@ impl Drop for Compilation {
 
 impl KeptValidators {
     /// Notes the weight of a validator that is ready now.
-    fn settle(&mut self, schema: &Json, weight: usize, most_bytes: usize) {
+    fn settle(&mut self, schema: &Json, weight: usize, limits: &SchemaLimits) {
         if let Some(entry) = self.entries.get_mut(schema) {
             entry.weight = weight;
             self.bytes += weight;
         }
-        self.evict(most_bytes);
+        self.evict(limits);
     }
 
     /// Drops those used least recently until the rest is within the limits.
-    fn evict(&mut self, most_bytes: usize) {
-        while self.entries.len() > MOST_CHECKERS || self.bytes > most_bytes {
+    fn evict(&mut self, limits: &SchemaLimits) {
+        while self.entries.len() > limits.entries || self.bytes > limits.compiled_bytes {
             let ready = self.entries.iter().filter(|(_, entry)| entry.compiled.borrow().is_some());
             let Some((oldest, _)) = ready.min_by_key(|(_, entry)| entry.used) else { return };
             let oldest = oldest.clone();

@@ -17,8 +17,8 @@ const TIMES: &str = "`wire::Times`";
 const GATEWAY: &str = "`gateway::Limits`";
 
 const WIRE: &str = "wire/src/limits.rs";
-const STARTER: &str = "wire/src/transport/keeper/starter.rs";
-const CHANNEL: &str = "wire/src/transport/keeper/channel.rs";
+const KEEPER: &str = "wire/src/transport/keeper/times.rs";
+const OPTIONS: &str = "consort/src/config/options.rs";
 const SERVE: &str = "gateway/src/settings.rs";
 const SCHEMAS: &str = "hub/src/schema/limits.rs";
 const RUN: &str = "agent/src/limits.rs";
@@ -56,8 +56,13 @@ const CALL: &[Row] = &[
     (WIRE, "http_calls", RUST, "further calls wait"),
     (WIRE, "queued_calls", RUST, "`overloaded`; nothing was sent"),
     (WIRE, "queue", TIMES, "`overloaded`; nothing was sent"),
-    (WIRE, "room", TIMES, "the call ends: `outcome_unknown`"),
-    (WIRE, "shared_room", TIMES, "the same; the answer is skipped, and other calls go on"),
+    (WIRE, "room", "`limits.memory_wait`", "the call ends: `outcome_unknown`"),
+    (
+        WIRE,
+        "shared_room",
+        "`limits.shared_memory_wait`",
+        "the same; the answer is skipped, and other calls go on",
+    ),
     (WIRE, "questions", RUST, "the server's question is refused"),
     (WIRE, "rounds", RUST, "the call ends with an error"),
     (WIRE, "call_events", RUST, "the oldest progress is dropped, and how many is told (`skipped`)"),
@@ -106,10 +111,15 @@ const KEEPING: &[Row] = &[
     (WIRE, "idle_connection", TIMES, "it is closed"),
     (WIRE, "close", TIMES, "SIGTERM to it and all that it started"),
     (WIRE, "terminate", TIMES, "SIGKILL to it and all that it started"),
-    (STARTER, "CLOSE", FIXED, "SIGTERM to it and all that it started"),
-    (STARTER, "TERMINATED", FIXED, "SIGKILL to it and all that it started"),
-    (CHANNEL, "ANSWER", FIXED, "the server cannot be reached, and is tried again"),
-    (CHANNEL, "KILLED", FIXED, "they are left to the kernel"),
+    (KEEPER, "close", "`limits.orphan_close`", "SIGTERM to it and all that it started"),
+    (KEEPER, "terminate", "`limits.orphan_terminate`", "SIGKILL to it and all that it started"),
+    (
+        KEEPER,
+        "reply",
+        "`limits.keeper_reply`",
+        "the server is unreachable; the connection is retried",
+    ),
+    (KEEPER, "kill", "`limits.kill_wait`", "they are left to the kernel"),
     ("hub/src/connection/backoff.rs", "FIRST", FIXED, "the server is tried again"),
     ("hub/src/connection/backoff.rs", "LONGEST", FIXED, "the pause grows no longer"),
     ("hub/src/connection/backoff.rs", "FAILURES", FIXED, "it is left alone for the time below"),
@@ -150,7 +160,7 @@ const CHECKING: &[Row] = &[
     (SCHEMAS, "schema_states", "`limits.schema_states`", "the same"),
     (SCHEMAS, "wait", "`limits.schema_wait`", "the same, for this call"),
     (SCHEMAS, "compiled_bytes", "`limits.schema_bytes`", "it is compiled again when it is needed"),
-    ("hub/src/schema/store.rs", "MOST_CHECKERS", FIXED, "the same"),
+    (SCHEMAS, "entries", "`limits.schema_entries`", "the same"),
     (
         "hub/src/schema/work.rs",
         "MOST",
@@ -166,6 +176,18 @@ const CLIENTS: &[Row] = &[
     (SERVE, "head", GATEWAY, "the connection is closed"),
     ("gateway/src/http.rs", "HEADERS", FIXED, "431"),
     (SERVE, "connections", GATEWAY, "further ones get 503 and `Retry-After` at once"),
+    (
+        SERVE,
+        "reserved_descriptors",
+        "`limits.reserved_descriptors`",
+        "further connections wait to be accepted",
+    ),
+    (
+        SERVE,
+        "reserved_descriptor_hold",
+        "`limits.reserved_descriptor_hold`",
+        "the connection is closed",
+    ),
     (
         SERVE,
         "sessions",
@@ -293,19 +315,15 @@ const FILES: &[Row] = &[
     ("agent/src/store/line.rs", "LARGE_DATA", FIXED, "it is kept once, beside the conversation"),
     ("agent/src/store/line.rs", "LARGE_TEXT", FIXED, "the same"),
     (
-        "consort/src/command/serve/watch.rs",
-        "LOOK_INTERVAL",
-        FIXED,
+        OPTIONS,
+        "poll",
+        "`limits.config_poll`",
         "a change that two looks in a row see alike is taken over",
     ),
-    ("consort/src/reloading.rs", "RELOAD_TIMEOUT", FIXED, "whoever asked is told that it failed"),
-    ("consort/src/reloading.rs", "PENDING_REQUESTS", FIXED, "further requests wait"),
-    (
-        "consort/src/command/reload.rs",
-        "REPLY_TIMEOUT",
-        FIXED,
-        "`consort reload` ends (exit code 3)",
-    ),
+    (OPTIONS, "timeout", "`limits.reload_timeout`", "the request fails"),
+    (OPTIONS, "queue", "`limits.reload_queue`", "further requests wait to be queued"),
+    (OPTIONS, "logged", "`limits.scan_findings`", "further findings of it are not logged"),
+    (OPTIONS, "remembered", "`limits.scan_definitions`", "all are forgotten, and logged again"),
     ("consort/src/command/chat/editor.rs", "HISTORY", FIXED, "the oldest is forgotten"),
 ];
 

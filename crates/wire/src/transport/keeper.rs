@@ -14,6 +14,7 @@ mod channel;
 mod guard;
 mod request;
 mod starter;
+mod times;
 pub(super) mod tree;
 
 use std::ffi::{OsStr, OsString};
@@ -29,11 +30,12 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 pub(super) use channel::ServerChannel;
 pub(super) use request::StartRequest;
+pub use times::{KeeperTimes, set_times};
 
 /// This very program, even if its file was replaced or removed since.
 const OURSELVES: &str = "/proc/self/exe";
 
-/// The second argument that makes a keeper process the starter.
+/// The argument that makes a keeper process the starter.
 const STARTER: &str = "starter";
 
 /// The name of keeper processes in `ps`: `pkill consort` must not end us and them at once.
@@ -68,11 +70,18 @@ pub fn init(argument: &str) -> Option<ExitCode> {
         let _ = ARGUMENT.set(argument.into());
         return None;
     }
-    let ran = match arguments.next() {
-        None => guard::run(argument),
-        Some(role) if role == STARTER => starter::run(),
-        Some(_) => Err(io::Error::from(io::ErrorKind::InvalidInput)),
-    };
+    let ran = arguments
+        .next()
+        .and_then(|times| KeeperTimes::from_argument(times.to_str()?))
+        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
+        .and_then(|times| {
+            set_times(times);
+            match arguments.next() {
+                None => guard::run(argument),
+                Some(role) if role == STARTER => starter::run(),
+                Some(_) => Err(io::ErrorKind::InvalidInput.into()),
+            }
+        });
     Some(if ran.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -171,13 +180,13 @@ impl Keeper {
     }
 }
 
-/// This program once more, named in `ps` as it was named when it was started.
+/// This program once more as a keeper process, named in `ps` as it was named when it was started.
 fn reexecute(argument: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(OURSELVES);
     if let Some(name) = std::env::args_os().next() {
         command.arg0(name);
     }
-    command.arg(argument);
+    command.arg(argument).arg(times::times().to_argument());
     command
 }
 

@@ -22,7 +22,7 @@ use super::offered::{Offered, Parts};
 use super::openai::OpenAi;
 use super::settings::{access, permissions};
 use super::token::MissingToken;
-use super::watch::{FileWatch, LOOK_INTERVAL};
+use super::watch::FileWatch;
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Scene};
 use crate::exit::Failure;
@@ -75,7 +75,7 @@ impl Following<'_> {
             let (trigger, reply) = tokio::select! {
                 _ = hangup.recv() => (ReloadTrigger::Demand, None),
                 Some(request) = requests.recv() => (request.trigger, Some(request.reply)),
-                () = tokio::time::sleep(LOOK_INTERVAL) => (ReloadTrigger::Change, None),
+                () = tokio::time::sleep(state.options.limits.reload().poll) => (ReloadTrigger::Change, None),
             };
             let report = self.turn(&mut state, trigger);
             if let Some(reply) = reply {

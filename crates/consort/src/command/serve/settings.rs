@@ -32,6 +32,7 @@ pub(super) fn of(
     if let Some(lifetime) = options.serve.browser_session_lifetime {
         limits.browser_session_lifetime = lifetime.get();
     }
+    options.limits.apply_to_gateway(&mut limits);
     let settings = Settings {
         access,
         hosts: serve.allow_host.clone(),

@@ -3,10 +3,6 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// The time between two looks at the config, its lock, token files and secrets
-pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The properties by which one version of a file is told from another. They are those of the file behind
 /// a link, so a swapped link is another version.
@@ -107,6 +103,8 @@ fn holds_something(file: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -94,6 +94,20 @@ fn limits(fields: &Fields<'_>) -> LimitsConfig {
         schema_states: limits.count("schema_states"),
         pattern_states: limits.count("pattern_states"),
         schema_wait: limits.period("schema_wait"),
+        schema_entries: limits.count("schema_entries"),
+        memory_wait: limits.period("memory_wait"),
+        shared_memory_wait: limits.period("shared_memory_wait"),
+        keeper_reply: limits.period("keeper_reply"),
+        orphan_close: limits.period("orphan_close"),
+        orphan_terminate: limits.period("orphan_terminate"),
+        kill_wait: limits.period("kill_wait"),
+        config_poll: limits.period("config_poll"),
+        reload_timeout: limits.period("reload_timeout"),
+        reload_queue: limits.count("reload_queue"),
+        reserved_descriptors: limits.count("reserved_descriptors"),
+        reserved_descriptor_hold: limits.period("reserved_descriptor_hold"),
+        scan_findings: limits.count("scan_findings"),
+        scan_definitions: limits.count("scan_definitions"),
     };
     limits.finish();
     read

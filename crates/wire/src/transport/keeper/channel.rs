@@ -13,13 +13,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use super::request::StartRequest;
+use super::times::times;
 use super::tree;
-
-/// The keeper's answer to a request to start a server.
-const ANSWER: Duration = Duration::from_secs(5);
-
-/// The end of processes after SIGKILL.
-pub(super) const KILLED: Duration = Duration::from_secs(5);
 
 /// The pause between two looks at processes that were killed.
 pub(super) const LOOK: Duration = Duration::from_millis(5);
@@ -120,7 +115,7 @@ impl ServerChannel {
             status: None,
             state: ChannelState::Kept,
         };
-        match tokio::time::timeout(ANSWER, channel.report()).await {
+        match tokio::time::timeout(times().reply, channel.report()).await {
             Ok(Ok(Report::Started)) => Ok(channel),
             Ok(Ok(Report::Failed(error))) => Err(io::Error::from_raw_os_error(error)),
             Ok(Ok(Report::Exited(_) | Report::Gone)) => Err(io::ErrorKind::InvalidData.into()),
@@ -156,10 +151,10 @@ impl ServerChannel {
         let _ = self.stream.write_all(&[KILL]).await;
         let gone =
             async { while self.state == ChannelState::Kept && self.report().await.is_ok() {} };
-        let _ = tokio::time::timeout(KILLED, gone).await;
+        let _ = tokio::time::timeout(times().kill, gone).await;
         if self.state == ChannelState::Lost {
             super::reap_ended();
-            tree::kill_until_gone(|| tree::marked(self.mark), KILLED).await;
+            tree::kill_until_gone(|| tree::marked(self.mark), times().kill).await;
             self.state = ChannelState::Ended;
         }
     }

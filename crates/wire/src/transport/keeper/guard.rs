@@ -10,7 +10,7 @@ use rustix::process::{WaitOptions, wait};
 use rustix::stdio::dup2_stdin;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::channel::KILLED;
+use super::times::times;
 use super::{STARTER, become_keeper, ignore_signals, reexecute, runtime, tree};
 
 /// Runs until the starter has ended, and with it every server.
@@ -34,7 +34,7 @@ pub(super) fn run(argument: &str) -> io::Result<()> {
         while !reap(starter) {
             children.recv().await;
         }
-        tree::kill_until_gone(tree::all_below_us, KILLED).await;
+        tree::kill_until_gone(tree::all_below_us, times().kill).await;
         Ok(())
     })
 }

@@ -6,7 +6,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Stdio;
-use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use rustix::process::{Pid, Signal, WaitOptions, wait};
@@ -16,15 +15,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::channel::{KILL, KILLED, Report, TERMINATE};
+use super::channel::{KILL, Report, TERMINATE};
 use super::request::{DESCRIPTORS, StartRequest};
+use super::times::times;
 use super::{become_keeper, ignore_signals, runtime, tree};
-
-/// A child process's exit after Consort was killed, before SIGTERM.
-const CLOSE: Duration = Duration::from_millis(400);
-
-/// A child process's exit after that SIGTERM, before SIGKILL.
-const TERMINATED: Duration = Duration::from_millis(800);
 
 /// Runs until the program that we work for has ended, or the guard.
 pub(super) fn run() -> io::Result<()> {
@@ -34,7 +28,7 @@ pub(super) fn run() -> io::Result<()> {
         let mut starter = Starter::default();
         let ran = starter.serve().await;
         // Whatever no server is known for.
-        tree::kill_until_gone(tree::all_below_us, KILLED).await;
+        tree::kill_until_gone(tree::all_below_us, times().kill).await;
         ran
     })
 }
@@ -61,7 +55,7 @@ impl Starter {
                 Some(_) = self.servers.join_next() => {
                     // What still runs belongs to a server that ended: it shed both its ancestors and its mark.
                     if self.servers.is_empty() {
-                        tree::kill_until_gone(tree::all_below_us, KILLED).await;
+                        tree::kill_until_gone(tree::all_below_us, times().kill).await;
                     }
                 }
                 received = receive(&control), if is_controlled => match received {
@@ -142,15 +136,15 @@ impl KeptServer {
                 },
             }
         }
-        tree::kill_until_gone(|| self.processes(), KILLED).await;
+        tree::kill_until_gone(|| self.processes(), times().kill).await;
         self.report(Report::Gone).await;
     }
 
     /// Gives a server whose standard input has closed a little time to end by itself.
     async fn wind_down(&mut self, mut exited: oneshot::Receiver<i32>) {
-        if self.main.is_some() && tokio::time::timeout(CLOSE, &mut exited).await.is_err() {
+        if self.main.is_some() && tokio::time::timeout(times().close, &mut exited).await.is_err() {
             tree::signal(&self.processes(), Signal::TERM);
-            if tokio::time::timeout(TERMINATED, exited).await.is_err() {
+            if tokio::time::timeout(times().terminate, exited).await.is_err() {
                 return;
             }
         }

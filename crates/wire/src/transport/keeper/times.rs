@@ -1,0 +1,74 @@
+//! Time limits of the keeper, handed to its processes as an argument.
+
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+/// Time limits of the keeper, for all servers that this process starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeeperTimes {
+    /// The keeper's reply to a request to start a server.
+    pub reply: Duration,
+    /// A server's exit after this program was killed, before SIGTERM.
+    pub close: Duration,
+    /// A server's exit after that SIGTERM, before SIGKILL.
+    pub terminate: Duration,
+    /// The end of processes after SIGKILL, before they are left to the kernel.
+    pub kill: Duration,
+}
+
+impl KeeperTimes {
+    const DEFAULT: Self = Self {
+        reply: Duration::from_secs(5),
+        close: Duration::from_millis(400),
+        terminate: Duration::from_millis(800),
+        kill: Duration::from_secs(5),
+    };
+
+    /// The argument that hands them to a keeper process.
+    pub(super) fn to_argument(self) -> String {
+        let Self { reply, close, terminate, kill } = self;
+        let parts = [reply, close, terminate, kill].map(|time| time.as_millis().to_string());
+        parts.join(",")
+    }
+
+    /// Reads what [`KeeperTimes::to_argument`] wrote.
+    pub(super) fn from_argument(argument: &str) -> Option<Self> {
+        let mut parts = argument.split(',').map(|part| part.parse().map(Duration::from_millis));
+        let mut next = || parts.next()?.ok();
+        let times = Self { reply: next()?, close: next()?, terminate: next()?, kill: next()? };
+        parts.next().is_none().then_some(times)
+    }
+}
+
+impl Default for KeeperTimes {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+static TIMES: RwLock<KeeperTimes> = RwLock::new(KeeperTimes::DEFAULT);
+
+/// Sets the time limits of the keeper. A keeper that already runs keeps the ones it was started with, except for
+/// [`KeeperTimes::reply`].
+pub fn set_times(times: KeeperTimes) {
+    *TIMES.write().unwrap_or_else(PoisonError::into_inner) = times;
+}
+
+/// The time limits in force in this process.
+pub(super) fn times() -> KeeperTimes {
+    *TIMES.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_they_were_written() {
+        let times = KeeperTimes { close: Duration::from_secs(7), ..KeeperTimes::default() };
+        assert_eq!(KeeperTimes::from_argument(&times.to_argument()), Some(times));
+        for wrong in ["", "1,2,3", "1,2,3,4,5", "1,2,3,x", "starter"] {
+            assert_eq!(KeeperTimes::from_argument(wrong), None, "{wrong}");
+        }
+    }
+}
