@@ -196,6 +196,8 @@ fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Va
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod replays;
+#[cfg(test)]
 mod sample;
 #[cfg(test)]
 mod tests;

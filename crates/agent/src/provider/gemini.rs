@@ -8,6 +8,7 @@ use super::turns::{Answered, Turn, turns};
 use super::{Ask, Choice, Delivery, Effort, Images, Names, Reasoning, object};
 use crate::message::{Kind, Part};
 
+mod partial;
 pub(super) mod read;
 
 /// The word for this wire among what is opaque.

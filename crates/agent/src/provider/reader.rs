@@ -75,6 +75,8 @@ pub(super) trait Codec: std::fmt::Debug + Send {
 pub(super) struct Event<'a> {
     pub(super) value: &'a Value,
     pub(super) raw: &'a Json,
+    /// The whole answer, instead of a piece of a stream.
+    pub(super) is_whole: bool,
 }
 
 impl Event<'_> {
@@ -316,15 +318,15 @@ impl Reader {
         if event.data.trim_ascii() == b"[DONE]" {
             // Nothing is lost if it never comes; nothing counts behind it.
             self.over = true;
-            return self.take(&Json::string("[DONE]"));
+            return self.take(&Json::string("[DONE]"), false);
         }
         let Ok(json) = Json::parse(event.data.clone()) else {
             return Err(Trouble::Broken(excerpt(&event.data)));
         };
-        self.take(&json)
+        self.take(&json, false)
     }
 
-    fn take(&mut self, json: &Json) -> Result<(), Trouble> {
+    fn take(&mut self, json: &Json, is_whole: bool) -> Result<(), Trouble> {
         let value: Value = json.read().map_err(|_| Trouble::Broken(excerpt(json.as_bytes())))?;
         let is_error = match value.get("error") {
             Some(Value::Object(error)) => !error.is_empty(),
@@ -334,7 +336,7 @@ impl Reader {
         if is_error {
             return Err(Trouble::Told(value));
         }
-        self.codec.take(&Event { value: &value, raw: json }, &mut self.assembly)?;
+        self.codec.take(&Event { value: &value, raw: json, is_whole }, &mut self.assembly)?;
         self.over |= self.codec.is_over();
         Ok(())
     }
@@ -360,8 +362,9 @@ impl Reader {
             return Err(Trouble::Broken(excerpt(&whole)));
         };
         match json.to_items() {
-            Some(items) => items.iter().try_for_each(|item| self.take(item)),
-            None => self.take(&json),
+            // A list of pieces is a stream that comes at once.
+            Some(items) => items.iter().try_for_each(|item| self.take(item, false)),
+            None => self.take(&json, true),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Judge {
         let is = |words: &[&str]| words.iter().any(|word| said.words.iter().any(|w| w == word));
         let says = |texts: &[&str]| texts.iter().any(|text| said.lower.contains(text));
         let status = said.status.unwrap_or_default();
-        let names_model = says(&["model"])
+        let names_model = said.is_about_model()
             && says(&["not found", "not exist", "unknown", "invalid model", "not supported"]);
         if is(&["insufficient_quota", "billing_error", "insufficient_balance"])
             || says(&["credit balance", "insufficient balance"])
@@ -165,6 +165,24 @@ const TOO_LONG: [&str; 9] = [
     "maximum number of tokens allowed",
 ];
 
+/// Words of messages about an option that a model does not take.
+const OPTIONS: [&str; 14] = [
+    "parameter",
+    "argument",
+    "temperature",
+    "top_p",
+    "reasoning",
+    "thinking",
+    "response_format",
+    "json_schema",
+    "tool",
+    "function call",
+    "max_tokens",
+    "with this model",
+    "by this model",
+    "unsupported value",
+];
+
 /// What a provider says of an error, whatever form it has.
 struct Said<'a> {
     error: &'a Value,
@@ -175,6 +193,16 @@ struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
+    /// Returns whether it is the model that there is something wrong with, and not an option that the model does
+    /// not have.
+    fn is_about_model(&self) -> bool {
+        let option = self.error.get("param").and_then(Value::as_str);
+        let about_option = option.is_some_and(|option| !matches!(option, "model" | ""))
+            || self.words.iter().any(|word| word.starts_with("unsupported_"))
+            || OPTIONS.iter().any(|option| self.lower.contains(option));
+        self.lower.contains("model") && !about_option
+    }
+
     fn new(body: &'a Value, status: Option<u16>) -> Self {
         let body = body.get(0).unwrap_or(body);
         let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);

@@ -58,8 +58,19 @@ impl Codec for Chat {
         // Others than the first were not asked for.
         let first = choices.filter(|(_, choice)| choice["index"].as_u64().unwrap_or_default() == 0);
         for (place, choice) in first {
-            let key = if choice["delta"].is_object() { "delta" } else { "message" };
-            self.delta(&choice[key], &format!("/choices/{place}/{key}"), event, into)?;
+            let streams = choice["delta"].is_object();
+            // Perplexity writes both into every choice: in a stream the message is all that was said so far.
+            let key = match event.is_whole && choice["message"].is_object() {
+                true => "message",
+                false if streams => "delta",
+                false => "message",
+            };
+            let at = format!("/choices/{place}/{key}");
+            if event.is_whole || streams || into.parts.is_empty() {
+                self.delta(&choice[key], &at, event, into)?;
+            } else {
+                self.snapshot(&choice[key], &at, event, into)?;
+            }
             if let Some(finish) = choice["finish_reason"].as_str().filter(|text| !text.is_empty()) {
                 self.finish = Some(finish.to_owned());
             }
@@ -112,13 +123,48 @@ impl Chat {
         }
         for (place, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
             let at = format!("{at}/tool_calls/{place}/function/arguments");
-            let slot = self.slot(call);
-            self.call(slot, call, &at, event, into)?;
+            if !is_blank(call) {
+                let slot = self.slot(call);
+                self.call(slot, call, &at, event, into)?;
+            }
         }
-        if delta["function_call"].is_object() {
-            let call = json!({ "index": 0, "function": delta["function_call"] });
+        let call = json!({ "index": 0, "function": delta["function_call"] });
+        if delta["function_call"].is_object() && !is_blank(&call) {
             let slot = self.slot(&call);
             self.call(slot, &call, &format!("{at}/function_call/arguments"), event, into)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a message in a stream behind pieces of it: what they said is not said again.
+    fn snapshot(
+        &mut self,
+        message: &Value,
+        at: &str,
+        event: &Event<'_>,
+        into: &mut Assembly,
+    ) -> Result<(), Trouble> {
+        let said: String = into
+            .parts
+            .iter()
+            .filter_map(|part| match &part.kind {
+                Kind::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        if let Some(rest) = message["content"].as_str().map(|text| text.strip_prefix(&*said)) {
+            // A piece under another name, where it does not begin with what was said.
+            let whole = message["content"].as_str().unwrap_or_default();
+            into.say(Kind::Text { text: rest.unwrap_or(whole).to_owned() });
+        }
+        for (place, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+            let id = call["id"].as_str().unwrap_or_default();
+            let is_known = self.calls.iter().any(|piece| piece.id == id);
+            if !is_known && !is_blank(call) {
+                let slot = self.slot(call);
+                let at = format!("{at}/tool_calls/{place}/function/arguments");
+                self.call(slot, call, &at, event, into)?;
+            }
         }
         Ok(())
     }
@@ -185,6 +231,17 @@ impl Chat {
         }
         Ok(())
     }
+}
+
+/// Returns whether a piece of a call says nothing: Snowflake writes one into every choice.
+fn is_blank(call: &Value) -> bool {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    let function = &call["function"];
+    is_empty(&call["id"]) && is_empty(&function["name"]) && is_empty(&function["arguments"])
 }
 
 /// Thoughts, with the name of the field they came in.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::WORD;
+use super::partial::PartialArguments;
 use crate::message::{Kind, Media, Part};
 use crate::provider::assembly::Assembly;
 use crate::provider::reader::{Codec, Event, Trouble};
@@ -13,6 +14,16 @@ use crate::provider::{Stop, Usage};
 pub(in crate::provider) struct Gemini {
     finish: Option<String>,
     why: String,
+    /// The call whose arguments come piece by piece.
+    open: Option<OpenCall>,
+}
+
+/// A call whose arguments come piece by piece.
+#[derive(Debug)]
+struct OpenCall {
+    /// Its place among the answer's calls.
+    index: usize,
+    arguments: PartialArguments,
 }
 
 impl Codec for Gemini {
@@ -36,7 +47,7 @@ impl Codec for Gemini {
         let parts = candidate["content"]["parts"].as_array().into_iter().flatten();
         for (place, part) in parts.enumerate() {
             let at = format!("/candidates/0/content/parts/{place}/functionCall/args");
-            take_part(part, &at, event, into)?;
+            self.take_part(part, &at, event, into)?;
         }
         if let Some(finish) = candidate["finishReason"].as_str() {
             self.finish = Some(finish.to_owned());
@@ -45,7 +56,8 @@ impl Codec for Gemini {
         Ok(())
     }
 
-    fn stop(&mut self, _: &mut Assembly) -> Result<Option<Stop>, Trouble> {
+    fn stop(&mut self, into: &mut Assembly) -> Result<Option<Stop>, Trouble> {
+        self.close(into)?;
         let Some(finish) = self.finish.take() else { return Ok(None) };
         Ok(Some(match &*finish {
             "STOP" | "FINISH_REASON_UNSPECIFIED" => Stop::End,
@@ -65,35 +77,81 @@ impl Codec for Gemini {
     }
 }
 
-fn take_part(
-    part: &Value,
-    at: &str,
-    event: &Event<'_>,
-    into: &mut Assembly,
-) -> Result<(), Trouble> {
-    let signature = part["thoughtSignature"].as_str();
-    let signed = |mut made: Part| {
-        if let Some(signature) = signature {
-            made.opaque.set_member(WORD, "thoughtSignature", signature.into());
-        }
-        made
-    };
-    if let Some(call) = part.get("functionCall") {
-        let name = call["name"].as_str().filter(|name| !name.is_empty());
-        let Some(name) = name else {
-            return Err(Trouble::Broken("a call without the name of a tool".to_owned()));
-        };
-        let id = call["id"].as_str().filter(|id| !id.is_empty());
-        let index = into.call(id.unwrap_or_default(), name)?;
-        let written = event.written(at).filter(|json| json.as_str() != "null");
-        into.arguments(index, written.as_ref().map_or("{}", |json| json.as_str()))?;
-        if let Some(made) = into.call_part(index) {
-            *made = signed(made.clone());
-            if let Some(id) = id {
-                made.opaque.set_member(WORD, "id", id.into());
+impl Gemini {
+    fn take_part(
+        &mut self,
+        part: &Value,
+        at: &str,
+        event: &Event<'_>,
+        into: &mut Assembly,
+    ) -> Result<(), Trouble> {
+        match part.get("functionCall") {
+            Some(call) => self.call(call, part["thoughtSignature"].as_str(), at, event, into),
+            None => {
+                take_words(part, into);
+                Ok(())
             }
         }
-    } else if let Some(text) = part["text"].as_str() {
+    }
+
+    /// Takes a call: a whole one, the beginning of one whose arguments come piece by piece, or such a piece.
+    fn call(
+        &mut self,
+        call: &Value,
+        signature: Option<&str>,
+        at: &str,
+        event: &Event<'_>,
+        into: &mut Assembly,
+    ) -> Result<(), Trouble> {
+        let goes_on = call["willContinue"].as_bool().unwrap_or_default();
+        if let Some(name) = call["name"].as_str().filter(|name| !name.is_empty()) {
+            self.close(into)?;
+            let id = call["id"].as_str().filter(|id| !id.is_empty());
+            let index = into.call(id.unwrap_or_default(), name)?;
+            if let Some(made) = into.call_part(index) {
+                sign(made, signature);
+                if let Some(id) = id {
+                    made.opaque.set_member(WORD, "id", id.into());
+                }
+            }
+            if !goes_on && !call["partialArgs"].is_array() {
+                let written = event.written(at).filter(|json| json.as_str() != "null");
+                into.arguments(index, written.as_ref().map_or("{}", |json| json.as_str()))?;
+                return Ok(());
+            }
+            let arguments = PartialArguments::new(&call["args"]);
+            self.open = Some(OpenCall { index, arguments });
+        }
+        let Some(open) = &mut self.open else {
+            return Err(Trouble::Broken("a call without the name of a tool".to_owned()));
+        };
+        let most = into.limits.argument_bytes;
+        open.arguments.take(&call["partialArgs"], most)?;
+        if goes_on { Ok(()) } else { self.close(into) }
+    }
+
+    /// Writes the arguments of the call whose pieces have all come.
+    fn close(&mut self, into: &mut Assembly) -> Result<(), Trouble> {
+        let Some(OpenCall { index, arguments }) = self.open.take() else { return Ok(()) };
+        into.arguments(index, &arguments.finish())?;
+        Ok(())
+    }
+}
+
+fn sign(part: &mut Part, signature: Option<&str>) {
+    if let Some(signature) = signature {
+        part.opaque.set_member(WORD, "thoughtSignature", signature.into());
+    }
+}
+
+/// Takes words, thoughts, media, or what only Gemini knows.
+fn take_words(part: &Value, into: &mut Assembly) {
+    let signature = part["thoughtSignature"].as_str();
+    let signed = |mut made: Part| {
+        sign(&mut made, signature);
+        made
+    };
+    if let Some(text) = part["text"].as_str() {
         let kind = match part["thought"].as_bool() {
             Some(true) => Kind::Thinking { text: text.to_owned(), redacted: false },
             _ => Kind::Text { text: text.to_owned() },
@@ -112,7 +170,6 @@ fn take_part(
     } else if part.as_object().is_some_and(|part| !part.is_empty()) {
         into.open(Part::from(Kind::Foreign).with_opaque(WORD, part.clone()));
     }
-    Ok(())
 }
 
 /// Thoughts and results of tools are counted beside here, and within them elsewhere.

@@ -32,6 +32,14 @@ struct Item {
     arguments: String,
 }
 
+impl Item {
+    /// Returns whether it is this item of the whole response. Not everybody counts items there as in the stream.
+    fn is(&self, item: &Value) -> bool {
+        let same = |name: &str| !item[name].is_null() && self.value[name] == item[name];
+        self.is_done && same("type") && (same("id") || same("content") || same("call_id"))
+    }
+}
+
 impl Codec for Responses {
     fn take(&mut self, event: &Event<'_>, into: &mut Assembly) -> Result<(), Trouble> {
         let value = event.value;
@@ -182,7 +190,8 @@ impl Responses {
         }
         for (index, item) in response["output"].as_array().into_iter().flatten().enumerate() {
             let index = index as u64;
-            if self.items.get(&index).is_none_or(|item| !item.is_done) {
+            let is_done = self.items.get(&index).is_some_and(|item| item.is_done);
+            if !is_done && !self.items.values().any(|known| known.is(item)) {
                 self.done(index, item, into)?;
             }
         }
