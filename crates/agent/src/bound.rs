@@ -140,6 +140,14 @@ impl Bound {
         found
     }
 
+    /// Returns whether one of them stands for all tools of a server, as the exposure `per-server` has it.
+    pub(crate) fn has_server_tools(&self) -> bool {
+        let stands = |Target { server, name }: &Target| {
+            name.strip_prefix("mcp_") == Some(&*server.as_str().replace('-', "_"))
+        };
+        self.names.values().any(|bound| stands(&bound.target))
+    }
+
     /// `server.tool` of each.
     pub fn ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.names.values().map(|bound| bound.id.clone()).collect();

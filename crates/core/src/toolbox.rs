@@ -53,6 +53,12 @@ pub trait Toolbox: Send + Sync {
     /// An item whenever what is on offer changed.
     fn changes(&self) -> Changes;
 
+    /// Finds a tool that is on offer without being listed, because an exposure shows other tools in its place; else
+    /// a hint at what to do next. Returns `None` where every tool on offer is listed.
+    fn unlisted(&self, _caller: &Caller, _text: &str) -> Option<Result<Target, String>> {
+        None
+    }
+
     /// Takes note of a call that was refused by whoever is outside, because it names nothing that its caller is
     /// offered. A layer outside of the one that records passes it on.
     fn refused(&self, _call: &RefusedCall) {}

@@ -87,10 +87,10 @@ impl Failure {
     }
 
     /// Nothing the caller is offered has this name. The same for what does not exist and for what is held back.
-    pub(crate) fn unknown(kind: ShelfKind, name: &str, nearest: Option<&str>) -> Self {
+    pub(crate) fn unknown(kind: ShelfKind, name: &str, hint: Option<&str>) -> Self {
         let reason = format!("unknown {} `{}`", kind.singular(), name.escape_debug());
-        let message = match nearest {
-            Some(nearest) => format!("{reason}; did you mean `{nearest}`?"),
+        let message = match hint {
+            Some(hint) => format!("{reason}; {hint}"),
             None => reason.clone(),
         };
         let facts =
@@ -128,7 +128,8 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
             _ => Failure { raw: Some(raw.clone()), ..Failure::new(*code, message.clone()) },
         },
         CallError::Unknown { name, nearest } => {
-            Failure::unknown(ShelfKind::Tools, name, nearest.first().map(String::as_str))
+            let hint = nearest.first().map(|near| format!("did you mean `{near}`?"));
+            Failure::unknown(ShelfKind::Tools, name, hint.as_deref())
         }
         CallError::Arguments { .. } | CallError::Ambiguous { .. } => {
             failure(INVALID_PARAMS, "rejected", false)

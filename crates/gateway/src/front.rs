@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{
     Caller, Catalog, Entry, Events, Passage, RefusedCall, RefusedTarget, Route, ServerId,
-    ShelfKind, Toolbox,
+    ShelfKind, Target, Toolbox,
 };
 use tokio::sync::watch;
 
@@ -78,6 +78,14 @@ impl Front {
     /// Passes a request on.
     pub(crate) fn pass(&self, passage: Passage) -> Events {
         self.toolbox.read().unwrap_or_else(PoisonError::into_inner).pass(passage)
+    }
+
+    /// Finds a tool that is on offer here without being listed; the address of one server lists all it has.
+    pub(crate) fn unlisted(&self, caller: &Caller, name: &str) -> Option<Result<Target, String>> {
+        if matches!(self.place, Place::Server(_)) {
+            return None;
+        }
+        self.toolbox().unlisted(caller, name)
     }
 
     /// Has a call recorded that names nothing its caller is offered here. A name that another caller knows stands

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort_core::{Emitter, Json, LogLevel, Route, ServerId, ShelfKind, nearest};
+use consort_core::{Emitter, Json, LogLevel, Route, ServerId, ShelfKind, Target, nearest};
 use consort_wire::splice::Writer;
 use consort_wire::{Emitting, Era, Revision};
 use serde_json::json;
@@ -216,9 +216,16 @@ pub(crate) fn route(menu: &Menu, request: &Request) -> Result<Way, Failure> {
         let changed = given != route.name;
         (route.server.clone(), changed.then(|| (member, Json::string(&route.name))))
     };
-    let named = |kind: ShelfKind, given: &str| {
-        let choice = menu.board(kind).get(given).ok_or_else(|| no_such(menu, kind, given))?;
-        Ok(renamed("name", given, &choice.route))
+    let named = |kind: ShelfKind, given: &str| match menu.board(kind).get(given) {
+        Some(choice) => Ok(renamed("name", given, &choice.route)),
+        None if kind == ShelfKind::Tools => match request.front.unlisted(&request.caller, given) {
+            Some(Ok(Target { server, name })) => {
+                Ok(renamed("name", given, &Route { server, name }))
+            }
+            Some(Err(hint)) => Err(Failure::unknown(kind, given, Some(&hint))),
+            None => Err(no_such(menu, kind, given)),
+        },
+        None => Err(no_such(menu, kind, given)),
     };
     let resource = |uri: &str| {
         let known = menu.board(ShelfKind::Resources).get(uri).map(|choice| choice.route.clone());
@@ -260,5 +267,6 @@ fn completed(menu: &Menu, request: &Request) -> Result<Way, Failure> {
 
 fn no_such(menu: &Menu, kind: ShelfKind, given: &str) -> Failure {
     let near = nearest(given, menu.board(kind).names());
-    Failure::unknown(kind, given, near.first().copied())
+    let hint = near.first().map(|near| format!("did you mean `{near}`?"));
+    Failure::unknown(kind, given, hint.as_deref())
 }

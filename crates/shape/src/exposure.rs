@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use consort_core::{
     Caller, Catalog, Changes, Entry, Events, Invocation, Passage, Pattern, RefusedCall, ServerId,
-    ShelfKind, Toolbox,
+    ShelfKind, Target, Toolbox,
 };
 
 use crate::call::{Call, ended};
@@ -50,6 +50,16 @@ impl Exposure {
     }
 }
 
+impl std::str::FromStr for Exposure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|exposure| exposure.as_str() == text);
+        let names = Self::ALL.map(Self::as_str).join("`, `");
+        known.ok_or_else(|| format!("unknown exposure `{}`: use `{names}`", text.escape_debug()))
+    }
+}
+
 impl fmt::Display for Exposure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -65,6 +75,8 @@ pub struct Exposing {
     pub direct: Vec<Pattern>,
     /// What each server is about, for the one tool that stands for it.
     pub servers: BTreeMap<ServerId, String>,
+    /// Bytes of tool names in the description of the one tool that stands for a server.
+    pub names: usize,
     /// The model, as `provider:name`, of the agents that stand for servers. They are made elsewhere, of
     /// what is shown here.
     pub agent: Option<String>,
@@ -88,7 +100,8 @@ pub enum Mode {
 impl Default for Exposing {
     fn default() -> Self {
         let mode = Mode::Fixed(Exposure::Individual);
-        Self { mode, direct: Vec::new(), servers: BTreeMap::new(), agent: None }
+        let names = spec::NAMES;
+        Self { mode, direct: Vec::new(), servers: BTreeMap::new(), names, agent: None }
     }
 }
 
@@ -158,8 +171,9 @@ impl Exposed {
             Exposure::Individual
         } else {
             let cost = |exposure: &Exposure| {
-                let shown = &self.made(caller, *exposure).shown;
-                tokens::costs(vocabulary, shown).iter().map(|cost| cost.tokens).sum::<usize>()
+                // Names of tools in a description save more than they cost: they spare a look.
+                let shown = self.make(*exposure, Arc::clone(&catalog), 0).shown;
+                tokens::costs(vocabulary, &shown).iter().map(|cost| cost.tokens).sum::<usize>()
             };
             let others = [Exposure::Search, Exposure::PerServer];
             others.into_iter().min_by_key(cost).unwrap_or_default()
@@ -170,10 +184,11 @@ impl Exposed {
 
     fn made(&self, caller: &Caller, exposure: Exposure) -> Arc<Made> {
         let whole = self.inner.catalog(caller);
-        self.made[exposure as usize].get(Arc::clone(&whole), |_| self.make(exposure, whole))
+        let names = self.exposing.names;
+        self.made[exposure as usize].get(Arc::clone(&whole), |_| self.make(exposure, whole, names))
     }
 
-    fn make(&self, exposure: Exposure, whole: Arc<Catalog>) -> Made {
+    fn make(&self, exposure: Exposure, whole: Arc<Catalog>, names: usize) -> Made {
         let direct = |entry: &&Entry| {
             let Entry { route, name, .. } = entry;
             let fits = |name: &str| {
@@ -187,7 +202,9 @@ impl Exposed {
             entries.into_iter().map(|entry| (entry.clone(), Kind::Direct)).collect();
         match exposure {
             Exposure::Individual => {}
-            Exposure::PerServer => tools.extend(per_server::tools(&whole, &self.exposing.servers)),
+            Exposure::PerServer => {
+                tools.extend(per_server::tools(&whole, &self.exposing.servers, names));
+            }
             Exposure::Search => tools.extend(find::tools(&whole)),
         }
         let mut shown = Catalog::clone(&whole);
@@ -229,6 +246,8 @@ impl Exposed {
             Ok(Kind::Server(server)) => self.server(&made, server, call),
             Ok(Kind::Find) => self.find(&made, &call),
             Ok(Kind::Call) => self.call_found(&made, call),
+            // A tool that was found may be called as if it were listed.
+            Err(_) if call.find(&made.whole).is_some() => call.make(&*self.inner),
             Err(error) => {
                 self.inner.refused(&call.refused(None, &call.name()));
                 ended(Err(error))
@@ -261,6 +280,20 @@ impl Toolbox for Exposed {
 
     fn changes(&self) -> Changes {
         self.inner.changes()
+    }
+
+    fn unlisted(&self, caller: &Caller, text: &str) -> Option<Result<Target, String>> {
+        let exposure = self.exposure(caller);
+        if exposure == Exposure::Individual {
+            return self.inner.unlisted(caller, text);
+        }
+        let usual = || match exposure {
+            Exposure::Search => find::FIND.to_owned(),
+            _ => "call `mcp_SERVER` to list the tools of a server".to_owned(),
+        };
+        let made = self.made(caller, exposure);
+        let found = made.whole.resolve(text);
+        Some(found.map(Target::from).map_err(|error| error.hint().unwrap_or_else(usual)))
     }
 
     fn refused(&self, call: &RefusedCall) {
@@ -350,8 +383,8 @@ mod tests {
         let first = asked(&exposed, "my-jobs", "mcp_my_jobs", &json!({}));
         assert_eq!(first["total"], 45);
         assert_eq!(first["tools"].as_array().unwrap().len(), 20);
-        assert_eq!(first["tools"][0]["inputs"], json!({ "x": { "type": "string" } }));
         assert_eq!(first["tools"][0]["inputSchema"]["type"], "object");
+        assert_eq!(first["tools"][0].as_object().unwrap().len(), 3, "one form of the schema");
         let last = json!({ "action": "list", "cursor": "40" });
         let last = asked(&exposed, "my-jobs", "mcp_my_jobs", &last);
         assert_eq!(last["tools"].as_array().unwrap().len(), 5);
@@ -388,7 +421,8 @@ mod tests {
                 "`tool_name` is missing: `execute` needs one of `search_papers`, `summarize`",
                 "unknown tool `sumarize`; did you mean `summarize`? `papers` has `search_papers`, `summarize`",
                 "`tool_inputs` cannot be used: it is no JSON object",
-                "`query` is missing: say what is to be done",
+                "`query` is missing: say what is to be done, or give `server` for the names of its tools; \
+                 there are 47 tools of 2 servers: my-jobs, papers",
                 "unknown tool `sumarize`; did you mean `summarize`?",
             ]
         );
@@ -406,7 +440,80 @@ mod tests {
         assert!(found["tools"][0]["inputSchema"]["properties"]["query"].is_object());
         let elsewhere = json!({ "query": "papers", "server": "my-jobs" });
         let elsewhere = asked(&exposed, "consort", "find_tools", &elsewhere);
-        assert!(elsewhere["hint"].as_str().unwrap().contains("47 tools of 2 servers"));
+        let hint = elsewhere["hint"].as_str().unwrap();
+        assert!(hint.contains("leave `server` out") && hint.contains("47 tools of 2 servers"));
+        let names = json!({ "query": "", "server": "papers" });
+        let names = asked(&exposed, "consort", "find_tools", &names);
+        assert_eq!(names["names"], json!(["papers.search_papers", "papers.summarize"]));
+        let nowhere = json!({ "query": "papers", "server": "paper" });
+        let nowhere = asked(&exposed, "consort", "find_tools", &nowhere);
+        assert!(nowhere.as_str().unwrap().contains("did you mean `papers`?"), "{nowhere}");
+    }
+
+    #[test]
+    fn a_tool_that_was_found_can_be_called_as_if_it_were_listed() {
+        let fake = fake();
+        for exposure in [Exposure::Search, Exposure::PerServer] {
+            let exposed = exposed(&fake, exposure, &[]);
+            let (call, pass) = both("papers", "summarize", &json!({ "text": "x" }));
+            assert_eq!(text(&end(exposed.call(call)).unwrap()), "done");
+            assert_eq!(text(&end(exposed.pass(pass)).unwrap()), "done");
+            let sent = r#"papers.summarize {"text":"x"}"#;
+            assert_eq!(fake.taken(), [sent, sent], "{exposure}");
+            let alice = Caller::client("alice");
+            let target = exposed.unlisted(&alice, "papers:summarize").unwrap().unwrap();
+            assert_eq!(target.to_string(), "papers.summarize");
+            let hint = exposed.unlisted(&alice, "papers.sumarize").unwrap().unwrap_err();
+            assert_eq!(hint, "did you mean `papers.summarize`?");
+            assert!(exposed.unlisted(&alice, "zzz").unwrap().unwrap_err().contains('`'));
+        }
+        assert_eq!(
+            exposed(&fake, Exposure::Individual, &[]).unlisted(&Caller::client("a"), "x"),
+            None
+        );
+    }
+
+    #[test]
+    fn inputs_without_an_action_execute_and_a_name_alone_describes() {
+        let fake = fake();
+        let exposed = exposed(&fake, Exposure::PerServer, &[]);
+        for arguments in [
+            json!({ "tool_name": "summarize", "tool_inputs": { "text": "x" } }),
+            json!({ "action": "execute", "tool_name": "summarize", "text": "x" }),
+        ] {
+            assert_eq!(asked(&exposed, "papers", "mcp_papers", &arguments), "done");
+            assert_eq!(fake.taken(), [r#"papers.summarize {"text":"x"}"#; 2]);
+        }
+        let about = asked(&exposed, "papers", "mcp_papers", &json!({ "tool_name": "summarize" }));
+        assert_eq!(about["name"], "summarize");
+        for arguments in [json!({ "query": "zzzzqqq" }), json!({ "cursor": "99" })] {
+            let told = asked(&exposed, "papers", "mcp_papers", &arguments);
+            assert!(told["hint"].is_string(), "{told}");
+        }
+        assert!(fake.taken().is_empty());
+    }
+
+    #[test]
+    fn the_tool_of_a_server_names_its_tools_within_a_budget() {
+        let fake = fake();
+        let about = |names: usize| -> Vec<String> {
+            let mode = Mode::Fixed(Exposure::PerServer);
+            let exposing = Exposing { mode, names, ..Exposing::default() };
+            let exposed = Exposed::new(Arc::clone(&fake) as Arc<dyn Toolbox>, exposing);
+            let catalog = exposed.catalog(&Caller::client("alice"));
+            let about = |entry: &Entry| entry.tool().description().unwrap();
+            catalog.tools.entries().iter().map(about).collect()
+        };
+        let usual =
+            |server: &str| format!("MCP server '{server}' - provides access to multiple tools");
+        assert_eq!(about(0), [usual("my-jobs"), usual("papers")]);
+        assert_eq!(
+            about(40),
+            [
+                usual("my-jobs") + ". Tools: job_0, job_1, job_2, job_3, job_4 and 40 more",
+                usual("papers") + ". Tools: search_papers, summarize",
+            ]
+        );
     }
 
     #[test]

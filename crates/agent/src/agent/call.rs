@@ -122,10 +122,7 @@ impl Making<'_> {
         }
         let (bound, tool) = match self.worker.tools.find(&self.call.name) {
             Ok(found) => found,
-            Err(nearest) => {
-                let name = self.call.name.clone();
-                return Ok(Some(self.failed(&CallError::Unknown { name, nearest })));
-            }
+            Err(nearest) => return Ok(Some(self.unknown(nearest))),
         };
         let arguments = match arguments::read(&self.call.arguments, &tool.input_schema()) {
             Ok(arguments) => arguments,
@@ -154,6 +151,20 @@ impl Making<'_> {
                 Treat::Retry | Treat::Tell => return Ok(Some(self.failed(&error))),
             }
         }
+    }
+
+    /// The result for a tool that the model was not offered. Where an exposure offers others in the place of
+    /// tools, it says how they are called.
+    fn unknown(&self, nearest: Vec<String>) -> Came {
+        let (tools, name) = (&self.worker.tools, self.call.name.clone());
+        let way = if tools.find("consort.call_tool").is_ok() {
+            "tools that `find_tools` finds are called with `call_tool`: {\"name\": …, \"arguments\": {…}}"
+        } else if nearest.is_empty() && tools.has_server_tools() {
+            "the tools of a server are called with its `mcp_…` tool: {\"tool_name\": …, \"tool_inputs\": {…}}"
+        } else {
+            return self.failed(&CallError::Unknown { name, nearest });
+        };
+        self.wrong(format!("unknown tool `{name}`; {way}"), "unknown")
     }
 
     /// What those who look on make of the call: its arguments, or why it is not made.

@@ -119,6 +119,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.agents.NAME", "max_tokens" | "max_cost" | "max_time") => "no limit".to_owned(),
         ("consort.transforms.result", "preview_bytes") => constant("PREVIEW"),
         ("consort.exposure", "budget") => constant("BUDGET"),
+        ("consort.exposure", "names") => constant("NAMES"),
         ("consort.providers.NAME", "silence") => format!("{} s", patience.silence.as_secs()),
         ("consort.providers.NAME", "tries") => patience.tries.to_string(),
         ("consort.serve", "max_browser_sessions") => gateway.browser_sessions.to_string(),

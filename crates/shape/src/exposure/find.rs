@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use consort_core::{Catalog, Entry, Events, Json, Route, ServerId, Tool, ToolResult};
+use consort_core::{Catalog, Entry, Events, Json, Route, ServerId, Tool, ToolResult, nearest};
 use consort_wire::splice::{self, Writer};
 use serde_json::{Value, json};
 
-use super::listing::{object, result};
+use super::listing::{Parameters, result, told};
 use super::{Exposed, Kind, Made};
 use crate::aside::OWNER;
 use crate::call::{Call, answered};
@@ -19,6 +19,15 @@ const MOST: u64 = 20;
 
 /// Bytes of servers' names in the description.
 const SERVERS: usize = 300;
+
+/// Names of tools that `find_tools` tells of a server at most.
+const NAMES: usize = 200;
+
+/// The way out where no name comes near.
+pub(super) const FIND: &str = "find its name with `find_tools`";
+
+/// The parameters of `call_tool`.
+const PARAMETERS: Parameters<'static> = Parameters { inputs: "arguments", own: &["name"] };
 
 /// The two tools.
 pub(super) fn tools(catalog: &Catalog) -> impl Iterator<Item = (Entry, Kind)> {
@@ -33,7 +42,10 @@ pub(super) fn tools(catalog: &Catalog) -> impl Iterator<Item = (Entry, Kind)> {
             "properties": {
                 "query": { "type": "string", "description": "What is to be done, in a few words." },
                 "limit": { "type": "integer", "default": USUAL, "maximum": MOST },
-                "server": { "type": "string", "description": "Only tools of this server." },
+                "server": {
+                    "type": "string",
+                    "description": "Only tools of this server; with an empty query, all their names.",
+                },
             },
             "required": ["query"],
         }),
@@ -44,7 +56,7 @@ pub(super) fn tools(catalog: &Catalog) -> impl Iterator<Item = (Entry, Kind)> {
         json!({
             "type": "object",
             "properties": {
-                "name": { "type": "string" },
+                "name": { "type": "string", "description": "As `find_tools` tells it." },
                 "arguments": { "type": "object", "description": "As the tool's inputSchema says." },
             },
             "required": ["name"],
@@ -84,24 +96,43 @@ impl Exposed {
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
         let query = argument("query");
         let query = query.as_ref().and_then(Json::text).unwrap_or_default();
+        let server = argument("server");
+        let server = server.as_ref().and_then(Json::text).filter(|server| !server.is_empty());
+        let all = made.whole.tools.entries();
+        if let Some(server) = &server
+            && !all.iter().any(|entry| entry.route.server.as_str() == server.as_ref())
+        {
+            return answered(ToolResult::error(no_server(&made.whole, server)));
+        }
         if query.trim().is_empty() {
-            return answered(ToolResult::error("`query` is missing: say what is to be done"));
+            return answered(match &server {
+                Some(server) => result(&names(&made.whole, server)),
+                None => ToolResult::error(format!(
+                    "`query` is missing: say what is to be done, or give `server` for the names of its tools; \
+                     there are {}",
+                    extent(&made.whole)
+                )),
+            });
         }
         let limit = argument("limit").and_then(|limit| limit.integer());
         let limit = limit.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(USUAL);
         let limit = usize::try_from(limit.clamp(1, MOST)).unwrap_or(1);
-        let server = argument("server");
-        let server = server.as_ref().and_then(Json::text).filter(|server| !server.is_empty());
-        let all = made.whole.tools.entries();
         let mine = |at: usize| {
             server.as_ref().is_none_or(|server| all[at].route.server.as_str() == server.as_ref())
         };
         let hits = self.index(made).search_among(&query, limit, mine);
-        let told: Vec<Json> = hits.iter().map(|hit| described(&all[hit.position])).collect();
+        let hit = |position: usize| told(&all[position], &all[position].id());
+        let found: Vec<Json> = hits.iter().map(|one| hit(one.position)).collect();
         let mut writer = Writer::new();
-        writer.raw("tools", splice::list(&told).as_bytes());
-        if told.is_empty() {
-            writer.text("hint", &format!("nothing fits; there are {}", extent(&made.whole)));
+        writer.raw("tools", splice::list(&found).as_bytes());
+        if found.is_empty() {
+            let elsewhere = if server.is_some() { ", leave `server` out" } else { "" };
+            let hint = format!(
+                "nothing fits: use other or fewer words{elsewhere}, or give `server` with an empty `query` for \
+                 the names of its tools; there are {}",
+                extent(&made.whole)
+            );
+            writer.text("hint", &hint);
         }
         answered(result(&writer.finish()))
     }
@@ -113,29 +144,41 @@ impl Exposed {
         let failed = |message: String| answered(ToolResult::error(message));
         let name = argument("name");
         let Some(name) = name.as_ref().and_then(Json::text) else {
-            return failed("`name` is missing: use one that `find_tools` told".to_owned());
+            return failed("`name` is missing: use one that `find_tools` tells".to_owned());
         };
         let entry = match made.whole.resolve(&name) {
             Ok(entry) => entry,
             Err(unresolved) => {
                 self.inner.refused(&call.refused(None, &name));
-                let hint = unresolved.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-                return failed(format!("{unresolved}{hint}"));
+                let hint = unresolved.hint().unwrap_or_else(|| FIND.to_owned());
+                return failed(format!("{unresolved}; {hint}"));
             }
         };
-        match object(argument("arguments")) {
+        match PARAMETERS.read(arguments.as_ref(), &entry.tool()) {
             Ok(inputs) => self.execute(entry, inputs, call),
-            Err(reason) => failed(format!("`arguments` cannot be used: {reason}")),
+            Err(reason) => failed(reason),
         }
     }
 }
 
-/// A tool that was found: what it is called, what it does, what it takes.
-fn described(entry: &Entry) -> Json {
-    let tool = entry.tool();
+/// That there is no such server, with the nearest and all there are.
+fn no_server(catalog: &Catalog, name: &str) -> String {
+    let servers = catalog.tools.entries().iter().map(|entry| entry.route.server.as_str());
+    let servers: BTreeSet<&str> = servers.collect();
+    let near = nearest(name, servers.iter().copied());
+    let near = near.first().map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    format!("unknown server `{}`; {near}there are {}", name.escape_debug(), extent(catalog))
+}
+
+/// The names of a server's tools, as `call_tool` takes them.
+fn names(catalog: &Catalog, server: &str) -> Json {
+    let mine = |entry: &&Entry| entry.route.server.as_str() == server;
+    let all: Vec<&Entry> = catalog.tools.entries().iter().filter(mine).collect();
+    let names: Vec<Json> = all.iter().take(NAMES).map(|entry| Json::string(&entry.id())).collect();
     let mut writer = Writer::new();
-    writer.text("name", &entry.id());
-    writer.text("description", &tool.description().unwrap_or_default());
-    writer.raw("inputSchema", tool.input_schema().as_bytes());
+    writer.raw("names", splice::list(&names).as_bytes());
+    writer.number("total", all.len() as u64);
+    let more = if all.len() > NAMES { "; these are the first, words find the others" } else { "" };
+    writer.text("hint", &format!("a name as `query` tells what the tool takes{more}"));
     writer.finish()
 }

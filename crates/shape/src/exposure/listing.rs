@@ -2,49 +2,72 @@
 
 use consort_core::{Entry, Json, Object, Tool, ToolResult};
 use consort_wire::splice::Writer;
-use serde_json::{Map, Value, json};
 
-/// A tool: what it is called, what it does, what it takes in short and in full.
+/// A tool under a name: its description and its input schema.
 pub(super) fn told(entry: &Entry, name: &str) -> Json {
     let tool = entry.tool();
     let mut writer = Writer::new();
     writer.text("name", name);
     writer.text("description", &tool.description().unwrap_or_default());
-    writer.raw("inputs", Json::from(inputs(&tool)).as_bytes());
     writer.raw("inputSchema", tool.input_schema().as_bytes());
     writer.finish()
-}
-
-/// What a tool takes, in short.
-pub(super) fn inputs(tool: &Tool) -> Value {
-    let schema: Value = tool.input_schema().read().unwrap_or_default();
-    let required = |name: &str| {
-        schema["required"].as_array().is_some_and(|names| names.iter().any(|known| known == name))
-    };
-    let one = |(name, about): (&String, &Value)| {
-        let mut told = Map::new();
-        let kind = match &about["type"] {
-            Value::Null if about["enum"].is_array() => json!({ "enum": about["enum"] }),
-            Value::Null => json!("any"),
-            kind => kind.clone(),
-        };
-        told.insert("type".to_owned(), kind);
-        for member in ["description", "default"] {
-            if let Some(value) = about.get(member) {
-                told.insert(member.to_owned(), value.clone());
-            }
-        }
-        if required(name) {
-            told.insert("required".to_owned(), true.into());
-        }
-        (name.clone(), Value::Object(told))
-    };
-    schema["properties"].as_object().into_iter().flatten().map(one).collect::<Map<_, _>>().into()
 }
 
 /// JSON as a result that a model reads.
 pub(super) fn result(json: &Json) -> ToolResult {
     ToolResult::text(json.as_str())
+}
+
+/// The parameters of one of our own tools that say which tool is meant and with what.
+pub(super) struct Parameters<'a> {
+    /// The parameter that holds the inputs of the tool that is meant.
+    pub(super) inputs: &'a str,
+    /// The others.
+    pub(super) own: &'a [&'a str],
+}
+
+impl Parameters<'_> {
+    /// Returns the inputs of the tool that is meant: the object in their parameter, or, where that is absent or
+    /// empty, whatever stands beside the other parameters. Models write both.
+    pub(super) fn read(&self, given: Option<&Object>, tool: &Tool) -> Result<Json, String> {
+        let inside = object(given.and_then(|given| given.get(self.inputs)));
+        let inside =
+            inside.map_err(|reason| format!("`{}` cannot be used: {reason}", self.inputs))?;
+        let takes = |name: &str| {
+            let schema = tool.input_schema().to_object();
+            let properties = schema.and_then(|schema| schema.get("properties")?.to_object());
+            properties.is_some_and(|properties| properties.get(name).is_some())
+        };
+        let beside: Vec<(String, Json)> = given
+            .iter()
+            .flat_map(|given| given.members())
+            .map(|(key, value)| (decoded(key), value))
+            .filter(|(key, _)| key != self.inputs)
+            .collect();
+        let is_empty = inside.to_object().is_none_or(|inside| inside.members().next().is_none());
+        if is_empty {
+            let mut writer = Writer::new();
+            let meant = |key: &str| !self.own.contains(&key) || key == "query" && takes(key);
+            for (key, value) in beside.iter().filter(|(key, _)| meant(key)) {
+                writer.raw(key, value.as_bytes());
+            }
+            return Ok(writer.finish());
+        }
+        match beside.iter().find(|(key, _)| !self.own.contains(&&**key)) {
+            None => Ok(inside),
+            Some((key, _)) => {
+                let (key, inputs) = (key.escape_debug(), self.inputs);
+                Err(format!("`{key}` stands beside `{inputs}`: put it inside, or leave it out"))
+            }
+        }
+    }
+}
+
+/// A key as it is written in JSON, decoded.
+fn decoded(key: &str) -> String {
+    let text = Json::parse(format!("\"{key}\"")).ok();
+    let text = text.as_ref().and_then(Json::text);
+    text.map_or_else(|| key.to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// Arguments as models write them: an object, or the text of one.
@@ -64,25 +87,34 @@ pub(super) fn object(given: Option<Json>) -> Result<Json, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
-    fn inputs_are_told_in_short() {
-        let schema = json!({
-            "properties": {
-                "a": { "type": "string", "description": "A.", "default": "x", "maxLength": 9 },
-                "b": { "enum": [1, 2] },
-                "c": {},
-            },
-            "required": ["b"],
-        });
-        assert_eq!(
-            inputs(&Tool::new("t", "", &schema.into())),
-            json!({
-                "a": { "type": "string", "description": "A.", "default": "x" },
-                "b": { "type": { "enum": [1, 2] }, "required": true },
-                "c": { "type": "any" },
-            })
-        );
+    fn inputs_are_read_inside_their_parameter_or_beside_the_others() {
+        let tool = Tool::new("t", "", &json!({ "properties": { "query": {}, "x": {} } }).into());
+        let parameters = Parameters { inputs: "inputs", own: &["action", "name", "query"] };
+        let read = |given: Value| {
+            let given = Json::from(given).to_object();
+            parameters.read(given.as_ref(), &tool).map(|json| json.read::<Value>().unwrap())
+        };
+        let cases = [
+            (json!({ "name": "t" }), Ok(json!({}))),
+            (json!({ "name": "t", "inputs": { "x": 1 } }), Ok(json!({ "x": 1 }))),
+            (json!({ "name": "t", "inputs": "{\"x\":1}", "query": "" }), Ok(json!({ "x": 1 }))),
+            (json!({ "name": "t", "x": 1, "query": "q" }), Ok(json!({ "x": 1, "query": "q" }))),
+            (json!({ "name": "t", "x": 1, "inputs": {} }), Ok(json!({ "x": 1 }))),
+            (
+                json!({ "name": "t", "x": 1, "inputs": { "query": "q" } }),
+                Err("`x` stands beside `inputs`: put it inside, or leave it out".to_owned()),
+            ),
+            (
+                json!({ "inputs": [1] }),
+                Err("`inputs` cannot be used: it is no JSON object".to_owned()),
+            ),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(read(given.clone()), expected, "{given}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use consort_core::{Catalog, Entry, Events, Json, Route, ServerId, Tool, ToolResu
 use consort_wire::splice::{self, Writer};
 use serde_json::{Value, json};
 
-use super::listing::{object, result, told};
+use super::listing::{Parameters, result, told};
 use super::{Exposed, Kind, Made};
 use crate::call::{Call, answered};
 
@@ -26,43 +26,83 @@ const NAMES: usize = 50;
 pub(super) fn tools(
     catalog: &Catalog,
     about: &BTreeMap<ServerId, String>,
+    names_bytes: usize,
 ) -> impl Iterator<Item = (Entry, Kind)> {
-    let mut servers: Vec<(&ServerId, usize)> = Vec::new();
+    let mut servers: Vec<(&ServerId, Vec<&str>)> = Vec::new();
     for entry in catalog.tools.entries() {
         match servers.last_mut() {
-            Some((server, count)) if **server == entry.route.server => *count += 1,
-            _ => servers.push((&entry.route.server, 1)),
+            Some((server, names)) if **server == entry.route.server => names.push(&entry.name),
+            _ => servers.push((&entry.route.server, vec![&entry.name])),
         }
     }
-    servers.into_iter().map(|(server, count)| {
-        let name = format!("mcp_{}", server.as_str().replace('-', "_"));
+    servers.into_iter().map(move |(server, names)| {
+        let name = tool_name(server);
         let usual = || format!("MCP server '{server}' - provides access to multiple tools");
-        let description = about.get(server).cloned().unwrap_or_else(usual);
-        let tool = Tool::new(&name, &description, &schema(count).into());
+        let about = about.get(server).cloned().unwrap_or_else(usual);
+        let description = about + &listed(&names, names_bytes);
+        let tool = Tool::new(&name, &description, &schema(names.len()).into());
         let route = Route { server: server.clone(), name: name.clone() };
         let definition = tool.definition().clone();
         (Entry { route, name, definition }, Kind::Server(server.clone()))
     })
 }
 
-/// What the tool takes that stands for a server with so many tools. There is one for every server, so
-/// it says nothing that is of no use.
+/// The name of the tool that stands for a server.
+pub(super) fn tool_name(server: &ServerId) -> String {
+    format!("mcp_{}", server.as_str().replace('-', "_"))
+}
+
+/// The names of a server's tools for a description, as many as fit in so many bytes.
+fn listed(names: &[&str], most: usize) -> String {
+    let mut bytes = 0;
+    let fits = |name: &&&str| {
+        bytes += name.len() + 2;
+        bytes <= most
+    };
+    let shown: Vec<&str> = names.iter().take_while(fits).copied().collect();
+    match names.len() - shown.len() {
+        _ if shown.is_empty() => String::new(),
+        0 => format!(". Tools: {}", shown.join(", ")),
+        more => format!(". Tools: {} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The input schema of the tool that stands for a server with so many tools. There is one for every server, so
+/// its descriptions are short.
 fn schema(tools: usize) -> Value {
     let mut schema = json!({
         "type": "object",
         "properties": {
-            "action": { "type": "string", "enum": ["list", "describe", "execute"], "default": "list" },
-            "tool_name": { "type": "string" },
-            "tool_inputs": { "type": "object" },
+            "action": {
+                "type": "string",
+                "enum": ["list", "describe", "execute"],
+                "description": "Default: execute with tool_inputs, else list",
+            },
+            "tool_name": { "type": "string", "description": "As listed" },
+            "tool_inputs": { "type": "object", "description": "By the tool's inputSchema" },
         },
     });
     if tools > FEW {
         let properties = &mut schema["properties"];
-        properties["query"] = json!({ "type": "string" });
-        properties["cursor"] = json!({ "type": "string" });
+        properties["query"] = json!({ "type": "string", "description": "Filters the list" });
+        properties["cursor"] = json!({ "type": "string", "description": "next_cursor of a list" });
     }
     schema
 }
+
+/// The action that is meant where none is named: whoever gives inputs wants to execute, whoever names a tool
+/// alone wants to know it.
+fn implied(tool_name: Option<&str>, has_inputs: bool) -> &'static str {
+    match tool_name {
+        Some(_) if has_inputs => "execute",
+        Some(_) => "describe",
+        None => "list",
+    }
+}
+
+/// The parameters of the tool that stands for a server.
+const PARAMETERS: Parameters<'static> =
+    Parameters { inputs: "tool_inputs", own: &["action", "tool_name", "query", "cursor"] };
 
 impl Exposed {
     /// Answers a call of the tool that stands for a server.
@@ -72,7 +112,10 @@ impl Exposed {
         let text =
             |name: &str| argument(name).and_then(|json| json.text().map(Into::<String>::into));
         let failed = |message: String| answered(ToolResult::error(message));
-        let action = text("action").unwrap_or_else(|| "list".to_owned());
+        let named_tool = text("tool_name");
+        let has_inputs = argument("tool_inputs").is_some();
+        let implied = || implied(named_tool.as_deref(), has_inputs).to_owned();
+        let action = text("action").filter(|action| !action.is_empty()).unwrap_or_else(implied);
         match action.as_str() {
             "list" | "search" => {
                 match self.page(made, server, text("query").as_deref(), text("cursor").as_deref()) {
@@ -81,7 +124,7 @@ impl Exposed {
                 }
             }
             "describe" | "execute" => {
-                let Some(name) = text("tool_name") else {
+                let Some(name) = named_tool else {
                     return failed(format!(
                         "`tool_name` is missing: `{action}` needs one of {}",
                         names(made, server)
@@ -94,9 +137,9 @@ impl Exposed {
                 if action == "describe" {
                     return answered(result(entry.definition.json()));
                 }
-                match object(argument("tool_inputs")) {
+                match PARAMETERS.read(arguments.as_ref(), &entry.tool()) {
                     Ok(inputs) => self.execute(entry, inputs, call),
-                    Err(reason) => failed(format!("`tool_inputs` cannot be used: {reason}")),
+                    Err(reason) => failed(reason),
                 }
             }
             other => failed(format!(
@@ -133,7 +176,10 @@ impl Exposed {
         let from = match cursor {
             None => 0,
             Some(cursor) => {
-                let wrong = || format!("unknown `cursor` `{}`", cursor.escape_debug());
+                let wrong = || {
+                    let cursor = cursor.escape_debug();
+                    format!("unknown `cursor` `{cursor}`: use `next_cursor` of a list, or none")
+                };
                 cursor.parse::<usize>().map_err(|_| wrong())?
             }
         };
@@ -148,6 +194,11 @@ impl Exposed {
             shown.push(told);
         }
         let next = from.saturating_add(shown.len());
+        let hint = match (shown.is_empty(), query) {
+            (false, _) => None,
+            (true, Some(_)) => Some("nothing fits: use other words, or no `query` to list all"),
+            (true, None) => Some("nothing is left: leave `cursor` out to begin again"),
+        };
         let mut writer = Writer::new();
         writer.text("server", server.as_str());
         if from == 0
@@ -160,6 +211,9 @@ impl Exposed {
         writer.number("total", entries.len() as u64);
         if next < entries.len() {
             writer.text("next_cursor", &next.to_string());
+        }
+        if let Some(hint) = hint {
+            writer.text("hint", hint);
         }
         Ok(writer.finish())
     }
@@ -180,6 +234,7 @@ fn unknown(made: &Made, server: &ServerId, name: &str) -> String {
     let near = nearest(name, known.iter().copied());
     let near = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let all = names(made, server);
+    let near = if near.is_empty() { ";".to_owned() } else { near };
     format!("unknown tool `{}`{near} `{server}` has {all}", name.escape_debug())
 }
 

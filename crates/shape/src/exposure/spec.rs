@@ -12,6 +12,9 @@ use crate::transform::one_or_more;
 /// Tokens of definitions that `auto` shows: a tenth of a usual context.
 const BUDGET: usize = 20_000;
 
+/// Bytes of tool names in the description of the one tool that stands for a server.
+pub(super) const NAMES: usize = 160;
+
 /// What is wrong with an agent that is of no model.
 const NO_MODEL: &str =
     "`agent` needs a model: write `{ mode = \"agent\", model = \"provider:name\" }`";
@@ -58,6 +61,9 @@ pub struct TableSpec {
     /// In which tokens are counted: `o200k` (if absent) or `cl100k`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<String>,
+    /// Bytes of tool names in the description of each `mcp_SERVER`; 160 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<usize>,
     /// The model of the agents, as `provider:name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -77,6 +83,10 @@ impl ExposureSpec {
         };
         if *mode != ModeSpec::Auto && (table.budget.is_some() || table.vocabulary.is_some()) {
             return Err("`budget` and `vocabulary` are for `mode = \"auto\"`".to_owned());
+        }
+        let has_names = matches!(mode, ModeSpec::PerServer | ModeSpec::Auto);
+        if table.names.is_some() && !has_names {
+            return Err("`names` is for `mode = \"per-server\"` and `\"auto\"`".to_owned());
         }
         let agent = match (mode, &table.model) {
             (ModeSpec::Agent, None) => {
@@ -104,6 +114,7 @@ impl ExposureSpec {
             ModeSpec::Auto => Mode::Auto { budget: table.budget.unwrap_or(BUDGET), vocabulary },
         };
         let direct = table.direct.iter().map(Pattern::new).collect();
-        Ok(Exposing { mode, direct, servers: servers.clone(), agent })
+        let names = table.names.unwrap_or(NAMES);
+        Ok(Exposing { mode, direct, servers: servers.clone(), names, agent })
     }
 }

@@ -238,6 +238,8 @@ const SEEN: &[Row] = &[
         "`exposure.budget`",
         "`per-server` or `search` instead of every tool",
     ),
+    ("shape/src/exposure/spec.rs", "NAMES", "`exposure.names`", "the others are counted"),
+    ("shape/src/exposure/find.rs", "NAMES", FIXED, "words find the others"),
     ("shape/src/exposure/per_server.rs", "PAGE", FIXED, "`next_cursor` says where it goes on"),
     ("shape/src/exposure/per_server.rs", "PAGE_BYTES", FIXED, "the same"),
     ("shape/src/exposure/find.rs", "USUAL", "`limit` of `find_tools`", "the best are told"),

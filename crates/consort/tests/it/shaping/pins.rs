@@ -9,7 +9,7 @@ use crate::Home;
 use crate::serve::until;
 
 /// Has the server `sums` describe its tool so.
-fn say(home: &Home, description: &str) {
+pub(super) fn say(home: &Home, description: &str) {
     let tool =
         json!({ "name": "add", "description": description, "inputSchema": { "type": "object" } });
     let manner = Manner { extra_tool: Some(tool.to_string()), ..Manner::default() };
@@ -20,7 +20,7 @@ fn say(home: &Home, description: &str) {
 }
 
 /// A home with that server, agreed to.
-fn agreed() -> Home {
+pub(super) fn agreed() -> Home {
     let home = Home::new();
     say(&home, "Adds.");
     configure(&home, "");
