@@ -18,6 +18,7 @@ export interface Session {
   config?: string;           // the config file in use
   can_change: boolean;       // servers can be added and removed here
   why_not?: string;          // if not, why
+  profiles: string[];        // the names of all profiles
   problems: Problem[];       // of the config and the catalog
   kept_out: KeptOut[];       // changes of files that did not take effect
 }
@@ -81,7 +82,8 @@ export interface Draft {
 }
 
 // ---- tools, prompts, resources -------------------------------------------------------------------------------
-// GET  /api/tools?q=&server=&limit=   -> Tool[]; with q ordered by consort's own search
+// GET  /api/tools?q=&server=&limit=&profile=&exposure=   -> Tool[]; with q ordered by consort's own search. profile, exposure (individual, per-server,
+//                                     search, config): those that a model sees; /api/tools/{id} and POST /api/calls take both too
 // GET  /api/tools/{id}                -> ToolDetail    (id is percent-encoded, e.g. everything.echo)
 // GET  /api/prompts                   -> Prompt[]
 // POST /api/prompts/{id} {arguments: {[name]: string}} -> { description?: string; messages: { role: string; content: Content }[] }

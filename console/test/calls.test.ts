@@ -16,6 +16,8 @@ test("a shell reads back what was quoted", () => {
 
 test("a command says texts plainly and the rest as JSON", () => {
   assert.equal(asCommand(tool, { path: "a b", limit: 5, deep: { x: "it's" } }), `consort call files.read 'path=a b' limit:=5 'deep:={"x":"it'\\''s"}'`);
+  assert.equal(asCommand(tool, {}, { profile: "small" }), "consort call files.read --profile small");
+  assert.equal(asCommand(tool, {}, { exposure: "search" }), "consort call files.read --exposure search");
   assert.equal(asCommand(tool, { "odd name": 1 }), `consort call files.read --args '{"odd name":1}'`);
 });
 
@@ -23,6 +25,10 @@ test("curl goes to the server's own address, unless a transform changed the tool
   const own = asCurl(tool, { path: "é", region: "naïve" }, "http://127.0.0.1:8808/mcp", true);
   assert.ok(own.startsWith("curl -sS http://127.0.0.1:8808/servers/files/mcp \\\n  -H 'Authorization: Bearer TOKEN'"));
   assert.ok(own.includes("-H 'Mcp-Name: read'") && own.includes("-H 'Mcp-Param-Region: =?base64?bmHDr3Zl?='"));
+  const seen = asCurl({ ...tool, name: "mcp_files" }, {}, "http://127.0.0.1:8808/mcp", false, { profile: "small" });
+  assert.match(seen, /^curl -sS http:\/\/127\.0\.0\.1:8808\/mcp\/small /);
+  const exposed = asCurl(tool, {}, "http://127.0.0.1:8808/mcp", false, { exposure: "per-server" });
+  assert.match(exposed, /^curl -sSN http:\/\/127\.0\.0\.1:8808\/api\/calls /);
   const shaped = asCurl({ ...tool, name: "say", changed: true }, {}, "http://127.0.0.1:8808/mcp", false);
   assert.ok(shaped.startsWith("curl -sS http://127.0.0.1:8808/mcp \\\n  -H 'Content-Type") && shaped.includes("Mcp-Name: say"));
 });

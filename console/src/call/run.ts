@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { stream } from "../api";
 import { refused } from "../load";
 import type { CallEnd, Question } from "../types";
+import type { View } from "../view";
 
 export interface LogLine { level?: string; logger?: string; data: unknown; at: number }
 
@@ -21,13 +22,13 @@ export interface Run {
 
 const LOGS = 500;
 
-export function useCall(): { run?: Run; start: (tool: string, given: unknown) => void; cancel: () => void; answered: (id: string) => void } {
+export function useCall(): { run?: Run; start: (tool: string, given: unknown, view: View) => void; cancel: () => void; answered: (id: string) => void } {
   const [run, setRun] = useState<Run | undefined>(undefined);
   const abort = useRef<AbortController | undefined>(undefined);
   // Leaving the page leaves the call, and that cancels it.
   useEffect(() => () => abort.current?.abort(), []);
 
-  const start = (tool: string, given: unknown) => {
+  const start = (tool: string, given: unknown, view: View) => {
     abort.current?.abort();
     const mine = (abort.current = new AbortController());
     let now: Run = { state: "on", begun: performance.now(), logs: [], dropped: 0, questions: [] };
@@ -47,7 +48,7 @@ export function useCall(): { run?: Run; start: (tool: string, given: unknown) =>
       draw();
     };
     setRun(now);
-    stream("/calls", { tool, arguments: given }, (name, data) => {
+    stream("/calls", { tool, ...view, arguments: given }, (name, data) => {
       if (name === "begun") put({ id: data.id });
       else if (name === "progress") put({ progress: data });
       else if (name === "question") put({ questions: [...now.questions, data] });

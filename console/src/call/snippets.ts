@@ -1,6 +1,7 @@
 // A call in other words: for a shell, for curl, for Rust. Pure.
 import { isObject, own } from "../schema/model";
 import type { ToolDetail } from "../types";
+import { type View, writeView } from "../view";
 
 /** One word of a POSIX shell. */
 export function shellWord(text: string): string {
@@ -8,9 +9,11 @@ export function shellWord(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-export function asCommand(tool: ToolDetail, given: Record<string, unknown>): string {
+export function asCommand(tool: ToolDetail, given: Record<string, unknown>, view: View = {}): string {
   const parts = Object.entries(given);
   const words = ["consort", "call", shellWord(tool.id)];
+  if (view.profile !== undefined) words.push("--profile", shellWord(view.profile));
+  if (view.exposure !== undefined && view.exposure !== "config") words.push("--exposure", shellWord(view.exposure));
   // A name that reads as something else, or a value that does, is better in one JSON object.
   const simple = parts.every(([name, value]) => /^[A-Za-z_][\w-]*$/.test(name) && (typeof value !== "string" || value.length < 2000));
   if (!simple) return [...words, "--args", shellWord(JSON.stringify(given))].join(" ");
@@ -25,9 +28,12 @@ export function asCommand(tool: ToolDetail, given: Record<string, unknown>): str
 const REVISION = "2026-07-28";
 
 /** One stateless request; TOKEN stands for the gateway's token. */
-export function asCurl(tool: ToolDetail, given: Record<string, unknown>, endpoint: string, wantsToken: boolean): string {
+export function asCurl(tool: ToolDetail, given: Record<string, unknown>, endpoint: string, wantsToken: boolean, view: View = {}): string {
+  // An exposure that is not the config's has no MCP endpoint of its own; the admin API calls by any.
+  if (view.exposure !== undefined && view.exposure !== "config") return asApiCurl(tool, given, endpoint, wantsToken, view);
   // A server's own address knows nothing of transforms; what they changed is called where everything is.
-  const [address, name] = tool.changed ? [endpoint, tool.name] : [new URL(`/servers/${encodeURIComponent(tool.server)}/mcp`, endpoint).href, tool.server_name];
+  const seen = view.profile !== undefined ? `${endpoint}/${encodeURIComponent(view.profile)}` : endpoint;
+  const [address, name] = tool.changed || writeView(view) ? [seen, tool.name] : [new URL(`/servers/${encodeURIComponent(tool.server)}/mcp`, endpoint).href, tool.server_name];
   const body = {
     jsonrpc: "2.0",
     id: 1,
@@ -51,6 +57,15 @@ export function asCurl(tool: ToolDetail, given: Record<string, unknown>, endpoin
     `curl -sS ${shellWord(address)}`,
     ...headers.map((header) => `-H ${shellWord(header)}`),
     `-d ${shellWord(JSON.stringify(body))}`,
+  ].join(" \\\n  ");
+}
+
+function asApiCurl(tool: ToolDetail, given: Record<string, unknown>, endpoint: string, wantsToken: boolean, view: View): string {
+  const headers = [...(wantsToken ? ["Authorization: Bearer TOKEN"] : []), "Content-Type: application/json"];
+  return [
+    `curl -sSN ${shellWord(new URL("/api/calls", endpoint).href)}`,
+    ...headers.map((header) => `-H ${shellWord(header)}`),
+    `-d ${shellWord(JSON.stringify({ tool: tool.id, ...view, arguments: given }))}`,
   ].join(" \\\n  ");
 }
 

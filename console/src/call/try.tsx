@@ -13,11 +13,12 @@ import { Progress } from "../ui/progress";
 import { QuestionCard } from "../ui/question";
 import { Tabs } from "../ui/tabs";
 import { Text } from "../ui/text";
+import { type View, writeView } from "../view";
 import { bytes, count, duration } from "../words";
 import { type Run, useCall } from "./run";
 import { asCommand, asCurl, asRust } from "./snippets";
 
-export function Try({ tool }: { tool: ToolDetail }) {
+export function Try({ tool, view }: { tool: ToolDetail; view: View }) {
   const [given, setGiven] = useState<unknown>({});
   const [wrong, setWrong] = useState(0);
   const [strict, setStrict] = useState(false);
@@ -25,7 +26,7 @@ export function Try({ tool }: { tool: ToolDetail }) {
   const on = run?.state === "on";
   const call = () => {
     setStrict(true);
-    if (!wrong && !on) start(tool.id, given ?? {});
+    if (!wrong && !on) start(tool.id, given ?? {}, view);
   };
   return (
     <div class="stack">
@@ -49,7 +50,7 @@ export function Try({ tool }: { tool: ToolDetail }) {
         </div>
       </form>
       {run && <Happening run={run} tool={tool} answered={answered} />}
-      <CopyAs tool={tool} given={isObject(given) ? given : {}} />
+      <CopyAs tool={tool} view={view} given={isObject(given) ? given : {}} />
     </div>
   );
 }
@@ -126,16 +127,17 @@ function Logs({ run }: { run: Run }) {
   );
 }
 
-function CopyAs({ tool, given }: { tool: ToolDetail; given: Record<string, unknown> }) {
+function CopyAs({ tool, view, given }: { tool: ToolDetail; view: View; given: Record<string, unknown> }) {
   const [chosen, choose] = useState("shell");
   const tokened = session.value?.protected ?? true;
   return (
     <details class="copy-as">
       <summary>Copy this call</summary>
       <Tabs label="Copy as" chosen={chosen} choose={choose} tabs={[
-        { id: "shell", label: "consort call", body: () => <Snippet label="consort call" text={asCommand(tool, given)} /> },
-        { id: "curl", label: "curl", body: () => <><Snippet label="curl" text={asCurl(tool, given, location.origin + (session.value?.endpoint ?? "/mcp"), tokened)} />{tokened && <p class="help">Put the gateway's token in place of TOKEN.</p>}</> },
-        { id: "rust", label: "Rust", body: () => <Snippet label="Rust" text={asRust(tool, given)} /> },
+        { id: "shell", label: "consort call", body: () => <Snippet label="consort call" text={asCommand(tool, given, view)} /> },
+        { id: "curl", label: "curl", body: () => <><Snippet label="curl" text={asCurl(tool, given, location.origin + (session.value?.endpoint ?? "/mcp"), tokened, view)} />{tokened && <p class="help">Put the gateway's token in place of TOKEN.</p>}</> },
+        // A hub has no views: those are of the gateway.
+        ...(writeView(view) ? [] : [{ id: "rust", label: "Rust", body: () => <Snippet label="Rust" text={asRust(tool, given)} /> }]),
       ]} />
     </details>
   );

@@ -19,7 +19,8 @@ const SHAPES: Record<Made["state"], [string, string]> = {
   "no answer": ["neutral", "–"],
 };
 
-export function CallCard({ call, questions }: { call: Made; questions: Question[] }) {
+/** `waits`: something is asked about it, here or further down. */
+export function CallCard({ call, waits, questions }: { call: Made; waits: boolean; questions: Question[] }) {
   const [open, setOpen] = useState(false);
   const [tone, shape] = SHAPES[call.state];
   const on = call.state === "going on";
@@ -30,7 +31,7 @@ export function CallCard({ call, questions }: { call: Made; questions: Question[
         <span class={`state ${tone}`}><span aria-hidden="true">{shape}</span><span class="sr"> {call.state}</span></span>
         <strong class="break"><Text text={call.tool ?? call.name} /></strong>
         {!open && <span class="made-preview dim"><Text text={brief(call.arguments)} /></span>}
-        <span class="made-state small dim number">{questions.length ? "waits for you" : on || call.state === "to come" || call.state === "no answer" ? call.state : call.took_ms !== undefined ? duration(call.took_ms * 1000) : call.state}</span>
+        <span class="made-state small dim number">{waits ? "waits for you" : on || call.state === "to come" || call.state === "no answer" ? call.state : call.took_ms !== undefined ? duration(call.took_ms * 1000) : call.state}</span>
       </button>
       {open && (
         <div class="made-body stack">
@@ -38,7 +39,7 @@ export function CallCard({ call, questions }: { call: Made; questions: Question[
           {call.tool && <p class="small"><a href={to("tools", call.tool)}>Open the tool</a></p>}
         </div>
       )}
-      {on && !questions.length && <div class="made-body"><Progress value={call.progress?.progress ?? 0} total={call.progress?.total} message={call.progress?.message} label={`Progress of ${plain(call.name)}`} /></div>}
+      {on && !waits && <div class="made-body"><Progress value={call.progress?.progress ?? 0} total={call.progress?.total} message={call.progress?.message} label={`Progress of ${plain(call.name)}`} /></div>}
       {call.logs.length > 0 && <Logs logs={call.logs} all={open} />}
       {questions.map((question) => <div class="made-body" key={question.id}><AskedHere question={question} /></div>)}
       {call.result && (open

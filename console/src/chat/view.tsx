@@ -1,5 +1,5 @@
 // A conversation: messages, calls, what streams, what waits, and how the run ended.
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Content } from "../content/content";
 import { Markdown } from "../content/markdown";
 import { questions } from "../live";
@@ -9,6 +9,7 @@ import { Hint } from "../ui/hint";
 import { Long, Text } from "../ui/text";
 import { count, duration } from "../words";
 import { AskedHere, CallCard, piece } from "./call";
+import { PATIENCE, place } from "./place";
 import type { Item, Streaming, Talk } from "./talk";
 
 const NONE: Question[] = [];
@@ -16,11 +17,14 @@ const NONE: Question[] = [];
 export function TalkView({ talk, id, fork, goOn }: { talk: Talk; id: string; fork: (at: number) => void; goOn?: () => void }) {
   const asked = questions.value.filter((question) => question.conversation === id);
   const calls = new Set(talk.items.flatMap((item) => (item.kind === "message" ? item.calls.map((call) => call.id) : [])));
-  const loose = asked.filter((question) => !question.call || !calls.has(question.call));
+  const before = useRef<ReadonlySet<string>>(new Set());
+  const overdue = useOverdue(asked);
+  const { loose } = place(asked, calls, before.current, overdue);
+  before.current = new Set(loose.map((question) => question.id));
   const last = talk.items.findLastIndex((item) => item.kind === "message" && item.calls.length > 0);
   return (
     <div class="talk" role="log" aria-label="Conversation" aria-live="off">
-      {talk.items.map((item, at) => <ItemView key={at} item={item} asked={at === last && asked.length ? asked : NONE} fork={fork} />)}
+      {talk.items.map((item, at) => <ItemView key={at} item={item} asked={at === last && asked.length ? asked : NONE} loose={before.current} fork={fork} />)}
       {talk.streaming && <Streamed streaming={talk.streaming} />}
       {talk.running && !talk.streaming && !asked.length && !going(talk) && <Thinking words="starting" />}
       {loose.map((question) => <AskedHere key={question.id} question={question} />)}
@@ -30,12 +34,24 @@ export function TalkView({ talk, id, fork, goOn }: { talk: Talk; id: string; for
   );
 }
 
+/** The questions that have been there for a while. */
+function useOverdue(asked: Question[]): ReadonlySet<string> {
+  const [overdue, set] = useState<ReadonlySet<string>>(new Set());
+  const ids = asked.map((question) => question.id).join(" ");
+  useEffect(() => {
+    if (!ids) return undefined;
+    const timer = setTimeout(() => set((old) => new Set([...old, ...ids.split(" ")])), PATIENCE);
+    return () => clearTimeout(timer);
+  }, [ids]);
+  return overdue;
+}
+
 function going(talk: Talk): boolean {
   return talk.items.some((item) => item.kind === "message" && item.calls.some((call) => call.state === "going on" || call.state === "to come"));
 }
 
 /** Drawn again only when the item itself changed: a long conversation stays quick while its end streams. */
-function ItemView({ item, asked, fork }: { item: Item; asked: Question[]; fork: (at: number) => void }) {
+function ItemView({ item, asked, loose, fork }: { item: Item; asked: Question[]; loose: ReadonlySet<string>; fork: (at: number) => void }) {
   return useMemo(() => {
     switch (item.kind) {
       case "note":
@@ -43,12 +59,12 @@ function ItemView({ item, asked, fork }: { item: Item; asked: Question[]; fork: 
       case "again":
         return <p class="said-aside small is-warn"><Hint text={item.error} />; asked again after {duration(item.after_ms * 1000)}</p>;
       case "message":
-        return <MessageView item={item} asked={asked} fork={fork} />;
+        return <MessageView item={item} asked={asked} loose={loose} fork={fork} />;
     }
   }, [item, ...asked]);
 }
 
-function MessageView({ item, asked, fork }: { item: Extract<Item, { kind: "message" }>; asked: Question[]; fork: (at: number) => void }) {
+function MessageView({ item, asked, loose, fork }: { item: Extract<Item, { kind: "message" }>; asked: Question[]; loose: ReadonlySet<string>; fork: (at: number) => void }) {
   const { message, calls, at } = item;
   const who = message.role === "user" ? "You" : message.role === "assistant" ? "Agent" : "Instructions";
   let next = 0;
@@ -57,7 +73,9 @@ function MessageView({ item, asked, fork }: { item: Extract<Item, { kind: "messa
       {message.parts.map((part, index) => {
         if (part.type === "call") {
           const call = calls[next++];
-          return call && <CallCard key={index} call={call} questions={asked.filter((question) => question.call === call.id)} />;
+          if (!call) return undefined;
+          const about = asked.filter((question) => question.call === call.id);
+          return <CallCard key={index} call={call} waits={about.length > 0} questions={about.filter((question) => !loose.has(question.id))} />;
         }
         return <PartView key={index} part={part} plainly={message.role !== "assistant"} />;
       })}

@@ -11,6 +11,7 @@ import { Snippet } from "../ui/copy";
 import { Empty, Show } from "../ui/empty";
 import { Page } from "../ui/page";
 import { Text } from "../ui/text";
+import { writeView } from "../view";
 import { count } from "../words";
 
 /** The context that shares are told of. */
@@ -41,7 +42,10 @@ function Card({ profile, most }: { profile: Profile; most: number }) {
     <section class="card stack" aria-label={`Profile ${name}`}>
       <header class="row spread">
         <div class="row"><h2><Text text={name} /></h2>{!profile.name && <Badge>no profile</Badge>}<span class="dim number">{count(profile.tools, "tool")}</span></div>
+        <span class="row">
+        <ButtonLink small href={to("tools", undefined, { seen: writeView(profile.name ? { profile: profile.name } : { exposure: "config" }) })}>Tools</ButtonLink>
         <ButtonLink small icon="connect" href={to("connect", undefined, { profile: profile.name })}>Connect</ButtonLink>
+        </span>
       </header>
       <table class="exposures" aria-label={`Token cost of ${name} by exposure`}>
         <thead><tr><th scope="col">exposure</th><th scope="col" class="wide-only"><span class="sr">bar</span></th><th scope="col" class="number">tokens</th><th scope="col" class="number">of 200k</th><th scope="col" class="number">tools seen</th></tr></thead>

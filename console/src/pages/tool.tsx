@@ -1,6 +1,6 @@
 // One tool: what it says, how to call it, its definition, and what consort makes of it.
 import type { ComponentChildren } from "preact";
-import { get } from "../api";
+import { get, query } from "../api";
 import { generation } from "../live";
 import { useLoad } from "../load";
 import { route, setQuery, to } from "../router";
@@ -16,19 +16,20 @@ import { Icon } from "../ui/icon";
 import { Tabs } from "../ui/tabs";
 import { Long, Text } from "../ui/text";
 import { Try } from "../call/try";
+import { type View, writeView } from "../view";
 import { count } from "../words";
 
-export function ToolDetailView({ id, back }: { id: string; back: string }) {
-  const loaded = useLoad((signal) => get<ToolDetail>(`/tools/${encodeURIComponent(id)}`, signal), [id, generation.value]);
+export function ToolDetailView({ id, view, back }: { id: string; view: View; back: string }) {
+  const loaded = useLoad((signal) => get<ToolDetail>(`/tools/${encodeURIComponent(id)}${query({ ...view })}`, signal), [id, writeView(view), generation.value]);
   return (
     <article class="stack detail">
       <a class="back" href={back}><Icon name="left" /> All tools</a>
-      <Show from={loaded} lines={8}>{(tool) => <Detail tool={tool} />}</Show>
+      <Show from={loaded} lines={8}>{(tool) => <Detail tool={tool} view={view} />}</Show>
     </article>
   );
 }
 
-function Detail({ tool }: { tool: ToolDetail }) {
+function Detail({ tool, view }: { tool: ToolDetail; view: View }) {
   const tab = route.value.query.get("tab") ?? "try";
   const changes = tool.steps.length;
   return (
@@ -50,7 +51,7 @@ function Detail({ tool }: { tool: ToolDetail }) {
       <Findings tool={tool} />
       <Pinned tool={tool} />
       <Tabs label="About this tool" chosen={tab} choose={(next) => setQuery({ tab: next === "try" ? "" : next })} tabs={[
-        { id: "try", label: "Try it", keep: true, body: () => <Try tool={tool} /> },
+        { id: "try", label: "Try it", keep: true, body: () => <Try tool={tool} view={view} /> },
         { id: "definition", label: "Definition", body: () => <Definition tool={tool} /> },
         { id: "rules", label: changes ? `Rules (${changes})` : "Rules", body: () => <Rules tool={tool} /> },
       ]} />

@@ -1,7 +1,7 @@
 // The tools: found as one types, by server when nothing is looked for, with what is chosen beside them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, query } from "../api";
-import { generation, servers } from "../live";
+import { generation, servers, session } from "../live";
 import { useLoad } from "../load";
 import { route, setQuery, to } from "../router";
 import type { Tool } from "../types";
@@ -11,6 +11,7 @@ import { Search, Select } from "../ui/field";
 import { grouped, Keyed } from "../ui/keyed";
 import { Page } from "../ui/page";
 import { Text } from "../ui/text";
+import { readView, viewChoices } from "../view";
 import { count } from "../words";
 import { ToolDetailView } from "./tool";
 
@@ -21,6 +22,8 @@ const FOUND = 200;
 export function Tools({ id }: { id: string }) {
   const server = route.value.query.get("server") ?? "";
   const asked = route.value.query.get("q") ?? "";
+  const seen = route.value.query.get("seen") ?? "";
+  const view = readView(seen);
   const [typed, setTyped] = useState(asked);
   const [sent, timer] = [useRef(asked), useRef(0)];
   const type = (text: string) => {
@@ -38,7 +41,8 @@ export function Tools({ id }: { id: string }) {
     setTyped(asked);
   }, [asked]);
   useEffect(() => () => clearTimeout(timer.current), []);
-  const loaded = useLoad((signal) => get<Tool[]>(`/tools${query({ q: asked, server, limit: asked ? FOUND : undefined })}`, signal), [asked, server, generation.value]);
+  const loaded = useLoad((signal) => get<Tool[]>(`/tools${query({ q: asked, server, ...view, limit: asked ? FOUND : undefined })}`, signal), [asked, server, seen, generation.value]);
+  const choices = viewChoices(session.value?.profiles ?? (view.profile !== undefined ? [view.profile] : []));
   const tools = loaded.value;
   const rows = useMemo(() => (!tools ? [] : asked ? tools.map((item) => ({ item })) : grouped(tools, (tool) => tool.server, (group) => `${count(group.length, "tool")} · ${count(sum(group), "token")}`)), [tools, asked]);
   const names = [...new Set([...(servers.value?.map((each) => each.name) ?? []), ...(server ? [server] : [])])];
@@ -47,10 +51,11 @@ export function Tools({ id }: { id: string }) {
     <Page wide title="Tools" lead={tools && !asked ? `${count(tools.length, "tool")}, ${count(sum(tools), "token")} if a model sees them all` : asked && tools ? `${tools.length === FOUND ? `the first ${FOUND}` : count(tools.length, "tool")} for “${asked}”` : "\u00a0"}>
       <div class={id ? "split chosen" : "split"}>
         <div class="list-side stack">
-          <Keyed label="Tools" rows={rows} id={(tool) => tool.id} chosen={id} href={(tool) => to("tools", tool.id, { q: asked, server, tab: route.value.query.get("tab") ?? "" })} about={`${asked} ${server}`} draw={draw} search={(keys) => (
+          <Keyed label="Tools" rows={rows} id={(tool) => tool.id} chosen={id} href={(tool) => to("tools", tool.id, { q: asked, server, seen, tab: route.value.query.get("tab") ?? "" })} about={`${asked} ${server} ${seen}`} draw={draw} search={(keys) => (
             <div class="filters">
               <Search label="Search tools" value={typed} onInput={(event) => type(event.currentTarget.value)} onKeyDown={keys} />
               <Select label="Server" hideLabel value={server} onChange={(event) => setQuery({ server: event.currentTarget.value })} options={[{ value: "", label: "All servers" }, ...names.map((name) => ({ value: name, label: name }))]} />
+              <Select label="Exposure" hideLabel value={seen} onChange={(event) => setQuery({ seen: event.currentTarget.value })} options={choices} />
             </div>
           )}>
             {loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}
@@ -63,7 +68,7 @@ export function Tools({ id }: { id: string }) {
           </Keyed>
         </div>
         <div class="detail-side">
-          {id ? <ToolDetailView key={id} id={id} back={to("tools", undefined, { q: asked, server })} /> : <Empty title="Choose a tool">Its form, its definition and what was changed of it are shown here.</Empty>}
+          {id ? <ToolDetailView key={`${id} ${seen}`} id={id} view={view} back={to("tools", undefined, { q: asked, server, seen })} /> : <Empty title="Choose a tool">Its form, its definition and what was changed of it are shown here.</Empty>}
         </div>
       </div>
     </Page>

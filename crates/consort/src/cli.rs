@@ -8,6 +8,7 @@ mod talk;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use consort_shape::Exposure;
 
 pub(crate) use config::{Add, ConfigCommand, Export, Receiver, Source, Target};
 pub(crate) use conversations::{Conversations, ConversationsCommand};
@@ -71,6 +72,9 @@ pub(crate) enum Command {
         /// Show what a model sees, by the exposure of the config
         #[arg(long)]
         exposed: bool,
+        /// Show what a model sees by this exposure
+        #[arg(long, value_name = "EXPOSURE", conflicts_with = "explain")]
+        exposure: Option<Exposure>,
     },
     /// Find tools by what they do
     Search {
@@ -231,6 +235,9 @@ pub(crate) struct Call {
     /// Save images and audio in this folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) save: PathBuf,
+    /// Call what this exposure shows a model: `mcp_SERVER`, or `find_tools` and `call_tool` [default: as configured]
+    #[arg(long, value_name = "EXPOSURE")]
+    pub(crate) exposure: Option<Exposure>,
 }
 
 /// A check of the config.

@@ -71,10 +71,11 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
                 async |running: &Running| explain::run(running, &common, &tool, need(fresh)).await;
             with(&common, explain).await
         }
-        Command::Tools { server, fresh, long, exposed, .. } => {
+        Command::Tools { server, fresh, long, exposed, exposure, .. } => {
             let shown = if long { lists::Shown::Long } else { lists::Shown::Table };
             with(&common, async |running| {
-                lists::tools(running, &common, server.as_deref(), need(fresh), shown, exposed).await
+                let seen = (exposed || exposure.is_some()).then_some(exposure);
+                lists::tools(running, &common, server.as_deref(), need(fresh), shown, seen).await
             })
             .await
         }

@@ -27,6 +27,7 @@ mod route;
 mod servers;
 mod session;
 mod tools;
+mod views;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -50,6 +51,7 @@ use costs::Costs;
 pub(crate) use desk::Desk;
 use profiles::Profiles;
 use route::{Answer, Asked, Refusal, Route};
+pub(crate) use views::ToolViews;
 
 /// Everything that can be asked.
 fn routes() -> &'static [Route] {
@@ -124,6 +126,8 @@ pub(crate) struct Scene {
     pub(crate) shaping: Shaping,
     /// Every tool by its name here, called from the console.
     pub(crate) tools: Arc<dyn Toolbox>,
+    /// The same as models see it.
+    pub(crate) views: ToolViews,
     /// Who can be asked.
     pub(crate) askable: Arc<Askable>,
     /// What is wrong with the config.

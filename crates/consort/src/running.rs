@@ -11,6 +11,7 @@ use consort::config::{Config, Input, InputKind};
 use consort::shaping::{self, Layers, Shaping};
 use consort_core::{Caller, Catalog, Problem, ServerId, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, builtin};
+use consort_shape::Exposure;
 use consort_wire::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
@@ -70,6 +71,11 @@ impl Running {
     /// The layers over the hub.
     pub(crate) fn layers(&self) -> Layers<'_> {
         self.shaping.over(Arc::new(self.hub.clone()), &shaping::unwrapped)
+    }
+
+    /// What a model sees of what is on offer, by the exposure of the config or by another one.
+    pub(crate) fn view(&self, exposure: Option<Exposure>) -> Arc<dyn Toolbox> {
+        self.layers().view(None, exposure).unwrap_or_else(|| Arc::clone(&self.toolbox))
     }
 
     /// What is on offer.

@@ -303,6 +303,18 @@ impl Layers<'_> {
         }
     }
 
+    /// What a model sees of them by the exposure of the config, or by another one.
+    pub fn view(
+        &self,
+        profile: Option<&str>,
+        exposure: Option<Exposure>,
+    ) -> Option<Arc<dyn Toolbox>> {
+        match exposure {
+            None => self.shown(profile),
+            Some(exposure) => self.shown_as(profile, exposure),
+        }
+    }
+
     /// What a model would see of them by another exposure.
     pub fn shown_as(&self, profile: Option<&str>, exposure: Exposure) -> Option<Arc<dyn Toolbox>> {
         let view = self.shaping.view(profile)?;

@@ -6,7 +6,8 @@ mod show;
 use std::io::Read;
 use std::sync::Arc;
 
-use consort_core::{Asked, Event, Invocation, Json, Outcome, Target, Unresolved};
+use consort_core::{Asked, Event, Invocation, Json, Outcome, Target, Toolbox, Unresolved};
+use consort_shape::Exposure;
 
 use crate::cli::{Call, Common};
 use crate::exit::{Exit, Failure, exit_of};
@@ -34,7 +35,7 @@ pub(super) async fn perform(
     call: &Call,
     person: &Arc<Person>,
 ) -> Result<Exit, Failure> {
-    let (target, schema) = find(running, &call.tool).await?;
+    let FoundTool { toolbox, target, schema } = find(running, call).await?;
     let id = target.to_string();
     let arguments = match &call.args {
         Some(text) => whole(text)?,
@@ -45,7 +46,7 @@ pub(super) async fn perform(
         total: call.total,
         ..Invocation::new(caller(), target, arguments)
     };
-    let mut events = running.toolbox.call(invocation);
+    let mut events = toolbox.call(invocation);
     let mut show = Show::new(&id, common, &call.save);
     person.hide(show.bar());
     loop {
@@ -70,21 +71,59 @@ pub(super) async fn perform(
     }
 }
 
-/// The tool that is meant and its schema, asking servers only if what is kept does not tell.
-async fn find(running: &Running, name: &str) -> Result<(Target, Json), Failure> {
-    let found = |running: &Running| {
-        let catalog = running.catalog();
-        let entry = catalog.resolve(name)?;
-        Ok::<_, Unresolved>((Target::from(entry), entry.tool().input_schema()))
-    };
-    let server = match found(running) {
+/// A tool that can be called.
+struct FoundTool {
+    /// The toolbox that has it.
+    toolbox: Arc<dyn Toolbox>,
+    target: Target,
+    schema: Json,
+}
+
+/// Finds the tool that is meant, asking servers only if what is kept does not tell.
+async fn find(running: &Running, call: &Call) -> Result<FoundTool, Failure> {
+    let server = match look(running, call) {
+        // What finds tools has to know them.
+        Ok(found) if found.target.server.as_str() == OWN => {
+            running.reach(None, Need::Kept).await;
+            return look(running, call).map_err(Failure::from);
+        }
         Ok(found) if !running.shaping.is_locked() => return Ok(found),
         // Under a lock, what counts is what the server says now.
-        Ok((target, _)) => Some(target.server),
+        Ok(found) => Some(found.target.server),
         Err(_) => None,
     };
     running.reach(server.as_ref(), Need::Fresh).await;
-    Ok(found(running)?)
+    look(running, call).map_err(|error| match other_exposure(running, call) {
+        Some(hint) => Failure::from(error).hint(hint),
+        None => error.into(),
+    })
+}
+
+/// The group of the tools that find and call others.
+const OWN: &str = "consort";
+
+/// Finds the tool that is meant among those that a model sees, and then among all.
+fn look(running: &Running, call: &Call) -> Result<FoundTool, Unresolved> {
+    let of = |toolbox: Arc<dyn Toolbox>| {
+        let catalog = toolbox.catalog(&caller());
+        let entry = catalog.resolve(&call.tool)?;
+        let (target, schema) = (Target::from(entry), entry.tool().input_schema());
+        Ok::<_, Unresolved>(FoundTool { toolbox, target, schema })
+    };
+    match of(running.view(call.exposure)) {
+        Err(_) if call.exposure.is_none() => of(Arc::clone(&running.toolbox)),
+        found => found,
+    }
+}
+
+/// A hint at the exposure that shows the tool that is meant, if another one does.
+fn other_exposure(running: &Running, call: &Call) -> Option<String> {
+    let shows = |exposure: &Exposure| {
+        let catalog = running.view(Some(*exposure)).catalog(&caller());
+        catalog.resolve(&call.tool).is_ok()
+    };
+    let exposure = Exposure::ALL.into_iter().find(shows)?;
+    Some(format!("it is shown with `--exposure {exposure}`"))
 }
 
 /// All arguments as one JSON object.

@@ -60,6 +60,7 @@ async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
             args: None,
             idle: None,
             total: None,
+            exposure: None,
             save: ".".into(),
         };
         match call::perform(running, common, &request, &Person::new()).await {

@@ -1,6 +1,7 @@
 //! `consort tools`, `prompts`, `resources`: what is on offer.
 
 use consort_core::{Catalog, Entry, ServerId, ShelfKind, Tool, Toolbox};
+use consort_shape::Exposure;
 use consort_shape::scan::{Finding, scan};
 use serde_json::{Value, json};
 
@@ -26,11 +27,11 @@ pub(super) async fn tools(
     server: Option<&str>,
     need: Need,
     how: Shown,
-    exposed: bool,
+    seen: Option<Option<Exposure>>,
 ) -> Result<Exit, Failure> {
     let (mut catalog, server) = gather(running, server, need).await?;
-    if exposed && let Some(toolbox) = running.layers().shown(None) {
-        catalog = toolbox.catalog(&caller());
+    if let Some(exposure) = seen {
+        catalog = running.view(exposure).catalog(&caller());
     }
     let said = running.hub.catalog(&caller());
     if common.json {

@@ -75,7 +75,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         roster: &roster,
         desk: desk.as_ref(),
     };
-    let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } =
+    let Offered { toolboxes, askable, tools, views, shaping, problems: left_out, agents } =
         match parts.offered(shaping) {
             Ok(offered) => offered,
             Err(failure) => {
@@ -92,7 +92,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     gateway_settings.sites = vec![Arc::new(openai.clone())];
     let console = desk.map(|desk| {
         let problems = problems.into_iter().chain(left_out).collect();
-        let scene = Scene { config, shaping, tools, askable, problems };
+        let scene = Scene { config, shaping, tools, views, askable, problems };
         let token_file = kept.as_ref().map(|kept| kept.file.clone());
         let start = Start { token_file, locked: common.locked, reload: handle.clone() };
         Console::new(&hub, &recording.records, desk, start, scene)

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use consort_core::{CallError, Emitting, Event, Invocation, Json, Object, Outcome};
+use consort_core::{
+    CallError, Caller, Emitting, Entry, Event, Invocation, Json, Object, Outcome, Toolbox,
+};
+use consort_gateway::feed;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +19,7 @@ use super::asking::{Asking, offers};
 use super::calls;
 use super::desk::{Kind, Question};
 use super::route::{Asked, Events, Refusal, Route, event, post};
+use super::tools::{SeenTools, id};
 use crate::exit::Failure;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -28,6 +32,11 @@ pub(super) fn routes() -> Vec<Route> {
 struct Wanted {
     /// The tool, by its id or by its name.
     tool: String,
+    /// As a model sees it at the endpoint of this profile.
+    profile: Option<String>,
+    /// As a model sees it by this exposure: `individual`, `per-server`, `search`, or `config` for that of the
+    /// config.
+    exposure: Option<String>,
     /// What it takes: an object, nothing if absent.
     #[serde(default)]
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
@@ -98,23 +107,22 @@ struct Failed {
 async fn make(
     console: Console,
     asked: Asked,
-    wanted: Wanted,
+    mut wanted: Wanted,
 ) -> Result<Events<Happening>, Refusal> {
-    let arguments = read(wanted.arguments)?;
+    let arguments = read(wanted.arguments.take())?;
     let caller = asked.caller();
-    let known = console.known(caller.clone()).await?;
-    let listed = known.find(&wanted.tool).map_err(Refusal::unresolved)?;
-    if let Some(why) = listed.unavailable() {
-        return Err(Refusal::missing(format!("`{}` is not on offer: {why}", listed.tool.id))
-            .hint("its page tells which rule, and what changed since somebody agreed to it"));
-    }
-    let entry = listed.entry(&known);
-    let mut asking = Asking::new(&console, &caller, &entry.route.server, Some(&entry.route.name));
-    let mut invocation = Invocation::new(caller, entry, arguments);
+    let (toolbox, entry) = find(&console, &caller, &wanted).await?;
+    let mut invocation = Invocation::new(caller.clone(), &entry, arguments);
     invocation.offers = Some(offers());
     let id = invocation.id.insert(Arc::default()).clone();
     let begun = Instant::now();
-    let mut events = console.scene().tools.call(invocation);
+    let mut events = toolbox.call(invocation);
+    // A tool that stands for others is not the one that is called, nor its server the one that asks.
+    let recorded = id.get().and_then(|number| console.0.records.feed.get(*number));
+    let intent = recorded.as_ref().map(feed::Call::intent);
+    let server = intent.and_then(|intent| intent.server.as_ref()).unwrap_or(&entry.route.server);
+    let name = intent.map_or(&entry.route.name, |intent| &intent.name);
+    let mut asking = Asking::new(&console, &caller, server, Some(name));
     let id = id.get().map_or_else(unrecorded, |number| calls::id(*number));
     Ok(Events::new(Emitting::new(|emitter| async move {
         emitter.emit(event(&Happening::Begun { id })).await;
@@ -131,6 +139,38 @@ async fn make(
             }
         }
     })))
+}
+
+/// Finds the tool that is meant, and the toolbox that has it. Without a view that is one of all tools, or else one
+/// that a model sees by the exposure of the config.
+async fn find(
+    console: &Console,
+    caller: &Caller,
+    wanted: &Wanted,
+) -> Result<(Arc<dyn Toolbox>, Entry), Refusal> {
+    let scene = console.scene();
+    let view = scene.views.find(wanted.profile.as_deref(), wanted.exposure.as_deref())?;
+    if let Some(toolbox) = view {
+        let seen = SeenTools::new(toolbox, caller);
+        let entry = seen.find(&wanted.tool).map_err(Refusal::unresolved)?.clone();
+        return Ok((seen.toolbox, entry));
+    }
+    let known = console.known(caller.clone()).await?;
+    let configured = scene.views.configured().filter(|_| known.get(&wanted.tool).is_none());
+    if let Some(toolbox) = configured {
+        let seen = SeenTools::new(Arc::clone(toolbox), caller);
+        // Those that stand for others; one that is itself is known.
+        let stands = |entry: &&Entry| known.get(&id(&entry.route)).is_none();
+        if let Some(entry) = seen.find(&wanted.tool).ok().filter(stands).cloned() {
+            return Ok((seen.toolbox, entry));
+        }
+    }
+    let listed = known.find(&wanted.tool).map_err(Refusal::unresolved)?;
+    if let Some(why) = listed.unavailable() {
+        return Err(Refusal::missing(format!("`{}` is not on offer: {why}", listed.tool.id))
+            .hint("its page tells which rule, and what changed since somebody agreed to it"));
+    }
+    Ok((Arc::clone(&scene.tools), listed.entry(&known).clone()))
 }
 
 /// The arguments, as they were written.

@@ -45,6 +45,8 @@ pub(super) struct Session {
     /// If not, why.
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
+    /// The names of all profiles.
+    profiles: Vec<String>,
     /// What is wrong with the config, and with what servers offer.
     problems: Vec<Trouble>,
     /// Changes of files that did not take effect.
@@ -124,6 +126,7 @@ impl Console {
             config: scene.config.as_ref().map(|config| config.file.display().to_string()),
             can_change: why_not.is_none(),
             why_not,
+            profiles: scene.shaping.profiles().map(str::to_owned).collect(),
             problems: told
                 .iter()
                 .chain(&scene.problems)

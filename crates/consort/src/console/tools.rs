@@ -1,6 +1,7 @@
 //! What can be called: every tool there is, found by words, with what became of it.
 
 mod known;
+mod seen;
 
 use consort_core::Json;
 use consort_shape::{Changed, Explanation, explain};
@@ -10,14 +11,19 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::Console;
 use super::pins::{self, Difference};
-use super::route::{Asked, Nothing, Refusal, Route, Told, get, number};
-pub(super) use known::{Kept, Known, Listed};
+use super::route::{Asked, Refusal, Route, Told, get, number};
+use super::{Console, aside};
+pub(super) use known::{Kept, Known, Listed, id};
+pub(super) use seen::SeenTools;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        get("/api/tools", "Every tool there is; with `q` those that its words find.", list),
+        get(
+            "/api/tools",
+            "Every tool there is, or those that a model sees; with `q` those that its words find.",
+            list,
+        ),
         get("/api/tools/{id}", "One tool, and what became of it.", show),
     ]
 }
@@ -151,17 +157,39 @@ struct Wanted {
     /// At most so many; with `q` 50 unless it is said.
     #[serde(default, deserialize_with = "number")]
     limit: Option<u64>,
+    /// Those that a model sees at the endpoint of this profile.
+    profile: Option<String>,
+    /// Those that a model sees by this exposure: `individual`, `per-server`, `search`, or `config` for that of
+    /// the config.
+    exposure: Option<String>,
 }
 
-/// Some of all tools, written without being copied.
-struct Listing {
-    known: Arc<Known>,
-    places: Vec<usize>,
+/// The view that a tool is seen in.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ToolView")]
+struct SeenIn {
+    /// At the endpoint of this profile.
+    profile: Option<String>,
+    /// By this exposure: `individual`, `per-server`, `search`, or `config` for that of the config.
+    exposure: Option<String>,
+}
+
+/// Some tools.
+enum Listing {
+    /// Of all, written without being copied.
+    Known { known: Arc<Known>, places: Vec<usize> },
+    /// Of a view.
+    Seen(Vec<Tool>),
 }
 
 impl Serialize for Listing {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.places.iter().map(|&at| &self.known.tools[at].tool))
+        match self {
+            Self::Known { known, places } => {
+                serializer.collect_seq(places.iter().map(|&at| &known.tools[at].tool))
+            }
+            Self::Seen(tools) => serializer.collect_seq(tools),
+        }
     }
 }
 
@@ -183,6 +211,17 @@ async fn list(console: Console, asked: Asked, wanted: Wanted) -> Result<Told<Lis
     let known = console.known(asked.caller()).await?;
     let limit = wanted.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let server = wanted.server.as_deref();
+    let (profile, exposure) = (wanted.profile.as_deref(), wanted.exposure.as_deref());
+    if let Some(toolbox) = console.scene().views.find(profile, exposure)? {
+        let caller = asked.caller();
+        let words = wanted.q.unwrap_or_default();
+        let server = server.map(str::to_owned);
+        let list = move || {
+            let tools = SeenTools::new(toolbox, &caller).list(&known, &words, server.as_deref());
+            tools.into_iter().take(limit.unwrap_or(usize::MAX)).collect()
+        };
+        return Ok(Told(Listing::Seen(aside(list).await?)));
+    }
     let places = match wanted.q.as_deref().filter(|query| !query.trim().is_empty()) {
         Some(query) => known.search(query, limit.unwrap_or(FOUND), server),
         None => {
@@ -191,13 +230,29 @@ async fn list(console: Console, asked: Asked, wanted: Wanted) -> Result<Told<Lis
             all.map(|(at, _)| at).take(limit.unwrap_or(usize::MAX)).collect()
         }
     };
-    Ok(Told(Listing { known, places }))
+    Ok(Told(Listing::Known { known, places }))
 }
 
-async fn show(console: Console, asked: Asked, _: Nothing) -> Result<Told<ToolDetail>, Refusal> {
+async fn show(console: Console, asked: Asked, seen: SeenIn) -> Result<Told<ToolDetail>, Refusal> {
     let caller = asked.caller();
     let known = console.known(caller.clone()).await?;
     let scene = console.scene();
+    let view = scene.views.find(seen.profile.as_deref(), seen.exposure.as_deref())?;
+    if let Some(toolbox) = view {
+        let seen = SeenTools::new(toolbox, &caller);
+        let entry = seen.find(asked.part(0)).map_err(Refusal::unresolved)?;
+        let definition = entry.tool();
+        let tool = Tool { description: definition.description(), ..seen.tool(&known, entry) };
+        return Ok(Told(ToolDetail {
+            input_schema: definition.input_schema(),
+            output_schema: definition.output_schema(),
+            server_name: entry.route.name.clone(),
+            steps: Vec::new(),
+            policy: None,
+            difference: None,
+            tool,
+        }));
+    }
     let listed = known.find(asked.part(0)).map_err(Refusal::unresolved)?;
     let seen = listed.entry(&known).tool();
     let mut tool = listed.tool.clone();

@@ -3,6 +3,7 @@
 mod approvals;
 mod bombs;
 mod conversations;
+mod exposures;
 mod live;
 mod making;
 mod offers;

@@ -17,7 +17,7 @@ use consort_hub::Hub;
 use consort_shape::Elsewhere;
 
 use super::settings::naming;
-use crate::console::{Attended, Desk};
+use crate::console::{Attended, Desk, ToolViews};
 use crate::exit::Failure;
 
 /// What a config offers.
@@ -28,6 +28,8 @@ pub(super) struct Offered {
     pub(super) askable: Arc<Askable>,
     /// Every tool by its name here, for the console.
     pub(super) tools: Arc<dyn Toolbox>,
+    /// The same as models see it.
+    pub(super) views: ToolViews,
     /// What all of it goes through.
     pub(super) shaping: Shaping,
     /// Agents that cannot be used.
@@ -136,8 +138,9 @@ impl Parts<'_> {
         let from_console = |toolbox: Arc<dyn Toolbox>, _: &str| recorded(toolbox, "console");
         let console = shaping.over(Arc::new(self.hub.clone()), &from_console);
         let tools = console.tools(None).unwrap_or_else(|| console.servers());
+        let views = ToolViews::new(&console, shaping.profiles());
         let askable = Arc::new(askable);
-        Ok(Offered { toolboxes, askable, tools, shaping, problems, agents: made })
+        Ok(Offered { toolboxes, askable, tools, views, shaping, problems, agents: made })
     }
 
     /// The agents whose models can be used. Where one profile is everything, those of others are not

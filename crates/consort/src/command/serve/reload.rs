@@ -190,7 +190,7 @@ impl Following<'_> {
             roster: self.roster,
             desk: self.console.map(Console::desk),
         };
-        let Offered { toolboxes, askable, tools, shaping, problems: left_out, agents } =
+        let Offered { toolboxes, askable, tools, views, shaping, problems: left_out, agents } =
             parts.offered(shaping)?;
         let (access, mut files) = self.access(&options)?;
         files.extend(self.resolve.take_files());
@@ -214,7 +214,7 @@ impl Following<'_> {
         self.gateway.set_permissions(permissions(self.serve, &options));
         // Last: whoever waits there for a config waits for all of this.
         if let Some(console) = self.console {
-            console.set(Scene { config, shaping, tools, askable, problems });
+            console.set(Scene { config, shaping, tools, views, askable, problems });
         }
         state.secrets = FileWatch::known(files);
         (state.options, state.lock, state.broken) = (options, lock, broken);

@@ -153,6 +153,11 @@ impl Known {
         at.map(|&at| &self.tools[at]).ok_or_else(|| self.catalog.unknown(ShelfKind::Tools, name))
     }
 
+    /// The tool of this id.
+    pub(in crate::console) fn get(&self, id: &str) -> Option<&Listed> {
+        self.ids.get(id).map(|&at| &self.tools[at])
+    }
+
     /// The places of those that words find, best first; what is hidden comes last.
     pub(super) fn search(&self, query: &str, most: usize, server: Option<&str>) -> Vec<usize> {
         let of = |at: usize| server.is_none_or(|server| self.tools[at].tool.server == server);
@@ -211,7 +216,7 @@ impl Search {
 }
 
 /// What a tool is told by, whatever it is called here.
-fn id(route: &Route) -> String {
+pub(in crate::console) fn id(route: &Route) -> String {
     format!("{}.{}", route.server, route.name)
 }
 
@@ -320,7 +325,7 @@ impl Making<'_> {
 }
 
 /// What a definition costs a model; not counted again if it is the same.
-fn tokens(definition: &Object, before: Option<(&Known, &Listed)>) -> usize {
+pub(super) fn tokens(definition: &Object, before: Option<(&Known, &Listed)>) -> usize {
     match before {
         Some((last, listed)) if listed.entry(last).definition == *definition => listed.tool.tokens,
         _ => {
@@ -330,13 +335,13 @@ fn tokens(definition: &Object, before: Option<(&Known, &Listed)>) -> usize {
     }
 }
 
-fn hints(annotations: consort_core::Annotations) -> Hints {
+pub(super) fn hints(annotations: consort_core::Annotations) -> Hints {
     let consort_core::Annotations { read_only, destructive, idempotent, open_world } = annotations;
     Hints { read_only, destructive, idempotent, open_world }
 }
 
 /// A text that is not too long to be listed.
-fn shortened(mut text: String) -> String {
+pub(super) fn shortened(mut text: String) -> String {
     let Some((at, _)) = text.char_indices().nth(LISTED) else { return text };
     let last = text[..at].char_indices().next_back().map_or(0, |(at, _)| at);
     text.truncate(last);
