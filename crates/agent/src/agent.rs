@@ -3,6 +3,7 @@
 mod call;
 mod fit;
 mod people;
+mod request;
 mod sampling;
 
 use std::collections::HashMap;
@@ -10,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Emitter, Emitting, Tool, Toolbox, Unresolved};
+use consort_core::{CallingAgent, Emitter, Emitting, Tool, Toolbox, Unresolved};
 use tokio::sync::Semaphore;
 
 use crate::bound::{self, Bound};
@@ -19,6 +20,7 @@ use crate::conversation::{Conversation, ConversationError, Taken, now};
 use crate::event::Event;
 use crate::hook::{Moment, Verdict};
 use crate::message::{CallResult, Message};
+use crate::observe::RunObservation;
 use crate::provider::{Ask, Images, Model, ProviderError, Reply, Said};
 use crate::run::{CallState, Next, Run, UNKNOWN};
 use crate::settings::Settings;
@@ -128,9 +130,10 @@ impl Agent {
         if input.is_empty() && taken.look(|run| run.over() == Some(Status::Completed)) {
             return taken.look(|run| run.report(self.model.facts.price));
         }
-        let mut hint = None;
+        let (mut hint, mut observation) = (None, None);
         let (status, reason) = match self.begin(&taken, &input, tools, emitter).await {
             Ok(mut worker) => {
+                observation.clone_from(&worker.observation);
                 let limit = self.settings.limits.time;
                 let working = async {
                     let end = worker.work(&taken, emitter).await;
@@ -154,6 +157,9 @@ impl Agent {
         report.hint = hint;
         if let Err(error) = kept {
             (report.status, report.reason) = unkept(&error);
+        }
+        if let Some(observation) = observation {
+            observation.end(&report);
         }
         for hook in &self.settings.hooks {
             hook.at(Moment::Over(&report)).await;
@@ -189,10 +195,14 @@ impl Agent {
             }
         };
         let model = self.model.id.clone();
+        let observation = self.observe(&run);
+        let calling = CallingAgent { name: self.settings.name.clone(), model: model.clone() };
         emitter.emit(Event::Began { run: run.clone(), model, tools: tools.ids().len() }).await;
         Ok(Worker {
             fit: Fit::default(),
             agent: self.clone(),
+            calling: Arc::new(calling),
+            observation,
             tools,
             run,
             offered: None,
@@ -246,6 +256,9 @@ impl Agent {
 /// A run at work.
 struct Worker {
     agent: Agent,
+    /// The agent as calls name it.
+    calling: Arc<CallingAgent>,
+    observation: Option<Arc<dyn RunObservation>>,
     tools: Bound,
     run: String,
     /// What the model was offered last, and whether `read_result` was among it.
@@ -282,16 +295,15 @@ impl Worker {
         self.agent.verdict(Moment::Asking(&ask)).await?;
         let turn = taken.look(Run::turns) + 1;
         emitter.emit(Event::Asking { turn }).await;
-        let mut said = self.agent.model.provider.ask(ask);
+        let mut request = self.request(ask).await.map_err(|reason| (Status::Error, reason))?;
         let reply = loop {
-            match said.next().await {
-                Some(Said::Delta(delta)) => emitter.emit(Event::Delta { delta }).await,
-                Some(Said::Again { error, after }) => {
+            match request.next().await {
+                Said::Delta(delta) => emitter.emit(Event::Delta { delta }).await,
+                Said::Again { error, after } => {
                     let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                     emitter.emit(Event::Again { error: error.to_string(), after }).await;
                 }
-                Some(Said::End(end)) => break end.map_err(|error| self.failed(&error))?,
-                None => unreachable!("an end comes before nothing"),
+                Said::End(end) => break end.map_err(|error| self.failed(&error))?,
             }
         };
         self.agent.verdict(Moment::Said(&reply)).await?;

@@ -15,6 +15,7 @@ mod fake;
 pub mod hook;
 pub mod limits;
 pub mod message;
+pub mod observe;
 pub mod openai;
 pub mod provider;
 pub mod record;
@@ -35,6 +36,7 @@ pub use limits::Limits;
 pub use message::{
     Arguments, Call, CallResult, Kind, Media, Message, Opaque, Part, Resource, Role,
 };
+pub use observe::{RequestObservation, RunObservation, RunObserver, RunStart};
 pub use provider::{
     Ask, Cause, Delta, Endpoint, Facts, Header, HttpRequest, Model, Names, Price, Provider,
     ProviderError, Reader, Reply, Retry, Said, Stop, Usage, Wire,

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use consort_core::{Caller, Tool};
+use consort_core::{Caller, Object, Tool};
 
 use crate::agent::Sampling;
 use crate::hook::Hook;
 use crate::limits::Limits;
+use crate::observe::RunObserver;
 use crate::provider::Reasoning;
 
 /// How an agent works.
@@ -48,6 +49,10 @@ pub struct Settings {
     pub reasoning: Option<Reasoning>,
     /// Those who look on.
     pub hooks: Vec<Arc<dyn Hook>>,
+    /// The observer of runs and model requests, if there is one.
+    pub observer: Option<Arc<dyn RunObserver>>,
+    /// The `_meta` of the request that runs answer, whose trace they continue.
+    pub parent: Option<Object>,
 }
 
 /// What is done about a call that comes to no result, by the word for what went wrong (see
@@ -88,6 +93,8 @@ impl Settings {
             temperature: None,
             reasoning: None,
             hooks: Vec::new(),
+            observer: None,
+            parent: None,
         }
     }
 }

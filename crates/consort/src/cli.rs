@@ -3,6 +3,7 @@
 mod config;
 mod conversations;
 pub(crate) mod duration;
+mod ledger;
 mod talk;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use consort_shape::Exposure;
 
 pub(crate) use config::{Add, ConfigCommand, Export, Receiver, Source, Target};
 pub(crate) use conversations::{Conversations, ConversationsCommand};
+pub(crate) use ledger::{ExportFormat, Ledger, LedgerCommand};
 pub(crate) use talk::{Ask, Chat, Run, Talk};
 
 /// Many MCP servers play as one.
@@ -292,39 +294,6 @@ pub(crate) struct Trust {
     /// Trust it no longer
     #[arg(long)]
     pub(crate) remove: bool,
-}
-
-/// The ledger.
-#[derive(Args, Debug)]
-pub(crate) struct Ledger {
-    /// The ledger's file (default: consort/ledger.db in the user's state folder)
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
-    #[command(subcommand)]
-    pub(crate) command: LedgerCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum LedgerCommand {
-    /// Show the last calls
-    Tail {
-        /// How many
-        #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
-        lines: usize,
-        /// Go on, and show each call when it ends
-        #[arg(long, short)]
-        follow: bool,
-        /// Only this server's
-        #[arg(long)]
-        server: Option<String>,
-        /// Only those of this tool, prompt or URI, as its server calls it
-        #[arg(long)]
-        tool: Option<String>,
-    },
-    /// Check every record against the one before (exit code 1 if something was changed)
-    Verify,
-    /// Show where the ledger is
-    Path,
 }
 
 /// How to serve.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_agent::Model;
+use consort_agent::RunObserver;
 use consort_agent::sub::{Roster, ServerAgents, WithAgents};
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
 use consort_shape::pin::Lock;
@@ -38,6 +39,7 @@ pub struct Shaping {
     models: Option<Arc<Models>>,
     agents: Vec<(String, String)>,
     roster: Arc<Roster>,
+    observer: Option<Arc<dyn RunObserver>>,
 }
 
 /// What is on offer at one address.
@@ -114,6 +116,13 @@ impl Shaping {
     pub fn with_agents(mut self, agents: Vec<(String, String)>, roster: Arc<Roster>) -> Self {
         self.agents = agents;
         self.roster = roster;
+        self
+    }
+
+    /// The same, with an observer of the runs behind exposures that need a model.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Arc<dyn RunObserver>) -> Self {
+        self.observer = Some(observer);
         self
     }
 
@@ -296,7 +305,8 @@ impl Layers<'_> {
         let exposing = view.exposing.clone();
         match (self.shaping.agent_of(view), exposing.mode) {
             (Some(Ok(model)), _) => {
-                Arc::new(ServerAgents::new(tools, model, exposing.direct, exposing.servers))
+                let agents = ServerAgents::new(tools, model, exposing.direct, exposing.servers);
+                Arc::new(agents.observed(self.shaping.observer.clone()))
             }
             (_, Mode::Fixed(Exposure::Individual)) => tools,
             _ => Arc::new(Exposed::new(tools, exposing)),

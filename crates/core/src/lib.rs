@@ -43,4 +43,6 @@ pub use reject::{RefusedCall, RefusedTarget, RejectReason};
 pub use target::Target;
 pub use time::utc;
 pub use tool::{Annotations, Tool};
-pub use toolbox::{BoxFuture, Changes, Events, Invocation, Logs, Passage, Toolbox, end};
+pub use toolbox::{
+    BoxFuture, CallingAgent, Changes, Events, Invocation, Logs, Passage, Toolbox, end,
+};

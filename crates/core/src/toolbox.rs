@@ -173,6 +173,17 @@ pub struct Invocation {
     pub postmark: Option<Arc<dyn Postmark>>,
     /// Where whoever records the call writes what it is known by.
     pub id: Option<Arc<OnceLock<i64>>>,
+    /// The agent that makes the call, if one does.
+    pub agent: Option<Arc<CallingAgent>>,
+}
+
+/// An agent that makes calls on a caller's account, and the model it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CallingAgent {
+    /// The agent's name in the config, or the model's id for a model without one.
+    pub name: String,
+    /// The model, as `provider:name`.
+    pub model: String,
 }
 
 impl Invocation {
@@ -189,6 +200,7 @@ impl Invocation {
             meta: None,
             postmark: None,
             id: None,
+            agent: None,
         }
     }
 }

@@ -22,6 +22,7 @@
 //!     name: "search".to_owned(),
 //!     arguments: Digest::of(br#"{"query":"x"}"#),
 //!     trace: None,
+//!     agent: None,
 //! });
 //! // … the call …
 //! entry.end(Class::Ok, 120);
@@ -32,13 +33,16 @@
 //! ```
 
 mod chain;
+mod filter;
 mod queue;
 mod read;
 mod record;
+mod report;
 mod run;
 mod search;
 mod store;
 mod verify;
+mod visit;
 mod writer;
 
 use std::io;
@@ -51,13 +55,16 @@ use consort_core::RejectReason;
 use tokio::sync::oneshot;
 
 use crate::clock;
+pub use filter::Filter;
 use queue::{Queue, Taken};
-pub use read::{CallRow, Filter, Follow, Row, tail};
+pub use read::{CallRow, Follow, Row, UsageRow, tail};
 pub(crate) use record::kind_of;
-pub use record::{Class, Digest, Intent};
+pub use record::{Class, Cost, Digest, Intent, ModelUsage};
+pub use report::{ReportKey, ReportTotals, UsageReport, report};
 pub use search::{Found, Search, search};
-use store::{Message, Store};
+use store::{CallEnd, Message, Store};
 pub use verify::{Break, Report, verify};
+pub use visit::visit;
 
 /// How a ledger is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,9 +297,25 @@ impl Entry {
         self.finish(duration, class, bytes_out);
     }
 
+    /// Takes down how a model request ended, and what it used.
+    pub fn end_model_request(mut self, duration: Duration, class: Class, usage: ModelUsage) {
+        self.note(duration, class, 0, Some(Box::new(usage)));
+    }
+
     fn finish(&mut self, duration: Duration, class: Class, bytes_out: u64) {
+        self.note(duration, class, bytes_out, None);
+    }
+
+    fn note(
+        &mut self,
+        duration: Duration,
+        class: Class,
+        bytes_out: u64,
+        usage: Option<Box<ModelUsage>>,
+    ) {
         if let Some(id) = self.id.take() {
-            self.queue.end(Message::Outcome { id, time: clock::now(), class, duration, bytes_out });
+            let end = CallEnd { class, duration, bytes_out, usage };
+            self.queue.end(Message::Outcome { id, time: clock::now(), end });
         }
     }
 }

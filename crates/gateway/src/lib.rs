@@ -52,6 +52,6 @@ pub mod fuzzing {
 pub use browser::{BrowserSession, Door, NewBrowserSession};
 pub use gateway::{Counts, Gateway, Labelled, Labels};
 pub use naming::Naming;
-pub use recorded::{Recorded, Records};
+pub use recorded::{ModelRequestRecord, Recorded, Records, RunRecord};
 pub use settings::{Access, Limits, Permissions, Profile, Settings, States, Token, Toolboxes};
 pub use site::{Entrance, Site, SiteBody, Visit};

@@ -4,6 +4,7 @@
 //! words, servers are those that were made [known](Metrics::know); anything else is `other`.
 
 mod expose;
+mod models;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -14,8 +15,10 @@ use consort_core::ServerId;
 use consort_wire::Era;
 
 pub use expose::{Extra, Family, Measure, Series, Value};
+use models::ModelMetrics;
+pub(crate) use models::provider_and_name;
 
-use crate::ledger::Class;
+use crate::ledger::{Class, ModelUsage};
 
 /// The methods that are counted by name.
 pub const METHODS: [&str; 19] = [
@@ -67,6 +70,7 @@ pub struct Metrics {
     sent: AtomicU64,
     servers: RwLock<BTreeMap<ServerId, Arc<Calls>>>,
     others: Arc<Calls>,
+    models: ModelMetrics,
 }
 
 /// The calls of one server.
@@ -91,6 +95,7 @@ impl Default for Metrics {
             sent: AtomicU64::new(0),
             servers: RwLock::default(),
             others: Arc::default(),
+            models: ModelMetrics::default(),
         }
     }
 }
@@ -127,6 +132,16 @@ impl Metrics {
         calls.durations.observe(took);
     }
 
+    /// Tells these models apart from now on, each as `provider:name`.
+    pub fn know_models(&self, models: impl IntoIterator<Item = String>) {
+        self.models.know(models);
+    }
+
+    /// Counts a request to a model, by the model as `provider:name`.
+    pub fn model_request(&self, model: &str, class: Class, took: Duration, usage: &ModelUsage) {
+        self.models.count(model, class, took, usage);
+    }
+
     /// Counts bytes that came from clients.
     pub fn received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -146,6 +161,7 @@ impl Metrics {
     pub fn families(&self, extra: &Extra) -> Vec<Family> {
         let mut families = vec![self.requests(), self.sites()];
         families.extend(self.calls());
+        families.extend(self.models.families());
         let gauge = |name, help, gauge: &Gauge| Family::gauge(name, help, gauge.get());
         let counter = |name, help, unit, counter: &AtomicU64| {
             Family::counter(name, help, unit, counter.load(Ordering::Relaxed))
@@ -180,13 +196,11 @@ impl Metrics {
                 }
             }
         }
-        Family {
-            name: "consort_requests",
-            help: "Requests of clients by method, era and outcome",
-            unit: "1",
-            measure: Measure::Counter,
+        Family::counters(
+            "consort_requests",
+            "Requests of clients by method, era and outcome",
             series,
-        }
+        )
     }
 
     fn sites(&self) -> Family {
@@ -194,13 +208,8 @@ impl Metrics {
         let counts = WORDS.into_iter().zip(&self.sites);
         let counts = counts.map(|(status, count)| (status, count.load(Ordering::Relaxed)));
         let series = |(status, count)| Series::new([("status", status)], Value::Count(count));
-        Family {
-            name: "consort_site_requests",
-            help: "Requests beside MCP, by HTTP status",
-            unit: "1",
-            measure: Measure::Counter,
-            series: counts.filter(|(_, count)| *count > 0).map(series).collect(),
-        }
+        let series = counts.filter(|(_, count)| *count > 0).map(series).collect();
+        Family::counters("consort_site_requests", "Requests beside MCP, by HTTP status", series)
     }
 
     fn calls(&self) -> [Family; 2] {
@@ -220,20 +229,12 @@ impl Metrics {
             }
         }
         [
-            Family {
-                name: "consort_calls",
-                help: "Calls by server and outcome",
-                unit: "1",
-                measure: Measure::Counter,
-                series: ended,
-            },
-            Family {
-                name: "consort_call_duration_seconds",
-                help: "How long calls took, by server",
-                unit: "s",
-                measure: Measure::Histogram,
-                series: durations,
-            },
+            Family::counters("consort_calls", "Calls by server and outcome", ended),
+            Family::durations(
+                "consort_call_duration_seconds",
+                "How long calls took, by server",
+                durations,
+            ),
         ]
     }
 }
@@ -300,7 +301,11 @@ impl Histogram {
         let counts = self.buckets.each_ref().map(|count| count.load(Ordering::Relaxed));
         let micros = Duration::from_micros(self.micros.load(Ordering::Relaxed));
         let any = counts.iter().any(|count| *count > 0);
-        any.then(|| Value::Histogram { counts: counts.to_vec(), sum: micros.as_secs_f64() })
+        any.then(|| Value::Histogram {
+            bounds: &BOUNDS,
+            counts: counts.to_vec(),
+            sum: micros.as_secs_f64(),
+        })
     }
 }
 

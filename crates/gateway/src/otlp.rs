@@ -19,7 +19,7 @@ use tokio::time::MissedTickBehavior;
 
 pub use settings::{OtlpSettings, Sampler, Target};
 use span::Finished;
-pub use span::{About, Attribute, Side, Span, Tracer, Via};
+pub use span::{About, Attribute, Side, Span, SpanStart, Tracer, Via};
 
 use crate::metrics::{Extra, Metrics};
 use post::post;

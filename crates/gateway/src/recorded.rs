@@ -1,13 +1,16 @@
 //! Calls, recorded: counted, traced and written to the ledger on their way to the server.
 
+mod run;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
-    CallError, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Object,
-    Passage, Postmark, RefusedCall, RefusedTarget, RejectReason, ServerId, ShelfKind, Toolbox,
+    CallError, Caller, CallingAgent, Catalog, Changes, Emitting, Event, Events, Invocation, Json,
+    Object, Passage, Postmark, RefusedCall, RefusedTarget, RejectReason, ServerId, ShelfKind,
+    Toolbox,
 };
 use consort_wire::splice::Writer;
 
@@ -16,6 +19,8 @@ use crate::ledger::{Class, Digest, Entry, Intent, Ledger};
 use crate::metrics::{Held, Metrics};
 use crate::otlp::{About, Side, Span, Tracer};
 use crate::trace::TraceContext;
+
+pub use run::{ModelRequestRecord, RunRecord};
 
 /// The most characters of a name that leads nowhere which are recorded: whoever calls chooses it.
 const REFUSED_NAME: usize = 128;
@@ -66,6 +71,7 @@ impl Recorded {
             // A name that leads nowhere is whatever its caller wrote.
             name: (!call.name.is_empty() && call.server.is_some()).then_some(call.name),
             server: call.server.map(ServerId::as_str),
+            agent: call.agent.map(|agent| agent.name.as_str()),
             ..About::new(Side::Client, call.method)
         };
         let traced = tracer.is_on().then(|| tracer.begin(&about, call.parent.as_ref()));
@@ -83,6 +89,7 @@ impl Recorded {
                     None => Digest { bytes: call.arguments.len() as u64, sha256: [0; 32] },
                 },
                 trace: trace.or_else(|| call.parent.as_ref().map(|parent| parent.trace)),
+                agent: call.agent.cloned(),
             })
         });
         let entry = ledger.as_ref().zip(intent.as_ref());
@@ -133,6 +140,7 @@ struct Call<'a> {
     name: &'a str,
     arguments: &'a [u8],
     parent: Option<TraceContext>,
+    agent: Option<&'a Arc<CallingAgent>>,
 }
 
 /// The record of a call in progress. Dropped without an end, the call was cancelled.
@@ -262,8 +270,13 @@ impl Toolbox for Recorded {
             method: &Cow::Borrowed("tools/call"),
             name: entry.map_or(&written, |entry| &entry.route.name),
             arguments: invocation.arguments.as_bytes(),
-            parent: None,
+            parent: invocation.meta.as_ref().and_then(context_of),
+            agent: invocation.agent.as_ref(),
         });
+        if let Some(span) = &record.span {
+            let meta = invocation.meta.take().unwrap_or_else(Object::empty);
+            invocation.meta = Some(meta_with(&meta, span.context()));
+        }
         invocation.postmark = record.postmark();
         if let (Some(id), Some(running)) = (&invocation.id, &record.running) {
             let _ = id.set(running.call().id());
@@ -286,6 +299,7 @@ impl Toolbox for Recorded {
             name: &name,
             arguments: arguments.as_ref().map(Json::as_bytes).unwrap_or_default(),
             parent: parent(&passage.params),
+            agent: None,
         });
         drop(name);
         if let Some(span) = &record.span {
@@ -310,6 +324,7 @@ impl Toolbox for Recorded {
             name: &recorded_name(&target.name),
             arguments: arguments.as_ref().map(Json::as_bytes).unwrap_or_default(),
             parent: None,
+            agent: None,
         });
         record.note(Class::Rejected { reason: Some(reason) }, 0);
     }
@@ -319,10 +334,24 @@ impl Toolbox for Recorded {
 pub(crate) fn parent(params: &Object) -> Option<TraceContext> {
     // Most say nothing of one.
     memchr::memmem::find(params.as_bytes(), b"traceparent")?;
-    let meta = params.get("_meta")?.to_object()?;
+    context_of(&params.get("_meta")?.to_object()?)
+}
+
+/// The trace a request belongs to, given its `_meta`.
+pub(crate) fn context_of(meta: &Object) -> Option<TraceContext> {
     let texts = TraceContext::KEYS.map(|key| meta.text(key));
     let at = |key: &str| TraceContext::KEYS.iter().position(|known| *known == key);
     TraceContext::read(|key| texts[at(key)?].as_deref())
+}
+
+/// A `_meta` that carries a trace on.
+fn meta_with(meta: &Object, context: &TraceContext) -> Object {
+    let mut writer = Writer::with_capacity(meta.as_bytes().len() + 128);
+    writer.members(meta, &TraceContext::KEYS);
+    for (key, value) in context.fields() {
+        writer.text(key, &value);
+    }
+    writer.finish_object()
 }
 
 /// Parameters that carry a trace on.

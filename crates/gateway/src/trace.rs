@@ -5,6 +5,10 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 
+use consort_core::Object;
+use consort_wire::splice::Writer;
+use http::HeaderMap;
+
 /// The longest `tracestate` that is passed on; the specification asks for at least this.
 const LONGEST_STATE: usize = 512;
 
@@ -103,6 +107,23 @@ impl TraceContext {
         let baggage = self.baggage.clone().map(|items| (baggage, items));
         [(traceparent, self.traceparent())].into_iter().chain(state).chain(baggage)
     }
+}
+
+/// Returns the trace context in the headers of a request.
+pub(crate) fn of_headers(headers: &HeaderMap) -> Option<TraceContext> {
+    // More than one is as good as none, as the specification says.
+    let mut named = headers.get_all("traceparent").iter();
+    let (Some(_), None) = (named.next(), named.next()) else { return None };
+    TraceContext::read(|key| headers.get(key)?.to_str().ok())
+}
+
+/// Returns the trace context in the headers of a request, as members of `_meta`.
+pub fn meta_of(headers: &HeaderMap) -> Option<Object> {
+    let mut writer = Writer::new();
+    for (key, value) in of_headers(headers)?.fields() {
+        writer.text(key, &value);
+    }
+    Some(writer.finish_object())
 }
 
 /// A `traceparent` that cannot be read.

@@ -66,6 +66,16 @@ pub fn mcp_grafana(version: &str) -> PathBuf {
     installed(&format!("mcp_grafana/{version}/mcp_grafana/bin/mcp-grafana"))
 }
 
+/// The script of an OTLP receiver, for the Python environment's `python3` with [`otlp_packages`] on its path.
+pub fn otlp_receiver() -> PathBuf {
+    committed("otlp_receiver.py")
+}
+
+/// The folder of the packages that the OTLP receiver needs.
+pub fn otlp_packages() -> PathBuf {
+    installed("otlp")
+}
+
 /// A small server on Go's `encoding/json`, which reads members without regard to their case.
 pub fn go_server() -> PathBuf {
     installed("go_server")

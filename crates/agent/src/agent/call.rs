@@ -209,6 +209,9 @@ impl Making<'_> {
         };
         let mut meta = Writer::new();
         meta.text(SESSION, settings.session.as_deref().unwrap_or(&self.worker.run));
+        for (key, value) in self.worker.observation.iter().flat_map(|it| it.context()) {
+            meta.text(key, &value);
+        }
         let mut invocation = Invocation::new(
             settings.caller.clone(),
             bound.target.clone(),
@@ -216,6 +219,7 @@ impl Making<'_> {
         );
         invocation.offers = Some(Arc::new(offers));
         invocation.meta = Some(meta.finish_object());
+        invocation.agent = Some(Arc::clone(&self.worker.calling));
         let mut events = self.worker.agent.toolbox.call(invocation);
         loop {
             let call = self.call.id.clone();

@@ -83,9 +83,9 @@ impl Making<'_> {
                 return None;
             }
         }
-        let mut said = agent.model.provider.ask(ask(&agent.model.name, params));
+        let mut request = self.worker.request(ask(&agent.model.name, params)).await.ok()?;
         let reply = loop {
-            match said.next().await? {
+            match request.next().await {
                 Said::End(end) => break end.ok()?,
                 Said::Delta(_) | Said::Again { .. } => {}
             }

@@ -41,6 +41,7 @@ pub(super) fn ask(
     caller: Caller,
     chain: Vec<String>,
     arguments: &Json,
+    meta: Option<Object>,
 ) -> Events {
     let input = match input(arguments) {
         Ok(input) => input,
@@ -53,6 +54,7 @@ pub(super) fn ask(
     }
     let chain = chain.into_iter().chain([agent.settings.name.clone()]).collect();
     agent.settings.caller = caller;
+    agent.settings.parent = meta;
     agent.toolbox = Arc::new(Nested { inner: agent.toolbox, chain });
     Emitting::new(|emitter| async move {
         let report = followed(agent.run(&Conversation::new(), vec![input]), &emitter).await;

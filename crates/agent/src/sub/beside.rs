@@ -94,9 +94,16 @@ impl WithAgents {
         names.find(|known| *server == self.server && *known == name)
     }
 
-    fn ask(&self, tool: &str, caller: Caller, chain: Vec<String>, arguments: &Json) -> Events {
+    fn ask(
+        &self,
+        tool: &str,
+        caller: Caller,
+        chain: Vec<String>,
+        arguments: &Json,
+        meta: Option<Object>,
+    ) -> Events {
         match self.roster.get(tool) {
-            Some(agent) => ask(agent, caller, chain, arguments),
+            Some(agent) => ask(agent, caller, chain, arguments, meta),
             None => answered(ToolResult::error("this agent is not there at the moment")),
         }
     }
@@ -112,7 +119,7 @@ impl Toolbox for WithAgents {
         let Target { server, name } = &invocation.target;
         if let Some(tool) = self.ours(server, name) {
             let (caller, chain) = (invocation.caller.clone(), chain(&invocation));
-            return self.ask(tool, caller, chain, &invocation.arguments);
+            return self.ask(tool, caller, chain, &invocation.arguments, invocation.meta.clone());
         }
         self.inner.call(unchained(invocation))
     }
@@ -124,7 +131,8 @@ impl Toolbox for WithAgents {
             if let Some(tool) = self.ours(&passage.server, &name) {
                 let arguments = passage.get("arguments");
                 let arguments = arguments.unwrap_or_else(|| Object::empty().json().clone());
-                return self.ask(tool, passage.caller.clone(), Vec::new(), &arguments);
+                let meta = passage.get("_meta").and_then(|meta| meta.to_object());
+                return self.ask(tool, passage.caller.clone(), Vec::new(), &arguments, meta);
             }
         }
         self.inner.pass(passage)

@@ -14,6 +14,7 @@ use super::ask::{ask, chain, definition};
 use super::beside::{AGENTS, tool_name};
 use crate::agent::Agent;
 use crate::limits::Limits;
+use crate::observe::RunObserver;
 use crate::provider::Model;
 use crate::settings::Settings;
 
@@ -29,6 +30,7 @@ pub struct ServerAgents {
     /// What each server is about.
     about: BTreeMap<ServerId, String>,
     limits: Limits,
+    observer: Option<Arc<dyn RunObserver>>,
     made: Memo<Made>,
 }
 
@@ -54,7 +56,14 @@ impl ServerAgents {
         about: BTreeMap<ServerId, String>,
     ) -> Self {
         let limits = Limits { turns: 20, calls: 60, ..Limits::default() };
-        Self { inner, model, direct, about, limits, made: Memo::default() }
+        Self { inner, model, direct, about, limits, observer: None, made: Memo::default() }
+    }
+
+    /// The same, with an observer of the agents' runs.
+    #[must_use]
+    pub fn observed(mut self, observer: Option<Arc<dyn RunObserver>>) -> Self {
+        self.observer = observer;
+        self
     }
 
     fn made(&self, catalog: &Catalog) -> Made {
@@ -108,6 +117,7 @@ impl ServerAgents {
         let toolbox = Arc::new(Shaped::new(Arc::clone(&self.inner), shape));
         let mut settings = Settings::new(server.as_str());
         settings.limits = self.limits.clone();
+        settings.observer.clone_from(&self.observer);
         settings.instructions = format!(
             "You work for another assistant, which sees nothing but your last message. Use the tools \
              of the server `{server}` to do what it asks, and answer with all that it needs to know. \
@@ -157,7 +167,8 @@ impl Toolbox for ServerAgents {
             Some(server) => {
                 let agent = self.agent(server, &made.shown);
                 let chain = chain(&invocation);
-                ask(agent, invocation.caller.clone(), chain, &invocation.arguments)
+                let meta = invocation.meta.clone();
+                ask(agent, invocation.caller.clone(), chain, &invocation.arguments, meta)
             }
         }
     }
@@ -180,7 +191,8 @@ impl Toolbox for ServerAgents {
                 let agent = self.agent(server, &made.shown);
                 let arguments = passage.get("arguments");
                 let arguments = arguments.unwrap_or_else(|| Object::empty().json().clone());
-                ask(agent, passage.caller.clone(), Vec::new(), &arguments)
+                let meta = passage.get("_meta").and_then(|meta| meta.to_object());
+                ask(agent, passage.caller.clone(), Vec::new(), &arguments, meta)
             }
         }
     }

@@ -182,6 +182,7 @@ fn intent(number: u64) -> Intent {
         name: number.to_string(),
         arguments: Digest::of(b"{}"),
         trace: None,
+        agent: None,
     }
 }
 

@@ -1,4 +1,7 @@
-//! `consort ledger`: the last calls, and whether anybody changed the record of them.
+//! `consort ledger`: the last calls, sums over all of them, and whether anybody changed the record of them.
+
+mod export;
+mod report;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,8 +36,10 @@ pub(super) async fn run(common: &Common, ledger: Ledger) -> Result<Exit, Failure
             Ok(Exit::Ok)
         }
         LedgerCommand::Verify => check(common, &path),
-        LedgerCommand::Tail { lines, follow, server, tool } => {
-            let filter = Filter { server, name: tool };
+        LedgerCommand::Report { by, filter } => report::run(common, &path, &by, &filter.into()),
+        LedgerCommand::Export { format, filter } => export::run(&path, format, &filter.into()),
+        LedgerCommand::Tail { lines, follow, filter } => {
+            let filter = Filter::from(filter);
             // From before the last calls are read, so that none falls between the two.
             let following = follow.then(|| Follow::new(&path, filter.clone())).transpose()?;
             show(common, &tail(&path, lines, &filter)?);
@@ -124,9 +129,14 @@ fn cells(call: &CallRow) -> [Cell; 10] {
         Some(class) => Cell::styled(Styled::Bad, class.as_str()),
     };
     // A call of a tool is what a ledger is about; anything else says what it is.
-    let what = match call.method.as_str() {
-        "tools/call" => call.name.clone(),
-        method => format!("{method} {}", call.name),
+    let what = match (call.method.as_str(), &call.usage) {
+        ("tools/call", _) => call.name.clone(),
+        (method, Some(usage)) => {
+            let tokens = format!("{}+{} tokens", usage.input_tokens, usage.output_tokens);
+            let cost = usage.cost_usd.map(|cost| format!(", ${:.6}", cost.as_dollars()));
+            format!("{method} {} {tokens}{}", call.name, cost.unwrap_or_default())
+        }
+        (method, None) => format!("{method} {}", call.name),
     };
     [
         call.sequence.to_string().into(),

@@ -8,6 +8,7 @@ mod offered;
 mod openai;
 mod records;
 mod reload;
+mod runs;
 mod settings;
 mod token;
 mod watch;

@@ -20,6 +20,7 @@ fn intent(server: &str, name: &str) -> Intent {
         name: name.to_owned(),
         arguments: Digest::of(b"{\"a\":1}"),
         trace: None,
+        agent: None,
     }
 }
 

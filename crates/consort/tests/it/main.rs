@@ -30,6 +30,7 @@ mod reload;
 mod scenarios;
 mod serve;
 mod shaping;
+mod spending;
 mod tasks;
 mod terminal;
 mod trust;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use consort_core::{Caller, Kind};
+use consort_core::{Caller, CallingAgent, Kind};
 
 use super::{Call, End};
 use crate::ledger::{CallRow, Digest, Intent};
@@ -28,6 +28,10 @@ impl From<CallRow> for Call {
                 sha256: sha256.unwrap_or_default(),
             },
             trace: row.trace.as_deref().and_then(bytes).and_then(TraceId::of),
+            agent: row
+                .agent
+                .zip(row.model)
+                .map(|(name, model)| Arc::new(CallingAgent { name, model })),
         };
         let call = Self::new(row.micros, Instant::now(), Arc::new(intent), sha256.is_some());
         if let Some(class) = row.outcome {

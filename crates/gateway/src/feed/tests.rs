@@ -16,6 +16,7 @@ fn intent(name: &str) -> Arc<Intent> {
         name: name.to_owned(),
         arguments: Digest { bytes: 2, sha256: [0; 32] },
         trace: None,
+        agent: None,
     })
 }
 

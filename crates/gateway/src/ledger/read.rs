@@ -11,21 +11,13 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use super::LedgerError;
-use super::record::{COLUMNS, Class, Kind};
-use super::store::{APPLICATION, VERSION};
+use super::filter::Filter;
+use super::record::{COLUMNS, COLUMNS_V1, Class, Cost, Intent, Kind};
+use super::store::{APPLICATION, FIRST_VERSION, VERSION};
 use crate::clock::told;
 
 /// How long a reader waits for a writer.
 const BUSY: Duration = Duration::from_secs(2);
-
-/// Which calls are wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Only this server's.
-    pub server: Option<String>,
-    /// Only those of this tool, prompt or URI.
-    pub name: Option<String>,
-}
 
 /// One line of the ledger, as people want it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -84,12 +76,38 @@ pub struct CallRow {
     pub duration_us: Option<i64>,
     /// How large its result was.
     pub bytes_out: Option<i64>,
+    /// The agent that made it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The model of a model request, or of the agent that made the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The tokens of a model request, if they are known.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageRow>,
+}
+
+/// The tokens of a model request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UsageRow {
+    /// Input tokens, cached ones included.
+    pub input_tokens: i64,
+    /// Output tokens, reasoning included.
+    pub output_tokens: i64,
+    /// Input tokens that were read from a cache.
+    pub cached_read_tokens: i64,
+    /// Input tokens that were written to a cache.
+    pub cached_write_tokens: i64,
+    /// Output tokens of reasoning.
+    pub reasoning_tokens: i64,
+    /// The price in US dollars, where that of the model was known.
+    pub cost_usd: Option<Cost>,
 }
 
 impl CallRow {
-    fn is_wanted(&self, filter: &Filter) -> bool {
-        filter.server.as_ref().is_none_or(|server| self.server.as_ref() == Some(server))
-            && filter.name.as_ref().is_none_or(|name| self.name == *name)
+    /// Whether this is a request to a model, rather than a call of a server.
+    pub fn is_model_request(&self) -> bool {
+        self.method == Intent::CHAT
     }
 
     pub(super) fn finish(mut self: Box<Self>, outcome: &Ended) -> Box<Self> {
@@ -99,6 +117,7 @@ impl CallRow {
         self.sent = outcome.sent;
         self.duration_us = outcome.duration;
         self.bytes_out = outcome.bytes_out;
+        self.usage.clone_from(&outcome.usage);
         self
     }
 }
@@ -111,10 +130,11 @@ pub(super) struct Ended {
     sent: Option<bool>,
     duration: Option<i64>,
     bytes_out: Option<i64>,
+    usage: Option<UsageRow>,
 }
 
 /// A record as it is read.
-enum Read {
+pub(super) enum Read {
     Intent {
         call: i64,
         row: Box<CallRow>,
@@ -125,44 +145,49 @@ enum Read {
     },
     /// Both in one.
     Call(Box<CallRow>),
-    Lost(Row),
+    Lost {
+        time: i64,
+        row: Row,
+    },
     Other,
 }
 
 /// The last calls that are wanted, at most `most`, the oldest first.
 pub fn tail(path: &Path, most: usize, filter: &Filter) -> Result<Vec<Row>, LedgerError> {
-    let connection = connect(path)?;
-    last(&connection, most, filter).map_err(|error| unusable(path, error))
+    let reader = connect(path)?;
+    last(&reader, most, filter).map_err(|error| unusable(path, error))
 }
 
-fn last(
-    connection: &Connection,
-    most: usize,
-    filter: &Filter,
-) -> Result<Vec<Row>, rusqlite::Error> {
+fn last(reader: &LedgerReader, most: usize, filter: &Filter) -> Result<Vec<Row>, rusqlite::Error> {
     // From the end, an outcome comes before its intent.
-    let mut statement =
-        connection.prepare(&format!("SELECT {COLUMNS} FROM records ORDER BY seq DESC"))?;
+    let mut statement = reader.connection.prepare(&reader.select("ORDER BY seq DESC"))?;
     let mut rows = statement.query([])?;
     let mut ends: HashMap<i64, Box<Ended>> = HashMap::new();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        if found.len() == most {
+        // A carried record has the time at which its call began.
+        let is_carried = row.get_ref(1)?.as_str() == Ok(Kind::Carried.as_str());
+        if found.len() == most || !is_carried && filter.ends_before(row.get(2)?) {
             break;
         }
-        match read(row)? {
-            Read::Intent { call, row } if row.is_wanted(filter) => {
-                found.push(Row::Call(match ends.remove(&call) {
-                    Some(ended) => row.finish(&ended),
-                    None => row,
-                }));
-            }
+        let call = match read(row)? {
+            Read::Intent { call, row } => match ends.remove(&call) {
+                Some(ended) => row.finish(&ended),
+                None => row,
+            },
+            Read::Call(row) => row,
             Read::Outcome { call, ended } => {
                 ends.insert(call, ended);
+                continue;
             }
-            Read::Call(row) if row.is_wanted(filter) => found.push(Row::Call(row)),
-            Read::Lost(row) if *filter == Filter::default() => found.push(row),
-            _ => {}
+            Read::Lost { row, .. } if filter.is_empty() => {
+                found.push(row);
+                continue;
+            }
+            Read::Lost { .. } | Read::Other => continue,
+        };
+        if filter.matches(&call) {
+            found.push(Row::Call(call));
         }
     }
     found.reverse();
@@ -172,7 +197,7 @@ fn last(
 /// Reads calls as they end.
 #[derive(Debug)]
 pub struct Follow {
-    connection: Connection,
+    reader: LedgerReader,
     path: PathBuf,
     filter: Filter,
     /// The last record that was read.
@@ -183,26 +208,24 @@ pub struct Follow {
 impl Follow {
     /// Follows a ledger from where it now ends.
     pub fn new(path: &Path, filter: Filter) -> Result<Self, LedgerError> {
-        let connection = connect(path)?;
+        let reader = connect(path)?;
         let mut follow =
-            Self { connection, path: path.to_owned(), filter, seen: 0, open: HashMap::new() };
+            Self { reader, path: path.to_owned(), filter, seen: 0, open: HashMap::new() };
         follow.start().map_err(|error| unusable(path, error))?;
         Ok(follow)
     }
 
     /// Finds the calls that are not over.
     fn start(&mut self) -> Result<(), rusqlite::Error> {
-        let reading = self.connection.unchecked_transaction()?;
+        let reading = self.reader.connection.unchecked_transaction()?;
         self.seen = reading.query_row("SELECT seq FROM head", [], |row| row.get(0))?;
-        let mut statement = reading.prepare(&format!(
-            "SELECT {COLUMNS} FROM records WHERE kind IN ('intent', 'carried')
-                AND call NOT IN (SELECT call FROM records WHERE kind = 'outcome')"
+        let mut statement = reading.prepare(&self.reader.select(
+            "WHERE kind IN ('intent', 'carried')
+                AND call NOT IN (SELECT call FROM records WHERE kind = 'outcome')",
         ))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            if let Read::Intent { call, row } = read(row)?
-                && row.is_wanted(&self.filter)
-            {
+            if let Read::Intent { call, row } = read(row)? {
                 self.open.insert(call, row);
             }
         }
@@ -215,33 +238,53 @@ impl Follow {
     }
 
     fn read_on(&mut self) -> Result<Vec<Row>, rusqlite::Error> {
-        let mut statement = self
-            .connection
-            .prepare(&format!("SELECT {COLUMNS} FROM records WHERE seq > ? ORDER BY seq"))?;
+        let select = self.reader.select("WHERE seq > ? ORDER BY seq");
+        let mut statement = self.reader.connection.prepare(&select)?;
         let mut rows = statement.query([self.seen])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             self.seen = row.get(0)?;
-            match read(row)? {
-                Read::Intent { call, row } if row.is_wanted(&self.filter) => {
+            let call = match read(row)? {
+                Read::Intent { call, row } => {
                     self.open.insert(call, row);
+                    continue;
                 }
-                Read::Outcome { call, ended } => {
-                    if let Some(row) = self.open.remove(&call) {
-                        found.push(Row::Call(row.finish(&ended)));
-                    }
+                Read::Outcome { call, ended } => match self.open.remove(&call) {
+                    Some(row) => row.finish(&ended),
+                    None => continue,
+                },
+                Read::Call(row) => row,
+                Read::Lost { row, .. } if self.filter.is_empty() => {
+                    found.push(row);
+                    continue;
                 }
-                Read::Call(row) if row.is_wanted(&self.filter) => found.push(Row::Call(row)),
-                Read::Lost(row) if self.filter == Filter::default() => found.push(row),
-                _ => {}
+                Read::Lost { .. } | Read::Other => continue,
+            };
+            if self.filter.matches(&call) {
+                found.push(Row::Call(call));
             }
         }
         Ok(found)
     }
 }
 
+/// A ledger, open for reading.
+#[derive(Debug)]
+pub(super) struct LedgerReader {
+    pub(super) connection: Connection,
+    /// The columns of a record, as the file's version has them.
+    pub(super) columns: &'static str,
+}
+
+impl LedgerReader {
+    /// Returns the query for these records.
+    pub(super) fn select(&self, which: &str) -> String {
+        format!("SELECT {} FROM records {which}", self.columns)
+    }
+}
+
 /// Opens a ledger for reading.
-pub(super) fn connect(path: &Path) -> Result<Connection, LedgerError> {
+pub(super) fn connect(path: &Path) -> Result<LedgerReader, LedgerError> {
     if !path.exists() {
         return Err(LedgerError::Missing { path: path.to_owned() });
     }
@@ -254,7 +297,12 @@ pub(super) fn connect(path: &Path) -> Result<Connection, LedgerError> {
         Ok((connection, signs, empty))
     });
     match opened {
-        Ok((connection, (APPLICATION, VERSION), _)) => Ok(connection),
+        Ok((connection, (APPLICATION, VERSION), _)) => {
+            Ok(LedgerReader { connection, columns: COLUMNS })
+        }
+        Ok((connection, (APPLICATION, FIRST_VERSION), _)) => {
+            Ok(LedgerReader { connection, columns: COLUMNS_V1 })
+        }
         // Whoever began to make it was cut off; the next who writes makes it.
         Ok((_, (0, 0), true)) => Err(LedgerError::Missing { path: path.to_owned() }),
         Err(error) if is_half_made(&error) => Err(LedgerError::Missing { path: path.to_owned() }),
@@ -278,7 +326,7 @@ pub(super) fn unusable(path: &Path, error: rusqlite::Error) -> LedgerError {
     }
 }
 
-fn read(row: &rusqlite::Row<'_>) -> Result<Read, rusqlite::Error> {
+pub(super) fn read(row: &rusqlite::Row<'_>) -> Result<Read, rusqlite::Error> {
     let kind: String = row.get("kind")?;
     Ok(match kind.parse() {
         Ok(Kind::Intent | Kind::Carried) => {
@@ -290,11 +338,10 @@ fn read(row: &rusqlite::Row<'_>) -> Result<Read, rusqlite::Error> {
             let call = intent(row.get("call")?, row)?;
             Read::Call(Box::new(call).finish(&ended(row)?))
         }
-        Ok(Kind::Lost) => Read::Lost(Row::Lost {
-            sequence: row.get("seq")?,
-            time: told(row.get("time")?),
-            count: row.get("count")?,
-        }),
+        Ok(Kind::Lost) => {
+            let (sequence, time, count) = (row.get("seq")?, row.get("time")?, row.get("count")?);
+            Read::Lost { time, row: Row::Lost { sequence, time: told(time), count } }
+        }
         Ok(Kind::Opened | Kind::Checkpoint) | Err(()) => Read::Other,
     })
 }
@@ -306,7 +353,20 @@ pub(super) fn ended(row: &rusqlite::Row<'_>) -> Result<Ended, rusqlite::Error> {
         sent: row.get("sent")?,
         duration: row.get("duration")?,
         bytes_out: row.get("bytes_out")?,
+        usage: usage(row)?,
     })
+}
+
+fn usage(row: &rusqlite::Row<'_>) -> Result<Option<UsageRow>, rusqlite::Error> {
+    let Some(input_tokens) = row.get("tokens_in")? else { return Ok(None) };
+    Ok(Some(UsageRow {
+        input_tokens,
+        output_tokens: row.get("tokens_out")?,
+        cached_read_tokens: row.get("cached_read")?,
+        cached_write_tokens: row.get("cached_write")?,
+        reasoning_tokens: row.get("reasoning")?,
+        cost_usd: row.get::<_, Option<i64>>("cost")?.map(Cost::nanos),
+    }))
 }
 
 pub(super) fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusqlite::Error> {
@@ -331,6 +391,9 @@ pub(super) fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusq
         sent: None,
         duration_us: None,
         bytes_out: None,
+        agent: row.get("agent")?,
+        model: row.get("model")?,
+        usage: None,
     })
 }
 

@@ -5,7 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use consort_core::{CallError, Caller, Kind as CallerKind, Outcome, RejectReason, ServerId};
+use consort_core::{
+    CallError, Caller, CallingAgent, Kind as CallerKind, Outcome, RejectReason, ServerId,
+};
 use rusqlite::types::ValueRef;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
@@ -17,10 +19,21 @@ const LONGEST: usize = 1024;
 
 /// The columns that a record's hash covers, in the order in which it does.
 pub(super) const COLUMNS: &str = "seq, kind, time, run, call, caller_kind, caller, front, server, \
-     method, name, trace, digest, bytes_in, class, code, sent, duration, bytes_out, count";
+     method, name, trace, digest, bytes_in, class, code, sent, duration, bytes_out, count, \
+     agent, model, tokens_in, tokens_out, cached_read, cached_write, reasoning, cost";
+
+/// The same columns in a file of version 1, which has none about models.
+pub(super) const COLUMNS_V1: &str = "seq, kind, time, run, call, caller_kind, caller, front, server, \
+     method, name, trace, digest, bytes_in, class, code, sent, duration, bytes_out, count, \
+     NULL AS agent, NULL AS model, NULL AS tokens_in, NULL AS tokens_out, NULL AS cached_read, \
+     NULL AS cached_write, NULL AS reasoning, NULL AS cost";
 
 /// How many there are.
-pub(super) const WIDTH: usize = 20;
+pub(super) const WIDTH: usize = 28;
+
+/// How many of them version 1 has. The hash of a record covers the others only if one of them has a value:
+/// records of version 1 stay as they were written.
+const WIDTH_V1: usize = 20;
 
 /// The hash of a record, which covers the hash of the one before.
 pub(super) type Hash = [u8; 32];
@@ -45,6 +58,70 @@ pub struct Intent {
     pub arguments: Digest,
     /// The trace it belongs to.
     pub trace: Option<TraceId>,
+    /// The agent that makes it, and its model.
+    pub agent: Option<Arc<CallingAgent>>,
+}
+
+impl Intent {
+    /// The method under which model requests are recorded, as OpenTelemetry names the operation.
+    pub const CHAT: &str = "chat";
+}
+
+/// The tokens of a model request, and their price.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelUsage {
+    /// Input tokens, cached ones included.
+    pub input: u64,
+    /// Output tokens, reasoning included.
+    pub output: u64,
+    /// Input tokens that were read from a cache.
+    pub cached_read: u64,
+    /// Input tokens that were written to a cache.
+    pub cached_write: u64,
+    /// Output tokens of reasoning.
+    pub reasoning: u64,
+    /// The price, where that of the model is known.
+    pub cost: Option<Cost>,
+}
+
+/// An amount of US dollars, exact to a billionth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost(i64);
+
+impl Cost {
+    /// Returns an amount in US dollars.
+    #[expect(clippy::cast_possible_truncation, reason = "a cast of a float saturates")]
+    pub fn dollars(amount: f64) -> Self {
+        Self((amount * 1e9).round() as i64)
+    }
+
+    /// Returns an amount in billionths of a US dollar.
+    pub fn nanos(amount: i64) -> Self {
+        Self(amount)
+    }
+
+    /// Returns the amount in billionths of a US dollar.
+    pub fn as_nanos(self) -> i64 {
+        self.0
+    }
+
+    /// Returns the amount in US dollars.
+    #[expect(clippy::cast_precision_loss, reason = "nobody spends 2^52 billionths")]
+    pub fn as_dollars(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
+impl Serialize for Cost {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.as_dollars())
+    }
 }
 
 /// The size of something and its SHA-256, which prove what it was and do not say it.
@@ -275,6 +352,7 @@ pub(super) struct Record<'a> {
     pub(super) duration: Option<i64>,
     pub(super) bytes_out: Option<i64>,
     pub(super) count: Option<i64>,
+    pub(super) usage: Option<ModelUsage>,
 }
 
 impl<'a> Record<'a> {
@@ -291,6 +369,7 @@ impl<'a> Record<'a> {
             duration: None,
             bytes_out: None,
             count: None,
+            usage: None,
         }
     }
 
@@ -301,6 +380,8 @@ impl<'a> Record<'a> {
         let of =
             |get: fn(&'a Intent) -> &'a str| self.intent.map_or(ValueRef::Null, |it| text(get(it)));
         let digest = self.digest.or(self.intent.map(|it| it.arguments.sha256.as_slice()));
+        let agent = self.intent.and_then(|it| it.agent.as_deref());
+        let tokens = |get: fn(&ModelUsage) -> u64| number(self.usage.as_ref().map(get).map(whole));
         [
             ValueRef::Integer(self.sequence),
             ValueRef::Text(self.kind.as_str().as_bytes()),
@@ -326,6 +407,14 @@ impl<'a> Record<'a> {
             number(self.duration),
             number(self.bytes_out),
             number(self.count),
+            agent.map_or(ValueRef::Null, |agent| text(&agent.name)),
+            agent.map_or(ValueRef::Null, |agent| text(&agent.model)),
+            tokens(|usage| usage.input),
+            tokens(|usage| usage.output),
+            tokens(|usage| usage.cached_read),
+            tokens(|usage| usage.cached_write),
+            tokens(|usage| usage.reasoning),
+            number(self.usage.and_then(|usage| usage.cost).map(Cost::as_nanos)),
         ]
     }
 }
@@ -340,7 +429,10 @@ pub(crate) fn kind_of(caller: &Caller) -> &'static str {
 }
 
 /// The hash of a record: it covers the one before, and every column with its type and length.
-pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>]) -> Hash {
+pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>; WIDTH]) -> Hash {
+    let (known, later) = values.split_at(WIDTH_V1);
+    let is_v1 = later.iter().all(|value| *value == ValueRef::Null);
+    let values = if is_v1 { known } else { values.as_slice() };
     let mut all = Vec::with_capacity(640);
     all.extend_from_slice(before);
     let mut long = |tag: u8, bytes: &[u8]| {

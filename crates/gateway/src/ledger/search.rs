@@ -6,13 +6,10 @@ use std::path::Path;
 use rusqlite::types::ValueRef;
 
 use super::LedgerError;
-use super::read::{CallRow, Ended, connect, ended, intent, unusable};
-use super::record::{COLUMNS, kind_of};
+use super::filter::SLACK;
+use super::read::{CallRow, Ended, LedgerReader, connect, ended, intent, unusable};
+use super::record::{Intent, kind_of};
 use crate::feed::Call;
-
-/// How far records may stand from where their times would have them, in microseconds: several
-/// processes may write, each what it gathered.
-const SLACK: i64 = 60_000_000;
 
 /// Which calls are looked for, and how far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,13 +43,12 @@ pub struct Found {
 
 /// Looks through a ledger. It reads a file: not where others wait.
 pub fn search(path: &Path, wanted: &Search) -> Result<Found, LedgerError> {
-    let connection = connect(path)?;
-    look(&connection, wanted).map_err(|error| unusable(path, error))
+    let reader = connect(path)?;
+    look(&reader, wanted).map_err(|error| unusable(path, error))
 }
 
-fn look(connection: &rusqlite::Connection, wanted: &Search) -> Result<Found, rusqlite::Error> {
-    let mut statement =
-        connection.prepare(&format!("SELECT {COLUMNS} FROM records ORDER BY seq DESC"))?;
+fn look(reader: &LedgerReader, wanted: &Search) -> Result<Found, rusqlite::Error> {
+    let mut statement = reader.connection.prepare(&reader.select("ORDER BY seq DESC"))?;
     let mut rows = statement.query([])?;
     // From the end, an outcome comes before its intent.
     let mut ends: HashMap<i64, Box<Ended>> = HashMap::new();
@@ -67,7 +63,9 @@ fn look(connection: &rusqlite::Connection, wanted: &Search) -> Result<Found, rus
         if !again && wanted.since.is_some_and(|since| time < since.saturating_sub(SLACK)) {
             break;
         }
+        // Model requests are no calls of a server.
         if !matches!(kind, "intent" | "carried" | "call")
+            || text(row, 9)? == Some(Intent::CHAT)
             || wanted.before.is_some_and(|before| time >= before)
             || wanted.since.is_some_and(|since| time < since)
         {
@@ -129,7 +127,7 @@ impl Search {
 }
 
 /// Whether somebody is meant: by the name, or by what it is and its name.
-fn is_caller(wanted: &str, kind: &str, name: &str) -> bool {
+pub(super) fn is_caller(wanted: &str, kind: &str, name: &str) -> bool {
     let whole = wanted.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':'));
     wanted == name || whole == Some(name)
 }

@@ -11,13 +11,16 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::chain::{Head, append};
-use super::record::{Class, Hash, Intent, Kind, Record, whole};
+use super::record::{Class, Hash, Intent, Kind, ModelUsage, Record, whole};
 use super::run::Run;
 use super::{LedgerError, LedgerSettings, Mode};
 use crate::clock::now;
 
-/// Changes when the tables do.
-pub(super) const VERSION: i64 = 1;
+/// The version of the tables. Version 2 adds the columns about agents and models.
+pub(super) const VERSION: i64 = 2;
+
+/// The first version of the tables: it can be read, and becomes the newest when it is written to.
+pub(super) const FIRST_VERSION: i64 = 1;
 
 /// Says whose file it is: `Cons`.
 pub(super) const APPLICATION: i64 = 0x436f_6e73;
@@ -30,7 +33,9 @@ const TABLES: &str = "
         seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, time INTEGER NOT NULL, run INTEGER NOT NULL,
         call INTEGER, caller_kind TEXT, caller TEXT, front TEXT, server TEXT, method TEXT,
         name TEXT, trace BLOB, digest BLOB, bytes_in INTEGER, class TEXT, code INTEGER,
-        sent INTEGER, duration INTEGER, bytes_out INTEGER, count INTEGER, hash BLOB NOT NULL
+        sent INTEGER, duration INTEGER, bytes_out INTEGER, count INTEGER, hash BLOB NOT NULL,
+        agent TEXT, model TEXT, tokens_in INTEGER, tokens_out INTEGER, cached_read INTEGER,
+        cached_write INTEGER, reasoning INTEGER, cost INTEGER
     ) STRICT;
     CREATE TABLE IF NOT EXISTS head (
         one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL
@@ -39,13 +44,47 @@ const TABLES: &str = "
     INSERT OR IGNORE INTO head VALUES (1, 0, zeroblob(32));
 ";
 
+/// What turns tables of version 1 into those of version 2.
+const UPGRADE: &str = "
+    ALTER TABLE records ADD COLUMN agent TEXT;
+    ALTER TABLE records ADD COLUMN model TEXT;
+    ALTER TABLE records ADD COLUMN tokens_in INTEGER;
+    ALTER TABLE records ADD COLUMN tokens_out INTEGER;
+    ALTER TABLE records ADD COLUMN cached_read INTEGER;
+    ALTER TABLE records ADD COLUMN cached_write INTEGER;
+    ALTER TABLE records ADD COLUMN reasoning INTEGER;
+    ALTER TABLE records ADD COLUMN cost INTEGER;
+";
+
 /// What the writer is told.
 #[derive(Debug)]
 pub(super) enum Message {
     /// A call is about to be made; the number is ours alone.
     Intent { id: u64, time: i64, intent: Arc<Intent> },
     /// It ended.
-    Outcome { id: u64, time: i64, class: Class, duration: Duration, bytes_out: u64 },
+    Outcome { id: u64, time: i64, end: CallEnd },
+}
+
+/// The end of a call: how it ended, how long it took, how large its result is, and what a model used.
+#[derive(Clone, Debug)]
+pub(super) struct CallEnd {
+    pub(super) class: Class,
+    pub(super) duration: Duration,
+    pub(super) bytes_out: u64,
+    pub(super) usage: Option<Box<ModelUsage>>,
+}
+
+impl CallEnd {
+    /// Returns a record that also says how its call ended.
+    fn in_record<'a>(&self, record: Record<'a>) -> Record<'a> {
+        Record {
+            class: Some(self.class),
+            duration: Some(whole(self.duration.as_micros())),
+            bytes_out: Some(whole(self.bytes_out)),
+            usage: self.usage.as_deref().copied(),
+            ..record
+        }
+    }
 }
 
 /// The file, open for writing.
@@ -164,28 +203,19 @@ impl Store {
                         };
                         match ends.take(*id) {
                             // Most calls are over before they are written: one record says all.
-                            Some((class, duration, bytes_out)) => chain.push(Record {
-                                kind: Kind::Call,
-                                class: Some(class),
-                                duration: Some(whole(duration.as_micros())),
-                                bytes_out: Some(whole(bytes_out)),
-                                ..begun
-                            })?,
+                            Some(end) => {
+                                chain.push(end.in_record(Record { kind: Kind::Call, ..begun }))?;
+                            }
                             None => {
                                 chain.push(begun)?;
                                 opened.insert(*id, chain.sequence);
                             }
                         }
                     }
-                    Message::Outcome { id, time, class, duration, bytes_out } => {
+                    Message::Outcome { id, time, end } => {
                         let Some(call) = opened.get(id).or_else(|| open.get(id)) else { continue };
-                        chain.push(Record {
-                            call: Some(*call),
-                            class: Some(*class),
-                            duration: Some(whole(duration.as_micros())),
-                            bytes_out: Some(whole(*bytes_out)),
-                            ..Record::new(Kind::Outcome, *time, run)
-                        })?;
+                        let record = Record::new(Kind::Outcome, *time, run);
+                        chain.push(end.in_record(Record { call: Some(*call), ..record }))?;
                     }
                 }
             }
@@ -284,15 +314,12 @@ fn outcomes(messages: &[Message]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// How a call ended, how long it took, and how large its result is.
-type End = (Class, Duration, u64);
-
 /// How those calls ended that begin and end among the same messages. Intents are numbered in the order
 /// in which they are queued, so those of one batch stand close together.
 #[derive(Default)]
 struct Ends {
     first: u64,
-    ends: Vec<Option<End>>,
+    ends: Vec<Option<CallEnd>>,
 }
 
 impl Ends {
@@ -302,20 +329,20 @@ impl Ends {
         let count = usize::try_from(last - first + 1).unwrap_or(0);
         let mut ends = Self { first, ends: vec![None; count] };
         for message in messages {
-            if let Message::Outcome { id, class, duration, bytes_out, .. } = message
-                && let Some(end) = ends.place(*id)
+            if let Message::Outcome { id, end, .. } = message
+                && let Some(place) = ends.place(*id)
             {
-                *end = Some((*class, *duration, *bytes_out));
+                *place = Some(end.clone());
             }
         }
         ends
     }
 
-    fn take(&mut self, id: u64) -> Option<End> {
+    fn take(&mut self, id: u64) -> Option<CallEnd> {
         self.place(id)?.take()
     }
 
-    fn place(&mut self, id: u64) -> Option<&mut Option<End>> {
+    fn place(&mut self, id: u64) -> Option<&mut Option<CallEnd>> {
         let at = usize::try_from(id.checked_sub(self.first)?).ok()?;
         self.ends.get_mut(at)
     }
@@ -356,7 +383,7 @@ fn prepare(connection: &Connection, mode: Mode, size: u64) -> Result<(), Refused
     let application = ask("PRAGMA application_id")?;
     let version = ask("PRAGMA user_version")?;
     let new = application == 0 && ask("SELECT count(*) FROM sqlite_schema")? == 0;
-    if !new && (application, version) != (APPLICATION, VERSION) {
+    if !new && (application != APPLICATION || !(FIRST_VERSION..=VERSION).contains(&version)) {
         return Err(Refused::Foreign);
     }
     let beside = size / 8;
@@ -365,6 +392,9 @@ fn prepare(connection: &Connection, mode: Mode, size: u64) -> Result<(), Refused
     set("synchronous", &if mode == Mode::Strict { "full" } else { "normal" })?;
     set("journal_size_limit", &whole(beside))?;
     set("wal_autocheckpoint", &whole(beside / 2 / 4096).clamp(8, 1000))?;
+    if !new && version == FIRST_VERSION {
+        upgrade(connection)?;
+    }
     if new {
         connection.execute_batch(&format!(
             "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION};
@@ -372,6 +402,19 @@ fn prepare(connection: &Connection, mode: Mode, size: u64) -> Result<(), Refused
         ))?;
     }
     Ok(())
+}
+
+/// Adds the columns of the newest version, unless another process has done so meanwhile.
+fn upgrade(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let steps = if version == FIRST_VERSION { UPGRADE } else { "" };
+    let done =
+        connection.execute_batch(&format!("{steps} PRAGMA user_version = {VERSION}; COMMIT;"));
+    if done.is_err() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    done
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

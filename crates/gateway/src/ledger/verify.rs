@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 
 use super::LedgerError;
-use super::read::{connect, hex, unusable};
-use super::record::{COLUMNS, Class, GENESIS, Hash, Kind, WIDTH, chained};
+use super::read::{LedgerReader, connect, hex, unusable};
+use super::record::{Class, GENESIS, Hash, Kind, WIDTH, chained};
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -49,9 +49,9 @@ impl Break {
 
 /// Reads every record of a ledger and checks it against the one before.
 pub fn verify(path: &Path) -> Result<Report, LedgerError> {
-    let connection = connect(path)?;
+    let reader = connect(path)?;
     let mut check = Check::default();
-    let broken = check.run(&connection);
+    let broken = check.run(&reader);
     let mut report = check.report;
     report.head = hex(&check.hash);
     report.unfinished = check.open.into_iter().collect();
@@ -93,13 +93,13 @@ impl From<Break> for Stop {
 }
 
 impl Check {
-    fn run(&mut self, connection: &Connection) -> Result<(), Stop> {
+    fn run(&mut self, reader: &LedgerReader) -> Result<(), Stop> {
         // One transaction, so that a writer changes nothing under our eyes.
-        let reading = connection.unchecked_transaction()?;
+        let reading = reader.connection.unchecked_transaction()?;
         let head: (i64, Vec<u8>) = reading
             .query_row("SELECT seq, hash FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut statement =
-            reading.prepare(&format!("SELECT {COLUMNS}, hash FROM records ORDER BY seq"))?;
+        let mut statement = reading
+            .prepare(&format!("SELECT {}, hash FROM records ORDER BY seq", reader.columns))?;
         let mut rows = statement.query([])?;
         self.hash = GENESIS;
         while let Some(row) = rows.next()? {

@@ -5,7 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use consort_core::ServerId;
 
-use super::BOUNDS;
 use crate::ledger::Stats;
 
 /// What only others know when metrics are asked for.
@@ -24,6 +23,8 @@ pub struct Extra {
 pub struct Family {
     /// The name, without what Prometheus adds for a counter.
     pub name: &'static str,
+    /// The name in OpenTelemetry, if it does not follow from the other.
+    pub otlp_name: Option<&'static str>,
     /// What it is.
     pub help: &'static str,
     /// In what it is measured, as OpenTelemetry writes it.
@@ -59,10 +60,14 @@ pub struct Series {
 pub enum Value {
     /// Of a counter.
     Count(u64),
+    /// Of a counter that is no integer.
+    Amount(f64),
     /// Of a gauge.
     Level(i64),
-    /// Of a histogram with the bounds [`BOUNDS`].
+    /// Of a histogram.
     Histogram {
+        /// The upper bounds of its buckets, but of the last.
+        bounds: &'static [f64],
         /// How many fell into each bucket; the last is for what is beyond every bound.
         counts: Vec<u64>,
         /// All of them added.
@@ -78,12 +83,23 @@ impl Family {
         count: u64,
     ) -> Self {
         let series = vec![Series::new([], Value::Count(count))];
-        Self { name, help, unit, measure: Measure::Counter, series }
+        Self { unit, ..Self::counters(name, help, series) }
+    }
+
+    pub(super) fn counters(name: &'static str, help: &'static str, series: Vec<Series>) -> Self {
+        Self { name, otlp_name: None, help, unit: "1", measure: Measure::Counter, series }
+    }
+
+    pub(super) fn gauges(name: &'static str, help: &'static str, series: Vec<Series>) -> Self {
+        Self { measure: Measure::Gauge, ..Self::counters(name, help, series) }
+    }
+
+    pub(super) fn durations(name: &'static str, help: &'static str, series: Vec<Series>) -> Self {
+        Self { unit: "s", measure: Measure::Histogram, ..Self::counters(name, help, series) }
     }
 
     pub(super) fn gauge(name: &'static str, help: &'static str, level: i64) -> Self {
-        let series = vec![Series::new([], Value::Level(level))];
-        Self { name, help, unit: "1", measure: Measure::Gauge, series }
+        Self::gauges(name, help, vec![Series::new([], Value::Level(level))])
     }
 }
 
@@ -100,13 +116,8 @@ impl Extra {
             let series = self.states.iter().map(|(server, state)| {
                 Series::new([("server", server.as_str()), ("state", state)], Value::Level(1))
             });
-            families.push(Family {
-                name: "consort_server_state",
-                help: "The state each server is in",
-                unit: "1",
-                measure: Measure::Gauge,
-                series: series.collect(),
-            });
+            let help = "The state each server is in";
+            families.push(Family::gauges("consort_server_state", help, series.collect()));
         }
         if let Some(ledger) = &self.ledger {
             let counter = |name, help, count| Family::counter(name, help, "1", count);
@@ -181,13 +192,14 @@ fn write_series(text: &mut String, name: &str, series: &Series) {
     let plain = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
     let _ = match &series.value {
         Value::Count(count) => writeln!(text, "{name}{plain} {count}"),
+        Value::Amount(amount) => writeln!(text, "{name}{plain} {amount}"),
         Value::Level(level) => writeln!(text, "{name}{plain} {level}"),
-        Value::Histogram { counts, sum } => {
+        Value::Histogram { bounds, counts, sum } => {
             let comma = if labels.is_empty() { "" } else { "," };
             let mut total = 0;
             for (at, count) in counts.iter().enumerate() {
                 total += count;
-                let bound = BOUNDS.get(at).map_or("+Inf".to_owned(), ToString::to_string);
+                let bound = bounds.get(at).map_or("+Inf".to_owned(), ToString::to_string);
                 let _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {total}");
             }
             writeln!(text, "{name}_sum{plain} {sum}\n{name}_count{plain} {total}")
@@ -198,6 +210,8 @@ fn write_series(text: &mut String, name: &str, series: &Series) {
 fn labels(series: &Series) -> String {
     let escaped =
         |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let label = |(key, value): &(&str, String)| format!("{key}=\"{}\"", escaped(value));
+    // A dot cannot stand in the name of a label.
+    let label =
+        |(key, value): &(&str, String)| format!("{}=\"{}\"", key.replace('.', "_"), escaped(value));
     series.labels.iter().map(label).collect::<Vec<_>>().join(",")
 }

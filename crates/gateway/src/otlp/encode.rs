@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::span::{Attribute, Finished, Side};
-use crate::metrics::{BOUNDS, Family, Measure, Series, Value};
+use crate::metrics::{Family, Measure, Series, Value};
 
 /// A request for `/v1/traces`.
 pub(super) fn traces(resource: &[(String, String)], spans: &[Finished]) -> Vec<u8> {
@@ -56,12 +56,12 @@ fn span(span: &Finished) -> Json {
         "traceId": span.context.trace.to_string(),
         "spanId": span.context.span.to_string(),
         "name": span.name,
-        "kind": match span.side { Side::Server => 2, Side::Client => 3 },
+        "kind": match span.side { Side::Internal => 1, Side::Server => 2, Side::Client => 3 },
         "startTimeUnixNano": span.start.to_string(),
         "endTimeUnixNano": span.end.to_string(),
         "attributes": attributes,
         "flags": u8::from(span.context.sampled()),
-        "status": match span.error {
+        "status": match &span.error {
             Some(message) => json!({ "code": 2, "message": message }),
             None => json!({}),
         },
@@ -88,7 +88,10 @@ fn metric(family: &Family, start: u128, now: u128) -> Json {
         }
     };
     // A unit is part of the name for Prometheus only.
-    let name = family.name.trim_end_matches("_seconds").replace('_', ".");
+    let name = match family.otlp_name {
+        Some(name) => name.to_owned(),
+        None => family.name.trim_end_matches("_seconds").replace('_', "."),
+    };
     json!({ "name": name, "description": family.help, "unit": family.unit, kind: values })
 }
 
@@ -101,13 +104,14 @@ fn point(series: &Series, start: u128, now: u128) -> Json {
     });
     match &series.value {
         Value::Count(count) => point["asInt"] = count.to_string().into(),
+        Value::Amount(amount) => point["asDouble"] = (*amount).into(),
         Value::Level(level) => point["asInt"] = level.to_string().into(),
-        Value::Histogram { counts, sum } => {
+        Value::Histogram { bounds, counts, sum } => {
             let texts: Vec<String> = counts.iter().map(ToString::to_string).collect();
             point["count"] = counts.iter().sum::<u64>().to_string().into();
             point["sum"] = (*sum).into();
             point["bucketCounts"] = texts.into();
-            point["explicitBounds"] = BOUNDS.to_vec().into();
+            point["explicitBounds"] = bounds.to_vec().into();
         }
     }
     point

@@ -17,6 +17,8 @@ pub enum Side {
     Server,
     /// We asked a server.
     Client,
+    /// Something that happens within this process, such as the run of an agent.
+    Internal,
 }
 
 /// How messages travel.
@@ -47,6 +49,8 @@ pub struct About<'a> {
     pub via: Option<Via>,
     /// The server that was called.
     pub server: Option<&'a str>,
+    /// The agent that makes the call.
+    pub agent: Option<&'a str>,
 }
 
 impl<'a> About<'a> {
@@ -61,12 +65,17 @@ impl<'a> About<'a> {
             request: None,
             via: None,
             server: None,
+            agent: None,
         }
     }
 
     /// A name with few values: a URI is not in it.
     fn span_name(&self) -> String {
         match self.name {
+            // The span of an agent's call is the one that OpenTelemetry wants of its framework too.
+            Some(name) if self.agent.is_some() && self.method == "tools/call" => {
+                format!("execute_tool {name}")
+            }
             Some(name) if matches!(self.method, "tools/call" | "prompts/get") => {
                 format!("{} {name}", self.method)
             }
@@ -93,10 +102,22 @@ impl<'a> About<'a> {
             ("network.transport", transport),
             ("network.protocol.name", protocol),
             ("consort.server", self.server),
+            ("gen_ai.agent.name", self.agent),
         ];
         let given = texts.into_iter().filter_map(|(key, text)| Some((key, text?)));
         given.map(|(key, text)| (key, Attribute::Text(text.to_owned()))).collect()
     }
+}
+
+/// The description of a span that begins.
+#[derive(Clone, Debug)]
+pub struct SpanStart {
+    /// The side it is about.
+    pub side: Side,
+    /// Its name, one of few.
+    pub name: String,
+    /// What is known of it.
+    pub attributes: Vec<(&'static str, Attribute)>,
 }
 
 /// What is said of a span.
@@ -133,6 +154,19 @@ impl Tracer {
 
     /// Begins a span, as a child of `parent` if there is one. It never waits.
     pub fn begin(&self, about: &About<'_>, parent: Option<&TraceContext>) -> Span {
+        self.start(parent, || SpanStart {
+            side: about.side,
+            name: about.span_name(),
+            attributes: about.attributes(),
+        })
+    }
+
+    /// Begins a span of any kind, which is described only if it is recorded.
+    pub fn start(
+        &self,
+        parent: Option<&TraceContext>,
+        describe: impl FnOnce() -> SpanStart,
+    ) -> Span {
         let Some(sender) = &self.sender else {
             let context = parent.cloned().unwrap_or_else(|| TraceContext::new(false));
             return Span { context, recording: None };
@@ -141,6 +175,8 @@ impl Tracer {
         let sampled = self.sampler.samples(parent, context.trace);
         let context = context.with_sampled(sampled);
         let recording = sampled.then(|| {
+            let SpanStart { side, name, attributes } = describe();
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             Box::new(Recording {
                 sender: sender.clone(),
                 dropped: Arc::clone(&self.dropped),
@@ -148,14 +184,11 @@ impl Tracer {
                 span: Finished {
                     context: context.clone(),
                     parent: parent.map(|parent| parent.span),
-                    side: about.side,
-                    name: about.span_name(),
-                    start: SystemTime::now()
-                        .duration_since(UNIX_EPOCH)
-                        .unwrap_or_default()
-                        .as_nanos(),
+                    side,
+                    name,
+                    start: now.as_nanos(),
                     end: 0,
-                    attributes: about.attributes(),
+                    attributes,
                     error: None,
                 },
             })
@@ -198,7 +231,7 @@ pub(super) struct Finished {
     pub(super) start: u128,
     pub(super) end: u128,
     pub(super) attributes: Vec<(&'static str, Attribute)>,
-    pub(super) error: Option<&'static str>,
+    pub(super) error: Option<String>,
 }
 
 impl Span {
@@ -219,17 +252,26 @@ impl Span {
         self.finish(class);
     }
 
+    /// Ends it with an error of a kind of few, or without one.
+    pub fn end_with(mut self, error: Option<(String, String)>) {
+        self.send(error);
+    }
+
     fn finish(&mut self, class: Class) {
+        if let Some(code) = class.code() {
+            self.set("rpc.response.status_code", Attribute::Text(code.to_string()));
+        }
+        let kind = class.code().map_or_else(|| class.as_str().to_owned(), |it| it.to_string());
+        self.send((class != Class::Ok).then(|| (kind, class.as_str().to_owned())));
+    }
+
+    fn send(&mut self, error: Option<(String, String)>) {
         let Some(mut recording) = self.recording.take() else { return };
         let span = &mut recording.span;
         span.end = span.start + recording.begun.elapsed().as_nanos();
-        if class != Class::Ok {
-            let kind = class.code().map_or_else(|| class.as_str().to_owned(), |it| it.to_string());
+        if let Some((kind, message)) = error {
             span.attributes.push(("error.type", Attribute::Text(kind)));
-            span.error = Some(class.as_str());
-        }
-        if let Some(code) = class.code() {
-            span.attributes.push(("rpc.response.status_code", Attribute::Text(code.to_string())));
+            span.error = Some(message);
         }
         if recording.sender.try_send(recording.span).is_err() {
             recording.dropped.fetch_add(1, Ordering::Relaxed);

@@ -4,11 +4,13 @@ mod faults;
 mod kills;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use consort_core::Caller;
+use consort_core::{Caller, CallingAgent};
 use consort_gateway::ledger::{
-    Class, Digest, Filter, Follow, Intent, Ledger, LedgerError, LedgerSettings, Mode, Row, tail,
-    verify,
+    Class, Cost, Digest, Filter, Follow, Intent, Ledger, LedgerError, LedgerSettings, Mode,
+    ModelUsage, Row, tail, verify,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -22,6 +24,7 @@ fn intent(name: &str) -> Intent {
         name: name.to_owned(),
         arguments: Digest::of(b"{}"),
         trace: None,
+        agent: None,
     }
 }
 
@@ -121,7 +124,7 @@ fn the_last_calls_come_in_order_and_only_those_wanted() {
             .collect()
     };
     assert_eq!(names(tail(&path, 3, &Filter::default()).unwrap()), ["17", "18", "19"]);
-    let odd = Filter { server: Some("odd".into()), name: None };
+    let odd = Filter { server: Some("odd".into()), ..Filter::default() };
     assert_eq!(names(tail(&path, 3, &odd).unwrap()), ["15", "17", "19"]);
     let news = names(follow.news().unwrap());
     assert_eq!((news.len(), news[0].as_str()), (21, "running"), "what was over is no news");
@@ -139,7 +142,7 @@ fn a_change_of_any_field_is_found() {
         .unwrap()
         .collect::<Result<_, _>>()
         .unwrap();
-    assert_eq!(columns.len(), 21);
+    assert_eq!(columns.len(), 29);
     for column in &columns {
         for row in [1, 2, 3, 5, 11] {
             for value in ["1", "-7", "'x'", "x'00'", "NULL", "99999"] {
@@ -291,4 +294,78 @@ async fn a_strict_ledger_lets_a_call_go_when_its_intent_is_on_disk() {
     }
     ledger.close();
     assert!(ledger.begin(intent("late")).durable().await.is_err());
+}
+
+/// A ledger of the first version, as an earlier build wrote it, in a folder of its own.
+fn of_version_1() -> (TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ledger-v1.db");
+    std::fs::copy(kept, &path).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn a_ledger_of_the_first_version_is_read_and_written_on() {
+    let head = "80d5e7bf7a76bec385eed085ef44366d4bcd4686904a5df285066a4b8b207124";
+    let (_folder, path) = of_version_1();
+    let before = verify(&path).unwrap();
+    assert_eq!((before.broken, before.records, &*before.head), (None, 5, head));
+    assert_eq!(tail(&path, 10, &Filter::default()).unwrap().len(), 4);
+
+    let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    let agent = CallingAgent { name: "helper".to_owned(), model: "local:small".to_owned() };
+    let asked = Intent {
+        server: None,
+        method: Intent::CHAT.into(),
+        agent: Some(Arc::new(agent)),
+        ..intent("local:small")
+    };
+    let usage = ModelUsage {
+        input: 7,
+        output: 3,
+        cost: Some(Cost::dollars(0.25)),
+        ..ModelUsage::default()
+    };
+    ledger.begin(asked).end_model_request(Duration::from_millis(5), Class::Ok, usage);
+    ledger.begin(intent("echo")).end(Class::Ok, 1);
+    ledger.close();
+    let after = verify(&path).unwrap();
+    assert_eq!((after.broken, after.records), (None, 8));
+    let rows = tail(&path, 2, &Filter::default()).unwrap();
+    let [Row::Call(asked), Row::Call(_)] = &rows[..] else { panic!("{rows:?}") };
+    let used = asked.usage.as_ref().unwrap();
+    assert_eq!((used.input_tokens, used.output_tokens), (7, 3));
+    assert_eq!(
+        (used.cost_usd, asked.agent.as_deref()),
+        (Some(Cost::dollars(0.25)), Some("helper"))
+    );
+    // The old records are as they were.
+    let old: Vec<u8> = Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT hash FROM records WHERE seq = 5", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(old.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), head);
+}
+
+#[test]
+fn what_a_model_used_cannot_be_changed_unnoticed() {
+    for change in [
+        "UPDATE records SET tokens_in = 1 WHERE tokens_in IS NOT NULL",
+        "UPDATE records SET cost = NULL WHERE cost IS NOT NULL",
+        "UPDATE records SET agent = NULL, model = NULL, tokens_in = NULL, tokens_out = NULL,
+            cached_read = NULL, cached_write = NULL, reasoning = NULL, cost = NULL",
+        "UPDATE records SET cost = 5 WHERE seq = 2",
+        "UPDATE records SET model = 'other:model' WHERE seq = 2",
+    ] {
+        let (_folder, path) = of_version_1();
+        let ledger = Ledger::open(&path, LedgerSettings::default()).unwrap();
+        let usage = ModelUsage { input: 7, cost: Some(Cost::nanos(9)), ..ModelUsage::default() };
+        let asked = Intent { method: Intent::CHAT.into(), ..intent("local:small") };
+        ledger.begin(asked).end_model_request(Duration::from_millis(5), Class::Ok, usage);
+        ledger.close();
+        assert_eq!(verify(&path).unwrap().broken, None);
+        Connection::open(&path).unwrap().execute_batch(change).unwrap();
+        assert!(verify(&path).unwrap().broken.is_some(), "{change}");
+    }
 }

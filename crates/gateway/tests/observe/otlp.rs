@@ -143,8 +143,8 @@ async fn a_call_is_a_span_of_ours_and_a_child_of_it() {
             "status": {"code": 2, "message": "error"},
             "attributes": [
                 text("mcp.method.name", "tools/call"), text("gen_ai.operation.name", "execute_tool"),
-                text("consort.server", "demo"), text("error.type", "-32602"),
-                text("rpc.response.status_code", "-32602"),
+                text("consort.server", "demo"), text("rpc.response.status_code", "-32602"),
+                text("error.type", "-32602"),
             ],
         })
     );

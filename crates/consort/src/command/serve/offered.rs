@@ -10,12 +10,13 @@ use consort::models::Models;
 use consort::shaping::Shaping;
 use consort_agent::provider::Price;
 use consort_agent::sub::{AGENTS, Roster, tool_name};
-use consort_agent::{Agent, Model};
+use consort_agent::{Agent, Model, RunObserver};
 use consort_core::{Caller, Problem, ServerId, Target, Toolbox};
 use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
 use consort_shape::Elsewhere;
 
+use super::runs::RunRecorder;
 use super::settings::naming;
 use crate::console::{Attended, Desk, ToolViews};
 use crate::exit::Failure;
@@ -48,6 +49,7 @@ pub(crate) struct Askable {
     profiles: BTreeMap<String, Arc<dyn Toolbox>>,
     /// Everything that a caller may use, by its own name.
     servers: Arc<dyn Toolbox>,
+    observer: Arc<dyn RunObserver>,
 }
 
 /// An agent that can be asked by its name.
@@ -81,7 +83,10 @@ impl Parts<'_> {
             let usual = || format!("Asks the agent `{name}`, which has tools of its own.");
             ((*name).clone(), config.description.clone().unwrap_or_else(usual))
         });
-        let mut shaping = shaping.with_agents(told.collect(), Arc::clone(self.roster));
+        let observer: Arc<dyn RunObserver> = Arc::new(RunRecorder(self.records.clone()));
+        let mut shaping = shaping
+            .with_agents(told.collect(), Arc::clone(self.roster))
+            .with_observer(Arc::clone(&observer));
         if let Some(desk) = self.desk.cloned() {
             shaping = shaping.elsewhere(Elsewhere::new(move || desk.is_attended()));
         }
@@ -107,13 +112,17 @@ impl Parts<'_> {
             let mut config = config.clone();
             config.profile = config.profile.filter(|_| self.only.is_none());
             match agent(name, &config, folder, &models, &layers) {
-                Ok(agent) => {
+                Ok(mut agent) => {
+                    agent.settings.observer = Some(Arc::clone(&observer));
                     let (description, profile) = (config.description, config.profile);
                     agents.insert(name.clone(), Helper { agent, description, profile });
                 }
                 Err(error) => problems.push(unusable(name, &error, error.hint())),
             }
         }
+        let known =
+            self.options.models.keys().chain(self.options.agents.values().map(|it| &it.model));
+        self.records.metrics.know_models(known.cloned());
         for id in self.options.models.keys() {
             if let Err(error) = models.model(id) {
                 let message = format!("the model `{id}` is left out: {error}");
@@ -132,6 +141,7 @@ impl Parts<'_> {
                 .map(|(name, profile)| (name.clone(), Arc::clone(&profile.toolbox)))
                 .collect(),
             servers: layers.servers(),
+            observer,
         };
         let toolboxes = Toolboxes { whole, servers: layers.servers(), profiles };
         // Whoever calls there is who looks.
@@ -187,7 +197,8 @@ impl Askable {
             && self.models.is_named(name)
             && let Ok(model) = self.models.model(name)
         {
-            let settings = consort_agent::Settings::new(name);
+            let mut settings = consort_agent::Settings::new(name);
+            settings.observer = Some(Arc::clone(&self.observer));
             return Ok(Agent::new(model, Arc::clone(toolbox), settings));
         }
         let known: Vec<String> =
@@ -233,7 +244,8 @@ impl Askable {
     }
 
     fn over_everything(&self, model: Model) -> Agent {
-        let settings = consort_agent::Settings::new(&model.id);
+        let mut settings = consort_agent::Settings::new(&model.id);
+        settings.observer = Some(Arc::clone(&self.observer));
         Agent::new(model, Arc::clone(&self.whole), settings)
     }
 

@@ -76,6 +76,8 @@ impl OpenAi {
                 let found = askable.find(&asked.model, profile, &caller);
                 let found =
                     found.map_err(|near| ApiError::no_model(&asked.model, near.as_deref()))?;
+                let mut found = found;
+                found.settings.parent = consort_gateway::trace::meta_of(request.headers());
                 let running = Running::start(self.clone(), found, caller, asked);
                 Ok(running.respond().await?)
             }

@@ -1,0 +1,63 @@
+//! Model requests, observed.
+
+use std::sync::Arc;
+
+use consort_core::Emitting;
+
+use super::{Agent, Worker};
+use crate::observe::{RequestObservation, RunObservation, RunStart};
+use crate::provider::{Ask, Delta, Said};
+
+/// A model request in progress. Dropped, it is cancelled.
+pub(super) struct ModelRequest {
+    said: Emitting<Said>,
+    observed: Option<Box<dyn RequestObservation>>,
+}
+
+impl Agent {
+    /// Begins the observation of a run, if somebody observes it.
+    pub(super) fn observe(&self, run: &str) -> Option<Arc<dyn RunObservation>> {
+        let observer = self.settings.observer.as_ref()?;
+        Some(observer.begin(&RunStart {
+            run,
+            agent: &self.settings.name,
+            caller: &self.settings.caller,
+            model: &self.model,
+            parent: self.settings.parent.as_ref(),
+        }))
+    }
+}
+
+impl Worker {
+    /// Begins a model request. The error is the reason why it must not be sent.
+    pub(super) async fn request(&self, ask: Ask) -> Result<ModelRequest, String> {
+        let observed = match &self.observation {
+            Some(observation) => Some(observation.request().await?),
+            None => None,
+        };
+        Ok(ModelRequest { said: self.agent.model.provider.ask(ask), observed })
+    }
+}
+
+impl ModelRequest {
+    /// Returns the next item of the answer; the last is [`Said::End`].
+    pub(super) async fn next(&mut self) -> Said {
+        let Some(said) = self.said.next().await else {
+            unreachable!("an end comes before nothing")
+        };
+        match &said {
+            Said::Delta(Delta::Usage(usage)) => {
+                if let Some(observed) = &mut self.observed {
+                    observed.usage(*usage);
+                }
+            }
+            Said::End(end) => {
+                if let Some(observed) = self.observed.take() {
+                    observed.end(end.as_ref());
+                }
+            }
+            Said::Delta(_) | Said::Again { .. } => {}
+        }
+        said
+    }
+}

@@ -1,0 +1,186 @@
+//! The ledger, as it is asked for.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Subcommand, ValueEnum};
+use consort_gateway::ledger::{Class, Filter, ReportKey};
+
+/// The ledger.
+#[derive(Args, Debug)]
+pub(crate) struct Ledger {
+    /// The ledger's file (default: consort/ledger.db in the user's state folder)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: LedgerCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Show the last calls and model requests
+    Tail {
+        /// How many
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+        lines: usize,
+        /// Go on, and show each call when it ends
+        #[arg(long, short)]
+        follow: bool,
+        #[command(flatten)]
+        filter: LedgerFilter,
+    },
+    /// Sum up calls, tokens and cost by caller, model and tool
+    Report {
+        /// What to tell apart: caller, agent, model, server, tool, endpoint, outcome, day
+        #[arg(
+            long,
+            value_name = "KEYS",
+            value_delimiter = ',',
+            default_value = "caller,model,tool"
+        )]
+        by: Vec<ReportKey>,
+        #[command(flatten)]
+        filter: LedgerFilter,
+    },
+    /// Write calls and model requests to the standard output, for other programs
+    Export {
+        /// The format
+        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
+        #[command(flatten)]
+        filter: LedgerFilter,
+    },
+    /// Check every record against the one before (exit code 1 if something was changed)
+    Verify,
+    /// Show where the ledger is
+    Path,
+}
+
+/// The format of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One JSON object a line
+    Jsonl,
+    /// Comma-separated values with a header
+    Csv,
+}
+
+/// Which calls are wanted.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LedgerFilter {
+    /// Only those that began at this time or later: `7d`, `24h`, `30m` ago, or `2026-11-16[T12:00:00Z]`
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<i64>,
+    /// Only those that began before this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<i64>,
+    /// Only those of this caller: `ada`, or with its kind `client:ada`
+    #[arg(long, value_name = "NAME")]
+    caller: Option<String>,
+    /// Only this server's
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// Only those of this tool, prompt or URI, as its server calls it
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only those of this model, as `provider:name`
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Only those that ended in this way: `ok`, `tool_error`, `rejected`, `not_sent`, `outcome_unknown`,
+    /// `cancelled`, `error`, `unfinished`
+    #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
+    outcome: Option<String>,
+    /// Only those of this trace, or whose trace begins so
+    #[arg(long, value_name = "ID")]
+    trace: Option<String>,
+}
+
+impl From<LedgerFilter> for Filter {
+    fn from(filter: LedgerFilter) -> Self {
+        let LedgerFilter { since, until, caller, server, tool, model, outcome, trace } = filter;
+        let trace = trace.map(|trace| trace.to_ascii_lowercase());
+        Self { server, name: tool, caller, model, outcome, trace, since, until }
+    }
+}
+
+fn outcome(word: &str) -> Result<String, String> {
+    let known = Class::WORDS.into_iter().chain([Filter::UNFINISHED]);
+    if known.clone().any(|known| known == word) {
+        return Ok(word.to_owned());
+    }
+    Err(format!("use one of {}", known.collect::<Vec<_>>().join(", ")))
+}
+
+/// Reads a time, relative to now or in UTC, as microseconds since 1970.
+fn time(text: &str) -> Result<i64, String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+    let wrong = || "use a time ago such as 7d, 24h or 30m, or 2026-11-16[T12:00:00Z]".to_owned();
+    ago(text).map(|ago| now.saturating_sub(ago)).or_else(|| utc(text)).ok_or_else(wrong)
+}
+
+/// Reads a duration such as `7d`, in microseconds.
+fn ago(text: &str) -> Option<i64> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return None,
+    };
+    number.parse::<u32>().ok().map(|number| i64::from(number) * seconds * 1_000_000)
+}
+
+/// Reads a date, or a date and a time, in UTC.
+fn utc(text: &str) -> Option<i64> {
+    let (date, time) = match text.split_once(['T', ' ']) {
+        Some((date, time)) => (date, time.trim_end_matches('Z')),
+        None => (text, "00:00:00"),
+    };
+    let number = |part: Option<&str>, digits: usize, most: i64| {
+        let part = part.filter(|part| part.len() == digits)?;
+        let is_number = part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<i64>().ok().filter(|number| is_number && *number <= most)
+    };
+    let mut parts = date.split('-');
+    let year = number(parts.next(), 4, 9999).filter(|year| *year >= 1970)?;
+    let month = number(parts.next(), 2, 12).filter(|month| *month > 0)?;
+    let day = number(parts.next(), 2, 31).filter(|day| *day > 0)?;
+    let mut clock = time.split('.').next()?.split(':');
+    let hour = number(clock.next(), 2, 23)?;
+    let minute = number(clock.next(), 2, 59)?;
+    let second = clock.next().map_or(Some(0), |part| number(Some(part), 2, 60))?;
+    if parts.next().is_some() || clock.next().is_some() {
+        return None;
+    }
+    // Years begin in March here, so that leap days come last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let seconds = (days - 719_468) * 86_400 + hour * 3600 + minute * 60 + second;
+    Some(seconds * 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_ago_or_in_utc() {
+        assert_eq!(ago("7d"), Some(7 * 86_400_000_000));
+        assert_eq!(ago("90s"), Some(90_000_000));
+        for (text, seconds) in [
+            ("1970-01-01", 0),
+            ("2024-02-29T12:00:00Z", 1_709_208_000),
+            ("2026-07-28 12:00", 1_785_240_000),
+            ("2026-07-28T12:00:00.123Z", 1_785_240_000),
+        ] {
+            assert_eq!(utc(text), Some(seconds * 1_000_000), "{text}");
+        }
+        for text in ["", "d", "-1d", "yesterday", "2026-13-01", "2026-1-1", "2026-01-01T25:00", "7"]
+        {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `consort ledger report`: who spent what on which model and tool.
+
+use std::path::Path;
+
+use consort_gateway::ledger::{Filter, ReportKey, ReportTotals, report};
+
+use super::took;
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::{Cell, Styled, Table, json, line, note, styled, width};
+
+pub(super) fn run(
+    common: &Common,
+    path: &Path,
+    by: &[ReportKey],
+    filter: &Filter,
+) -> Result<Exit, Failure> {
+    let report = report(path, by, filter)?;
+    if common.json {
+        json(&report);
+        return Ok(Exit::Ok);
+    }
+    if let Some(time) = &report.incomplete_before {
+        note(styled(Styled::Warning, format!("records before {time} were dropped")));
+    }
+    if report.rows.is_empty() {
+        line("no calls");
+        return Ok(Exit::Ok);
+    }
+    let headings = by.iter().map(|key| heading(*key));
+    let headings: Vec<&'static str> = headings
+        .chain(["CALLS", "REQUESTS", "FAILED", "INPUT", "OUTPUT", "COST", "TOOK"])
+        .collect();
+    let mut table = Table::new(&headings);
+    for (values, totals) in &report.rows {
+        let values = values.iter().map(|value| if value.is_empty() { "-" } else { value });
+        table.row(values.map(Cell::from).chain(sums(totals)));
+    }
+    if report.rows.len() > 1 {
+        let total = by.iter().enumerate().map(|(at, _)| if at == 0 { "total" } else { "" });
+        table.row(total.map(Cell::from).chain(sums(&report.total)));
+    }
+    line(table.render(width()));
+    if report.total.unpriced > 0 {
+        let text = format!(
+            "{} model requests have no known price: set `price` of the model in the config",
+            report.total.unpriced
+        );
+        note(styled(Styled::Warning, text));
+    }
+    if report.lost > 0 {
+        note(styled(Styled::Warning, format!("{} calls could not be written", report.lost)));
+    }
+    Ok(Exit::Ok)
+}
+
+fn heading(key: ReportKey) -> &'static str {
+    match key {
+        ReportKey::Caller => "CALLER",
+        ReportKey::Agent => "AGENT",
+        ReportKey::Model => "MODEL",
+        ReportKey::Server => "SERVER",
+        ReportKey::Tool => "TOOL",
+        ReportKey::Endpoint => "ENDPOINT",
+        ReportKey::Outcome => "OUTCOME",
+        ReportKey::Day => "DAY",
+    }
+}
+
+fn sums(totals: &ReportTotals) -> [Cell; 7] {
+    let cost = match (totals.model_requests, totals.model_requests - totals.unpriced) {
+        (0, _) => String::new(),
+        (_, 0) => "unknown".to_owned(),
+        _ => format!("${:.6}", totals.cost_usd.as_dollars()),
+    };
+    let tokens = |tokens: i64| match totals.model_requests {
+        0 => String::new(),
+        _ => tokens.to_string(),
+    };
+    let failed = match totals.failed {
+        0 => Cell::from("0"),
+        failed => Cell::styled(Styled::Bad, failed.to_string()),
+    };
+    [
+        totals.calls.to_string().into(),
+        totals.model_requests.to_string().into(),
+        failed,
+        tokens(totals.input_tokens).into(),
+        tokens(totals.output_tokens).into(),
+        cost.into(),
+        took(totals.duration_us).into(),
+    ]
+}
