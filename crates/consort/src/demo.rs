@@ -132,7 +132,9 @@ impl Demo {
     }
 
     fn list(&self, era: Era) -> Json {
-        let tools: Vec<_> = self.tools.iter().map(|tool| tool.definition().to_mcp()).collect();
+        let definitions = self.tools.iter().map(|tool| tool.definition());
+        let tools: Vec<Json> =
+            definitions.map(|definition| definition.definition().json().clone()).collect();
         let mut result = json!({ "tools": tools });
         if era == Era::Modern {
             result["resultType"] = json!("complete");

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use consort_core::{CallError, Unresolved};
+use serde_json::{Value, json};
 
 use crate::output::{Styled, TerminalText, escaped, styled};
 
@@ -50,6 +51,13 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, exit: Exit::Usage }
+    }
+
+    /// Returns the document that programs get.
+    pub(crate) fn document(&self) -> Value {
+        json!({
+            "error": { "message": self.message, "hint": self.hint, "exit_code": self.exit as u8 }
+        })
     }
 
     /// Tells of it in lines.

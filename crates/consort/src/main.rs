@@ -48,11 +48,19 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         // What was typed is quoted in it.
         Err(error) if error.use_stderr() => {
-            note(error.render().to_string().trim_end());
+            let message = error.render().to_string();
+            if std::env::args_os().any(|argument| argument == "--json") {
+                let first = message.lines().next().unwrap_or_default();
+                let first = first.strip_prefix("error: ").unwrap_or(first);
+                output::json(&exit::Failure::usage(output::escaped(first)).document());
+            }
+            note(message.trim_end());
             return ExitCode::from(2);
         }
         Err(help) => help.exit(),
     };
+    // The standard output of a gateway may be the protocol.
+    let json = cli.common.json && !matches!(cli.command, Command::Serve(_) | Command::DemoServer);
     log::start(&cli);
     running::restrict_folders();
     // What serves many at once is quicker on threads that do not share their work: see `serve`.
@@ -75,6 +83,9 @@ fn main() -> ExitCode {
     match exit {
         Ok(exit) => exit.into(),
         Err(failure) => {
+            if json {
+                output::json(&failure.document());
+            }
             failure.tell(note);
             failure.exit.into()
         }

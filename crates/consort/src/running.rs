@@ -2,6 +2,7 @@
 
 mod prepare;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use std::time::Duration;
 
 use consort::config::{Config, Input, InputKind};
 use consort::shaping::{self, Layers, Shaping};
-use consort_core::{Caller, Catalog, Problem, ServerId, Toolbox};
-use consort_hub::{Connect, Hub, Settings, State, builtin};
+use consort_core::{CallError, Caller, Catalog, Problem, ServerId, Toolbox};
+use consort_hub::{Connect, Hub, Settings, State, Status, builtin};
 use consort_shape::Exposure;
 use consort_wire::Host;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -95,6 +96,62 @@ impl Running {
         Err(unknown_server(name, known.iter().map(ServerId::as_str)))
     }
 
+    /// Reaches every server, asks each for a sign of life, and returns how they are doing. One that did not answer is
+    /// not ready, whatever it became since. Servers that the config or the lock keeps from starting are listed too.
+    pub(crate) async fn diagnose(&self) -> Vec<Status> {
+        let mut probing = JoinSet::new();
+        for Status { server, state, .. } in self.hub.statuses() {
+            if state != State::Disabled {
+                let hub = self.hub.clone();
+                probing.spawn(async move {
+                    let failure = hub.probe(&server).await.err();
+                    (server, failure)
+                });
+            }
+        }
+        let waiting = waiting(probing.len());
+        let mut silent = BTreeMap::new();
+        while let Some(probed) = probing.join_next().await {
+            waiting.inc(1);
+            if let Ok((server, Some(error))) = probed {
+                silent.insert(server, error);
+            }
+        }
+        waiting.finish_and_clear();
+        let mut statuses = self.hub.statuses();
+        for status in &mut statuses {
+            if let Some(error) = silent.get(&status.server) {
+                blame(status, error);
+            }
+        }
+        statuses.extend(self.unusable());
+        statuses
+    }
+
+    /// Returns whether a problem is about a server that can be started.
+    pub(crate) fn starts(&self, problem: &Problem) -> bool {
+        let statuses = self.hub.statuses();
+        statuses.iter().any(|status| problem.server.as_ref() == Some(&status.server))
+    }
+
+    /// Servers that are configured and cannot be used, with the first problem of each.
+    fn unusable(&self) -> Vec<Status> {
+        let statuses = self.hub.statuses();
+        let mut unusable: Vec<Status> = Vec::new();
+        for problem in &self.problems {
+            let Some(server) = &problem.server else { continue };
+            let is_listed = |status: &Status| status.server == *server;
+            if !statuses.iter().any(is_listed) && !unusable.iter().any(is_listed) {
+                unusable.push(Status {
+                    error: Some(problem.message.clone()),
+                    hint: problem.hint.clone(),
+                    ..Status::new(server.clone(), State::Failed)
+                });
+            }
+        }
+        unusable
+    }
+
     /// Reaches the servers that are needed, side by side, and waits for each at most its own time.
     /// Those that fail are told of; the others are not held up. Under a lock all are asked: what counts
     /// is what they say now.
@@ -119,6 +176,37 @@ impl Running {
         }
         waiting.finish_and_clear();
     }
+}
+
+/// Notes why a server did not answer, unless its status says so itself.
+fn blame(status: &mut Status, error: &CallError) {
+    if matches!(status.state, State::NeedsAuth | State::Failed | State::Degraded) {
+        return;
+    }
+    status.state = State::Failed;
+    if status.error.is_none() {
+        status.error = Some(match error {
+            CallError::Connection { source, .. } => source.to_string(),
+            CallError::OutcomeUnknown { reason, .. } => reason.clone(),
+            error => error.to_string(),
+        });
+        status.detail = error.detail().cloned().unwrap_or_default();
+    }
+}
+
+/// Returns what is wrong with a server, unless it is ready or switched off.
+pub(crate) fn not_ready(status: &Status) -> Option<Problem> {
+    let reason = status.reason_for_operator().unwrap_or_else(|| "no reason given".to_owned());
+    let problem = match status.state {
+        State::Ready | State::Disabled => return None,
+        State::Degraded => Problem::warning(format!("degraded: {reason}")),
+        State::NeedsAuth | State::Failed => Problem::error(format!("{}: {reason}", status.state)),
+        State::Configured | State::Known | State::Connecting => {
+            Problem::error(format!("not ready ({}): {reason}", status.state))
+        }
+    };
+    let problem = problem.of(&status.server);
+    Some(status.hint.iter().fold(problem, |problem, hint| problem.hint(hint.clone())))
 }
 
 /// No server has this name; perhaps one of these was meant.

@@ -14,9 +14,11 @@ use crate::reject::RejectReason;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// No such tool, as far as this caller may see.
-    #[error("unknown tool `{name}`")]
+    /// No such tool, prompt, resource or server, as far as this caller may see.
+    #[error("unknown {kind} `{name}`")]
     Unknown {
+        /// `tool`, `prompt`, `resource`, `server` or `method`.
+        kind: &'static str,
         /// As asked for.
         name: String,
         /// What comes nearest.
@@ -138,7 +140,7 @@ fn retry(after: Option<&str>) -> String {
 impl From<Unresolved> for CallError {
     fn from(error: Unresolved) -> Self {
         match error {
-            Unresolved::Unknown { name, nearest, .. } => Self::Unknown { name, nearest },
+            Unresolved::Unknown { kind, name, nearest } => Self::Unknown { kind, name, nearest },
             Unresolved::Ambiguous { name, candidates } => Self::Ambiguous { name, candidates },
         }
     }

@@ -29,6 +29,28 @@ impl Tool {
         Self(writer.finish_object())
     }
 
+    /// The same definition with these annotations. A hint that is `None` is left out.
+    #[must_use]
+    pub fn with_annotations(self, annotations: Annotations) -> Self {
+        let hints = [
+            ("readOnlyHint", annotations.read_only),
+            ("destructiveHint", annotations.destructive),
+            ("idempotentHint", annotations.idempotent),
+            ("openWorldHint", annotations.open_world),
+        ];
+        let hints: serde_json::Map<String, Value> = hints
+            .into_iter()
+            .filter_map(|(name, hint)| Some((name.to_owned(), Value::Bool(hint?))))
+            .collect();
+        if hints.is_empty() {
+            return self;
+        }
+        let mut writer = Writer::new();
+        writer.members(&self.0, &["annotations"]);
+        writer.raw("annotations", Json::from(Value::Object(hints)).as_bytes());
+        Self(writer.finish_object())
+    }
+
     /// A definition as a server wrote it.
     pub fn from_object(definition: Object) -> Self {
         Self(definition)

@@ -1,6 +1,6 @@
 //! Answers as a client of one era or the other expects them, made of what a server of either said.
 
-use consort_core::{CallError, Json, Object, Repeat, ShelfKind};
+use consort_core::{CallError, Json, Object, Repeat};
 use consort_wire::splice::{self, Writer};
 use consort_wire::{Era, Id, Revision};
 use serde_json::{Value, json};
@@ -87,8 +87,8 @@ impl Failure {
     }
 
     /// Nothing the caller is offered has this name. The same for what does not exist and for what is held back.
-    pub(crate) fn unknown(kind: ShelfKind, name: &str, hint: Option<&str>) -> Self {
-        let reason = format!("unknown {} `{}`", kind.singular(), name.escape_debug());
+    pub(crate) fn unknown(kind: &str, name: &str, hint: Option<&str>) -> Self {
+        let reason = format!("unknown {kind} `{}`", name.escape_debug());
         let message = match hint {
             Some(hint) => format!("{reason}; {hint}"),
             None => reason.clone(),
@@ -127,9 +127,9 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
             (Era::Modern, NOT_FOUND) => renumbered(raw, INVALID_PARAMS, message),
             _ => Failure { raw: Some(raw.clone()), ..Failure::new(*code, message.clone()) },
         },
-        CallError::Unknown { name, nearest } => {
+        CallError::Unknown { kind, name, nearest } => {
             let hint = nearest.first().map(|near| format!("did you mean `{near}`?"));
-            Failure::unknown(ShelfKind::Tools, name, hint.as_deref())
+            Failure::unknown(kind, name, hint.as_deref())
         }
         CallError::Arguments { .. } | CallError::Ambiguous { .. } => {
             failure(INVALID_PARAMS, "rejected", false)
@@ -256,7 +256,7 @@ mod tests {
             |code, class: &str, retryable| (code, class.to_owned(), None, false, retryable);
         let denied = CallError::Denied { server: Some(a()), reason: text() };
         assert_eq!(told(&denied), on_a(-31403, "denied", false, false));
-        let unknown = CallError::Unknown { name: text(), nearest: vec![text()] };
+        let unknown = CallError::Unknown { kind: "tool", name: text(), nearest: vec![text()] };
         assert_eq!(told(&unknown), nobody(-32602, "rejected", false));
         let ambiguous = CallError::Ambiguous { name: text(), candidates: vec![text()] };
         assert_eq!(told(&ambiguous), nobody(-32602, "rejected", false));

@@ -222,7 +222,7 @@ pub(crate) fn route(menu: &Menu, request: &Request) -> Result<Way, Failure> {
             Some(Ok(Target { server, name })) => {
                 Ok(renamed("name", given, &Route { server, name }))
             }
-            Some(Err(hint)) => Err(Failure::unknown(kind, given, Some(&hint))),
+            Some(Err(hint)) => Err(Failure::unknown(kind.singular(), given, Some(&hint))),
             None => Err(no_such(menu, kind, given)),
         },
         None => Err(no_such(menu, kind, given)),
@@ -268,5 +268,5 @@ fn completed(menu: &Menu, request: &Request) -> Result<Way, Failure> {
 fn no_such(menu: &Menu, kind: ShelfKind, given: &str) -> Failure {
     let near = nearest(given, menu.board(kind).names());
     let hint = near.first().map(|near| format!("did you mean `{near}`?"));
-    Failure::unknown(kind, given, hint.as_deref())
+    Failure::unknown(kind.singular(), given, hint.as_deref())
 }

@@ -7,7 +7,7 @@ use consort_core::{Json, LocalTool, ToolResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::local::tool;
+use crate::local::read_only_tool;
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -21,10 +21,10 @@ struct Nothing {}
 /// `echo` says back what it is told; `timestamp` tells the time.
 pub fn builtin() -> Vec<Arc<dyn LocalTool>> {
     vec![
-        tool("echo", "Says back the text it is given.", async |echo: Echo, _| {
+        read_only_tool("echo", "Says back the text it is given.", async |echo: Echo, _| {
             Ok(ToolResult::text(echo.text))
         }),
-        tool(
+        read_only_tool(
             "timestamp",
             "The present time, in seconds since 1970 and as UTC.",
             async |_: Nothing, _| {

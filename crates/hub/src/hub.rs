@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call;
-use crate::connection::{Connection, Wish, keep::Keeper};
+use crate::connection::{self, Connection, Wish, keep::Keeper};
 use crate::kept::Kept;
 use crate::local;
 use crate::pass;
@@ -211,8 +211,16 @@ impl Hub {
     pub async fn client(&self, server: &ServerId) -> Result<Client, CallError> {
         match self.0.connection(server) {
             Some(connection) => connection.client().await,
-            None => Err(CallError::Unknown { name: server.to_string(), nearest: Vec::new() }),
+            None => Err(unknown_server(server)),
         }
+    }
+
+    /// Reaches a server and asks it for a sign of life: `ping`, or `server/discover` of a modern one. Returns why it
+    /// does not answer, also if it ended since it was reached: the first failure counts.
+    pub async fn probe(&self, server: &ServerId) -> Result<(), CallError> {
+        let connection = self.0.connection(server).ok_or_else(|| unknown_server(server))?;
+        let client = connection.reach_once().await?;
+        connection::probe(&client).await.map_err(|error| call::explained(server, error))
     }
 
     /// Ends every connection and waits until nothing of them is left.
@@ -250,6 +258,10 @@ impl Toolbox for Hub {
             }
         })
     }
+}
+
+fn unknown_server(server: &ServerId) -> CallError {
+    CallError::Unknown { kind: "server", name: server.to_string(), nearest: Vec::new() }
 }
 
 /// Closes connections nobody uses, until the hub ends.

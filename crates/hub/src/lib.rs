@@ -21,7 +21,7 @@ mod state;
 
 pub use builtin::builtin;
 pub use hub::Hub;
-pub use local::tool;
+pub use local::{read_only_tool, tool};
 pub use schema::{SchemaLimits, check_schema, check_value};
 pub use settings::{Connect, ServerSettings, Settings};
 pub use state::{State, Status};

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use consort_core::{Json, LocalTool, Offer, Reporter, ShelfKind, Tool, ToolResult, Working};
+use consort_core::{
+    Annotations, Json, LocalTool, Offer, Reporter, ShelfKind, Tool, ToolResult, Working,
+};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -34,6 +36,37 @@ where
     F: Fn(A, Reporter) -> R + Send + Sync + 'static,
     R: Future<Output = Result<ToolResult, String>> + Send + 'static,
 {
+    annotated_tool(name, description, Annotations::default(), run)
+}
+
+/// Makes a tool of a function that only reads, and reads nothing beyond this process: a policy that lets a caller
+/// read lets it call this.
+pub fn read_only_tool<A, F, R>(name: &str, description: &str, run: F) -> Arc<dyn LocalTool>
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(A, Reporter) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<ToolResult, String>> + Send + 'static,
+{
+    let annotations = Annotations {
+        read_only: Some(true),
+        destructive: None,
+        idempotent: None,
+        open_world: Some(false),
+    };
+    annotated_tool(name, description, annotations, run)
+}
+
+fn annotated_tool<A, F, R>(
+    name: &str,
+    description: &str,
+    annotations: Annotations,
+    run: F,
+) -> Arc<dyn LocalTool>
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(A, Reporter) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<ToolResult, String>> + Send + 'static,
+{
     let schema = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
     let schema = schema.into_generator().into_root_schema_for::<A>();
     let schema = Json::from_value(&schema).expect("a schema always serialises");
@@ -43,7 +76,8 @@ where
             Err(error) => Box::pin(async move { Err(format!("invalid arguments: {error}")) }),
         }
     };
-    Arc::new(Function { definition: Tool::new(name, description, &schema), run })
+    let definition = Tool::new(name, description, &schema).with_annotations(annotations);
+    Arc::new(Function { definition, run })
 }
 
 struct Function<F> {

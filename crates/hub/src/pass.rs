@@ -29,14 +29,14 @@ pub(crate) async fn run(
     passage: Passage,
     emitter: &Emitter<Event>,
 ) -> Result<Outcome, CallError> {
-    let unknown = |name: String| CallError::Unknown { name, nearest: Vec::new() };
+    let unknown = |kind, name| CallError::Unknown { kind, name, nearest: Vec::new() };
     if let Some(tools) = hub.local.get(&passage.server) {
         let name = passage.get("name");
         let name = name.and_then(|name| name.text().map(Into::into));
         let name = name.filter(|_| passage.method == "tools/call");
-        let name = name.ok_or_else(|| unknown(passage.method.to_string()))?;
+        let name = name.ok_or_else(|| unknown("method", passage.method.to_string()))?;
         let tool = tools.iter().find(|tool| tool.definition().name() == name);
-        let tool = tool.ok_or_else(|| unknown(name))?;
+        let tool = tool.ok_or_else(|| unknown("tool", name))?;
         let arguments = passage.get("arguments").unwrap_or_else(|| Json::from(empty()));
         let schema = tool.definition().input_schema();
         return match Box::pin(hub.validators.check(&schema, &arguments)).await {
@@ -48,7 +48,7 @@ pub(crate) async fn run(
         };
     }
     let connection = hub.connection(&passage.server);
-    let connection = &connection.ok_or_else(|| unknown(passage.server.to_string()))?;
+    let connection = &connection.ok_or_else(|| unknown("server", passage.server.to_string()))?;
     if passage.method == "subscriptions/listen" {
         return Box::pin(listen(connection, &passage, emitter)).await;
     }

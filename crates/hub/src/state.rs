@@ -80,7 +80,8 @@ pub struct Status {
 }
 
 impl Status {
-    pub(crate) fn new(server: ServerId, state: State) -> Self {
+    /// A status in which nothing else is known.
+    pub fn new(server: ServerId, state: State) -> Self {
         Self {
             server,
             state,

@@ -348,7 +348,7 @@ impl Toolbox for Guarded {
         }
         if !self.guard.opens(&passage.caller, &passage.server) {
             let name = passage.server.to_string();
-            return ended(Err(CallError::Unknown { name, nearest: Vec::new() }));
+            return ended(Err(CallError::Unknown { kind: "server", name, nearest: Vec::new() }));
         }
         self.inner.pass(passage)
     }

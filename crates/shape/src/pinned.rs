@@ -55,7 +55,7 @@ impl Toolbox for Pinned {
         if prompt && catalog.prompts.position(&passage.server, &name).is_none() {
             // Without a hint: here, nobody knows what the caller may see.
             let name = name.into_owned();
-            return ended(Err(CallError::Unknown { name, nearest: Vec::new() }));
+            return ended(Err(CallError::Unknown { kind: "prompt", name, nearest: Vec::new() }));
         }
         self.inner.pass(passage)
     }

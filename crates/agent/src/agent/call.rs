@@ -162,7 +162,7 @@ impl Making<'_> {
         } else if nearest.is_empty() && tools.has_server_tools() {
             "the tools of a server are called with its `mcp_…` tool: {\"tool_name\": …, \"tool_inputs\": {…}}"
         } else {
-            return self.failed(&CallError::Unknown { name, nearest });
+            return self.failed(&CallError::Unknown { kind: "tool", name, nearest });
         };
         self.wrong(format!("unknown tool `{name}`; {way}"), "unknown")
     }

@@ -197,7 +197,7 @@ pub(super) enum Failure {
 impl Failure {
     fn of(error: &CallError) -> Self {
         match error.clone() {
-            CallError::Unknown { name, nearest } => Self::Unknown { name, nearest },
+            CallError::Unknown { name, nearest, .. } => Self::Unknown { name, nearest },
             CallError::Ambiguous { name, candidates } => Self::Ambiguous { name, candidates },
             CallError::Arguments { tool, problems } => Self::Arguments { tool, problems },
             CallError::Connection { server, source, .. } => {
@@ -232,7 +232,8 @@ impl Failure {
 
     fn play(self) -> CallError {
         match self {
-            Self::Unknown { name, nearest } => CallError::Unknown { name, nearest },
+            // A model calls tools only.
+            Self::Unknown { name, nearest } => CallError::Unknown { kind: "tool", name, nearest },
             Self::Ambiguous { name, candidates } => CallError::Ambiguous { name, candidates },
             Self::Arguments { tool, problems } => CallError::Arguments { tool, problems },
             Self::Connection { server, cause } => {

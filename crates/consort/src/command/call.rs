@@ -11,7 +11,7 @@ use consort_shape::Exposure;
 
 use crate::cli::{Call, Common};
 use crate::exit::{Exit, Failure, exit_of};
-use crate::output::escaped;
+use crate::output::{escaped, note};
 use crate::person::Person;
 use crate::running::{Need, Running, caller};
 use show::Show;
@@ -25,7 +25,37 @@ pub(super) async fn run(common: &Common, call: Call) -> Result<Exit, Failure> {
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
     };
     running.hub.drain().await;
-    performed
+    match performed {
+        // The last line says how it ended, also if it never began.
+        Err(Unmade { kind, failure }) if common.json => {
+            Show::new(&call.tool, common, &call.save).refused(kind, &failure);
+            failure.tell(note);
+            Ok(failure.exit)
+        }
+        performed => performed.map_err(|Unmade { failure, .. }| failure),
+    }
+}
+
+/// A call that was not made, with a word for programs.
+pub(super) struct Unmade {
+    kind: &'static str,
+    pub(super) failure: Failure,
+}
+
+impl From<Failure> for Unmade {
+    fn from(failure: Failure) -> Self {
+        Self { kind: "usage", failure }
+    }
+}
+
+impl From<Unresolved> for Unmade {
+    fn from(error: Unresolved) -> Self {
+        let kind = match error {
+            Unresolved::Unknown { .. } => "unknown",
+            Unresolved::Ambiguous { .. } => "ambiguous",
+        };
+        Self { kind, failure: error.into() }
+    }
 }
 
 /// Makes the call and shows it.
@@ -34,7 +64,7 @@ pub(super) async fn perform(
     common: &Common,
     call: &Call,
     person: &Arc<Person>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Unmade> {
     let FoundTool { toolbox, target, schema } = find(running, call).await?;
     let id = target.to_string();
     let arguments = match &call.args {
@@ -59,7 +89,7 @@ pub(super) async fn perform(
                     Ok(_) => Ok(Exit::Ok),
                     // As JSON it has been said already.
                     Err(error) if common.json => Ok(exit_of(&error)),
-                    Err(error) => Err(error.into()),
+                    Err(error) => Err(Failure::from(error).into()),
                 };
             }
             Some(Event::Approval(Asked { params, reply: Some(reply), .. })) => {
@@ -80,12 +110,12 @@ struct FoundTool {
 }
 
 /// Finds the tool that is meant, asking servers only if what is kept does not tell.
-async fn find(running: &Running, call: &Call) -> Result<FoundTool, Failure> {
+async fn find(running: &Running, call: &Call) -> Result<FoundTool, Unmade> {
     let server = match look(running, call) {
         // What finds tools has to know them.
         Ok(found) if found.target.server.as_str() == OWN => {
             running.reach(None, Need::Kept).await;
-            return look(running, call).map_err(Failure::from);
+            return Ok(look(running, call)?);
         }
         Ok(found) if !running.shaping.is_locked() => return Ok(found),
         // Under a lock, what counts is what the server says now.
@@ -93,9 +123,12 @@ async fn find(running: &Running, call: &Call) -> Result<FoundTool, Failure> {
         Err(_) => None,
     };
     running.reach(server.as_ref(), Need::Fresh).await;
-    look(running, call).map_err(|error| match other_exposure(running, call) {
-        Some(hint) => Failure::from(error).hint(hint),
-        None => error.into(),
+    look(running, call).map_err(|error| {
+        let unmade = Unmade::from(error);
+        match other_exposure(running, call) {
+            Some(hint) => Unmade { failure: unmade.failure.hint(hint), ..unmade },
+            None => unmade,
+        }
     })
 }
 

@@ -65,7 +65,7 @@ async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
         };
         match call::perform(running, common, &request, &Person::new()).await {
             Ok(_) => {}
-            Err(failure) => failure.tell(line),
+            Err(unmade) => unmade.failure.tell(line),
         }
     }
     heading(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use consort_core::{Catalog, Entry, Problem, Severity, Toolbox};
-use consort_hub::{SchemaLimits, State, Status, check_schema};
+use consort_hub::{SchemaLimits, Status, check_schema};
 use consort_shape::dialect::{Dialect, Options, project};
 use consort_shape::scan::{scan, shadowing};
 use consort_shape::tokens::{Vocabulary, costs};
@@ -14,7 +14,7 @@ use super::tokens::{Sum, sums};
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, TerminalText, json, line, styled, width};
-use crate::running::{Need, Running, caller, tell};
+use crate::running::{Running, caller, not_ready, tell};
 
 /// The longest name that every model provider takes.
 const LONGEST_NAME: usize = 64;
@@ -37,9 +37,13 @@ struct Report<'a> {
 }
 
 pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Failure> {
-    running.reach(None, Need::Fresh).await;
-    let (statuses, catalog) = (running.hub.statuses(), running.catalog());
-    let mut problems: Vec<Problem> = statuses.iter().filter_map(unwell).collect();
+    let (statuses, catalog) = (running.diagnose().await, running.catalog());
+    let problems: Vec<Problem> = statuses.iter().filter_map(not_ready).collect();
+    // What the config or the lock keeps from starting was told before anything was reached.
+    let (started, unusable) =
+        problems.into_iter().partition::<Vec<_>, _>(|problem| running.starts(problem));
+    let (down, unusable) = (!started.is_empty(), !unusable.is_empty());
+    let mut problems = started;
     problems.extend(catalog.problems.iter().cloned());
     problems.extend(catalog.tools.entries().iter().flat_map(suspicious));
     problems.extend(remarkable(&catalog));
@@ -65,31 +69,13 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
         };
         line(verdict);
     }
-    let down =
-        statuses.iter().any(|status| matches!(status.state, State::Failed | State::NeedsAuth));
     let all = problems.iter().chain(&running.problems);
-    let broken = all.into_iter().any(|problem| problem.severity == Severity::Error);
+    let broken = unusable || all.into_iter().any(|problem| problem.severity == Severity::Error);
     Ok(match (down, broken) {
         (true, _) => Exit::Unreachable,
         (false, true) => Exit::Tool,
         (false, false) => Exit::Ok,
     })
-}
-
-/// A server that is not as it should be.
-fn unwell(status: &Status) -> Option<Problem> {
-    let error = status.reason_for_operator().unwrap_or_else(|| "no reason given".to_owned());
-    let problem = match status.state {
-        State::Failed | State::NeedsAuth => Problem::error(format!("{}: {error}", status.state)),
-        State::Degraded => Problem::warning(format!("degraded: {error}")),
-        _ => return None,
-    };
-    Some(
-        status
-            .hint
-            .iter()
-            .fold(problem.of(&status.server), |problem, hint| problem.hint(hint.clone())),
-    )
 }
 
 /// What a model provider, or we, would stumble over.

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use consort::config::{Folders, Found, Layout, Reach, Reason, Recipient, export, find, snippet};
+use consort::config::{Folders, Found, Layout, Reach, Recipient, STDIN, export, find, snippet};
 use consort_wire::Endpoint;
 use serde_json::json;
 
@@ -21,6 +21,7 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     let reach = reach(common, wanted)?;
     if wanted.print {
         crate::output::file(&snippet(recipient, &reach));
+        warn_of_demo(&reach);
         return Ok(Exit::Ok);
     }
     let own = || recipient.file(&Folders::of_process(), Layout::of_system());
@@ -50,12 +51,22 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
         replace(&file, &after).map_err(|error| failed("write", &file, &error))?;
     }
     tell(common, recipient, &file, backup.as_deref(), changed);
+    warn_of_demo(&reach);
     let open = fs::metadata(&file).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
     if open && matches!(reach, Reach::Url { token: Some(_), .. }) {
         let name = escaped_line(&file.display().to_string());
         note(format!("warning: others on this machine can read the token in {name}"));
     }
     Ok(Exit::Ok)
+}
+
+/// Says that a client is given the demo because there is no config.
+fn warn_of_demo(reach: &Reach) {
+    let Reach::Program { arguments, .. } = reach else { return };
+    if !arguments.iter().any(|argument| argument == "--config") {
+        note("warning: there is no config: the client gets the bundled demo server");
+        note("   hint: name one with --config, or add a server with `consort config add`");
+    }
 }
 
 fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path>, changed: bool) {
@@ -91,25 +102,19 @@ fn reach(common: &Common, wanted: &Export) -> Result<Reach, Failure> {
     Ok(Reach::Program { command: program.display().to_string(), arguments })
 }
 
-/// The config that is in force here, if it would not be found from elsewhere.
+/// The config that is in force here. A client is started in another folder, and perhaps with another home.
 fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
     let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
     let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
         .map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
     let Found::File(file) = lookup.found else { return Ok(None) };
+    if file == Path::new(STDIN) {
+        let message = "the client cannot read the config from the standard input of this command";
+        return Err(Failure::usage(message).hint("name a file with --config"));
+    }
     // The client names it from then on, as if the user had.
     trust::confirm(common, read_file(&file)?)?;
-    to_be_named(&file).map_err(|error| failed("find", &file, &error))
-}
-
-/// A config as it is named to whoever would not find it by themselves.
-pub(crate) fn to_be_named(file: &Path) -> io::Result<Option<PathBuf>> {
-    let searched = find(None, None, &Folders::of_process()).map(|lookup| lookup.searched);
-    let mut everywhere = searched.unwrap_or_default().into_iter();
-    if everywhere.any(|place| place.reason == Reason::User && place.file == file) {
-        return Ok(None);
-    }
-    std::path::absolute(file).map(Some)
+    std::path::absolute(&file).map(Some).map_err(|error| failed("find", &file, &error))
 }
 
 /// The token in a file.

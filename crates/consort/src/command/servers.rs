@@ -1,15 +1,15 @@
 //! `consort servers`: every server and how it is doing.
 
+use consort_core::Problem;
 use consort_hub::{State, Status};
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, json, line, width};
-use crate::running::{Need, Running};
+use crate::running::{Running, not_ready, tell};
 
 pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Failure> {
-    running.reach(None, Need::Fresh).await;
-    let statuses = running.hub.statuses();
+    let statuses = running.diagnose().await;
     if common.json {
         json(&statuses);
     } else if statuses.is_empty() {
@@ -17,9 +17,12 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
     } else {
         line(table(&statuses).render(width()));
     }
-    let down =
-        statuses.iter().any(|status| matches!(status.state, State::Failed | State::NeedsAuth));
-    Ok(if down { Exit::Unreachable } else { Exit::Ok })
+    let down: Vec<Problem> = statuses.iter().filter_map(not_ready).collect();
+    if !common.json {
+        // What the config or the lock keeps from starting was told before anything was reached.
+        down.iter().filter(|problem| running.starts(problem)).for_each(tell);
+    }
+    Ok(if down.is_empty() { Exit::Ok } else { Exit::Unreachable })
 }
 
 /// Servers as a table.

@@ -10,7 +10,6 @@ use serde_json::json;
 use super::profiles::path;
 use super::route::{Asked, Refusal, Route, Told, get};
 use super::{Console, Scene, aside};
-use crate::command::export::to_be_named;
 
 /// What stands for the page's own origin in a snippet.
 const ORIGIN: &str = "ORIGIN";
@@ -154,9 +153,8 @@ fn quoted(word: &str) -> String {
 fn stdio(scene: &Scene, profile: Option<&str>) -> Option<String> {
     let command = std::env::current_exe().ok()?.display().to_string();
     let mut arguments = vec!["serve".to_owned(), "--stdio".to_owned()];
-    if let Some(config) = &scene.config
-        && let Some(file) = to_be_named(&config.file).ok()?
-    {
+    if let Some(config) = &scene.config {
+        let file = std::path::absolute(&config.file).ok()?;
         arguments.extend(["--config".to_owned(), file.display().to_string()]);
     }
     if let Some(profile) = profile {

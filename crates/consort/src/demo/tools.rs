@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{LocalTool, Reporter, ToolResult};
-use consort_hub::tool;
+use consort_hub::read_only_tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -84,29 +84,29 @@ enum Units {
 /// What the demo server can do.
 pub(super) fn tools() -> Vec<Arc<dyn LocalTool>> {
     vec![
-        tool(
+        read_only_tool(
             "long_computation",
             "Computes for a while, 0.3 to 0.7 seconds a step, and reports each step.",
             async |arguments: LongComputation, reporter| {
                 Ok(long_computation(arguments.steps, &reporter).await)
             },
         ),
-        tool(
+        read_only_tool(
             "search",
             "Searches a small built-in library of papers about agents and protocols.",
             async |arguments: Search, _| Ok(search(&arguments)),
         ),
-        tool(
+        read_only_tool(
             "analyze",
             "Counts the words and sentences of a text and tells its mood by its words.",
             async |arguments: Analyze, _| Ok(analyze(&arguments.text)),
         ),
-        tool(
+        read_only_tool(
             "summarize",
             "Picks the sentences of a text that say most of it.",
             async |arguments: Summarize, _| Ok(summarize(&arguments.text, arguments.sentences)),
         ),
-        tool(
+        read_only_tool(
             "get_weather",
             "The weather at a place, made up but always the same for the same place.",
             async |arguments: GetWeather, _| Ok(weather(&arguments)),

@@ -40,7 +40,7 @@ const USUAL: &str = "127.0.0.1:8808";
 const WORK: &str = "work";
 
 /// A piece of the book that is to be run.
-struct Block {
+pub(crate) struct Block {
     page: String,
     line: usize,
     unrun: Option<String>,
@@ -64,6 +64,23 @@ fn pages() -> Vec<(String, String)> {
         (name, text)
     };
     names.into_iter().map(read).collect()
+}
+
+/// The blocks of the five-minute guide that can be run, each with the config that the guide shows before it.
+pub(crate) fn guide_blocks() -> Vec<(Block, Option<String>)> {
+    let text = std::fs::read_to_string(root().join("docs/start.md")).unwrap();
+    let (before, after) = text.split_once("```json\n").unwrap();
+    let (config, after) = after.split_once("```\n").unwrap();
+    let mut blocks_after = blocks("docs/start.md", after).into_iter();
+    let mut walk: Vec<_> =
+        blocks("docs/start.md", before).into_iter().map(|block| (block, None)).collect();
+    walk.extend(blocks_after.next().map(|block| (block, Some(config.to_owned()))));
+    walk.extend(blocks_after.map(|block| (block, None)));
+    // The script of the model is in the repository, which whoever follows the guide may not have.
+    walk.retain(|(block, _)| {
+        block.unrun.is_none() && !block.lines.iter().any(|line| line.contains("scripted:"))
+    });
+    walk
 }
 
 fn blocks(page: &str, text: &str) -> Vec<Block> {
@@ -128,15 +145,15 @@ fn servers(home: &Home) -> String {
 }
 
 /// A page that is being played.
-struct Stage {
-    home: Home,
+pub(crate) struct Stage {
+    pub(crate) home: Home,
     exports: String,
     programs: PathBuf,
     played: usize,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = Home::new();
         let programs = home.path(".programs");
         std::fs::create_dir(&programs).unwrap();
@@ -146,7 +163,21 @@ impl Stage {
         Self { home, exports: String::new(), programs, played: 0 }
     }
 
-    fn bash(&self, line: &str) -> Command {
+    /// Adds a program, written in a script.
+    pub(crate) fn install(&self, name: &str, script: &str) {
+        let file = self.programs.join(name);
+        std::fs::write(&file, script).unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
+    }
+
+    /// A command of the guide, by words that are in it.
+    pub(crate) fn line(&self, words: &str) -> String {
+        let blocks = guide_blocks().into_iter().flat_map(|(block, _)| block.lines);
+        blocks.into_iter().find(|line| line.contains(words)).unwrap()
+    }
+
+    pub(crate) fn bash(&self, line: &str) -> Command {
         let mut path = std::ffi::OsString::from(&self.programs);
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
@@ -163,8 +194,14 @@ impl Stage {
     }
 
     fn play(&mut self, block: &Block) -> Result<(), String> {
+        self.prepare(block, props(&self.home));
+        self.follow(block)
+    }
+
+    /// Writes those of the files that a block names.
+    fn prepare(&self, block: &Block, props: BTreeMap<&'static str, String>) {
         let text = block.lines.join("\n");
-        for (name, content) in props(&self.home) {
+        for (name, content) in props {
             if text.contains(name)
                 || (name == "docs/demo.script.json" && text.contains("task.toml"))
             {
@@ -176,6 +213,10 @@ impl Stage {
                 std::fs::write(&path, content).unwrap();
             }
         }
+    }
+
+    /// Runs a block, line by line.
+    pub(crate) fn follow(&mut self, block: &Block) -> Result<(), String> {
         let mut serving: Option<Gateway> = None;
         for line in &block.lines {
             let (line, code) = read(line);

@@ -28,7 +28,11 @@ fn backups(folder: &Path) -> Vec<PathBuf> {
 fn a_client_without_a_config_gets_one() {
     let home = Home::new();
     let ran = exported(&home, &["cursor"]);
-    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_eq!(ran.code, 0);
+    assert_snapshot!(ran.err, @"
+    warning: there is no config: the client gets the bundled demo server
+       hint: name one with --config, or add a server with `consort config add`
+    ");
     assert_snapshot!(plain(&home, &ran.out), @"Cursor uses Consort from its next start: HOME/.cursor/mcp.json");
     let file = home.path(".cursor/mcp.json");
     assert_snapshot!(plain(&home, &std::fs::read_to_string(&file).unwrap()), @r#"
@@ -94,7 +98,7 @@ fn what_a_client_has_stays_and_a_copy_is_kept() {
 }
 
 #[test]
-fn a_config_that_is_only_found_here_is_named() {
+fn the_config_in_force_is_named() {
     let home = Home::new();
     let ran = exported(&home, &["claude-desktop", "--print"]);
     assert_snapshot!(plain(&home, &ran.out), @r#"
@@ -107,6 +111,15 @@ fn a_config_that_is_only_found_here_is_named() {
       }
     }
     "#);
+    std::fs::create_dir_all(home.path(".config/consort")).unwrap();
+    std::fs::write(home.path(".config/consort/consort.toml"), "").unwrap();
+    let ran = exported(&home, &["claude-desktop", "--print"]);
+    assert!(
+        ran.out.contains("/.config/consort/consort.toml"),
+        "a client may have another home: {}",
+        ran.out
+    );
+    std::fs::remove_dir_all(home.path(".config")).unwrap();
     std::fs::write(home.path("mcp.json"), "{\"mcpServers\": {}}").unwrap();
     let ran = exported(&home, &["claude-desktop", "--print"]);
     assert_snapshot!(plain(&home, &ran.out), @r#"

@@ -11,10 +11,12 @@ mod clients;
 mod config;
 mod console;
 mod conversations;
+mod diagnosis;
 mod docs;
 mod escapes;
 mod examples;
 mod export;
+mod guide;
 mod incidents;
 mod install;
 #[cfg(target_os = "linux")]

@@ -111,13 +111,7 @@ impl Keeper {
         if self.connection.unused() < often {
             return true;
         }
-        let method = match client.about().found.revision.era() {
-            consort_wire::Era::Legacy => "ping",
-            consort_wire::Era::Modern => "server/discover",
-        };
-        let asked = client.request(Request::new(method).idle(PROBE).total(PROBE)).await;
-        // Whatever it answers, it is there to answer.
-        asked.map_or_else(|error| error.effect() == consort_wire::Effect::Answered, |_| true)
+        probe(client).await.is_ok()
     }
 
     /// Reads every list that is due and puts it on offer. One that cannot be read stays what it was.
@@ -196,6 +190,19 @@ impl Keeper {
                 None => {}
             }
         });
+    }
+}
+
+/// Asks a server for a sign of life.
+pub(crate) async fn probe(client: &Client) -> Result<(), consort_wire::CallError> {
+    let method = match client.about().found.revision.era() {
+        consort_wire::Era::Legacy => "ping",
+        consort_wire::Era::Modern => "server/discover",
+    };
+    match client.request(Request::new(method).idle(PROBE).total(PROBE)).await {
+        // Whatever it answers, it is there to answer.
+        Err(error) if error.effect() != consort_wire::Effect::Answered => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -123,6 +123,15 @@ impl Show {
         }
     }
 
+    /// Writes the last line of a call that was not made.
+    pub(super) fn refused(&mut self, kind: &str, failure: &Failure) {
+        self.bar.finish_and_clear();
+        let content = json!({
+            "kind": kind, "message": failure.message, "hint": failure.hint, "repeat": "useless",
+        });
+        self.chunk("error", content.into(), true, serde_json::Map::new());
+    }
+
     fn result(&self, result: &ToolResult) -> Result<(), Failure> {
         if result.is_error() {
             note(styled(Styled::Bad, "error") + ": the tool reports an error");
