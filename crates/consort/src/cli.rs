@@ -4,6 +4,7 @@ mod config;
 mod conversations;
 pub(crate) mod duration;
 mod ledger;
+mod log_level;
 mod talk;
 
 use std::path::PathBuf;
@@ -234,6 +235,10 @@ pub(crate) struct Call {
     /// Give up after so long altogether (default: 5m, or as configured)
     #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) total: Option<std::time::Duration>,
+    /// Least severe level of the server's log messages to show: debug, info, notice, warning, error, critical,
+    /// alert, emergency, or none (default: what a legacy server sends unasked, info for a modern one)
+    #[arg(long, value_name = "LEVEL", value_parser = log_level::read)]
+    pub(crate) log_level: Option<consort_core::Logs>,
     /// Save images and audio in this folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) save: PathBuf,

@@ -115,6 +115,18 @@ pub enum Logs {
     From(LogLevel),
 }
 
+impl Logs {
+    /// Returns true if a log message, the parameters of `notifications/message`, is among them.
+    pub fn include(self, params: &Object) -> bool {
+        let level = params.text("level").and_then(|level| LogLevel::parse(&level));
+        match self {
+            Self::None => false,
+            Self::Usual => true,
+            Self::From(least) => level.is_none_or(|level| level >= least),
+        }
+    }
+}
+
 impl Passage {
     /// A request by somebody who can answer nothing.
     pub fn new(
@@ -167,6 +179,8 @@ pub struct Invocation {
     /// What the caller can answer, if it answers for itself: what the server asks is then an event with
     /// a way to reply. Else whoever runs the hub answers.
     pub offers: Option<Arc<Offers>>,
+    /// The log messages of the server that the caller wants.
+    pub log: Logs,
     /// Members of `_meta` that go to the server.
     pub meta: Option<Object>,
     /// Who wants to know when it left.
@@ -197,6 +211,7 @@ impl Invocation {
             idle: None,
             total: None,
             offers: None,
+            log: Logs::Usual,
             meta: None,
             postmark: None,
             id: None,

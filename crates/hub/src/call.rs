@@ -46,18 +46,18 @@ pub(crate) async fn run(
     if let Some(meta) = &invocation.meta {
         request = request.meta(meta.clone());
     }
+    request = wants_logs(request, invocation.log).identity(&invocation.caller.name);
+    let log = invocation.log;
     let passage = invocation.offers.map(|offers| Passage {
         offers,
-        log: Logs::Usual,
+        log,
         ..Passage::new(invocation.caller, route.server, "tools/call", Object::empty())
     });
     if let Some(passage) = &passage {
         let revision = consort_core::Revision::V2026_07_28;
         request = request
             .questions(passage.questions)
-            .capabilities(passage.offers.capabilities(revision))
-            // Whoever answers for itself is also told what the server logs.
-            .log(LogLevel::Info);
+            .capabilities(passage.offers.capabilities(revision));
     }
     if let Some(idle) = invocation.idle {
         request = request.idle(idle);
@@ -65,17 +65,28 @@ pub(crate) async fn run(
     if let Some(total) = invocation.total {
         request = request.total(total);
     }
-    remote(connection, passage.as_ref(), request, emitter).await.map(|answer| match answer {
+    remote(connection, passage.as_ref(), log, request, emitter).await.map(|answer| match answer {
         Answer::Complete(result) => Outcome::Complete(ToolResult::from_object(result)),
         Answer::InputRequired(result) => Outcome::InputRequired(result),
         Answer::Task(task) => Outcome::Task(task),
     })
 }
 
+/// A request that asks a modern server for log messages. Without a level it is asked from `info` on, because it
+/// may send none unasked.
+pub(crate) fn wants_logs(request: Request, logs: Logs) -> Request {
+    match logs {
+        Logs::None => request,
+        Logs::Usual => request.log(LogLevel::Info),
+        Logs::From(level) => request.log(level),
+    }
+}
+
 /// Sends a request to a server, again where the law allows that.
 pub(crate) async fn remote(
     connection: &Arc<Connection>,
     passage: Option<&Passage>,
+    logs: Logs,
     request: Request,
     emitter: &Emitter<Event>,
 ) -> Result<Answer, CallError> {
@@ -86,15 +97,16 @@ pub(crate) async fn remote(
             None => connection.main().await?,
         };
         let in_use = connection.in_use();
-        if let Some(Passage { log: Logs::From(level), .. }) = passage
+        if let Logs::From(level) = logs
             && line.client.about().found.revision.era() == Era::Legacy
         {
-            Box::pin(line.log(*level)).await;
+            Box::pin(line.log(level)).await;
         }
         let mut call = line.client.call(request.clone());
         let end = loop {
             match call.next().await {
                 Some(consort_wire::Event::End(end)) => break end,
+                Some(consort_wire::Event::Log(params)) if !logs.include(&params) => {}
                 Some(event) => emitter.emit(translated(&connection.id, event)).await,
                 None => unreachable!("an end comes before nothing"),
             }

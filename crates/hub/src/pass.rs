@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use consort_core::{
-    CallError, Emitter, Event, Json, LogLevel, Logs, Offers, Outcome, Passage, ServerId,
-    ToolResult, attributed_requests,
+    CallError, Emitter, Event, Json, Offers, Outcome, Passage, ServerId, ToolResult,
+    attributed_requests,
 };
 use consort_wire::{Answer, Era, Notice, Request};
 use serde::Deserialize;
@@ -52,7 +52,8 @@ pub(crate) async fn run(
     if passage.method == "subscriptions/listen" {
         return Box::pin(listen(connection, &passage, emitter)).await;
     }
-    let end = call::remote(connection, Some(&passage), request(&passage), emitter).await;
+    let end =
+        call::remote(connection, Some(&passage), passage.log, request(&passage), emitter).await;
     end.map(|answer| match answer {
         // A task that waits for answers says in its state what it asks.
         Answer::Complete(result) if passage.method == "tasks/get" => {
@@ -77,11 +78,7 @@ fn request(passage: &Passage) -> Request {
     for (member, value) in &passage.replaced {
         request = request.with(*member, value.clone());
     }
-    request = match passage.log {
-        Logs::None => request,
-        Logs::Usual => request.log(LogLevel::Info),
-        Logs::From(level) => request.log(level),
-    };
+    request = call::wants_logs(request, passage.log).identity(&passage.caller.name);
     let capabilities = passage.capabilities.clone();
     let declared = |offers: &Offers| offers.capabilities(consort_core::Revision::V2026_07_28);
     request.capabilities(capabilities.unwrap_or_else(|| declared(&passage.offers)))

@@ -20,6 +20,7 @@ pub(crate) mod host;
 pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod listen;
+pub(crate) mod logs;
 pub(crate) mod mailbox;
 pub(crate) mod notices;
 pub(crate) mod pulse;

@@ -6,7 +6,7 @@ mod show;
 use std::io::Read;
 use std::sync::Arc;
 
-use consort_core::{Asked, Event, Invocation, Json, Outcome, Target, Toolbox, Unresolved};
+use consort_core::{Asked, Event, Invocation, Json, Logs, Outcome, Target, Toolbox, Unresolved};
 use consort_shape::Exposure;
 
 use crate::cli::{Call, Common};
@@ -74,6 +74,7 @@ pub(super) async fn perform(
     let invocation = Invocation {
         idle: call.idle,
         total: call.total,
+        log: call.log_level.unwrap_or(Logs::Usual),
         ..Invocation::new(caller(), target, arguments)
     };
     let mut events = toolbox.call(invocation);

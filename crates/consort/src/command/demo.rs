@@ -61,6 +61,7 @@ async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
             idle: None,
             total: None,
             exposure: None,
+            log_level: None,
             save: ".".into(),
         };
         match call::perform(running, common, &request, &Person::new()).await {

@@ -136,3 +136,31 @@ fn the_demo_plays_with_nothing_configured() {
         assert!(ran.out.contains(piece), "{piece} in\n{}", ran.out);
     }
 }
+
+#[test]
+fn log_messages_of_a_modern_server_are_shown_from_the_level_that_is_asked_for() {
+    let home = Home::new();
+    let server = json!({ "mcpServers": { "fastmcp": {
+        "command": testkit::fixtures::python("python3"),
+        "args": [testkit::fixtures::fastmcp_server()],
+        "era": "modern",
+    } } });
+    let config = home.write("fastmcp.json", &server.to_string());
+    let call = |more: &[&str]| {
+        let compute = ["call", "fastmcp.compute", "steps=2", "milliseconds=1", "log=step"];
+        home.run(&[&["--config", &config], &compute[..], more].concat())
+    };
+    let logged = |ran: &Ran| ran.err.lines().filter(|line| line.contains("[info]")).count();
+    for (more, count) in [
+        (&[][..], 2),
+        (&["--log-level", "debug"], 2),
+        (&["--log-level", "warning"], 0),
+        (&["--log-level", "none"], 0),
+    ] {
+        let ran = call(more);
+        assert_eq!((ran.code, logged(&ran)), (0, count), "{more:?}: {ran:?}");
+    }
+    let wrong = call(&["--log-level", "loud"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("expected debug, info"), "{}", wrong.err);
+}

@@ -8,6 +8,7 @@ mod kept;
 mod laws;
 mod lifecycle;
 mod local;
+mod logs;
 mod real;
 mod traps;
 

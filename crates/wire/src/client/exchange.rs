@@ -14,7 +14,7 @@ use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed, NotSent};
 use crate::client::facts::Facts;
 use crate::client::link::{Link, Origin};
-use crate::client::mailbox::{Arrival, Mailbox, Whose};
+use crate::client::mailbox::{Arrival, CallOwner, Mailbox, Whose};
 use crate::client::notices::Notice;
 use crate::client::request::Round;
 use crate::client::run::Run;
@@ -113,11 +113,11 @@ impl Run<'_> {
 
     fn open(&self, id: u64, dialect: &Dialect) -> Result<Open<'_>, CallError> {
         let closed = |closed| CallError::closed(closed, false);
-        let whose = self.whose();
+        let owner = self.owner();
         let mailbox = self
             .link
             .calls
-            .open(id, &self.link.settings.limits, self.pulse, whose)
+            .open(id, &self.link.settings.limits, self.pulse, owner)
             .map_err(closed)?;
         // A modern HTTP server is told by the end of the connection, and a handshake is never cancelled.
         let stream = dialect.is_modern() && matches!(self.link.transport, Transport::Http(_));
@@ -144,6 +144,18 @@ impl Run<'_> {
         }
     }
 
+    /// The party that the request is made for.
+    pub(crate) fn owner(&self) -> CallOwner {
+        let task =
+            (self.request.method == "tasks/result").then(|| self.request.subject()).flatten();
+        CallOwner {
+            whose: self.whose(),
+            identity: self.request.identity.clone(),
+            log: self.request.log,
+            task: task.map(|task| task.as_ref().into()),
+        }
+    }
+
     /// Waits for the answer on a channel that others share.
     pub(crate) async fn wait(&self, mailbox: &Mailbox) -> Result<Object, CallError> {
         loop {
@@ -155,7 +167,10 @@ impl Run<'_> {
 
     /// Takes what arrived: an event is emitted, an end is returned.
     async fn take(&self, arrival: Arrival) -> Option<Result<Object, CallError>> {
-        self.pulse.beat();
+        // What may be said about another call is no sign that the server works on this one.
+        if !matches!(arrival, Arrival::SharedLog(_)) {
+            self.pulse.beat();
+        }
         let event = match arrival {
             Arrival::Message(Message::Response { result, .. }) => return Some(Ok(result)),
             Arrival::Message(Message::Error { error, .. }) => {
@@ -169,6 +184,7 @@ impl Run<'_> {
             Arrival::Ended => return Some(Ok(Object::empty())),
             Arrival::Skipped(count) => Event::Skipped(count),
             Arrival::Asked(asked) => Event::Question(asked),
+            Arrival::SharedLog(body) => Event::Log(body.params),
             // What comes during a request of our own is nobody's event, but may be someone's notice.
             Arrival::Message(Message::Notification(body))
                 if self.events.is_none() && body.method.starts_with("notifications/") =>
@@ -364,12 +380,12 @@ struct Open<'a> {
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.link.calls.remove(self.id);
-        if !self.answered
-            && !self.silent
-            && self.ticket.left()
-            && self.link.calls.closed().is_none()
-        {
+        if self.answered || !self.ticket.left() {
+            self.link.calls.remove(self.id);
+            return;
+        }
+        self.link.calls.abandon(self.id);
+        if !self.silent && self.link.calls.closed().is_none() {
             self.link.cancel(self.id, "the caller no longer waits");
         }
     }

@@ -1,7 +1,7 @@
 //! One reached server: what all calls to it share, and where its messages are sorted.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -48,6 +48,8 @@ pub(crate) struct Link {
     facts: RwLock<Arc<Facts>>,
     /// What the server waits for, with the task that answers it, if one does.
     questions: Mutex<HashMap<Id, Option<AbortHandle>>>,
+    /// Whether the operator was told that log messages are sent to no caller.
+    pub(crate) unassigned_logs: AtomicBool,
 }
 
 /// Where a message came from, and so which call it can belong to.
@@ -83,6 +85,7 @@ impl Link {
             about: RwLock::default(),
             facts: RwLock::default(),
             questions: Mutex::default(),
+            unassigned_logs: AtomicBool::new(false),
         })
     }
 
@@ -260,10 +263,9 @@ impl Link {
                 Some(call) => Some(call),
                 None => return false,
             },
-            // A log message names no call, so it is told by where it came, or by elimination.
             "notifications/message" => match origin {
                 Origin::Call(id) => Some(id),
-                Origin::Pipe => self.calls.only(),
+                Origin::Pipe => return self.sort_log(notification),
             },
             // A modern stream carries nothing that is not about its request; a legacy one may.
             _ => match (number(notification.meta(SUBSCRIPTION)), origin) {

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use crate::ask::Asked;
+use crate::ask::{Asked, LogLevel};
 use crate::client::error::Closed;
 use crate::client::pulse::Pulse;
 use crate::limits::Limits;
@@ -16,6 +16,8 @@ use crate::message::{Message, Notification};
 pub(crate) enum Arrival {
     /// Its answer, or a notification that belongs to it.
     Message(Message),
+    /// A log message that belongs to this call or to another one of the same identity.
+    SharedLog(Notification),
     /// A question that the call answers itself.
     Asked(Asked),
     /// So many notifications were dropped here because the reader was behind.
@@ -41,12 +43,41 @@ pub(crate) enum Whose {
     Ours,
 }
 
+/// The party that a request is made for, as far as messages are sorted by it.
+#[derive(Clone, Debug)]
+pub(crate) struct CallOwner {
+    pub(crate) whose: Whose,
+    /// The caller's identity. Calls without one count as calls of one identity.
+    pub(crate) identity: Option<Arc<str>>,
+    /// The level of log messages that a modern server was asked for.
+    pub(crate) log: Option<LogLevel>,
+    /// The task of 2025-11-25 whose result it waits for.
+    pub(crate) task: Option<Arc<str>>,
+}
+
+impl From<Whose> for CallOwner {
+    fn from(whose: Whose) -> Self {
+        Self { whose, identity: None, log: None, task: None }
+    }
+}
+
+/// The calls that a log message on a shared channel may belong to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LogRecipients {
+    /// No call in flight.
+    Nobody,
+    /// One of these, all of the same identity.
+    Calls(Vec<u64>),
+    /// Calls of several identities, in flight or given up before their answer.
+    SeveralIdentities,
+}
+
 /// The letter box of one call.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
     pub(crate) pulse: Arc<Pulse>,
-    whose: Whose,
+    owner: CallOwner,
     most: usize,
     most_bytes: usize,
 }
@@ -63,23 +94,35 @@ struct Inner {
     reader: Option<Waker>,
 }
 
+impl Arrival {
+    /// The notification that it is, if it is one.
+    fn notification(&self) -> Option<&Notification> {
+        match self {
+            Self::Message(Message::Notification(notification)) | Self::SharedLog(notification) => {
+                Some(notification)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Mailbox {
-    fn new(limits: &Limits, pulse: Arc<Pulse>, whose: Whose) -> Self {
+    fn new(limits: &Limits, pulse: Arc<Pulse>, owner: CallOwner) -> Self {
         Self {
             inner: Mutex::default(),
             pulse,
-            whose,
+            owner,
             most: limits.call_events,
             most_bytes: limits.call_event_bytes,
         }
     }
 
-    /// Puts a notification in; behind the limit, the oldest one gives way.
-    fn put(&self, notification: Notification) {
+    /// Puts a notification in; behind the limit, the oldest one gives way, and what may be another call's first.
+    fn put(&self, arrival: Arrival) {
         let mut inner = self.lock();
         inner.waiting += 1;
-        inner.bytes += size(&notification);
-        inner.queue.push_back(Arrival::Message(Message::Notification(notification)));
+        inner.bytes += arrival.notification().map_or(0, size);
+        inner.queue.push_back(arrival);
         while inner.waiting > self.most || inner.waiting > 1 && inner.bytes > self.most_bytes {
             inner.drop_oldest();
         }
@@ -132,7 +175,7 @@ impl Mailbox {
 impl Inner {
     fn take(&mut self) -> Option<Arrival> {
         let Some(arrival) = self.queue.pop_front() else { return self.end.take() };
-        if let Arrival::Message(Message::Notification(notification)) = &arrival {
+        if let Some(notification) = arrival.notification() {
             self.waiting -= 1;
             self.bytes -= size(notification);
         }
@@ -140,12 +183,12 @@ impl Inner {
     }
 
     fn drop_oldest(&mut self) {
-        let is_notification =
-            |arrival: &Arrival| matches!(arrival, Arrival::Message(Message::Notification(_)));
-        let Some(oldest) = self.queue.iter().position(is_notification) else {
+        let shared = self.queue.iter().position(|a| matches!(a, Arrival::SharedLog(_)));
+        let any = || self.queue.iter().position(|arrival| arrival.notification().is_some());
+        let Some(oldest) = shared.or_else(any) else {
             return;
         };
-        if let Arrival::Message(Message::Notification(notification)) = &self.queue[oldest] {
+        if let Some(notification) = self.queue[oldest].notification() {
             self.waiting -= 1;
             self.bytes -= size(notification);
         }
@@ -180,7 +223,18 @@ pub(crate) struct Calls {
 #[derive(Debug, Default)]
 struct State {
     boxes: HashMap<u64, Arc<Mailbox>>,
+    /// The identities of calls given up before their answer. The server may still work on those.
+    abandoned: Abandoned,
     closed: Option<Closed>,
+}
+
+/// The identities of calls that were given up before their answer.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Abandoned {
+    #[default]
+    None,
+    Of(Option<Arc<str>>),
+    OfSeveral,
 }
 
 impl Calls {
@@ -190,13 +244,13 @@ impl Calls {
         id: u64,
         limits: &Limits,
         pulse: &Arc<Pulse>,
-        whose: Whose,
+        owner: impl Into<CallOwner>,
     ) -> Result<Arc<Mailbox>, Closed> {
         let mut state = self.lock();
         if let Some(closed) = &state.closed {
             return Err(closed.clone());
         }
-        let mailbox = Arc::new(Mailbox::new(limits, Arc::clone(pulse), whose));
+        let mailbox = Arc::new(Mailbox::new(limits, Arc::clone(pulse), owner.into()));
         state.boxes.insert(id, Arc::clone(&mailbox));
         Ok(mailbox)
     }
@@ -205,17 +259,32 @@ impl Calls {
         self.lock().boxes.remove(&id);
     }
 
+    /// Removes a call that was given up before its answer. The server may still work on it.
+    pub(crate) fn abandon(&self, id: u64) {
+        let mut state = self.lock();
+        let Some(mailbox) = state.boxes.remove(&id) else { return };
+        if mailbox.owner.whose == Whose::Ours {
+            return;
+        }
+        let identity = &mailbox.owner.identity;
+        match &state.abandoned {
+            Abandoned::None => state.abandoned = Abandoned::Of(identity.clone()),
+            Abandoned::Of(known) if known != identity => state.abandoned = Abandoned::OfSeveral,
+            _ => {}
+        }
+    }
+
     /// Delivers what belongs to the request `id`. Returns false if no such call waits for it.
     pub(crate) fn deliver(&self, id: u64, arrival: Arrival) -> bool {
         let Some(mailbox) = self.lock().boxes.get(&id).cloned() else {
             return false;
         };
         match arrival {
-            Arrival::Message(Message::Notification(notification)) => {
+            arrival if arrival.notification().is_some() => {
                 if mailbox.lock().answered {
                     return false;
                 }
-                mailbox.put(notification);
+                mailbox.put(arrival);
                 true
             }
             Arrival::Asked(asked) => {
@@ -238,9 +307,32 @@ impl Calls {
     /// The only caller's call in flight, if there is just one.
     pub(crate) fn only(&self) -> Option<u64> {
         let state = self.lock();
-        let mut callers = state.boxes.iter().filter(|(_, mailbox)| mailbox.whose != Whose::Ours);
-        let only = callers.next().map(|(id, _)| *id);
-        only.filter(|_| callers.next().is_none())
+        let calls = state.in_flight(|_| true);
+        let [only] = calls.as_slice() else { return None };
+        Some(only.0)
+    }
+
+    /// The calls that a log message on a shared channel may belong to, of those that fit. Unless it is named
+    /// for certain, that can also be one that was given up.
+    pub(crate) fn log_recipients(
+        &self,
+        certain: bool,
+        fits: impl Fn(&CallOwner) -> bool,
+    ) -> LogRecipients {
+        let state = self.lock();
+        let calls = state.in_flight(fits);
+        let Some((_, first)) = calls.first() else { return LogRecipients::Nobody };
+        let identity = &first.owner.identity;
+        let no_other = match &state.abandoned {
+            Abandoned::None => true,
+            Abandoned::Of(known) => known == identity,
+            Abandoned::OfSeveral => false,
+        };
+        if (certain || no_other) && calls.iter().all(|(_, call)| call.owner.identity == *identity) {
+            LogRecipients::Calls(calls.into_iter().map(|(id, _)| id).collect())
+        } else {
+            LogRecipients::SeveralIdentities
+        }
     }
 
     /// The call to which a question on a shared channel belongs, as far as can be told: the only one in
@@ -249,7 +341,8 @@ impl Calls {
     pub(crate) fn asked(&self) -> Option<u64> {
         let answering = || {
             let state = self.lock();
-            let calls = state.boxes.iter().filter(|(_, mailbox)| mailbox.whose == Whose::Answering);
+            let calls =
+                state.boxes.iter().filter(|(_, mailbox)| mailbox.owner.whose == Whose::Answering);
             let order = |(id, mailbox): (&u64, &Arc<Mailbox>)| (mailbox.pulse.is_asked(), *id);
             calls.map(order).min().map(|(_, id)| id)
         };
@@ -258,7 +351,7 @@ impl Calls {
 
     /// Whether this call answers questions itself.
     pub(crate) fn answers(&self, id: u64) -> bool {
-        self.lock().boxes.get(&id).is_some_and(|mailbox| mailbox.whose == Whose::Answering)
+        self.lock().boxes.get(&id).is_some_and(|mailbox| mailbox.owner.whose == Whose::Answering)
     }
 
     /// Ends every call and refuses new ones. Returns false if that had happened already.
@@ -290,6 +383,22 @@ impl Calls {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The callers' calls in flight that fit, oldest first. A call that waits with two requests counts once.
+    fn in_flight(&self, fits: impl Fn(&CallOwner) -> bool) -> Vec<(u64, &Mailbox)> {
+        let mut calls: Vec<(u64, &Mailbox)> = self
+            .boxes
+            .iter()
+            .filter(|(_, mailbox)| mailbox.owner.whose != Whose::Ours && fits(&mailbox.owner))
+            .map(|(id, mailbox)| (*id, &**mailbox))
+            .collect();
+        calls.sort_unstable_by_key(|(id, _)| *id);
+        let mut pulses = std::collections::HashSet::new();
+        calls.retain(|(_, mailbox)| pulses.insert(Arc::as_ptr(&mailbox.pulse)));
+        calls
     }
 }
 
@@ -357,6 +466,74 @@ mod tests {
         assert_eq!(calls.only(), Some(2));
         open(3, Whose::Caller);
         assert_eq!(calls.only(), None);
+    }
+
+    fn owner(identity: &str, log: LogLevel) -> CallOwner {
+        CallOwner {
+            identity: Some(identity.into()),
+            log: Some(log),
+            ..CallOwner::from(Whose::Caller)
+        }
+    }
+
+    #[test]
+    fn a_log_message_reaches_every_call_of_one_identity_and_none_of_several() {
+        let (calls, limits) = (Calls::default(), Limits::default());
+        let open = |id, owner| calls.open(id, &limits, &Arc::default(), owner).unwrap();
+        let all = || calls.log_recipients(false, |_| true);
+        assert_eq!(all(), LogRecipients::Nobody);
+        open(1, CallOwner::from(Whose::Ours));
+        open(2, owner("ada", LogLevel::Info));
+        open(3, owner("ada", LogLevel::Error));
+        assert_eq!(all(), LogRecipients::Calls(vec![2, 3]));
+        open(4, owner("bob", LogLevel::Error));
+        assert_eq!(all(), LogRecipients::SeveralIdentities);
+        let info = calls.log_recipients(false, |owner| owner.log <= Some(LogLevel::Info));
+        assert_eq!(info, LogRecipients::Calls(vec![2]));
+        calls.remove(4);
+        assert_eq!(all(), LogRecipients::Calls(vec![2, 3]));
+    }
+
+    #[test]
+    fn a_log_message_of_a_call_that_was_given_up_reaches_nobody_else() {
+        let (calls, limits) = (Calls::default(), Limits::default());
+        let open = |id, name| {
+            calls.open(id, &limits, &Arc::default(), owner(name, LogLevel::Info)).unwrap()
+        };
+        open(1, "ada");
+        calls.abandon(1);
+        open(2, "bob");
+        assert_eq!(calls.log_recipients(false, |_| true), LogRecipients::SeveralIdentities);
+        calls.remove(2);
+        open(3, "ada");
+        assert_eq!(calls.log_recipients(false, |_| true), LogRecipients::Calls(vec![3]));
+    }
+
+    #[test]
+    fn a_call_that_waits_with_two_requests_is_told_once() {
+        let (calls, limits, pulse) = (Calls::default(), Limits::default(), Arc::default());
+        for id in [1, 2] {
+            calls.open(id, &limits, &pulse, owner("ada", LogLevel::Info)).unwrap();
+        }
+        assert_eq!(calls.log_recipients(false, |_| true), LogRecipients::Calls(vec![1]));
+        assert_eq!(calls.only(), Some(1));
+    }
+
+    #[tokio::test]
+    async fn what_may_be_another_calls_gives_way_first() {
+        let calls = Calls::default();
+        let limits = Limits { call_events: 3, ..Limits::default() };
+        let mailbox = calls.open(1, &limits, &Arc::default(), Whose::Caller).unwrap();
+        let log =
+            Notification { method: "notifications/message".to_owned(), params: Object::empty() };
+        calls.deliver(1, progress(1));
+        for _ in 0..5 {
+            calls.deliver(1, Arrival::SharedLog(log.clone()));
+        }
+        calls.deliver(1, progress(2));
+        calls.deliver(1, progress(3));
+        calls.deliver(1, answer());
+        assert_eq!(drain(&mailbox).await, ["1", "-5", "2", "3"]);
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub struct Request {
     pub(crate) idle: Option<Duration>,
     pub(crate) total: Option<Duration>,
     pub(crate) log: Option<LogLevel>,
+    pub(crate) identity: Option<Arc<str>>,
     pub(crate) capabilities: Option<Json>,
     pub(crate) questions: Questions,
     pub(crate) tasks: Tasks,
@@ -73,6 +74,7 @@ impl Request {
             idle: None,
             total: None,
             log: None,
+            identity: None,
             capabilities: None,
             questions: Questions::default(),
             tasks: Tasks::default(),
@@ -159,6 +161,14 @@ impl Request {
     #[must_use]
     pub fn log(mut self, level: LogLevel) -> Self {
         self.log = Some(level);
+        self
+    }
+
+    /// Names the identity it is made for. On a channel that all calls share, log messages that may belong to
+    /// calls of several identities are handed to none of them.
+    #[must_use]
+    pub fn identity(mut self, identity: &str) -> Self {
+        self.identity = Some(identity.into());
         self
     }
 

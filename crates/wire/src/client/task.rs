@@ -10,6 +10,7 @@ use crate::client::call::{Answer, Event};
 use crate::client::dialect::Dialect;
 use crate::client::error::CallError;
 use crate::client::link::Link;
+use crate::client::mailbox::CallOwner;
 use crate::client::request::Request;
 use crate::client::run::{self, Run};
 use crate::json::{Json, Object};
@@ -105,11 +106,12 @@ async fn legacy(
     task: &Json,
     mut state: Object,
 ) -> Result<Answer, CallError> {
+    let owner = CallOwner { task: task.text().map(|task| task.as_ref().into()), ..run.owner() };
     // The token of the first request stays valid, so its progress still has to find us.
     let mailbox = run
         .link
         .calls
-        .open(id, &run.link.settings.limits, run.pulse, run.whose())
+        .open(id, &run.link.settings.limits, run.pulse, owner)
         .map_err(|closed| CallError::closed(closed, true))?;
     let end = async {
         run.emit(Event::Task(state.clone())).await;
@@ -126,7 +128,8 @@ async fn legacy(
         if state.text("status").as_deref() == Some("cancelled") {
             return Err(CallError::Cancelled { sent: true });
         }
-        let result = about("tasks/result", task);
+        let mut result = about("tasks/result", task);
+        result.identity.clone_from(&run.request.identity);
         run.with(&result).exchange(run.link.next_id(), dialect, None).await.map(Answer::Complete)
     };
     let end = tokio::select! {

@@ -136,6 +136,15 @@ async fn a_legacy_server_is_subscribed_to_resource_by_resource() {
     pair.until_seen(|message| message["method"] == "resources/unsubscribe").await;
 }
 
+/// The number of log messages that a call receives until its end.
+async fn logs(call: &mut consort_wire::Call) -> usize {
+    let mut count = 0;
+    while let Some(event) = call.next().await {
+        count += usize::from(matches!(event, consort_wire::Event::Log(_)));
+    }
+    count
+}
+
 #[tokio::test]
 async fn a_log_message_belongs_to_the_only_call_there_is() {
     let pair = Pair::new(Way::Stdio, Manner::legacy()).await;
@@ -145,12 +154,20 @@ async fn a_log_message_belongs_to_the_only_call_there_is() {
     assert_eq!(params.text("data").as_deref(), Some("hello"));
     assert!(call.end().await.is_ok());
 
-    // With two in flight nobody can know, so nobody is told wrong.
-    let mut notices = pair.client.notices();
-    let other = pair.client.call(crate::write(&[Step::Sleep(200), Step::result(&json!({}))]));
-    let call = pair.client.call(crate::write(&[Step::Sleep(50), log, Step::result(&json!({}))]));
-    let (_, _, notice) = tokio::join!(other.end(), call.end(), notices.next());
-    assert_eq!(method(notice), "notifications/message");
+    // With two in flight of one identity each is told; with two identities, neither.
+    let begin =
+        |identity: &str, steps: &[Step]| pair.client.call(crate::write(steps).identity(identity));
+    for (identities, told) in [(["ada", "ada"], 1), (["ada", "bob"], 0)] {
+        let mut notices = pair.client.notices();
+        let mut other = begin(identities[0], &[Step::Sleep(300), Step::result(&json!({}))]);
+        let mut call =
+            begin(identities[1], &[Step::Sleep(100), log.clone(), Step::result(&json!({}))]);
+        let (first, second) = tokio::join!(logs(&mut other), logs(&mut call));
+        assert_eq!((first, second), (told, told), "{identities:?}");
+        if told == 0 {
+            assert_eq!(method(notices.next().await), "notifications/message");
+        }
+    }
     assert!(complete(pair.client.request(result("{}")).await).is_ok());
 }
 

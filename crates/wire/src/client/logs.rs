@@ -1,0 +1,64 @@
+//! Log messages on a channel that all calls share, delivered to the calls they may belong to.
+
+use std::sync::atomic::Ordering;
+
+use crate::ask::LogLevel;
+use crate::client::link::Link;
+use crate::client::mailbox::{Arrival, CallOwner, LogRecipients};
+use crate::client::notices::Notice;
+use crate::message::{Message, Notification};
+use crate::operator::{OperatorText, SERVER_OUTPUT};
+
+/// The member of `_meta` that names the task of 2025-11-25 a message is about.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+impl Link {
+    /// Delivers a log message that came on a channel all calls share. It names no call: it belongs to a call
+    /// that asked for its level, or waits for its task. Among calls of one identity each is told, but text of
+    /// one identity never reaches another.
+    pub(crate) fn sort_log(&self, notification: Notification) -> bool {
+        let level = notification.params.text("level").and_then(|level| LogLevel::parse(&level));
+        let task = notification.meta(RELATED_TASK).and_then(|task| task.to_object());
+        let task = task.and_then(|task| task.text("taskId"));
+        let modern = self.dialect().is_modern();
+        let recipients =
+            self.calls.log_recipients(task.is_some(), |owner: &CallOwner| match &task {
+                Some(task) => owner.task.as_deref() == Some(task.as_str()),
+                None if modern => {
+                    owner.log.is_some_and(|log| level.is_none_or(|level| level >= log))
+                }
+                None => true,
+            });
+        match recipients {
+            LogRecipients::Calls(calls) if calls.len() == 1 => {
+                let message = Message::Notification(notification);
+                return self.calls.deliver(calls[0], Arrival::Message(message));
+            }
+            LogRecipients::Calls(calls) => {
+                let deliver =
+                    |call| self.calls.deliver(call, Arrival::SharedLog(notification.clone()));
+                return calls.into_iter().filter(|call| deliver(*call)).count() > 0;
+            }
+            LogRecipients::SeveralIdentities => self.log_for_operator(&notification),
+            LogRecipients::Nobody => {}
+        }
+        let _ = self.notices.send(Notice::Notification(notification));
+        true
+    }
+
+    /// Writes a log message to the operator's log, because it may hold the data of any of several callers.
+    fn log_for_operator(&self, notification: &Notification) {
+        let server = self.settings.label.as_str();
+        if !self.unassigned_logs.swap(true, Ordering::Relaxed) {
+            tracing::info!(
+                server,
+                "log messages of the server may belong to calls of several callers and are sent to none of them; \
+                 `--log-server-output` writes them to this log"
+            );
+        }
+        let level = notification.params.text("level").unwrap_or_default();
+        let data = notification.params.get("data").map(|data| data.to_string());
+        let text = OperatorText::from(data.unwrap_or_default()).excerpt_for_operator();
+        tracing::debug!(target: SERVER_OUTPUT, server, level = %level.escape_debug(), text, "log message");
+    }
+}
