@@ -82,6 +82,28 @@ impl Failure {
         self
     }
 
+    /// Returns the failure of a request whose outcome must be an error.
+    pub(crate) fn of(era: Era, error: &CallError) -> Self {
+        match failed(era, error) {
+            Err(failure) => failure,
+            Ok(_) => Self::new(INTERNAL, error.to_string()),
+        }
+    }
+
+    /// Returns the error object: a server's own as it is.
+    pub(crate) fn object(&self) -> Json {
+        if let Some(raw) = &self.raw {
+            return raw.clone();
+        }
+        let mut writer = Writer::new();
+        writer.raw("code", self.code.to_string().as_bytes());
+        writer.text("message", &self.message);
+        if let Some(data) = &self.data {
+            writer.raw("data", data.as_bytes());
+        }
+        writer.finish()
+    }
+
     pub(crate) fn unknown_method(method: &str) -> Self {
         Self::new(UNKNOWN_METHOD, format!("unknown method `{}`", method.escape_debug()))
     }

@@ -20,6 +20,7 @@ use crate::seal::Seal;
 use crate::session::Sessions;
 use crate::settings::{Access, Permissions, Settings, Toolboxes};
 use crate::sse::Pipes;
+use crate::tasks::TaskInputs;
 
 /// How often what timed out is looked for.
 const SWEEP: std::time::Duration = std::time::Duration::from_secs(1);
@@ -38,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) sessions: Sessions,
     pub(crate) pipes: Pipes,
     pub(crate) park: Park,
+    pub(crate) task_inputs: TaskInputs,
     pub(crate) seal: Seal,
     /// Held by every request in progress.
     pub(crate) requests: Arc<()>,
@@ -78,6 +80,7 @@ impl Gateway {
             sessions: Sessions::new(limits.sessions, limits.session),
             pipes: Pipes::default(),
             park: Park::new(limits.parked, limits.park),
+            task_inputs: TaskInputs::new(limits.parked, limits.park),
             seal: Seal::new(),
             requests: Arc::default(),
             budget: settings.budget.clone().unwrap_or_else(|| MemoryBudget::new(limits.held_bytes)),
@@ -126,7 +129,7 @@ impl Gateway {
             sessions: inner.sessions.len(),
             pipes: inner.pipes.len(),
             requests: Arc::strong_count(&inner.requests) - 1,
-            parked: inner.park.len(),
+            parked: inner.park.len() + inner.task_inputs.len(),
         }
     }
 
@@ -161,6 +164,7 @@ impl Gateway {
         self.0.stop.cancel();
         self.0.sessions.end();
         self.0.park.end();
+        self.0.task_inputs.end();
         self.0.crew.close();
         self.0.crew.wait().await;
     }
@@ -224,7 +228,7 @@ impl Inner {
     pub(crate) fn metrics(&self, states: Vec<(ServerId, &'static str)>) -> String {
         let Records { metrics, ledger, tracer, .. } = &self.records;
         metrics.sessions.set(self.sessions.len() + self.pipes.len());
-        metrics.parked.set(self.park.len());
+        metrics.parked.set(self.park.len() + self.task_inputs.len());
         metrics.render(&Extra {
             states,
             ledger: ledger.as_ref().map(Ledger::stats),
@@ -288,6 +292,7 @@ async fn sweep(gateway: Arc<Inner>) {
             () = gateway.draining.cancelled() => return,
         }
         gateway.park.sweep();
+        gateway.task_inputs.sweep();
         gateway.sessions.sweep();
         gateway.browser_sessions.sweep(&gateway.keys());
     }

@@ -79,7 +79,7 @@ pub(crate) async fn listen(
     wanted.prompts_list_changed &= menu.has(ShelfKind::Prompts);
     wanted.resources_list_changed &= menu.has(ShelfKind::Resources);
     let (sender, mut heard) = mpsc::channel(HEARD);
-    let mut tasks = JoinSet::new();
+    let mut telling = JoinSet::new();
     let uris = std::mem::take(&mut wanted.resource_subscriptions);
     let names = std::mem::take(&mut wanted.task_ids);
     let (front, caller) = (&request.front, &request.caller);
@@ -88,13 +88,23 @@ pub(crate) async fn listen(
         // What a server does not tell of is not promised.
         if let Ok(events) = watch(server).begin("resourceSubscriptions", &uris).await {
             wanted.resource_subscriptions.extend(uris.values().cloned());
-            tasks.spawn(updates(events, uris, sender.clone()));
+            telling.spawn(updates(events, uris, sender.clone()));
         }
     }
-    for (server, names) in tasks_by_server(gateway, &request.caller, &names) {
+    if !names.is_empty() && !modern.knows_tasks() {
+        return Err(tasks::needs_extension());
+    }
+    for ((server, legacy), tickets) in tasks_by_server(gateway, &request.caller, &names) {
+        if legacy.is_some() {
+            let (offers, sender) = (&modern.offers, sender.clone());
+            let told = tasks::tell_modern(gateway, request, offers, tickets, sender, &mut telling);
+            wanted.task_ids.extend(Box::pin(told).await);
+            continue;
+        }
+        let names: Names = tickets.into_iter().map(|(name, ticket)| (ticket.task, name)).collect();
         if let Ok(events) = watch(server).begin("taskIds", &names).await {
             wanted.task_ids.extend(names.values().cloned());
-            tasks.spawn(updates(events, names, sender.clone()));
+            telling.spawn(updates(events, names, sender.clone()));
         }
     }
     let tagged = |method: &str, params: &Object| notification(method, params, Some(&request.id));
@@ -179,16 +189,16 @@ fn by_server(menu: &Menu, uris: &[String]) -> BTreeMap<ServerId, Names> {
     servers
 }
 
-/// The same for tasks.
-fn tasks_by_server(
-    gateway: &Inner,
-    caller: &Caller,
-    names: &[String],
-) -> BTreeMap<ServerId, Names> {
-    let mut servers: BTreeMap<ServerId, Names> = BTreeMap::new();
+/// The tasks of each connection: its server and, for a legacy one, what was declared on it.
+type TasksByServer = BTreeMap<(ServerId, Option<String>), Vec<(String, tasks::Ticket)>>;
+
+/// The tasks that names stand for, by the connection that knows them.
+fn tasks_by_server(gateway: &Inner, caller: &Caller, names: &[String]) -> TasksByServer {
+    let mut servers = TasksByServer::new();
     for name in names {
         if let Some(ticket) = tasks::open(gateway, caller, name) {
-            servers.entry(ticket.server).or_default().insert(ticket.task, name.clone());
+            let connection = (ticket.server.clone(), ticket.legacy.clone());
+            servers.entry(connection).or_default().push((name.clone(), ticket));
         }
     }
     servers
@@ -215,12 +225,7 @@ impl Watch<'_> {
         loop {
             match events.next().await {
                 Some(Event::Notification { .. }) => return Ok(events),
-                Some(Event::End(Err(error))) => {
-                    return Err(match answer::failed(Era::Legacy, &error) {
-                        Err(failure) => failure,
-                        Ok(_) => Failure::new(answer::INTERNAL, error.to_string()),
-                    });
-                }
+                Some(Event::End(Err(error))) => return Err(Failure::of(Era::Legacy, &error)),
                 Some(Event::End(Ok(_))) | None => {
                     return Err(Failure::new(answer::INTERNAL, "the server does not tell of it"));
                 }

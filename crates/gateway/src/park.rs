@@ -128,6 +128,8 @@ pub(crate) struct Parked {
 pub(crate) struct Questions {
     open: Vec<Open>,
     asked: u32,
+    /// The beginning of every key.
+    prefix: String,
 }
 
 #[derive(Debug)]
@@ -139,10 +141,17 @@ struct Open {
 }
 
 impl Questions {
+    /// Questions whose keys no others have.
+    pub(crate) fn unique() -> Self {
+        let prefix = format!("{:08x}-", u32::from_be_bytes(random()));
+        Self { prefix, ..Self::default() }
+    }
+
     pub(crate) fn add(&mut self, asked: Asked) {
         self.asked += 1;
         let Asked { method, params, reply } = asked;
-        self.open.push(Open { key: format!("q{}", self.asked), method, params, reply });
+        let key = format!("{}q{}", self.prefix, self.asked);
+        self.open.push(Open { key, method, params, reply });
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -43,7 +43,7 @@ pub(crate) async fn pass(
     renamed: Option<(&'static str, Json)>,
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
-    let (caller, params) = (request.caller.clone(), request.params.clone());
+    let (caller, params) = (request.caller.clone(), tasks::without_hint(request));
     let mut passage = Passage::new(caller, server, request.method.clone(), params);
     passage.replaced.extend(renamed);
     match &request.speaker {
@@ -82,14 +82,19 @@ pub(crate) async fn answered_in_session(
     let level = session.level();
     let server = passage.server.clone();
     let mut asked = Open { session, numbers: Vec::new(), hears: request.hears };
+    let names = tasks::Names { gateway, caller: &request.caller, server: &server };
+    let about_task = |params: Object| names.related(&session.offers, params);
     let mut events = request.front.pass(passage);
     loop {
         let message = match next(&mut events).await {
             Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
-            Event::Log(params) => wanted(&params, level).then(|| logged(&params)),
-            Event::Question(question) | Event::Approval(question) => asked.put(question),
+            Event::Log(params) => wanted(&params, level).then(|| logged(&about_task(params))),
+            Event::Question(Asked { method, params, reply })
+            | Event::Approval(Asked { method, params, reply }) => {
+                asked.put(Asked { method, params: about_task(params), reply })
+            }
             Event::Notification { method, params } => {
-                Some(splice::notification(&method, Some(params.json())))
+                Some(splice::notification(&method, Some(about_task(params).json())))
             }
             Event::End(end) => {
                 for withdrawn in asked.withdraw() {
@@ -137,9 +142,7 @@ impl Open<'_> {
             }
         }))
     }
-}
 
-impl Open<'_> {
     /// The messages that take back what the client did not answer.
     fn withdraw(&mut self) -> Vec<bytes::Bytes> {
         let open = self.session.forget(&std::mem::take(&mut self.numbers));

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,6 +11,8 @@ use serde::de::DeserializeOwned;
 /// Seals and opens with a key of its own.
 pub(crate) struct Seal {
     key: LessSafeKey,
+    /// Derives the nonces of names, so that one thing always has the same name.
+    names: hmac::Key,
     random: SystemRandom,
 }
 
@@ -22,16 +25,34 @@ impl std::fmt::Debug for Seal {
 impl Seal {
     /// A seal that no other can open.
     pub(crate) fn new() -> Self {
-        let key =
-            UnboundKey::new(&CHACHA20_POLY1305, &random::<32>()).expect("it is 32 bytes long");
-        Self { key: LessSafeKey::new(key), random: SystemRandom::new() }
+        let secret = random::<32>();
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &secret).expect("it is 32 bytes long");
+        // A key of its own for each use, both from the same secret.
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+        let names = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&secret, b"names").as_ref());
+        Self { key: LessSafeKey::new(key), names, random: SystemRandom::new() }
     }
 
     /// Seals a value for one purpose.
     pub(crate) fn seal(&self, purpose: &str, value: &impl Serialize) -> String {
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce).expect("the system has randomness");
-        let mut sealed = serde_json::to_vec(value).expect("a state always serialises");
+        self.sealed(purpose, nonce, serde_json::to_vec(value).expect("a state always serialises"))
+    }
+
+    /// Seals a value for one purpose, each time to the same text: the nonce is derived from what is sealed.
+    pub(crate) fn name(&self, purpose: &str, value: &impl Serialize) -> String {
+        let value = serde_json::to_vec(value).expect("a state always serialises");
+        let mut context = hmac::Context::with_key(&self.names);
+        context.update(&(purpose.len() as u64).to_be_bytes());
+        context.update(purpose.as_bytes());
+        context.update(&value);
+        let tag = context.sign();
+        let nonce = tag.as_ref()[..NONCE_LEN].try_into().expect("a tag is longer than a nonce");
+        self.sealed(purpose, nonce, value)
+    }
+
+    fn sealed(&self, purpose: &str, nonce: [u8; NONCE_LEN], mut sealed: Vec<u8>) -> String {
         self.key
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
@@ -92,5 +113,17 @@ mod tests {
             assert_eq!(ours.open::<(String, u32)>("state", junk), None);
         }
         assert_ne!(sealed, ours.seal("state", &("a", 7)));
+    }
+
+    #[test]
+    fn a_name_is_the_same_each_time_and_tells_nothing() {
+        let (ours, other) = (Seal::new(), Seal::new());
+        let name = ours.name("task", &("a", 7));
+        assert_eq!(name, ours.name("task", &("a", 7)));
+        assert_eq!(ours.open::<(String, u32)>("task", &name), Some(("a".to_owned(), 7)));
+        for another in [ours.name("task", &("a", 8)), ours.name("state", &("a", 7))] {
+            assert_ne!(name[..16], another[..16], "the nonce differs");
+        }
+        assert_ne!(name, other.name("task", &("a", 7)));
     }
 }

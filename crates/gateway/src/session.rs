@@ -48,6 +48,8 @@ struct State {
     listening: bool,
     /// What tells it of resources, by URI.
     watching: HashMap<String, JoinSet<()>>,
+    /// The part that tells it of its tasks, by their names.
+    following: HashMap<String, JoinSet<()>>,
     used: Instant,
 }
 
@@ -72,6 +74,7 @@ impl Session {
                 notices: VecDeque::new(),
                 listening: false,
                 watching: HashMap::new(),
+                following: HashMap::new(),
                 used: Instant::now(),
             }),
             numbers: AtomicU64::new(1),
@@ -165,6 +168,24 @@ impl Session {
         before.is_some()
     }
 
+    /// Keeps what tells the client of a task. Beyond as many as notices are kept, it is dropped: a client that
+    /// wants to know asks.
+    pub(crate) fn follow(&self, task: String, telling: JoinSet<()>) {
+        let mut state = self.lock();
+        if self.over.is_cancelled() || state.following.len() >= NOTICES {
+            return;
+        }
+        let before = state.following.insert(task, telling);
+        drop(state);
+        drop(before);
+    }
+
+    /// Ends what tells the client of a task.
+    pub(crate) fn unfollow(&self, task: &str) {
+        let before = self.lock().following.remove(task);
+        drop(before);
+    }
+
     pub(crate) fn touch(&self) {
         self.lock().used = Instant::now();
     }
@@ -179,12 +200,14 @@ impl Session {
     /// Ends it.
     pub(crate) fn end(&self) {
         self.over.cancel();
-        let (questions, watching) = {
+        let (questions, watching, following) = {
             let mut state = self.lock();
-            (std::mem::take(&mut state.questions), std::mem::take(&mut state.watching))
+            let State { questions, watching, following, .. } = &mut *state;
+            (std::mem::take(questions), std::mem::take(watching), std::mem::take(following))
         };
         drop(questions);
         drop(watching);
+        drop(following);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,25 +1,38 @@
-//! Tasks, under names that say whose they are and that only we can read. Nothing is kept here: a task is
-//! its server's.
+//! Tasks, under names that say whose they are and that only we can read. A task is its server's: nothing is kept
+//! here but what a task of 2025-11-25 asks a modern client.
+
+mod inputs;
+mod request;
+mod state;
+mod status;
 
 use std::sync::Arc;
 
-use consort_core::{
-    Caller, Emitter, Event, Json, Logs, Object, Outcome, Passage, Questions, ServerId, Tasks,
-};
-use consort_wire::Era;
+use consort_core::{Caller, Emitter, Json, Object, Offers, Passage, ServerId};
 use consort_wire::splice::Writer;
+use consort_wire::{Era, Revision};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::answer::{self, Answer, Failure, INVALID_PARAMS, MISSING_CAPABILITY};
-use crate::gateway::{Inner, empty};
+use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY};
+use crate::gateway::Inner;
+use crate::relay;
 use crate::request::{Out, Request, Speaker, TASKS};
+use crate::retold::under_our_names;
+
+pub(crate) use inputs::TaskInputs;
+use request::TaskRequest;
+use state::{is_terminal, modern_state, relates, renamed};
+pub(crate) use status::tell_modern;
 
 /// What the names of tasks are sealed for.
 const PURPOSE: &str = "task";
 
-/// What the protocol calls the task a message is about.
-const RELATED: &str = "io.modelcontextprotocol/related-task";
+/// Pages of `tasks/list` that are read from one server.
+const PAGES: usize = 100;
+
+/// Bytes of client capabilities that the name of a task carries.
+const CAPABILITIES: usize = 4 << 10;
 
 /// A task, as its name says to us.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,14 +41,46 @@ pub(crate) struct Ticket {
     pub(crate) server: ServerId,
     /// What the server calls it.
     pub(crate) task: String,
-    /// Whether it is a task of 2025-11-25, not of the extension.
-    legacy: bool,
+    /// For a task of 2025-11-25: the capabilities declared on its connection, which alone may know it.
+    pub(crate) legacy: Option<String>,
 }
 
-/// What a caller's task is called in front of clients.
-fn name(gateway: &Inner, caller: &Caller, server: &ServerId, task: String, legacy: bool) -> String {
-    let ticket = Ticket { caller: caller.name.clone(), server: server.clone(), task, legacy };
-    gateway.seal.seal(PURPOSE, &ticket)
+impl Ticket {
+    /// The capabilities that lead to the connection it was made on; those of the request if it names none.
+    pub(crate) fn offers(&self, request: &Arc<Offers>) -> Arc<Offers> {
+        let named = self.legacy.as_deref().filter(|named| !named.is_empty());
+        let named = named.and_then(|named| Json::parse(named.to_owned()).ok()?.to_object());
+        named.map_or_else(|| Arc::clone(request), |named| Arc::new(Offers::declared(&named)))
+    }
+}
+
+/// The names of one caller's tasks at one server.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) gateway: &'a Inner,
+    pub(crate) caller: &'a Caller,
+    pub(crate) server: &'a ServerId,
+}
+
+impl Names<'_> {
+    /// The name of a task in front of clients: the same each time. A task of 2025-11-25 belongs to the
+    /// connection on which these capabilities were declared.
+    fn of(&self, task: String, legacy: Option<&Offers>) -> String {
+        let legacy = legacy.map(|offers| {
+            let capabilities = offers.capabilities(Revision::V2026_07_28).to_string();
+            if capabilities.len() > CAPABILITIES { String::new() } else { capabilities }
+        });
+        let (caller, server) = (self.caller.name.clone(), self.server.clone());
+        self.gateway.seal.name(PURPOSE, &Ticket { caller, server, task, legacy })
+    }
+
+    /// What a server says about a task of 2025-11-25, with the task's name in front of clients.
+    pub(crate) fn related(&self, offers: &Offers, params: Object) -> Object {
+        match relates(&params) {
+            Some(task) => state::related(&params, Some(&self.of(task, Some(offers)))),
+            None => params,
+        }
+    }
 }
 
 /// The task that a name stands for, if it is this caller's.
@@ -44,26 +89,57 @@ pub(crate) fn open(gateway: &Inner, caller: &Caller, name: &str) -> Option<Ticke
     (ticket.caller == caller.name).then_some(ticket)
 }
 
+/// The parameters of a request as they are passed on. Only a legacy client asks for a task with `task`; of a
+/// modern one it means nothing.
+pub(crate) fn without_hint(request: &Request) -> Object {
+    let modern = matches!(request.speaker, Speaker::Modern(_));
+    if !modern || request.params.get_bytes("task").is_none() {
+        return request.params.clone();
+    }
+    let mut writer = Writer::with_capacity(request.params.as_bytes().len());
+    writer.members(&request.params, &["task"]);
+    writer.finish_object()
+}
+
+/// The failure of a request that needs the extension.
+pub(crate) fn needs_extension() -> Failure {
+    let missing = json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } });
+    Failure::new(MISSING_CAPABILITY, "the client does not declare the tasks extension")
+        .data(missing)
+}
+
 /// The result that says that a call became a task, for a client of either era.
 pub(crate) fn created(
-    gateway: &Inner,
+    gateway: &Arc<Inner>,
     request: &Request,
     server: &ServerId,
     result: &Object,
 ) -> Object {
-    let legacy = result.get("task").and_then(|task| task.to_object());
-    let state = legacy.clone().unwrap_or_else(|| result.clone());
+    let names = Names { gateway, caller: &request.caller, server };
+    let Some(state) = result.get("task").and_then(|task| task.to_object()) else {
+        let name = names.of(result.text("taskId").unwrap_or_default(), None);
+        return renamed(result, &name);
+    };
     let task = state.text("taskId").unwrap_or_default();
-    let name = name(gateway, &request.caller, server, task, legacy.is_some());
-    match (&request.speaker, legacy) {
-        (Speaker::Legacy(_), Some(state)) => {
+    match &request.speaker {
+        Speaker::Legacy(session) => {
+            let name = names.of(task.clone(), Some(&session.offers));
+            status::tell_legacy(session, server, task, &name, state.text("status"));
             let mut writer = Writer::new();
-            writer.members(result, &["task"]);
+            writer.members(&state::related(result, Some(&name)), &["task"]);
             writer.raw("task", renamed(&state, &name).as_bytes());
             writer.finish_object()
         }
-        (Speaker::Modern(_), Some(state)) => modern_state(&state, &name, "task", None),
-        (_, None) => renamed(result, &name).to_object().expect("it was written as one"),
+        Speaker::Modern(modern) => {
+            let name = names.of(task, Some(&modern.offers));
+            let mut writer = Writer::new();
+            writer.text("resultType", "task");
+            // What a task asks is said when somebody asks for its state.
+            let status = state.text("status").filter(|status| status != "input_required");
+            let status = status.as_deref().unwrap_or("working");
+            writer.members(&modern_state(&state, &name, status, None), &[]);
+            writer.finish_object()
+        }
     }
 }
 
@@ -76,12 +152,7 @@ pub(crate) async fn serve(
     let modern = matches!(request.method.as_str(), "tasks/get" | "tasks/update" | "tasks/cancel");
     match &request.speaker {
         Speaker::Modern(_) if !modern => return Err(Failure::unknown_method(&request.method)),
-        Speaker::Modern(modern) if !modern.knows_tasks() => {
-            let missing = json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } });
-            return Err(
-                Failure::new(MISSING_CAPABILITY, "the client does not know tasks").data(missing)
-            );
-        }
+        Speaker::Modern(modern) if !modern.knows_tasks() => return Err(needs_extension()),
         Speaker::Legacy(_) if request.method == "tasks/list" => {
             return list(gateway, request).await;
         }
@@ -91,85 +162,42 @@ pub(crate) async fn serve(
     let unknown =
         || Failure::new(INVALID_PARAMS, format!("unknown task `{}`", given.escape_debug()));
     let ticket = open(gateway, &request.caller, &given).ok_or_else(unknown)?;
-    let about = About { gateway, request, emitter, ticket: &ticket };
-    let result = match (&request.speaker, request.method.as_str(), ticket.legacy) {
-        (Speaker::Modern(_), "tasks/get", true) => about.legacy_state(&given).await?,
-        (Speaker::Modern(_), "tasks/cancel", true) => {
-            about.ask("tasks/cancel").await?;
-            Json::from(json!({ "resultType": "complete" })).to_object().expect("it is one")
+    let result = match (&request.speaker, request.method.as_str(), ticket.legacy.is_some()) {
+        (Speaker::Modern(modern), method, true) => {
+            let about = TaskRequest::new(request, &ticket, &modern.offers);
+            match method {
+                "tasks/get" => inputs::detailed(gateway, &about, &given).await?,
+                "tasks/update" => inputs::update(gateway, &about, &request.params).await?,
+                _ => inputs::cancel(gateway, &about).await?,
+            }
         }
-        (Speaker::Modern(_), "tasks/get" | "tasks/update" | "tasks/cancel", false)
-        | (Speaker::Legacy(_), "tasks/get" | "tasks/result" | "tasks/cancel", true) => {
-            let result = about.ask(&request.method).await?;
-            let result = renamed(&related(&result, &given), &given).to_object();
-            result.expect("it was written as one")
+        (Speaker::Modern(modern), _, false) => {
+            let mut about = TaskRequest::new(request, &ticket, &modern.offers);
+            about.capabilities = Some(modern.capabilities.clone());
+            let asked = about.ask(request.method.clone()).await;
+            renamed(&asked.map_err(|error| Failure::of(Era::Modern, &error))?, &given)
+        }
+        (Speaker::Legacy(session), "tasks/get" | "tasks/result" | "tasks/cancel", true) => {
+            let mut passage =
+                TaskRequest::new(request, &ticket, &session.offers).passage(request.method.clone());
+            passage.log = consort_core::Logs::Usual;
+            let result =
+                relay::answered_in_session(gateway, request, session, passage, emitter).await?;
+            renamed(&state::related(&result, Some(&given)), &given)
         }
         _ => return Err(Failure::unknown_method(&request.method)),
     };
+    let result = state::with_result(&result, |result| {
+        under_our_names(&request.menu(), &ticket.server, result)
+    });
     let result = match &request.speaker {
         Speaker::Modern(_) => answer::modern(&request.method, &result),
-        Speaker::Legacy(session) => answer::legacy(session.revision, &result),
+        Speaker::Legacy(session) => {
+            let result = under_our_names(&request.menu(), &ticket.server, result);
+            answer::legacy(session.revision, &result)
+        }
     };
     Ok(Answer::result(&request.id, result))
-}
-
-/// A request about one task.
-struct About<'a> {
-    gateway: &'a Arc<Inner>,
-    request: &'a Request,
-    emitter: &'a Emitter<Out>,
-    ticket: &'a Ticket,
-}
-
-impl About<'_> {
-    /// The state of a task of 2025-11-25, with its result if it has one, as the extension has it.
-    async fn legacy_state(&self, given: &str) -> Result<Object, Failure> {
-        let state = self.ask("tasks/get").await?;
-        let status = state.text("status");
-        let over = matches!(status.as_deref(), Some("completed" | "failed"));
-        let result = if over { Some(self.ask("tasks/result").await) } else { None };
-        let more = match result {
-            None => None,
-            Some(Ok(result)) => Some(("result", result.json().clone())),
-            Some(Err(failure)) => {
-                let error = json!({ "code": failure.code, "message": failure.message });
-                Some(("error", error.into()))
-            }
-        };
-        Ok(modern_state(&state, given, "complete", more))
-    }
-
-    /// Asks the task's server.
-    async fn ask(&self, method: &str) -> Result<Object, Failure> {
-        let mut passage = Passage::new(
-            self.request.caller.clone(),
-            self.ticket.server.clone(),
-            method.to_owned(),
-            self.request.params.clone(),
-        );
-        passage.set("taskId", Json::string(&self.ticket.task));
-        passage.tasks = Tasks::Return;
-        match &self.request.speaker {
-            Speaker::Modern(modern) => {
-                passage.offers = Arc::clone(&modern.offers);
-                passage.capabilities = Some(modern.capabilities.clone());
-                passage.questions = Questions::Return;
-            }
-            Speaker::Legacy(session) => {
-                passage.offers = Arc::clone(&session.offers);
-                passage.log = Logs::Usual;
-                return crate::relay::answered_in_session(
-                    self.gateway,
-                    self.request,
-                    session,
-                    passage,
-                    self.emitter,
-                )
-                .await;
-            }
-        }
-        end(self.request, passage, Era::Modern).await
-    }
 }
 
 /// Every task of every server that lists them, for a legacy client.
@@ -180,85 +208,34 @@ async fn list(gateway: &Arc<Inner>, request: &Request) -> Result<Answer, Failure
     let menu = request.menu();
     let mut tasks = Vec::new();
     for server in menu.offering("tasks.list") {
-        let params = Object::empty();
-        let mut passage =
-            Passage::new(request.caller.clone(), server.clone(), "tasks/list", params);
-        passage.offers = Arc::clone(&session.offers);
-        let result = end(request, passage, Era::Legacy).await?;
-        for task in result.get("tasks").and_then(|tasks| tasks.to_items()).unwrap_or_default() {
-            let Some(task) = task.to_object() else { continue };
-            let id = task.text("taskId").unwrap_or_default();
-            let name = name(gateway, &request.caller, server, id, true);
-            tasks.push(renamed(&task, &name).to_string());
+        let names = Names { gateway, caller: &request.caller, server };
+        let mut cursor: Option<String> = None;
+        for page in 1.. {
+            if page > PAGES {
+                let message = format!("`{server}` lists its tasks on more than {PAGES} pages");
+                return Err(Failure::new(INTERNAL, message));
+            }
+            let mut params = Writer::new();
+            if let Some(cursor) = &cursor {
+                params.text("cursor", cursor);
+            }
+            let (caller, params) = (request.caller.clone(), params.finish_object());
+            let mut passage = Passage::new(caller, server.clone(), "tasks/list", params);
+            passage.offers = Arc::clone(&session.offers);
+            let page = consort_core::end(request.front.pass(passage)).await;
+            let page = page.map_err(|error| Failure::of(Era::Legacy, &error))?.object().clone();
+            for task in page.get("tasks").and_then(|tasks| tasks.to_items()).unwrap_or_default() {
+                let Some(task) = task.to_object() else { continue };
+                let name = names.of(task.text("taskId").unwrap_or_default(), Some(&session.offers));
+                tasks.push(renamed(&task, &name).json().to_string());
+            }
+            cursor = page.text("nextCursor");
+            if cursor.is_none() {
+                break;
+            }
         }
     }
     let mut writer = Writer::new();
     writer.raw("tasks", format!("[{}]", tasks.join(",")).as_bytes());
     Ok(Answer::result(&request.id, &writer.finish()))
-}
-
-/// How a request ends that has no events worth showing.
-async fn end(request: &Request, passage: Passage, era: Era) -> Result<Object, Failure> {
-    let mut events = request.front.pass(passage);
-    loop {
-        match events.next().await {
-            Some(Event::End(Ok(Outcome::InputRequired(result) | Outcome::Task(result)))) => {
-                return Ok(result);
-            }
-            Some(Event::End(Ok(outcome))) => return Ok(outcome.object().clone()),
-            Some(Event::End(Err(error))) => return answer::failed(era, &error),
-            Some(_) => {}
-            None => return Ok(empty().to_object().expect("it is one")),
-        }
-    }
-}
-
-/// A state of 2025-11-25 in the extension's words.
-fn modern_state(state: &Object, name: &str, kind: &str, more: Option<(&str, Json)>) -> Object {
-    let mut writer = Writer::new();
-    writer.text("resultType", kind);
-    writer.text("taskId", name);
-    for (member, value) in state.members() {
-        match member {
-            "taskId" => {}
-            "ttl" => writer.raw("ttlMs", value.as_bytes()),
-            "pollInterval" => writer.raw("pollIntervalMs", value.as_bytes()),
-            _ => writer.written(member, value.as_bytes()),
-        }
-    }
-    if let Some((member, value)) = more {
-        writer.raw(member, value.as_bytes());
-    }
-    writer.finish_object()
-}
-
-/// An object with the task's name in front of clients, where it names the task.
-pub(crate) fn renamed(state: &Object, name: &str) -> Json {
-    if state.get_bytes("taskId").is_none() {
-        return state.json().clone();
-    }
-    let mut writer = Writer::with_capacity(state.as_bytes().len() + name.len());
-    for (member, value) in state.members() {
-        if member == "taskId" {
-            writer.text("taskId", name);
-        } else {
-            writer.written(member, value.as_bytes());
-        }
-    }
-    writer.finish()
-}
-
-/// A result with the task's name in front of clients in its `_meta`.
-fn related(result: &Object, name: &str) -> Object {
-    let meta = result.get("_meta").and_then(|meta| meta.to_object());
-    let Some(meta) = meta.filter(|meta| meta.get_bytes(RELATED).is_some()) else {
-        return result.clone();
-    };
-    let mut writer = Writer::new();
-    writer.members(result, &["_meta"]);
-    writer.object("_meta", |written| {
-        written.members(&meta, &[RELATED]);
-        written.object(RELATED, |related| related.text("taskId", name));
-    });
-    writer.finish_object()
 }

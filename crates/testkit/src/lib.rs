@@ -16,6 +16,7 @@ mod local;
 pub mod raw;
 pub mod reference;
 pub mod rogue;
+mod tasks_server;
 
 pub use binary::{bin, cargo, consort};
 pub use conformance::conformance;
@@ -24,3 +25,4 @@ pub use fake::Fake;
 pub use fastmcp::{fastmcp, fastmcp_stdio, fastmcp_with_login};
 pub use leftovers::Leftovers;
 pub use listening::Listening;
+pub use tasks_server::{tasks_server, tasks_server_stdio};

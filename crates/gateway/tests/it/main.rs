@@ -10,6 +10,7 @@ mod faults;
 mod fronts;
 mod isolation;
 mod junk;
+mod legacy_tasks;
 mod listening;
 mod menus;
 mod parked;

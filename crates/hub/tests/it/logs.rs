@@ -1,4 +1,4 @@
-//! Log messages of a FastMCP server on one channel: to whom they go, and at which level.
+//! Log messages of a `FastMCP` server on one channel: to whom they go, and at which level.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

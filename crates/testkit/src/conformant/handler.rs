@@ -84,7 +84,9 @@ impl ServerHandler for Conformant {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let changes = self.shared.changes[0].load(Ordering::Relaxed);
-        let list = ListToolsResult::with_all_items(offers::changed_tools(changes));
+        let mut tools = offers::changed_tools(changes);
+        tools.retain(|tool| self.offers_tasks || !offers::TASKS.contains(&tool.name.as_ref()));
+        let list = ListToolsResult::with_all_items(tools);
         Ok(list.with_ttl_ms(KEEP_MS).with_cache_scope(CacheScope::Public))
     }
 

@@ -8,6 +8,17 @@ use super::questions::ASKING_PROMPT;
 /// The tool whose argument goes along in a header.
 pub(super) const HEADER_TOOL: &str = "test_custom_header";
 
+/// The tools that the suite calls to see tasks.
+pub(super) const TASKS: &[&str] = &[
+    "greet",
+    "slow_compute",
+    "failing_job",
+    "protocol_error_job",
+    "confirm_delete",
+    "multi_input",
+    "test_tool_with_task",
+];
+
 /// Tools without arguments.
 const PLAIN: &[(&str, &str)] = &[
     ("test_simple_text", "Answers with a text"),

@@ -70,6 +70,19 @@ const CALL: &[Row] = &[
     ("hub/src/lines.rs", "LINES", FIXED, "one that nobody uses gives way, else `overloaded`"),
     ("hub/src/lines.rs", "UNUSED", FIXED, "it is closed, and its program ends"),
     ("wire/src/client/task.rs", "ATTEMPTS", FIXED, "the outcome is unknown"),
+    ("gateway/src/tasks.rs", "PAGES", FIXED, "`tasks/list` is an error"),
+    (
+        "gateway/src/tasks.rs",
+        "CAPABILITIES",
+        FIXED,
+        "the task is asked for on the connection of whoever asks",
+    ),
+    (
+        "gateway/src/tasks/inputs.rs",
+        "FIRST_QUESTION",
+        FIXED,
+        "the task is `working` until its question is there",
+    ),
 ];
 
 const SENT: &[Row] = &[

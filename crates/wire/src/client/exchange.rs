@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::sleep;
 
-use crate::ask::{Asked, Questions, Tasks};
+use crate::ask::{Asked, Questions};
 use crate::budget::Reservation;
 use crate::client::Settings;
 use crate::client::call::Event;
@@ -36,8 +36,11 @@ impl Run<'_> {
     ) -> Result<Object, CallError> {
         let facts = self.link.facts();
         let as_task = !dialect.is_modern()
-            && self.request.tasks != Tasks::Never
-            && self.request.tool_name().is_some_and(|name| facts.task_only(&name))
+            && self.request.param("task").is_none()
+            && self
+                .request
+                .tool_name()
+                .is_some_and(|name| facts.as_task(&name, self.request.tasks))
             && self.link.about().offers("tasks.requests.tools.call");
         let bytes = self.request.write(id, dialect, round, as_task);
         let mut open = self.open(id, dialect)?;

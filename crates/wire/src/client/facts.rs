@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use http::HeaderName;
 
+use crate::ask::Tasks;
 use crate::headers::Mirrors;
 use crate::json::{Json, Object};
 
@@ -14,7 +15,16 @@ pub(crate) struct Facts(HashMap<String, Fact>);
 #[derive(Clone, Debug, Default)]
 struct Fact {
     mirrors: Mirrors,
-    task_only: bool,
+    tasks: TaskSupport,
+}
+
+/// The `execution.taskSupport` of a tool of 2025-11-25.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TaskSupport {
+    #[default]
+    Forbidden,
+    Optional,
+    Required,
 }
 
 impl Facts {
@@ -25,9 +35,13 @@ impl Facts {
             fact.mirrors = Mirrors::of(&schema)?;
         }
         let execution = tool.get("execution").and_then(|execution| execution.to_object());
-        fact.task_only = execution.and_then(|execution| execution.text("taskSupport")).as_deref()
-            == Some("required");
-        if fact.task_only || !fact.mirrors.is_empty() {
+        let support = execution.and_then(|execution| execution.text("taskSupport"));
+        fact.tasks = match support.as_deref() {
+            Some("required") => TaskSupport::Required,
+            Some("optional") => TaskSupport::Optional,
+            _ => TaskSupport::Forbidden,
+        };
+        if fact.tasks != TaskSupport::Forbidden || !fact.mirrors.is_empty() {
             self.0.insert(name.to_owned(), fact);
         }
         Ok(())
@@ -38,9 +52,15 @@ impl Facts {
         self.0.get(tool).map(|fact| fact.mirrors.values(arguments)).unwrap_or_default()
     }
 
-    /// Whether a legacy server runs this tool only as a task.
-    pub(crate) fn task_only(&self, tool: &str) -> bool {
-        self.0.get(tool).is_some_and(|fact| fact.task_only)
+    /// Returns true if a legacy server is to run this tool as a task: it runs it in no other way, or it can
+    /// and the caller follows tasks itself.
+    pub(crate) fn as_task(&self, tool: &str, wanted: Tasks) -> bool {
+        let support = self.0.get(tool).map_or(TaskSupport::Forbidden, |fact| fact.tasks);
+        match wanted {
+            Tasks::Never => false,
+            Tasks::Follow => support == TaskSupport::Required,
+            Tasks::Return => support != TaskSupport::Forbidden,
+        }
     }
 }
 
@@ -114,7 +134,8 @@ mod tests {
         let mut facts = Facts::default();
         let tool = Json::from(json!({ "name": "t", "execution": { "taskSupport": "required" } }));
         facts.note("t", &tool.to_object().unwrap()).unwrap();
-        assert!(facts.task_only("t"));
-        assert!(!facts.task_only("u"));
+        assert!(facts.as_task("t", Tasks::Follow) && facts.as_task("t", Tasks::Return));
+        assert!(!facts.as_task("t", Tasks::Never));
+        assert!(!facts.as_task("u", Tasks::Follow));
     }
 }

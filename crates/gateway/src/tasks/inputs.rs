@@ -1,0 +1,275 @@
+//! What tasks of 2025-11-25 ask, for modern clients: `tasks/result` is held open at the server, its questions are
+//! part of the task's state, and `tasks/update` answers them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use consort_core::{
+    Asked, CallError, Event, Events, Json, Object, Offers, Outcome, Refusal, ServerId,
+};
+use consort_wire::Era;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::request::TaskRequest;
+use super::{is_terminal, modern_state, state};
+use crate::answer::{Failure, INTERNAL, INVALID_PARAMS};
+use crate::gateway::Inner;
+use crate::park::Questions;
+
+/// How long to wait for further questions after a first.
+const TOGETHER: Duration = Duration::from_millis(10);
+
+/// How long a client that asks for the state waits for the first question of a task that says it has one.
+const FIRST_QUESTION: Duration = Duration::from_secs(1);
+
+/// The tasks whose results are waited for, of all modern clients.
+#[derive(Debug)]
+pub(crate) struct TaskInputs {
+    open: Mutex<HashMap<Key, Place>>,
+    most: usize,
+    lasts: Duration,
+}
+
+/// The caller, the server, and what the server calls the task.
+type Key = (String, ServerId, String);
+
+#[derive(Debug)]
+struct Place {
+    until: Instant,
+    waiting: Arc<tokio::sync::Mutex<PendingResult>>,
+}
+
+/// A `tasks/result` request in progress, and what the task asks meanwhile.
+#[derive(Debug)]
+struct PendingResult {
+    events: Events,
+    questions: Questions,
+    /// Whether anything was asked yet.
+    asked: bool,
+    end: Option<Result<Object, CallError>>,
+}
+
+impl TaskInputs {
+    pub(crate) fn new(most: usize, lasts: Duration) -> Self {
+        Self { open: Mutex::default(), most, lasts }
+    }
+
+    /// The request that waits for a task's result, if there is one.
+    fn get(&self, about: &TaskRequest) -> Option<Arc<tokio::sync::Mutex<PendingResult>>> {
+        let mut open = self.lock();
+        let place = open.get_mut(&key(about))?;
+        place.until = Instant::now() + self.lasts;
+        Some(Arc::clone(&place.waiting))
+    }
+
+    /// The same, begun if there is none. `None` if there is no room.
+    fn get_or_begin(&self, about: &TaskRequest) -> Option<Arc<tokio::sync::Mutex<PendingResult>>> {
+        if let Some(known) = self.get(about) {
+            return Some(known);
+        }
+        let mut open = self.lock();
+        if open.len() >= self.most {
+            return None;
+        }
+        let until = Instant::now() + self.lasts;
+        let begin = || Place {
+            until,
+            waiting: Arc::new(tokio::sync::Mutex::new(PendingResult {
+                events: about.result(),
+                questions: Questions::unique(),
+                asked: false,
+                end: None,
+            })),
+        };
+        Some(Arc::clone(&open.entry(key(about)).or_insert_with(begin).waiting))
+    }
+
+    /// Ends the waiting for a task. Questions that are open are refused.
+    fn forget(&self, about: &TaskRequest) {
+        let place = self.lock().remove(&key(about));
+        drop(place);
+    }
+
+    /// Ends those nobody asked about for long.
+    pub(crate) fn sweep(&self) {
+        let now = Instant::now();
+        let late: Vec<Place> = {
+            let mut open = self.lock();
+            open.extract_if(|_, place| place.until <= now).map(|(_, place)| place).collect()
+        };
+        drop(late);
+    }
+
+    /// Ends all of them.
+    pub(crate) fn end(&self) {
+        let open = std::mem::take(&mut *self.lock());
+        drop(open);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Place>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(about: &TaskRequest) -> Key {
+    (about.caller.name.clone(), about.server.clone(), about.task.clone())
+}
+
+impl PendingResult {
+    /// Takes in what the server said since, and waits a moment for a first question.
+    async fn hear(&mut self, offers: &Offers) {
+        let patience = if self.asked { TOGETHER } else { FIRST_QUESTION };
+        let mut until = Instant::now() + patience;
+        while self.end.is_none() {
+            match tokio::time::timeout_at(until, self.events.next()).await {
+                Ok(Some(Event::Question(asked) | Event::Approval(asked))) => {
+                    self.put(asked, offers);
+                    until = Instant::now() + TOGETHER;
+                }
+                Ok(Some(Event::End(end))) => {
+                    self.end = Some(end.map(|outcome: Outcome| outcome.object().clone()));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn put(&mut self, asked: Asked, offers: &Offers) {
+        self.asked = true;
+        if offers.allow(&asked.method, &asked.params) {
+            // The name of the task is between the server and us.
+            let params = state::related(&asked.params, None);
+            self.questions.add(Asked { params, ..asked });
+        } else if let Some(reply) = asked.reply {
+            reply.send(Err(Refusal::not_offered(&asked.method)));
+        }
+    }
+}
+
+/// The state of a task of 2025-11-25 as the extension has it: with its result or error at the end, and with what
+/// it asks before.
+pub(super) async fn detailed(
+    gateway: &Inner,
+    about: &TaskRequest,
+    name: &str,
+) -> Result<Object, Failure> {
+    let failure = |error: CallError| Failure::of(Era::Modern, &error);
+    let now = about.ask("tasks/get").await.map_err(failure)?;
+    let status = now.text("status");
+    match status.as_deref() {
+        Some("completed" | "failed") => {
+            let result = result(gateway, about).await;
+            gateway.task_inputs.forget(about);
+            Ok(match result {
+                // A tool that ran and failed has a result; only a request that failed has an error.
+                Ok(result) => {
+                    let result = state::related(&result, None).json().clone();
+                    modern_state(&now, name, "completed", Some(("result", result)))
+                }
+                Err(error) => {
+                    let error = failure(error).object();
+                    modern_state(&now, name, "failed", Some(("error", error)))
+                }
+            })
+        }
+        Some("cancelled") => {
+            gateway.task_inputs.forget(about);
+            Ok(modern_state(&now, name, "cancelled", None))
+        }
+        status => {
+            let asks = status == Some("input_required");
+            let requests = requests(gateway, about, asks).await?;
+            Ok(match requests {
+                Some(requests) => {
+                    let requests = Some(("inputRequests", requests));
+                    modern_state(&now, name, "input_required", requests)
+                }
+                // It said that it asks, and everything is answered, or nothing was asked yet.
+                None => modern_state(&now, name, "working", None),
+            })
+        }
+    }
+}
+
+/// The result of a task that has one.
+async fn result(gateway: &Inner, about: &TaskRequest) -> Result<Object, CallError> {
+    if let Some(waiting) = gateway.task_inputs.get(about) {
+        let mut waiting = waiting.lock().await;
+        waiting.hear(&about.offers).await;
+        match waiting.end.take() {
+            Some(Ok(result)) => return Ok(result),
+            Some(Err(error @ CallError::Execution { .. })) => return Err(error),
+            // The wait broke off, not the task.
+            _ => {}
+        }
+    }
+    about.ask("tasks/result").await
+}
+
+/// What a task asks at present.
+async fn requests(
+    gateway: &Inner,
+    about: &TaskRequest,
+    asks: bool,
+) -> Result<Option<Json>, Failure> {
+    let inputs = &gateway.task_inputs;
+    let waiting = if asks {
+        let full = || Failure::new(INTERNAL, "too many tasks wait for an answer");
+        inputs.get_or_begin(about).ok_or_else(full)?
+    } else if let Some(waiting) = inputs.get(about) {
+        waiting
+    } else {
+        return Ok(None);
+    };
+    let mut waiting = waiting.lock().await;
+    waiting.hear(&about.offers).await;
+    if matches!(waiting.end, Some(Err(_))) {
+        // The next who asks begins anew.
+        inputs.forget(about);
+        return Ok(None);
+    }
+    Ok((!waiting.questions.is_empty()).then(|| waiting.questions.requests()))
+}
+
+/// Answers what a task asks. Answers to what it does not ask are ignored.
+pub(super) async fn update(
+    gateway: &Inner,
+    about: &TaskRequest,
+    params: &Object,
+) -> Result<Object, Failure> {
+    let responses = params.get("inputResponses").and_then(|responses| responses.to_object());
+    let responses = responses
+        .ok_or_else(|| Failure::new(INVALID_PARAMS, "`inputResponses` is missing or no object"))?;
+    match gateway.task_inputs.get(about) {
+        Some(waiting) => waiting.lock().await.questions.answer(&responses),
+        None => {
+            let known = about.ask("tasks/get").await;
+            known.map_err(|error| Failure::of(Era::Modern, &error))?;
+        }
+    }
+    Ok(acknowledged())
+}
+
+/// Cancels a task. One that is over already is no error to the extension.
+pub(super) async fn cancel(gateway: &Inner, about: &TaskRequest) -> Result<Object, Failure> {
+    if let Err(error) = about.ask("tasks/cancel").await {
+        let state = about.ask("tasks/get").await;
+        if !state.is_ok_and(|state| is_terminal(state.text("status").as_deref())) {
+            return Err(Failure::of(Era::Modern, &error));
+        }
+    } else {
+        gateway.task_inputs.forget(about);
+    }
+    Ok(acknowledged())
+}
+
+fn acknowledged() -> Object {
+    Json::from(json!({ "resultType": "complete" })).to_object().expect("it is one")
+}

@@ -1,0 +1,27 @@
+//! A server of the official TypeScript SDK with the tasks of 2025-11-25, legacy only.
+
+use consort_wire::Command;
+
+use crate::fixtures;
+use crate::listening::Listening;
+
+/// Starts the server on a free port, at `/mcp`.
+pub fn tasks_server() -> Listening {
+    let mut command = std::process::Command::new(fixtures::node());
+    command
+        .arg("--require")
+        .arg(fixtures::loopback())
+        .arg(fixtures::tasks_server())
+        .env("NODE_PATH", fixtures::node_modules())
+        .env("PORT", "0")
+        .env("LOOPBACK_CHILD", "1");
+    Listening::start(command)
+}
+
+/// The server as a program on its standard input and output.
+pub fn tasks_server_stdio() -> Command {
+    let modules = fixtures::node_modules();
+    Command::new(fixtures::node())
+        .arguments([fixtures::tasks_server()])
+        .variable("NODE_PATH", modules.to_str().expect("the path of the fixtures is text"))
+}
