@@ -17,6 +17,8 @@ mod revision;
 mod shelf;
 pub mod splice;
 pub mod sse;
+#[cfg(feature = "client")]
+mod unreadable;
 #[cfg(all(feature = "client", target_os = "linux"))]
 pub mod keeper {
     //! A process below this one that ends all that stdio servers leave behind.

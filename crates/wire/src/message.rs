@@ -141,13 +141,17 @@ impl Message {
     pub fn parse_batch(
         bytes: impl Into<Bytes>,
     ) -> Result<Vec<Result<Self, MessageError>>, MessageError> {
-        let bytes = bytes.into();
+        Ok(Self::batch_items(bytes.into())?.into_iter().map(Self::parse).collect())
+    }
+
+    /// The messages of a batch, unread; the one message of what is none.
+    pub(crate) fn batch_items(bytes: Bytes) -> Result<Vec<Bytes>, MessageError> {
         match bytes.get(scan::space(&bytes, 0)) {
             Some(b'[') => {
                 let items = Json::parse(bytes)?.to_items().expect("it starts with a bracket");
-                Ok(items.into_iter().map(|item| Self::parse(item.to_bytes())).collect())
+                Ok(items.into_iter().map(|item| item.to_bytes()).collect())
             }
-            _ => Ok(vec![Self::parse(bytes)]),
+            _ => Ok(vec![bytes]),
         }
     }
 }

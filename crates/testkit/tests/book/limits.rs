@@ -93,7 +93,12 @@ const SENT: &[Row] = &[
         "the message is skipped, and the call it answers ends with an error",
     ),
     (WIRE, "skipped_bytes", RUST, "the connection is reset; calls on it are `outcome_unknown`"),
-    ("wire/src/json/scan.rs", "DEPTH", FIXED, "the message is malformed"),
+    (
+        "wire/src/json/scan.rs",
+        "DEPTH",
+        FIXED,
+        "the call that the message answers ends with an error",
+    ),
     (WIRE, "malformed_messages", RUST, "the connection is given up, and made again after a pause"),
     (WIRE, "pages", RUST, "the list is refused as a whole; the last good one stays"),
     (WIRE, "items", RUST, "the same"),

@@ -189,6 +189,12 @@ pub enum CallError {
         /// The limit.
         limit: usize,
     },
+    /// The answer is nested deeper than [`DEPTH`](crate::json::DEPTH).
+    #[error("the answer is nested deeper than {limit} levels, a fixed limit")]
+    TooDeep {
+        /// The limit.
+        limit: u32,
+    },
     /// The answer found no memory in time: other large messages take all of [`MemoryBudget`](crate::MemoryBudget).
     #[error(
         "no memory for the answer: others take all of the {limit} bytes that may be held at once (`held_bytes` in `[consort.limits]`)"
@@ -305,6 +311,7 @@ impl CallError {
             | Self::Rounds { .. }
             | Self::Malformed(_)
             | Self::TooLarge { .. }
+            | Self::TooDeep { .. }
             | Self::NoRoom { .. } => Effect::Answered,
             Self::Status { .. }
             | Self::Unknown(_)

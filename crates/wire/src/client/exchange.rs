@@ -19,7 +19,7 @@ use crate::client::notices::Notice;
 use crate::client::request::Round;
 use crate::client::run::Run;
 use crate::client::session;
-use crate::json::Object;
+use crate::json::{DEPTH, Object};
 use crate::message::{Message, Notification};
 use crate::sse;
 use crate::transport::http::{self, Content, Http};
@@ -181,6 +181,7 @@ impl Run<'_> {
             }
             Arrival::TooLarge => return Some(Err(self.too_large())),
             Arrival::NoRoom => return Some(Err(self.no_room())),
+            Arrival::TooDeep => return Some(Err(CallError::TooDeep { limit: DEPTH })),
             Arrival::Closed(closed) => {
                 return Some(Err(CallError::closed(closed, self.tickets.left())));
             }

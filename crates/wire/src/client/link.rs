@@ -22,11 +22,12 @@ use crate::client::host::Question;
 use crate::client::mailbox::{Arrival, Calls};
 use crate::client::notices::Notice;
 use crate::client::pulse::Pulse;
-use crate::json::Json;
+use crate::json::{Json, Problem};
 use crate::message::{Id, Message, MessageError, Notification};
 use crate::revision::Revision;
 use crate::splice::{self, Writer};
 use crate::transport::{Ticket, Transport};
+use crate::unreadable::answered_ids;
 
 /// The member of `_meta` that names the subscription a notification belongs to.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -191,25 +192,36 @@ impl Link {
             return Ok(());
         }
         if self.dialect().revision == Revision::V2025_03_26 {
-            let messages = Message::parse_batch(bytes).unwrap_or_else(|error| vec![Err(error)]);
-            return messages.into_iter().try_for_each(|message| self.receive_one(message, origin));
+            return match Message::batch_items(bytes.clone()) {
+                Ok(items) => items.into_iter().try_for_each(|item| self.receive_one(item, origin)),
+                Err(error) => self.malformed(&error, &bytes, origin),
+            };
         }
-        self.receive_one(Message::parse(bytes), origin)
+        self.receive_one(bytes, origin)
     }
 
-    fn receive_one(
-        self: &Arc<Self>,
-        message: Result<Message, MessageError>,
-        origin: Origin,
-    ) -> Result<(), Closed> {
-        match message {
-            Ok(message) => self.sort(message, origin),
-            Err(error) => {
-                tracing::debug!(%error, "a malformed message was ignored");
-                if self.counts.malformed(self.settings.limits.malformed_messages) {
-                    return Err(Closed::Malformed);
-                }
+    fn receive_one(self: &Arc<Self>, bytes: Bytes, origin: Origin) -> Result<(), Closed> {
+        match Message::parse(bytes.clone()) {
+            Ok(message) => {
+                self.sort(message, origin);
+                Ok(())
             }
+            Err(error) => self.malformed(&error, &bytes, origin),
+        }
+    }
+
+    /// A message that cannot be read: it is ignored. If it is only nested too deep, the calls that it answers end, for
+    /// nothing else will answer them. An error ends the connection.
+    fn malformed(&self, error: &MessageError, bytes: &[u8], origin: Origin) -> Result<(), Closed> {
+        tracing::debug!(%error, "a malformed message was ignored");
+        if matches!(error, MessageError::Json(json) if json.problem() == Problem::Depth) {
+            let ids = answered_ids(bytes).into_iter();
+            for id in ids.filter(|id| origin == Origin::Pipe || origin == Origin::Call(*id)) {
+                self.calls.deliver(id, Arrival::TooDeep);
+            }
+        }
+        if self.counts.malformed(self.settings.limits.malformed_messages) {
+            return Err(Closed::Malformed);
         }
         Ok(())
     }

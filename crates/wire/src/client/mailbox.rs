@@ -26,6 +26,8 @@ pub(crate) enum Arrival {
     TooLarge,
     /// Its answer found no memory in time.
     NoRoom,
+    /// Its answer is nested too deep.
+    TooDeep,
     /// The server itself ended it: a subscription it tears down.
     Ended,
     /// The connection is gone.

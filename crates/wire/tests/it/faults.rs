@@ -412,3 +412,26 @@ async fn a_tool_may_have_limits_of_its_own() {
     assert!(begun.elapsed() < Duration::from_secs(2));
     assert!(complete(pair.client.request(tool("seen", &json!({}))).await).is_ok());
 }
+
+#[tokio::test]
+async fn an_answer_that_is_nested_too_deep_ends_its_own_call_at_once() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    for way in WAYS {
+        let mut settings = quick();
+        settings.times.idle = Duration::from_mins(5);
+        settings.times.total = Duration::from_mins(5);
+        let pair = Pair::with(way, manner(way), settings).await;
+        for answer in [
+            format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{{"content":[],"x":{deep}}}}}"#),
+            // As the TypeScript SDK orders them.
+            format!(r#"{{"result":{{"content":[],"x":{deep}}},"jsonrpc":"2.0","id":$ID}}"#),
+        ] {
+            let error = pair.write(&[Step::Message(answer), Step::Hang]).await.unwrap_err();
+            assert!(matches!(error, CallError::TooDeep { limit: 128 }), "{way:?}: {error}");
+            assert!(error.to_string().contains("128 levels"), "{error}");
+            assert_eq!(error.effect(), Effect::Answered);
+        }
+        let good = pair.write(&[Step::Message(ANSWER.to_owned())]).await;
+        assert!(good.is_ok(), "{way:?}: the connection serves others");
+    }
+}
