@@ -9,6 +9,8 @@ mod emit;
 #[cfg(feature = "headers")]
 pub mod headers;
 pub mod json;
+#[cfg(feature = "budget")]
+pub mod late;
 mod limits;
 pub mod line;
 mod message;

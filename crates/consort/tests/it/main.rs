@@ -33,6 +33,7 @@ mod scenarios;
 mod serve;
 mod shaping;
 mod spending;
+mod sleep;
 mod tasks;
 mod terminal;
 mod trust;

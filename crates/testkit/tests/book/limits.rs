@@ -121,6 +121,8 @@ const KEEPING: &[Row] = &[
     (WIRE, "handshake", "`timeout.connect`", "the same"),
     (WIRE, "probe", TIMES, "it is taken for a legacy server if it then answers `initialize`"),
     (WIRE, "listen", TIMES, "we go on without its stream"),
+    ("wire/src/late.rs", "LATE", FIXED, "a limit that fires so late counts after the time below"),
+    ("wire/src/late.rs", "GRACE", FIXED, "the limit counts, if nothing had arrived"),
     (WIRE, "resume", TIMES, "the stream is asked for again"),
     (WIRE, "resume_most", TIMES, "the pause grows no longer"),
     (WIRE, "resumes", RUST, "the outcome is unknown"),

@@ -12,6 +12,7 @@ use crate::client::link::Link;
 use crate::client::request::Request;
 use crate::client::{Server, Settings, Speak, run, session};
 use crate::json::{Json, Object};
+use crate::late;
 use crate::message::ServerError;
 use crate::operator::OperatorText;
 use crate::revision::{Era, Revision};
@@ -162,7 +163,7 @@ async fn sse(endpoint: &Endpoint, settings: Settings) -> Result<Arc<Link>, Conne
     let (limit, patience) = (settings.limits.message_bytes, settings.times.handshake);
     let http = Http::new(endpoint, &settings.limits, &settings.times);
     let opening = Sse::open(http, &dialect, limit);
-    let (sse, stream) = tokio::time::timeout(patience, opening)
+    let (sse, stream) = late::timeout(patience, opening)
         .await
         .map_err(|_| ConnectError::TimedOut { limit: patience, stderr: OperatorText::default() })?
         .map_err(ConnectError::from)?;
@@ -179,7 +180,7 @@ async fn within<T>(
 ) -> Result<T, ConnectError> {
     let limit = link.settings.times.handshake;
     let guard = link.stop.clone().drop_guard();
-    let result = tokio::time::timeout(limit, shaking).await.unwrap_or_else(|_| {
+    let result = late::timeout(limit, shaking).await.unwrap_or_else(|_| {
         let stderr = match &link.transport {
             Transport::Stdio(stdio) => stdio.tail.text(),
             _ => OperatorText::default(),

@@ -264,7 +264,7 @@ impl Run<'_> {
                             if !room.covers(held) {
                                 let extended = room.extend(held, limits.message_bytes);
                                 let limit = self.link.settings.times.room;
-                                let extended = tokio::time::timeout(limit, extended).await;
+                                let extended = crate::late::timeout(limit, extended).await;
                                 extended.map_err(|_| self.no_room())?;
                             }
                             events.push(&bytes);

@@ -50,7 +50,7 @@ impl Gate {
         if waiting.before >= self.most_waiting || self.is_hopeless(waiting.before) {
             return Err(NotSent::Queue { waiting: waiting.before });
         }
-        match tokio::time::timeout(self.patience, self.places.acquire()).await {
+        match crate::late::timeout(self.patience, self.places.acquire()).await {
             Ok(place) => {
                 self.pace().left += 1;
                 Ok(place.expect("the semaphore is never closed"))

@@ -103,7 +103,7 @@ pub(crate) async fn list(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, 
             other => other,
         }
     };
-    match tokio::time::timeout(limit, reading).await {
+    match crate::late::timeout(limit, reading).await {
         Ok(listing) => listing.map_err(|page| page.error),
         Err(_) => Err(ListError::TimedOut { limit }),
     }

@@ -84,7 +84,7 @@ pub(crate) async fn listen(client: &Client, filter: Filter) -> Result<Subscripti
         Request::new("subscriptions/listen").with("notifications", notifications).tasks(tasks);
     let mut call = client.subscribe(request);
     let limit = client.link.settings.times.idle;
-    let Ok(first) = tokio::time::timeout(limit, call.next()).await else {
+    let Ok(first) = crate::late::timeout(limit, call.next()).await else {
         return Err(CallError::TimedOut { kind: Limit::Idle, limit, sent: true });
     };
     match first {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::client::error::Limit;
+use crate::late;
 
 /// How often a call is looked at whose time is up while its server waits for us.
 const LOOK: Duration = Duration::from_millis(100);
@@ -61,19 +62,35 @@ impl Pulse {
     }
 
     /// Waits until a limit has run out, and says which.
+    ///
+    /// A limit that fires late is judged only after there was time to read what arrived: while the process was stopped
+    /// or the computer slept, an answer may have come.
     pub(crate) async fn stopped(&self, idle: Duration, total: Duration) -> Limit {
+        let mut judged = None;
+        loop {
+            let (limit, due) = self.reached(idle, total).await;
+            if judged == Some(due) || !late::is_late(due) {
+                return limit;
+            }
+            judged = Some(due);
+            tokio::time::sleep(late::GRACE).await;
+        }
+    }
+
+    /// Waits until a limit is reached. Returns it, and when it was due.
+    async fn reached(&self, idle: Duration, total: Duration) -> (Limit, Instant) {
         loop {
             let heard = self.begun + Duration::from_micros(self.heard.load(Ordering::Relaxed));
             let waited = Duration::from_micros(self.waited.load(Ordering::Relaxed));
             let end = self.begun + total + waited;
             let now = Instant::now();
             if now >= end && self.asked.load(Ordering::Relaxed) == 0 {
-                return Limit::Total;
+                return (Limit::Total, end);
             }
             let end = if now < end { end } else { now + LOOK };
             if now >= heard + idle {
                 if self.asked.load(Ordering::Relaxed) == 0 {
-                    return Limit::Idle;
+                    return (Limit::Idle, heard + idle);
                 }
                 self.beat();
                 continue;
@@ -108,6 +125,31 @@ mod tests {
         let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
         assert_eq!(pulse.stopped(IDLE, TOTAL).await, Limit::Idle);
         assert_eq!(begun.elapsed().as_secs(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_that_fires_late_counts_only_if_nothing_had_arrived() {
+        let pulse = Arc::new(Pulse::default());
+        let frozen = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::time::advance(Duration::from_secs(60)).await;
+            tokio::time::sleep(late::GRACE / 2).await;
+            pulse.beat();
+            std::future::pending::<()>().await;
+        };
+        let total = Duration::from_secs(600);
+        let begun = Instant::now();
+        tokio::select! {
+            limit = pulse.stopped(IDLE, total) => assert_eq!(limit, Limit::Idle),
+            () = frozen => {}
+        }
+        assert_eq!(begun.elapsed(), Duration::from_secs(61) + late::GRACE / 2 + IDLE);
+
+        let pulse = Arc::new(Pulse::default());
+        let begun = Instant::now();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(pulse.stopped(IDLE, total).await, Limit::Idle);
+        assert_eq!(begun.elapsed(), Duration::from_secs(60) + late::GRACE);
     }
 
     #[tokio::test(start_paused = true)]

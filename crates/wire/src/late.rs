@@ -1,0 +1,56 @@
+//! Time limits that fire late, because the process was stopped or the computer slept: what arrived in the meantime is
+//! read before it is judged.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio::time::error::Elapsed;
+
+/// How long after it was due a limit fires late.
+pub const LATE: Duration = Duration::from_secs(1);
+
+/// Time to read what arrived before a limit that fired late counts.
+pub const GRACE: Duration = Duration::from_secs(2);
+
+/// Waits for a future within a limit, as `tokio::time::timeout` does. If the limit fires late, the future gets
+/// [`GRACE`] to take what arrived.
+pub async fn timeout<F: Future>(limit: Duration, future: F) -> Result<F::Output, Elapsed> {
+    let due = Instant::now() + limit;
+    let mut future = pin!(future);
+    let result = tokio::time::timeout_at(due, &mut future).await;
+    match result {
+        Err(_) if is_late(due) => tokio::time::timeout(GRACE, future).await,
+        result => result,
+    }
+}
+
+/// True if what was due then is late now.
+pub fn is_late(due: Instant) -> bool {
+    Instant::now() >= due + LATE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_that_fires_in_time_is_the_end() {
+        let begun = Instant::now();
+        let slow = tokio::time::sleep(Duration::from_secs(3));
+        assert!(timeout(Duration::from_secs(2), slow).await.is_err());
+        assert_eq!(begun.elapsed(), Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_that_fires_late_lets_the_future_go_on_a_little() {
+        let limit = Duration::from_secs(2);
+        let frozen = |rest: Duration| async move {
+            // The first poll takes longer than the limit, as in a process that was stopped.
+            tokio::time::advance(Duration::from_secs(10)).await;
+            tokio::time::sleep(rest).await;
+        };
+        assert!(timeout(limit, frozen(GRACE / 2)).await.is_ok());
+        assert!(timeout(limit, frozen(GRACE * 2)).await.is_err());
+    }
+}
