@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_wire::{Limits, Origin, Times};
+use consort_wire::{Limits, NetworkSettings, Origin, Times};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{Method, Request, Uri};
 use serde::de::DeserializeOwned;
@@ -27,6 +27,8 @@ const REDIRECTS: usize = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     network: Network,
+    /// Proxy and certificates of the server; the client certificate is only for origins that the user named.
+    connections: NetworkSettings,
     /// Origins that the user named, as scheme, host and port.
     named: Vec<NamedOrigin>,
     /// Ports of this machine that may be named.
@@ -57,19 +59,28 @@ pub(crate) struct Answer {
 
 impl Reach {
     /// The addresses allowed for a login at this server, whose issuer the user may have named.
-    pub(crate) async fn of(server: &str, issuer: Option<&str>) -> Result<Self, LoginError> {
+    pub(crate) async fn of(
+        server: &str,
+        issuer: Option<&str>,
+        connections: &NetworkSettings,
+    ) -> Result<Self, LoginError> {
         let uri = parsed(server)?;
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let mut reach = Self { network: Network::Machine, named: Vec::new(), ports: Vec::new() };
+        let mut reach = Self {
+            network: Network::Machine,
+            connections: connections.clone(),
+            named: Vec::new(),
+            ports: Vec::new(),
+        };
         for url in std::iter::once(server).chain(issuer) {
             let uri = parsed(url)?;
-            let origin = Self::secure(url, Origin::new)?;
+            let origin = Self::secure(url, NetworkSettings::default())?;
             if origin.is_local() {
                 reach.ports.push(origin.port());
             }
             reach.named.push(named(&uri, &origin));
         }
-        if !Self::secure(server, Origin::new)?.is_local() {
+        if !Self::secure(server, NetworkSettings::default())?.is_local() {
             let looked = tokio::net::lookup_host((host, 443)).await;
             let near = looked
                 .is_ok_and(|mut found| found.any(|address| !consort_wire::is_public(address.ip())));
@@ -80,7 +91,7 @@ impl Reach {
 
     /// The port of this machine that a URL names, if the user has to agree to it first.
     pub(crate) fn unconfirmed_port(&self, url: &str) -> Result<Option<u16>, LoginError> {
-        let origin = Self::secure(url, Origin::new)?;
+        let origin = Self::secure(url, NetworkSettings::default())?;
         let new = origin.is_local() && !self.ports.contains(&origin.port());
         Ok((new && self.network == Network::Machine).then(|| origin.port()))
     }
@@ -99,14 +110,15 @@ impl Reach {
     /// The origin of a URL, restricted to the addresses that are allowed for it.
     fn origin(&self, url: &str) -> Result<Origin, LoginError> {
         let uri = parsed(url)?;
-        let origin = Self::secure(url, Origin::new)?;
+        let origin = Self::secure(url, self.connections.clone())?;
         if self.named.contains(&named(&uri, &origin)) {
             return Ok(origin);
         }
+        let connections = self.connections.clone().without_client_certificate();
         if !origin.is_local() {
             return match self.network {
-                Network::Machine | Network::Public => Self::secure(url, Origin::public),
-                Network::Private => Self::secure(url, Origin::remote),
+                Network::Machine | Network::Public => Self::secure(url, connections.public_only()),
+                Network::Private => Self::secure(url, connections.remote_only()),
             };
         }
         if self.network != Network::Machine {
@@ -116,12 +128,13 @@ impl Reach {
             let reason = "the server may not name another port of this machine; if it is right, set `oauth.issuer`";
             return Err(address(url, reason));
         }
-        Ok(origin)
+        Self::secure(url, connections)
     }
 
     /// An origin that nobody on the way can listen to.
-    fn secure(url: &str, make: MakeOrigin) -> Result<Origin, LoginError> {
-        let origin = make(url, &Limits::default(), &Times::default())
+    fn secure(url: &str, connections: NetworkSettings) -> Result<Origin, LoginError> {
+        let (limits, times) = (Limits::default(), Times::default());
+        let origin = Origin::with_network(url, connections, &limits, &times)
             .map_err(|error| address(url, &error.to_string()))?;
         if origin.is_private() { Ok(origin) } else { Err(address(url, "use https")) }
     }
@@ -210,9 +223,6 @@ impl Answer {
     }
 }
 
-/// A constructor of [`Origin`].
-type MakeOrigin = fn(&str, &Limits, &Times) -> Result<Origin, consort_wire::ConnectError>;
-
 fn named(uri: &Uri, origin: &Origin) -> NamedOrigin {
     let host = uri.host().unwrap_or_default().to_ascii_lowercase();
     (uri.scheme_str().unwrap_or_default().to_owned(), host, origin.port())
@@ -270,7 +280,7 @@ mod tests {
     use super::*;
 
     async fn refused(server: &str, issuer: Option<&str>, url: &str) -> Option<String> {
-        let reach = Reach::of(server, issuer).await.unwrap();
+        let reach = Reach::of(server, issuer, &NetworkSettings::default()).await.unwrap();
         reach.check(url).err().map(|error| error.to_string())
     }
 
@@ -291,7 +301,7 @@ mod tests {
         let issuer = Some("http://127.0.0.1:9000/tenant");
         assert_eq!(refused(server, issuer, "http://localhost:9000/token").await, None);
         assert!(refused(server, issuer, "http://localhost:9001/token").await.is_some());
-        let mut reach = Reach::of(server, None).await.unwrap();
+        let mut reach = Reach::of(server, None, &NetworkSettings::default()).await.unwrap();
         assert_eq!(reach.unconfirmed_port("http://localhost:9000").unwrap(), Some(9000));
         assert_eq!(reach.unconfirmed_port("http://localhost:8000").unwrap(), None);
         assert_eq!(reach.unconfirmed_port("https://as.example").unwrap(), None);
@@ -314,7 +324,7 @@ mod tests {
     #[tokio::test]
     async fn a_link_local_address_is_not_connected_to() {
         for server in ["http://localhost:8000/mcp", "https://1.1.1.1/mcp", "https://10.0.0.1/mcp"] {
-            let reach = Reach::of(server, None).await.unwrap();
+            let reach = Reach::of(server, None, &NetworkSettings::default()).await.unwrap();
             for url in
                 ["https://169.254.169.254/x", "https://[fe80::1]/x", "https://[fd00:ec2::254]/x"]
             {

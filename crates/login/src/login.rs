@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use consort_wire::{BoxFuture, Credentials, Refused};
+use consort_wire::{BoxFuture, Credentials, NetworkSettings, Refused};
 use http::HeaderValue;
 
 use crate::LoginError;
@@ -42,6 +42,8 @@ pub struct Settings {
     pub alone: bool,
     /// What to tell who has no login.
     pub advice: String,
+    /// Proxy and certificates of the server's connections.
+    pub network: NetworkSettings,
 }
 
 /// A client that was registered beforehand.
@@ -122,6 +124,11 @@ impl Login {
         state.kept.clone()
     }
 
+    async fn reach(&self) -> Result<Reach, LoginError> {
+        let Settings { server, issuer, network, .. } = &self.settings;
+        Reach::of(server, issuer.as_deref(), network).await
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,7 +196,7 @@ impl Login {
             ("resource", &kept.resource),
         ];
         fields.extend(kept.tokens.scope.as_deref().map(|scope| ("scope", scope)));
-        let mut reach = Reach::of(&self.settings.server, self.settings.issuer.as_deref()).await?;
+        let mut reach = self.reach().await?;
         reach.allow_issuer(&kept.issuer)?;
         let mut tokens = Tokens::ask(&reach, &kept.endpoint, &kept.client, &fields).await?;
         // Who says nothing of them means that they stay.
@@ -236,8 +243,7 @@ impl Login {
         if !self.state().asked.again(Instant::now()) {
             return Err(LoginError::Nobody(format!("asked {ASKED} times, in vain")));
         }
-        let server = &self.settings.server;
-        let mut reach = Reach::of(server, self.settings.issuer.as_deref()).await?;
+        let mut reach = self.reach().await?;
         let person = self.person.as_deref();
         let found = discover(&mut reach, &self.settings, challenge, person).await?;
         let before = kept.filter(|kept| kept.issuer == found.issuer.issuer);
@@ -266,7 +272,7 @@ impl Login {
         };
         let tokens = Tokens { scope: tokens.scope.or_else(|| scope.map(str::to_owned)), ..tokens };
         self.keep(Kept {
-            server: server.clone(),
+            server: self.settings.server.clone(),
             issuer: found.issuer.issuer,
             endpoint: found.issuer.token_endpoint,
             resource: found.resource,

@@ -17,6 +17,7 @@ pub mod raw;
 pub mod reference;
 pub mod rogue;
 mod tasks_server;
+mod squid;
 
 pub use binary::{bin, cargo, consort};
 pub use conformance::conformance;
@@ -26,3 +27,4 @@ pub use fastmcp::{fastmcp, fastmcp_stdio, fastmcp_with_login};
 pub use leftovers::Leftovers;
 pub use listening::Listening;
 pub use tasks_server::{tasks_server, tasks_server_stdio};
+pub use squid::{PROXIED_HOST, PROXY_USER, Squid};

@@ -56,9 +56,11 @@ pub use client::{
 };
 #[cfg(feature = "client")]
 pub use transport::{
-    addresses::is_public,
+    addresses::{AllowedAddresses, is_public},
     credentials::{Credentials, Refused},
+    network::{ClientCertificate, NetworkSettings, ProxyChoice},
     origin::{Barrier, Origin, Response, Unanswered},
     process::Command,
+    proxy::{InvalidProxy, ProxyUrl},
     url::Endpoint,
 };

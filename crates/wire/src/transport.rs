@@ -11,9 +11,11 @@ pub(crate) mod http;
 #[cfg(target_os = "linux")]
 pub(crate) mod keeper;
 pub(crate) mod letter;
+pub(crate) mod network;
 pub(crate) mod origin;
 pub(crate) mod pool;
 pub(crate) mod process;
+pub(crate) mod proxy;
 mod reach;
 pub(crate) mod sse;
 pub(crate) mod stdio;

@@ -282,6 +282,9 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
         }
         Transport::Http(address) | Transport::Sse(address) => {
             used("oauth", address.oauth.is_some());
+            for (key, _) in address.network.texts() {
+                used(key, true);
+            }
         }
     }
     keys

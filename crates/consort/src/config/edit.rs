@@ -276,6 +276,8 @@ fn place(transport: &Transport, target: Target) -> Vec<(String, Vec<Part>)> {
             headers.sort_by(|one, other| one.0.cmp(&other.0));
             told.extend(headers);
             told.extend(address.session_header.iter().map(|name| (name.clone(), Vec::new())));
+            let network = address.network.texts();
+            told.extend(network.map(|(key, text)| (key.to_owned(), joined(text.parts()))));
         }
     }
     told

@@ -163,6 +163,8 @@ pub(super) enum Mistake {
     Plain(String),
     #[error("`{0}` is a WebSocket address, which MCP does not use")]
     WebSocket(String),
+    #[error("`proxy` is {0}")]
+    Proxy(consort_wire::InvalidProxy),
     #[error("invalid header `{header}`: {reason}")]
     Header { header: String, reason: &'static str },
     #[error("a script `{0}` is neither Python nor JavaScript")]

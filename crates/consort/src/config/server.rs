@@ -7,6 +7,7 @@ use consort_core::{ServerId, ToolName};
 use serde::Serialize;
 
 use super::input::Input;
+use super::network::NetworkConfig;
 use super::period::Period;
 use super::place::{Place, Spot};
 use super::text::Text;
@@ -105,6 +106,9 @@ pub struct Address {
     /// The header that tells the server of a call's session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_header: Option<String>,
+    /// The proxy and the certificates of its connections.
+    #[serde(flatten)]
+    pub network: NetworkConfig,
 }
 
 /// How we prove who we are.
@@ -242,7 +246,8 @@ impl ServerConfig {
                         oauth.client_secret.iter().map(|secret| ("oauth.client_secret", secret)),
                     )
                 });
-                texts.extend(oauth.map(|(key, text)| (key.to_owned(), text)));
+                let keys = oauth.chain(address.network.texts());
+                texts.extend(keys.map(|(key, text)| (key.to_owned(), text)));
                 texts
             }
         }

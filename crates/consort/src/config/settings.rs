@@ -130,6 +130,9 @@ impl ServerConfig {
         };
         let mut endpoint = endpoint::endpoint("url", &url, address.insecure)
             .map_err(|mistake| following.failed(&address.url, mistake))?;
+        if !self.disabled {
+            endpoint = endpoint.network(address.network.to_settings(following)?);
+        }
         let auth = address.auth.as_ref().map(Auth::header);
         let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
         for (name, text) in headers.chain(auth) {
@@ -175,6 +178,7 @@ impl ServerConfig {
             issuer: oauth.issuer,
             alone: oauth.grant == Grant::ClientCredentials,
             advice: format!("run `consort login {}`", self.name),
+            network: address.network.to_settings(&following)?,
         }))
     }
 

@@ -9,6 +9,7 @@ use super::endpoint::{check_header, check_url};
 use super::error::Mistake;
 use super::fields::Fields;
 use super::input::Input;
+use super::network::NetworkConfig;
 use super::period::Period;
 use super::read::oauth;
 use super::server::{
@@ -38,8 +39,18 @@ const FOR_PROGRAMS: [&str; 8] =
     ["args", "arguments", "env", "environment", "env_vars", "inherit_env", "cwd", "directory"];
 
 /// The keys that are for addresses only, in any format.
-const FOR_ADDRESSES: [&str; 6] =
-    ["headers", "http_headers", "env_http_headers", "auth", "bearer_token_env_var", "oauth"];
+const FOR_ADDRESSES: [&str; 10] = [
+    "headers",
+    "http_headers",
+    "env_http_headers",
+    "auth",
+    "bearer_token_env_var",
+    "oauth",
+    "proxy",
+    "ca_file",
+    "client_certificate_file",
+    "client_key_file",
+];
 
 /// Beyond so many seconds a bare number must be milliseconds: some clients count in these, others
 /// in seconds, and none lets a call take longer than an hour.
@@ -97,6 +108,7 @@ pub(super) struct Sketch {
     pub(super) oauth: Option<OAuth>,
     pub(super) insecure: bool,
     pub(super) session_header: Option<String>,
+    pub(super) network: NetworkConfig,
     pub(super) description: Option<String>,
     pub(super) era: Era,
     pub(super) timeout: Timeouts,
@@ -156,6 +168,7 @@ impl Sketch {
             insecure: fields.bool("insecure").unwrap_or_default(),
             session_header: fields.string("session_header").map(str::to_owned),
             oauth: oauth::read(fields),
+            network: NetworkConfig::read(fields),
             description: fields.string("description").map(str::to_owned),
             era: fields.word("era", &eras, &[]).unwrap_or_default(),
             connect: fields.word("connect", &connects, &[]).unwrap_or_default(),
@@ -310,7 +323,8 @@ impl Sketch {
         if let Some(Err(mistake)) = session_header.as_deref().map(check_header) {
             fields.error(fields.at_of("session_header"), mistake);
         }
-        let address = Address { url, headers, auth, oauth, insecure, session_header };
+        let network = take(&mut self.network);
+        let address = Address { url, headers, auth, oauth, insecure, session_header, network };
         if let Err(mistake) = check_url(key, &address) {
             fields.error(at, mistake);
         }

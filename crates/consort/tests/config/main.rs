@@ -6,6 +6,7 @@ mod convert;
 mod formats;
 mod law;
 mod mistakes;
+mod network;
 mod oauth;
 mod panics;
 mod resolve;

@@ -44,7 +44,7 @@ fn browse(page: &str) -> String {
 }
 
 /// `consort login web`, with a person at a browser.
-fn log_in(home: &Home, arguments: &[&str]) -> (Ran, String) {
+pub(crate) fn log_in(home: &Home, arguments: &[&str]) -> (Ran, String) {
     let arguments = [&["login", "web", "--no-browser"], arguments].concat();
     let mut command = home.command(&arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

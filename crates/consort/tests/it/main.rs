@@ -28,6 +28,7 @@ mod lock;
 mod logins;
 mod openai;
 mod private;
+mod proxy;
 mod reload;
 mod scenarios;
 mod serve;

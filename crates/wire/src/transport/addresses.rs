@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which addresses a connection may go to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Addresses {
+/// The addresses that a connection may go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AllowedAddresses {
     /// All: a person named the host.
+    #[default]
     Any,
     /// Those of the public internet: somebody else named the host, who may mean our neighbours.
     Public,
@@ -14,7 +15,7 @@ pub(crate) enum Addresses {
     Remote,
 }
 
-impl Addresses {
+impl AllowedAddresses {
     pub(crate) fn allow(self, address: IpAddr) -> bool {
         match self {
             Self::Any => true,
@@ -133,13 +134,13 @@ mod tests {
             "2001:db8::1",
             "::127.0.0.1",
         ] {
-            assert!(!Addresses::Public.allow(address.parse().unwrap()), "{address}");
-            assert!(Addresses::Any.allow(address.parse().unwrap()), "{address}");
+            assert!(!AllowedAddresses::Public.allow(address.parse().unwrap()), "{address}");
+            assert!(AllowedAddresses::Any.allow(address.parse().unwrap()), "{address}");
         }
         for address in
             ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
         {
-            assert!(Addresses::Public.allow(address.parse().unwrap()), "{address}");
+            assert!(AllowedAddresses::Public.allow(address.parse().unwrap()), "{address}");
         }
     }
 
@@ -154,7 +155,7 @@ mod tests {
             "1.1.1.1",
             "::ffff:10.0.0.1",
         ] {
-            assert!(Addresses::Remote.allow(address.parse().unwrap()), "{address}");
+            assert!(AllowedAddresses::Remote.allow(address.parse().unwrap()), "{address}");
         }
         for address in [
             "127.0.0.1",
@@ -176,7 +177,7 @@ mod tests {
             "64:ff9b::a9fe:a9fe",
             "2002:a9fe:a9fe::1",
         ] {
-            assert!(!Addresses::Remote.allow(address.parse().unwrap()), "{address}");
+            assert!(!AllowedAddresses::Remote.allow(address.parse().unwrap()), "{address}");
         }
     }
 }

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use http_body_util::Full;
 
 use super::Ticket;
-use super::addresses::Addresses;
 use super::credentials::{Credentials, Refused};
 use super::letter::Letter;
 use super::pool::{Failure, Pool, Reply};
@@ -78,7 +77,7 @@ impl Http {
             path: RwLock::new(url.path.clone()),
             session: RwLock::default(),
             renewing: tokio::sync::Mutex::default(),
-            pool: Pool::new(url, Addresses::Any, limits, times),
+            pool: Pool::new(url, endpoint.network.clone(), limits, times),
         }
     }
 

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 
 use super::Ticket;
-use super::addresses::Addresses;
 use super::letter::Letter;
+use super::network::NetworkSettings;
 use super::pool::{Failure, Pool, Reply};
 use super::url::Url;
 use crate::client::error::ConnectError;
@@ -40,29 +40,19 @@ pub struct Origin {
 impl Origin {
     /// The origin of this URL, whatever its path. Of the limits and times, those of connections count.
     pub fn new(url: &str, limits: &Limits, times: &Times) -> Result<Self, ConnectError> {
-        Self::at(url, Addresses::Any, limits, times)
+        Self::with_network(url, NetworkSettings::default(), limits, times)
     }
 
-    /// The origin of a URL that somebody else named: reached only if it is on the public internet.
-    pub fn public(url: &str, limits: &Limits, times: &Times) -> Result<Self, ConnectError> {
-        Self::at(url, Addresses::Public, limits, times)
-    }
-
-    /// The origin of a URL that a server on a private network named: reached only on another machine, never at a
-    /// loopback, link-local or metadata address.
-    pub fn remote(url: &str, limits: &Limits, times: &Times) -> Result<Self, ConnectError> {
-        Self::at(url, Addresses::Remote, limits, times)
-    }
-
-    fn at(
+    /// The origin of this URL, with settings of its connections.
+    pub fn with_network(
         url: &str,
-        addresses: Addresses,
+        network: NetworkSettings,
         limits: &Limits,
         times: &Times,
     ) -> Result<Self, ConnectError> {
         let url = Url::parse(url)?;
         let host = HeaderValue::try_from(url.authority()).expect("an authority is a header value");
-        Ok(Self { pool: Pool::new(url, addresses, limits, times), host })
+        Ok(Self { pool: Pool::new(url, network, limits, times), host })
     }
 
     /// Host and port, as written.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use ::http::{HeaderMap, Request, StatusCode};
+use ::http::Request;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
@@ -22,13 +22,16 @@ use tokio::runtime::{self, Handle};
 use tokio::task::JoinHandle;
 
 use super::Ticket;
-use super::addresses::Addresses;
 use super::letter::Letter;
-use super::reach::reach;
+use super::network::NetworkSettings;
+use super::reach::Route;
 use super::stream::Stream;
 use super::url::Url;
-use crate::budget::Reservation;
 use crate::limits::{Limits, Times};
+
+mod reply;
+
+pub(crate) use reply::{BodyError, Reply};
 
 /// The connections to one origin.
 #[derive(Clone, Debug)]
@@ -36,8 +39,7 @@ pub(crate) struct Pool(Arc<Origin>);
 
 #[derive(Debug)]
 struct Origin {
-    url: Url,
-    addresses: Addresses,
+    route: Route,
     idle: Mutex<Idle>,
     most_idle: usize,
     longest_idle: Duration,
@@ -72,10 +74,9 @@ pub(crate) enum Failure {
 }
 
 impl Pool {
-    pub(crate) fn new(url: Url, addresses: Addresses, limits: &Limits, times: &Times) -> Self {
+    pub(crate) fn new(url: Url, network: NetworkSettings, limits: &Limits, times: &Times) -> Self {
         Self(Arc::new(Origin {
-            url,
-            addresses,
+            route: Route::new(url, network),
             idle: Mutex::default(),
             most_idle: limits.idle_connections,
             longest_idle: times.idle_connection,
@@ -86,7 +87,7 @@ impl Pool {
     }
 
     pub(crate) fn url(&self) -> &Url {
-        &self.0.url
+        &self.0.route.url
     }
 
     /// Sends a request over a kept connection or a new one. One that turns out to be closed before the
@@ -96,6 +97,10 @@ impl Pool {
         mut request: Request<Full<Letter>>,
         ticket: &Ticket,
     ) -> Result<Reply, Failure> {
+        let proxy = self.0.route.forward_proxy();
+        if let Some(proxy) = proxy {
+            proxy.address(&mut request, self.url());
+        }
         loop {
             let mut connection = match self.take() {
                 Some(connection) => connection,
@@ -106,6 +111,13 @@ impl Pool {
                 return Err(Failure::Unreachable(io::Error::from(io::ErrorKind::Interrupted)));
             }
             match connection.exchange(request).await {
+                Ok(response)
+                    if let Some(refusal) =
+                        proxy.and_then(|proxy| proxy.refusal(response.status())) =>
+                {
+                    ticket.stay();
+                    return Err(Failure::Unreachable(refusal));
+                }
                 Ok(response) => {
                     let (parts, body) = response.into_parts();
                     let (status, headers) = (parts.status, parts.headers);
@@ -155,8 +167,7 @@ impl Pool {
     async fn connect(&self) -> io::Result<Connection> {
         let origin = &self.0;
         let connecting = async {
-            let stream =
-                reach(&origin.url, origin.addresses, origin.connect, origin.keep_alive).await?;
+            let stream = origin.route.open(origin.connect, origin.keep_alive).await?;
             let mut builder = http1::Builder::new();
             builder.max_buf_size(origin.head_bytes.max(8 << 10));
             let (sender, driver) =
@@ -171,7 +182,8 @@ impl Pool {
             })
         };
         tokio::time::timeout(origin.connect, connecting).await.unwrap_or_else(|_| {
-            Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time"))
+            let message = format!("no connection in time{}", origin.route.through());
+            Err(io::Error::new(io::ErrorKind::TimedOut, message))
         })
     }
 }
@@ -206,6 +218,24 @@ async fn sweep(origin: Weak<Origin>) {
         };
         tokio::time::sleep(pause).await;
     }
+}
+
+/// An error with its causes: hyper's own text names none.
+fn described(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    // The name of TLS's alert for a server that was shown no client certificate.
+    if text.contains("CertificateRequired") {
+        text.push_str(" (name a certificate in `client_certificate_file`)");
+    }
+    text
 }
 
 /// What moves the bytes of a connection.
@@ -264,7 +294,7 @@ impl Connection {
         .await
         .map_err(|mut error| {
             let unsent = error.take_message();
-            (io::Error::other(error.into_error()), unsent)
+            (io::Error::other(described(&error.into_error())), unsent)
         })
     }
 
@@ -282,113 +312,12 @@ impl Connection {
                         return Poll::Ready(Some(Ok(bytes)));
                     }
                 }
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error.to_string()))),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(described(&error)))),
                 Poll::Ready(None) => return Poll::Ready(None),
                 // The body has only now asked for more, so the driver gets another turn.
                 Poll::Pending if !asked => asked = true,
                 Poll::Pending => return Poll::Pending,
             }
-        }
-    }
-}
-
-/// How much of the body of an error is kept.
-const SHORT_BODY: usize = 64 << 10;
-
-/// Why there is no body.
-#[derive(Debug)]
-pub(crate) enum BodyError {
-    TooLarge,
-    /// Other messages take all the memory that there is for large ones.
-    NoRoom,
-    Broken(String),
-}
-
-/// A response whose body is still to come.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    body: Incoming,
-    /// Until the body has been read.
-    connection: Option<Connection>,
-    pool: Pool,
-}
-
-impl Reply {
-    /// The next piece of the body, `None` at its end.
-    pub(crate) async fn chunk(&mut self) -> Option<Result<Bytes, String>> {
-        let connection = self.connection.as_mut()?;
-        let body = &mut self.body;
-        let chunk = poll_fn(|cx| connection.poll_body(body, cx)).await;
-        match &chunk {
-            None => self.release().await,
-            Some(Ok(_)) if self.body.is_end_stream() => self.release().await,
-            Some(Ok(_)) => {}
-            Some(Err(_)) => self.connection = None,
-        }
-        chunk
-    }
-
-    /// The whole body, if it is no larger than `most` and finds room within `limit`.
-    pub(crate) async fn collect(
-        mut self,
-        most: usize,
-        mut room: Reservation,
-        limit: Duration,
-    ) -> Result<Bytes, BodyError> {
-        if self.body.size_hint().lower() > most as u64 {
-            return Err(BodyError::TooLarge);
-        }
-        let Some(first) = self.chunk().await else {
-            return Ok(Bytes::new());
-        };
-        let mut bytes = first.map_err(BodyError::Broken)?;
-        let mut all = bytes::BytesMut::new();
-        while let Some(chunk) = self.chunk().await {
-            let chunk = chunk.map_err(BodyError::Broken)?;
-            let left = usize::try_from(self.body.size_hint().lower()).unwrap_or(0);
-            let held = all.len().max(bytes.len()) + chunk.len() + left;
-            if held > most {
-                return Err(BodyError::TooLarge);
-            }
-            if !room.covers(held) {
-                // Of a body whose length is known, no more than that is taken.
-                let grown = if left > 0 { held } else { most };
-                let extended = room.extend(held, grown);
-                let extended = tokio::time::timeout(limit, extended).await;
-                extended.map_err(|_| BodyError::NoRoom)?;
-            }
-            if all.is_empty() {
-                all.reserve(held);
-                all.extend_from_slice(&bytes);
-            }
-            all.extend_from_slice(&chunk);
-        }
-        if !all.is_empty() {
-            bytes = all.freeze();
-        }
-        if bytes.len() > most { Err(BodyError::TooLarge) } else { Ok(room.attach(bytes)) }
-    }
-
-    /// The body of an error or of an answer that nobody waits for; nothing if it is large.
-    pub(crate) async fn collect_short(self) -> Bytes {
-        let room = Reservation::default();
-        self.collect(SHORT_BODY, room, Duration::ZERO).await.unwrap_or_default()
-    }
-
-    /// Gives the connection back, if it can serve again.
-    async fn release(&mut self) {
-        let Some(mut connection) = self.connection.take() else {
-            return;
-        };
-        poll_fn(|cx| {
-            connection.drive(cx);
-            Poll::Ready(())
-        })
-        .await;
-        if !connection.ended && connection.sender.is_ready() {
-            self.pool.keep(connection);
         }
     }
 }

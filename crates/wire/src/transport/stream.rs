@@ -12,7 +12,8 @@ use tokio::net::TcpStream;
 pub(super) enum Stream {
     Plain(TcpStream),
     #[cfg(feature = "tls")]
-    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
+    /// Over a connection to the server, or over a tunnel through an encrypted connection to a proxy.
+    Tls(Box<tokio_rustls::client::TlsStream<Self>>),
 }
 
 impl AsyncRead for Stream {

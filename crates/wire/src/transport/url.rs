@@ -8,6 +8,7 @@ use ::http::uri::{Authority, PathAndQuery, Scheme};
 use ::http::{HeaderName, HeaderValue, Uri};
 
 use super::credentials::Credentials;
+use super::network::NetworkSettings;
 use crate::client::error::ConnectError;
 
 /// An HTTP server's address with the headers every request to it carries.
@@ -26,6 +27,7 @@ pub struct Endpoint {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) meta_headers: Vec<(HeaderName, String)>,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
+    pub(crate) network: NetworkSettings,
 }
 
 impl PartialEq for Endpoint {
@@ -35,6 +37,7 @@ impl PartialEq for Endpoint {
         self.url == other.url
             && self.headers == other.headers
             && self.meta_headers == other.meta_headers
+            && self.network == other.network
             && key(self) == key(other)
     }
 }
@@ -55,7 +58,13 @@ impl Endpoint {
     /// The server at this URL, even if everybody on the way can read and change what is said.
     pub fn plain(url: &str) -> Result<Self, ConnectError> {
         let url = Url::parse(url)?;
-        Ok(Self { url, headers: Vec::new(), meta_headers: Vec::new(), credentials: None })
+        Ok(Self {
+            url,
+            headers: Vec::new(),
+            meta_headers: Vec::new(),
+            credentials: None,
+            network: NetworkSettings::default(),
+        })
     }
 
     /// Adds a header to every request. Its value never shows in debug output.
@@ -85,6 +94,13 @@ impl Endpoint {
     #[must_use]
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
         self.credentials = Some(credentials);
+        self
+    }
+
+    /// Sets the proxy, the trusted certificates and the client certificate of its connections.
+    #[must_use]
+    pub fn network(mut self, network: NetworkSettings) -> Self {
+        self.network = network;
         self
     }
 

@@ -72,14 +72,16 @@ fn http(server: &ServerConfig, address: &Address, writer: &mut Writer) -> Out {
         ]),
     };
     let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
-    Out::table([
+    let network = own::network(writer, server, address);
+    let address = Out::table([
         ("url", writer.url(server, address)),
         ("insecure", Out::when(address.insecure, Out::Bool(true))),
         ("session_header", Out::maybe(address.session_header.as_deref(), Out::text)),
         ("oauth", Out::maybe(address.oauth.as_ref(), |oauth| own::login(writer, server, oauth))),
         ("headers", writer.map(server, "headers", headers)),
         ("auth", auth),
-    ])
+    ]);
+    Out::joined([address, network])
 }
 
 fn tools(server: &ServerConfig) -> Out {

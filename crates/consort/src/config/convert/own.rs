@@ -1,7 +1,7 @@
 //! The keys of our own that every format takes.
 
 use super::super::period::Period;
-use super::super::server::{Connect, Era, Grant, OAuth, ServerConfig, Transport};
+use super::super::server::{Address, Connect, Era, Grant, OAuth, ServerConfig, Transport};
 use super::super::text::Text;
 use super::out::Out;
 use super::{Target, Writer};
@@ -49,20 +49,31 @@ pub(super) fn keys(writer: &mut Writer, server: &ServerConfig, wanted: &[&str]) 
                 if is("cwd") { writer.directory(server, program) } else { Out::Nothing };
             Out::table([("inherit_env", inherit), ("cwd", directory)])
         }
-        Transport::Http(address) | Transport::Sse(address) => Out::table([
-            (
-                "type",
-                Out::when(
-                    matches!(server.transport, Transport::Sse(_)) && !names_sse,
-                    Out::text("sse"),
+        Transport::Http(address) | Transport::Sse(address) => Out::joined([
+            Out::table([
+                (
+                    "type",
+                    Out::when(
+                        matches!(server.transport, Transport::Sse(_)) && !names_sse,
+                        Out::text("sse"),
+                    ),
                 ),
-            ),
-            ("insecure", Out::when(address.insecure, Out::Bool(true))),
-            ("session_header", Out::maybe(address.session_header.as_deref(), Out::text)),
-            ("oauth", Out::maybe(address.oauth.as_ref(), |oauth| login(writer, server, oauth))),
+                ("insecure", Out::when(address.insecure, Out::Bool(true))),
+                ("session_header", Out::maybe(address.session_header.as_deref(), Out::text)),
+                ("oauth", Out::maybe(address.oauth.as_ref(), |oauth| login(writer, server, oauth))),
+            ]),
+            network(writer, server, address),
         ]),
     };
     Out::joined([place, own])
+}
+
+/// The proxy and the certificates of a server.
+pub(super) fn network(writer: &mut Writer, server: &ServerConfig, address: &Address) -> Out {
+    let texts = address.network.texts();
+    let spelled =
+        texts.map(|(key, text)| (key.to_owned(), Out::Text(writer.spell(server, key, text))));
+    Out::Table(spelled.collect())
 }
 
 /// What a login needs to know beforehand.

@@ -36,6 +36,25 @@ pub(super) const SERVER: &[Row] = &[
         "the header that tells the server of a call's session, beside `_meta`",
     ),
     (
+        "proxy",
+        "URL or `none`",
+        "what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say",
+        "the HTTP proxy to connect through: [operations.md](operations.md#proxies-and-certificates)",
+    ),
+    (
+        "ca_file",
+        "path",
+        "none",
+        "PEM certificates that are trusted in addition to those of the operating system",
+    ),
+    (
+        "client_certificate_file",
+        "path",
+        "none",
+        "PEM certificate that is presented to the server, with its intermediates",
+    ),
+    ("client_key_file", "path", "none", "PEM private key of `client_certificate_file`"),
+    (
         "transport",
         "`stdio`, `http` or `sse`",
         "told by `command` or `url`",

@@ -1,0 +1,175 @@
+//! Upstream connections through a real proxy (Squid), with certificates of their own.
+
+use std::process::Stdio;
+
+use testkit::rogue::{Http, Manner};
+use testkit::{PROXIED_HOST, Squid};
+
+use crate::logins::log_in;
+use crate::{Home, Ran};
+
+/// A name that only the proxy resolves, at a rogue that has been started.
+fn proxied(scheme: &str, server: &Http) -> String {
+    format!("{scheme}://{PROXIED_HOST}:{}/mcp", server.port())
+}
+
+/// Calls the tool `result` of the server `web`, with these variables.
+fn call(home: &Home, variables: &[(&str, &str)]) -> Ran {
+    let mut command = home.command(&["call", "web.result", "--json"]);
+    for name in ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"] {
+        command.env_remove(name).env_remove(name.to_lowercase());
+    }
+    command.envs(variables.iter().copied()).stdin(Stdio::null());
+    Ran::from(command.output().unwrap())
+}
+
+fn worked(ran: &Ran) {
+    assert!(ran.code == 0 && ran.out.contains("complete"), "{ran:?}");
+}
+
+fn failed(ran: &Ran, words: &[&str]) {
+    assert_ne!(ran.code, 0, "{ran:?}");
+    for word in words {
+        assert!(ran.err.contains(word) || ran.out.contains(word), "{word}: {ran:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_https_server_is_reached_through_the_proxy_of_the_environment() {
+    let (server, certificate) = Http::start_tls(Manner::modern()).await;
+    let (squid, home) = (Squid::start(), Home::new());
+    home.write("ca.pem", &certificate);
+    let url = proxied("https", &server);
+    home.write("consort.toml", &format!("[mcp.web]\nurl = \"{url}\"\nca_file = \"ca.pem\"\n"));
+    let tunnel = format!("CONNECT {PROXIED_HOST}:{}", server.port());
+    for variable in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+        let before = squid.requests().len();
+        worked(&call(&home, &[(variable, &squid.url())]));
+        crate::serve::until(|| squid.requests()[before..].contains(&tunnel));
+    }
+    // Without the proxy, nobody knows the name.
+    let before = squid.requests().len();
+    for no_proxy in ["*", ".test"] {
+        let ran = call(&home, &[("HTTPS_PROXY", &squid.url()), ("NO_PROXY", no_proxy)]);
+        failed(&ran, &[PROXIED_HOST]);
+    }
+    assert_eq!(squid.requests().len(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plain_server_is_asked_through_the_proxy_in_absolute_form() {
+    let server = Http::start(Manner::modern()).await;
+    let (squid, home) = (Squid::start_with_login(), Home::new());
+    let url = proxied("http", &server);
+    home.write("consort.toml", &format!("[mcp.web]\nurl = \"{url}\"\ninsecure = true\n"));
+    worked(&call(&home, &[("http_proxy", &squid.url_with_login())]));
+    crate::serve::until(|| squid.requests().contains(&format!("POST {url}")));
+    // The credentials are the proxy's alone.
+    let leaked = |request: &testkit::rogue::Request| {
+        request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("proxy-authorization"))
+    };
+    assert!(!server.requests().iter().any(leaked));
+
+    let refused = call(&home, &[("http_proxy", &squid.url())]);
+    failed(&refused, &[&format!("the proxy `{}`", squid.address()), "407"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_gets_the_credentials_of_its_url_and_every_failure_names_it() {
+    let (server, certificate) = Http::start_tls(Manner::modern()).await;
+    let (squid, home) = (Squid::start_with_login(), Home::new());
+    home.write("ca.pem", &certificate);
+    let url = proxied("https", &server);
+    home.write("consort.toml", &format!("[mcp.web]\nurl = \"{url}\"\nca_file = \"ca.pem\"\n"));
+    worked(&call(&home, &[("https_proxy", &squid.url_with_login())]));
+
+    let named = format!("the proxy `{}`", squid.address());
+    failed(&call(&home, &[("https_proxy", &squid.url())]), &[&named, "407"]);
+    let wrong = format!("http://me:s3cret@{}", squid.address());
+    let ran = call(&home, &[("https_proxy", &wrong)]);
+    failed(&ran, &[&named, "407"]);
+    assert!(!ran.err.contains("s3cret") && !ran.out.contains("s3cret"), "{ran:?}");
+
+    // Nobody knows this name, the proxy neither.
+    let lost = url.replace(PROXIED_HOST, "nowhere.invalid");
+    home.write("consort.toml", &format!("[mcp.web]\nurl = \"{lost}\"\n"));
+    let ran = call(&home, &[("https_proxy", &squid.url_with_login())]);
+    failed(&ran, &[&named, "nowhere.invalid"]);
+
+    let address = squid.address();
+    drop(squid);
+    let ran = call(&home, &[("https_proxy", &format!("http://{address}"))]);
+    failed(&ran, &[&format!("cannot connect to the proxy `{address}`"), "refused"]);
+    failed(&call(&home, &[("https_proxy", "socks5://x:1")]), &["`https_proxy`", "http://"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loopback_server_is_proxied_only_if_its_config_says_so() {
+    let server = Http::start(Manner::modern()).await;
+    let (squid, home) = (Squid::start(), Home::new());
+    home.write("consort.toml", &format!("[mcp.web]\nurl = \"{}\"\n", server.url()));
+    worked(&call(&home, &[("ALL_PROXY", &squid.url())]));
+    assert_eq!(squid.requests(), [""; 0]);
+
+    let text = format!("[mcp.web]\nurl = \"{}\"\nproxy = \"{}\"\n", server.url(), squid.url());
+    home.write("consort.toml", &text);
+    worked(&call(&home, &[]));
+    crate::serve::until(|| squid.requests().contains(&format!("POST {}", server.url())));
+
+    let url = proxied("http", &server);
+    let text = format!("[mcp.web]\nurl = \"{url}\"\ninsecure = true\nproxy = \"none\"\n");
+    home.write("consort.toml", &text);
+    failed(&call(&home, &[("ALL_PROXY", &squid.url())]), &[PROXIED_HOST]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_authority_is_trusted_by_the_environment_or_by_the_config() {
+    let (server, certificate) = Http::start_tls(Manner::modern()).await;
+    let home = Home::new();
+    home.write("ca.pem", &certificate);
+    let trusted = home.path("ca.pem").display().to_string();
+    let without = format!("[mcp.web]\nurl = \"{}\"\n", server.url());
+    home.write("consort.toml", &without);
+    failed(&call(&home, &[]), &["UnknownIssuer", "`ca_file`"]);
+    worked(&call(&home, &[("SSL_CERT_FILE", &trusted)]));
+    home.write("consort.toml", &format!("{without}ca_file = \"ca.pem\"\n"));
+    worked(&call(&home, &[]));
+    home.write("consort.toml", &format!("{without}ca_file = \"absent.pem\"\n"));
+    failed(&call(&home, &[]), &["absent.pem"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_certificate_is_presented_through_the_proxy_too() {
+    let (server, [certificate, client, key]) = Http::start_mutual_tls(Manner::modern()).await;
+    let (squid, home) = (Squid::start(), Home::new());
+    for (name, pem) in [("ca.pem", &certificate), ("client.pem", &client), ("key.pem", &key)] {
+        home.write(name, pem);
+    }
+    let keys = "client_certificate_file = \"client.pem\"\nclient_key_file = \"key.pem\"\n";
+    for url in [server.url(), proxied("https", &server)] {
+        let without = format!("[mcp.web]\nurl = \"{url}\"\nca_file = \"ca.pem\"\n");
+        home.write("consort.toml", &without);
+        failed(
+            &call(&home, &[("HTTPS_PROXY", &squid.url())]),
+            &["CertificateRequired", "`client_certificate_file`"],
+        );
+        home.write("consort.toml", &format!("{without}{keys}"));
+        worked(&call(&home, &[("HTTPS_PROXY", &squid.url())]));
+    }
+}
+
+#[test]
+fn a_login_goes_through_the_proxy_of_its_server() {
+    let server = testkit::fastmcp_with_login(3600);
+    let (squid, home) = (Squid::start(), Home::new());
+    let url = server.url("/mcp");
+    let text = format!("[mcp.web]\nurl = \"{url}\"\nproxy = \"{}\"\n", squid.url());
+    home.write("consort.toml", &text);
+    let (ran, _) = log_in(&home, &[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(home.run(&["call", "add", "a=1", "b=2"]).out.trim(), "3");
+    for step in ["POST", "/.well-known/oauth-protected-resource", "/register", "/token"] {
+        let passed = || squid.requests().iter().any(|request| request.contains(step));
+        crate::serve::until(passed);
+    }
+}

@@ -1,0 +1,113 @@
+//! Responses over a pooled connection, and their bodies.
+
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Duration;
+
+use ::http::{HeaderMap, StatusCode};
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+
+use super::{Connection, Pool};
+use crate::budget::Reservation;
+
+/// How much of the body of an error is kept.
+const SHORT_BODY: usize = 64 << 10;
+
+/// Why there is no body.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    TooLarge,
+    /// Other messages take all the memory that there is for large ones.
+    NoRoom,
+    Broken(String),
+}
+
+/// A response whose body is still to come.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(super) body: Incoming,
+    /// Until the body has been read.
+    pub(super) connection: Option<Connection>,
+    pub(super) pool: Pool,
+}
+
+impl Reply {
+    /// The next piece of the body, `None` at its end.
+    pub(crate) async fn chunk(&mut self) -> Option<Result<Bytes, String>> {
+        let connection = self.connection.as_mut()?;
+        let body = &mut self.body;
+        let chunk = poll_fn(|cx| connection.poll_body(body, cx)).await;
+        match &chunk {
+            None => self.release().await,
+            Some(Ok(_)) if self.body.is_end_stream() => self.release().await,
+            Some(Ok(_)) => {}
+            Some(Err(_)) => self.connection = None,
+        }
+        chunk
+    }
+
+    /// The whole body, if it is no larger than `most` and finds room within `limit`.
+    pub(crate) async fn collect(
+        mut self,
+        most: usize,
+        mut room: Reservation,
+        limit: Duration,
+    ) -> Result<Bytes, BodyError> {
+        if self.body.size_hint().lower() > most as u64 {
+            return Err(BodyError::TooLarge);
+        }
+        let Some(first) = self.chunk().await else {
+            return Ok(Bytes::new());
+        };
+        let mut bytes = first.map_err(BodyError::Broken)?;
+        let mut all = bytes::BytesMut::new();
+        while let Some(chunk) = self.chunk().await {
+            let chunk = chunk.map_err(BodyError::Broken)?;
+            let left = usize::try_from(self.body.size_hint().lower()).unwrap_or(0);
+            let held = all.len().max(bytes.len()) + chunk.len() + left;
+            if held > most {
+                return Err(BodyError::TooLarge);
+            }
+            if !room.covers(held) {
+                // Of a body whose length is known, no more than that is taken.
+                let grown = if left > 0 { held } else { most };
+                let extended = room.extend(held, grown);
+                let extended = crate::late::timeout(limit, extended).await;
+                extended.map_err(|_| BodyError::NoRoom)?;
+            }
+            if all.is_empty() {
+                all.reserve(held);
+                all.extend_from_slice(&bytes);
+            }
+            all.extend_from_slice(&chunk);
+        }
+        if !all.is_empty() {
+            bytes = all.freeze();
+        }
+        if bytes.len() > most { Err(BodyError::TooLarge) } else { Ok(room.attach(bytes)) }
+    }
+
+    /// The body of an error or of an answer that nobody waits for; nothing if it is large.
+    pub(crate) async fn collect_short(self) -> Bytes {
+        let room = Reservation::default();
+        self.collect(SHORT_BODY, room, Duration::ZERO).await.unwrap_or_default()
+    }
+
+    /// Gives the connection back, if it can serve again.
+    async fn release(&mut self) {
+        let Some(mut connection) = self.connection.take() else {
+            return;
+        };
+        poll_fn(|cx| {
+            connection.drive(cx);
+            Poll::Ready(())
+        })
+        .await;
+        if !connection.ended && connection.sender.is_ready() {
+            self.pool.keep(connection);
+        }
+    }
+}
