@@ -46,6 +46,8 @@ pub(crate) struct Connection {
     next_attempt: Mutex<Option<Instant>>,
     /// Somebody waits for the first attempt.
     hurry: Notify,
+    /// The next attempt is due now.
+    retry: Notify,
     wishes: mpsc::Sender<Wish>,
     stop: OnceLock<CancellationToken>,
     /// No longer wanted: what it offers is no longer put on offer.
@@ -84,6 +86,7 @@ impl Connection {
             lines: Lines::default(),
             next_attempt: Mutex::default(),
             hurry: Notify::new(),
+            retry: Notify::new(),
             wishes,
             stop: OnceLock::new(),
             retired: AtomicBool::new(false),
@@ -105,6 +108,11 @@ impl Connection {
 
     pub(crate) fn status(&self) -> Status {
         self.status.borrow().clone()
+    }
+
+    /// Has the server tried again now, if it is down.
+    pub(crate) fn retry_now(&self) {
+        self.retry.notify_waiters();
     }
 
     pub(crate) async fn wish(&self, wish: Wish) {

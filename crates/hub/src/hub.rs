@@ -90,6 +90,7 @@ impl Hub {
         let connections = prepared.into_iter().map(|prepared| inner.keep(prepared)).collect();
         inner.replace(connections);
         inner.crew.spawn(sweep(Arc::downgrade(&inner), inner.stop.clone()));
+        inner.crew.spawn(watch_resumes(Arc::downgrade(&inner), inner.stop.clone()));
         Self(inner)
     }
 
@@ -275,6 +276,21 @@ async fn sweep(hub: Weak<Inner>, stop: CancellationToken) {
         for connection in hub.connections().values() {
             connection.lines.sweep();
         }
+    }
+}
+
+/// Has servers that are down tried again at once when the computer resumes, until the hub ends.
+async fn watch_resumes(hub: Weak<Inner>, stop: CancellationToken) {
+    let resumed = || {
+        if let Some(hub) = hub.upgrade() {
+            for connection in hub.connections().values() {
+                connection.retry_now();
+            }
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = consort_wire::watch_resumes(resumed) => {}
     }
 }
 

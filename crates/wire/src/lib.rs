@@ -62,5 +62,6 @@ pub use transport::{
     origin::{Barrier, Origin, Response, Unanswered},
     process::Command,
     proxy::{InvalidProxy, ProxyUrl},
+    resume::watch_resumes,
     url::Endpoint,
 };

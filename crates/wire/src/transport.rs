@@ -17,6 +17,7 @@ pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod proxy;
 mod reach;
+pub(crate) mod resume;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 mod stream;

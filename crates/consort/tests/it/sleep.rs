@@ -1,12 +1,14 @@
 //! A gateway that does not run for a while: a process that is stopped, a computer that sleeps.
 
-use std::time::Duration;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::Home;
-use crate::serve::Serving;
+use crate::serve::{Running, Serving};
 
 /// The idle limit of the server, and how long the gateway is stopped.
 const IDLE: Duration = Duration::from_secs(3);
@@ -67,4 +69,123 @@ fn answers_that_came_while_the_gateway_was_stopped_are_delivered() {
             }
         });
     }
+}
+
+/// A network of its own, with nothing in it but the loopback interface, until it is dropped.
+struct Network(Running);
+
+impl Network {
+    /// None where a network cannot be made: that takes root, or user namespaces.
+    fn new() -> Option<Self> {
+        let script = "ip link set lo up && echo up && exec sleep 1000";
+        let mut child = Command::new("unshare")
+            .args(["--map-root-user", "--net", "sh", "-c", script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take()?).read_line(&mut line).ok()?;
+        let network = Self(Running::of(child));
+        (line == "up\n").then_some(network)
+    }
+
+    /// A command that runs in it.
+    fn command(&self, program: &std::ffi::OsStr) -> Command {
+        let mut command = Command::new("nsenter");
+        let pid = self.0.id().to_string();
+        command.args(["--target", &pid, "--user", "--net", "--preserve-credentials", "--"]);
+        command.arg(program);
+        command
+    }
+
+    fn set(&self, state: &str) {
+        let mut command = self.command("ip".as_ref());
+        assert!(command.args(["link", "set", "lo", state]).status().unwrap().success());
+    }
+
+    /// FastMCP on a port of it, or on any.
+    fn server(&self, port: u16) -> (Running, u16) {
+        let mut command = self.command(testkit::fixtures::python("python3").as_os_str());
+        command.arg(testkit::fixtures::fastmcp_server()).args(["http", &port.to_string()]);
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let line = lines.find(|line| line.starts_with("listening on ")).unwrap();
+        let port = line.rsplit_once(':').unwrap().1.parse().unwrap();
+        (Running::of(child), port)
+    }
+}
+
+/// A gateway on its standard input and output.
+struct Piped {
+    child: Running,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Piped {
+    fn start(network: &Network, home: &Home) -> Self {
+        let inner = home.command(&["serve", "--stdio"]);
+        let mut command = network.command(inner.get_program());
+        command.args(inner.get_args()).env_clear();
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir(inner.get_current_dir().unwrap());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child: Running::of(child), stdin, lines }
+    }
+
+    fn call(&mut self, id: u32, tool: &str, arguments: &Value) {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let call = json!({
+            "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": tool, "arguments": arguments, "_meta": meta },
+        });
+        writeln!(self.stdin, "{call}").unwrap();
+    }
+
+    fn answer(&mut self, id: u32) -> Value {
+        loop {
+            let line: Value = serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap();
+            if line["id"] == id {
+                return line;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_died_in_the_sleep_is_noticed_and_made_anew_within_seconds() {
+    let Some(network) = Network::new() else {
+        eprintln!("not run: no network namespaces here");
+        return;
+    };
+    let (server, port) = network.server(0);
+    let home = Home::new();
+    home.write("consort.toml", &format!("[mcp.web]\nurl = \"http://127.0.0.1:{port}/mcp\"\n"));
+    let mut gateway = Piped::start(&network, &home);
+    gateway.call(1, "add", &json!({ "a": 1, "b": 2 }));
+    assert_eq!(gateway.answer(1)["result"]["content"][0]["text"], "3");
+    let pid = Pid::from_raw(gateway.child.id().cast_signed()).unwrap();
+    gateway.call(2, "compute", &json!({ "steps": 1, "milliseconds": 600_000 }));
+    std::thread::sleep(Duration::from_secs(1));
+    // The server goes, and none of its words about that arrives.
+    kill_process(pid, Signal::STOP).unwrap();
+    network.set("down");
+    drop(server);
+    std::thread::sleep(Duration::from_secs(6));
+    network.set("up");
+    let (_server, _) = network.server(port);
+    kill_process(pid, Signal::CONT).unwrap();
+    let resumed = Instant::now();
+    let lost = gateway.answer(2);
+    let took = resumed.elapsed();
+    assert!(lost.to_string().contains("unknown"), "{lost}");
+    assert!(took < Duration::from_secs(5), "{took:?}: {lost}");
+    gateway.call(3, "add", &json!({ "a": 2, "b": 2 }));
+    assert_eq!(gateway.answer(3)["result"]["content"][0]["text"], "4");
 }

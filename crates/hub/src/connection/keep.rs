@@ -250,6 +250,7 @@ impl Keeper {
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(next) => return Over::Restart,
+                () = self.connection.retry.notified() => return Over::Restart,
                 // Somebody has logged in.
                 () = &mut known => return Over::Restart,
                 () = self.stop.cancelled() => return Over::Ended,

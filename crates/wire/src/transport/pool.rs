@@ -25,6 +25,7 @@ use super::Ticket;
 use super::letter::Letter;
 use super::network::NetworkSettings;
 use super::reach::Route;
+use super::resume::{has_slept, slept};
 use super::stream::Stream;
 use super::url::Url;
 use crate::limits::{Limits, Times};
@@ -144,7 +145,7 @@ impl Pool {
 
     fn take(&self) -> Option<Connection> {
         let mut idle = self.0.idle();
-        // The sweeper may be late.
+        // The sweeper may be late, and what nobody used while the computer slept may be dead.
         let _overdue = self.0.overdue(&mut idle);
         let here = Handle::current().id();
         // One whose events arrive in another runtime would have to be woken across threads.
@@ -154,6 +155,7 @@ impl Pool {
 
     fn keep(&self, mut connection: Connection) {
         connection.since = Instant::now();
+        connection.slept = slept();
         connection.used = true;
         let mut idle = self.0.idle();
         if idle.connections.len() < self.0.most_idle {
@@ -177,6 +179,7 @@ impl Pool {
                 driver: Box::new(driver),
                 ended: false,
                 since: Instant::now(),
+                slept: slept(),
                 home: Handle::current().id(),
                 used: false,
             })
@@ -195,7 +198,9 @@ impl Origin {
 
     /// Takes out those whose time is up.
     fn overdue(&self, idle: &mut Idle) -> VecDeque<Connection> {
-        let due = |connection: &Connection| connection.since.elapsed() >= self.longest_idle;
+        let due = |connection: &Connection| {
+            connection.since.elapsed() >= self.longest_idle || has_slept(connection.slept)
+        };
         let count = idle.connections.iter().take_while(|connection| due(connection)).count();
         idle.connections.drain(..count).collect()
     }
@@ -253,6 +258,8 @@ struct Connection {
     driver: Driver,
     ended: bool,
     since: Instant,
+    /// How long the computer had slept by then.
+    slept: Duration,
     /// The runtime that hears its events.
     home: runtime::Id,
     /// It served a request before, so its peer may have closed it meanwhile.

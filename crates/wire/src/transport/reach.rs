@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use super::addresses::AllowedAddresses;
 use super::network::NetworkSettings;
 use super::proxy::{NO_CREDENTIALS, ProxyUrl};
+use super::resume::ConnectionChecks;
 use super::stream::Stream;
 #[cfg(feature = "tls")]
 use super::tls::TlsFiles;
@@ -144,9 +145,9 @@ async fn dial(addresses: &[SocketAddr], patience: Duration, alive: Duration) -> 
     for address in addresses {
         match tokio::time::timeout(share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                keep_alive(&stream, alive)?;
+                let checks = ConnectionChecks::new(&stream, alive)?;
                 stream.set_nodelay(true)?;
-                return Ok(Stream::Plain(stream));
+                return Ok(Stream::Plain(stream, checks));
             }
             Ok(Err(error)) => last = error,
             Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no connection in time"),
@@ -215,14 +216,4 @@ async fn tunnel(stream: &mut Stream, proxy: &ProxyUrl, target: &str) -> io::Resu
         }
         None => Err(refused(io::ErrorKind::InvalidData, "it does not speak HTTP/1.1")),
     }
-}
-
-/// Has the kernel ask a silent peer whether it lives, three times.
-fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
-    use rustix::net::sockopt;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, time)?;
-    sockopt::set_tcp_keepintvl(stream, time)?;
-    sockopt::set_tcp_keepcnt(stream, 2)?;
-    Ok(())
 }

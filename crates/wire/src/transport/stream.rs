@@ -7,10 +7,12 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::resume::ConnectionChecks;
+
 /// A TCP stream, private or not.
 #[derive(Debug)]
 pub(super) enum Stream {
-    Plain(TcpStream),
+    Plain(TcpStream, ConnectionChecks),
     #[cfg(feature = "tls")]
     /// Over a connection to the server, or over a tunnel through an encrypted connection to a proxy.
     Tls(Box<tokio_rustls::client::TlsStream<Self>>),
@@ -23,7 +25,10 @@ impl AsyncRead for Stream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Plain(stream, checks) => {
+                checks.follow(stream, cx);
+                Pin::new(stream).poll_read(cx, buffer)
+            }
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
         }
@@ -37,7 +42,7 @@ impl AsyncWrite for Stream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Plain(stream, _) => Pin::new(stream).poll_write(cx, bytes),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
@@ -49,7 +54,7 @@ impl AsyncWrite for Stream {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Self::Plain(stream, _) => Pin::new(stream).poll_write_vectored(cx, slices),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
         }
@@ -57,7 +62,7 @@ impl AsyncWrite for Stream {
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Plain(stream, _) => stream.is_write_vectored(),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.is_write_vectored(),
         }
@@ -65,7 +70,7 @@ impl AsyncWrite for Stream {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Plain(stream, _) => Pin::new(stream).poll_flush(cx),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
@@ -73,7 +78,7 @@ impl AsyncWrite for Stream {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Plain(stream, _) => Pin::new(stream).poll_shutdown(cx),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }

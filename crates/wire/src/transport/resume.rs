@@ -1,0 +1,191 @@
+//! A computer that slept: its connections may be dead and nobody has said so.
+//!
+//! When it resumes, every connection in use is checked by the kernel within seconds instead of minutes: a peer that is
+//! gone does not acknowledge, and the connection breaks. Those who wait for it learn so.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until};
+
+/// How often the clocks are compared.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How much longer than that a look takes, or the computer sleeps, until it counts as a resume.
+const SLEPT: Duration = Duration::from_secs(1);
+
+/// How much later than due a look comes if the process was stopped.
+const STOPPED: Duration = Duration::from_secs(4);
+
+/// The silence after which a peer is asked whether it lives, and the pause between two questions, after a resume.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// Questions without an answer after which the connection is broken, after a resume and otherwise.
+const QUESTIONS: u32 = 2;
+
+/// How long connections are checked so closely.
+const CHECKING: Duration = Duration::from_secs(15);
+
+/// Changes with every resume, and when the checks after it are over: odd while connections are checked.
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// Those who wait for something on a connection.
+static WAITING: Mutex<Vec<Weak<Mutex<Option<Waker>>>>> = Mutex::new(Vec::new());
+
+/// Watches for resumes until it is dropped: checks all connections after each, and calls `resumed`.
+pub async fn watch_resumes(mut resumed: impl FnMut()) {
+    let (mut before, mut looked) = (slept(), Instant::now());
+    let mut checked_until: Option<Instant> = None;
+    loop {
+        sleep_until(looked + LOOK).await;
+        let (now, asleep) = (Instant::now(), slept());
+        let is_resume = asleep >= before + SLEPT || now >= looked + LOOK + STOPPED;
+        (before, looked) = (asleep, now);
+        if is_resume {
+            tracing::info!("the process or the computer was stopped: connections are checked");
+            checked_until = Some(now + CHECKING);
+            set_epoch(true);
+            resumed();
+        } else if checked_until.is_some_and(|until| now >= until) {
+            checked_until = None;
+            set_epoch(false);
+        }
+    }
+}
+
+/// The time that this computer has slept since it was started: one clock counts it, another does not.
+#[cfg(target_os = "linux")]
+pub(super) fn slept() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let time = |clock| {
+        let time = clock_gettime(clock);
+        let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
+        seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
+    };
+    time(ClockId::Boottime).saturating_sub(time(ClockId::Monotonic))
+}
+
+/// Elsewhere there is no clock for it.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn slept() -> Duration {
+    Duration::ZERO
+}
+
+/// True if the computer slept since [`slept`] said this.
+pub(super) fn has_slept(before: Duration) -> bool {
+    slept() >= before + SLEPT
+}
+
+/// Begins to check connections closely, or ends it, and wakes whoever waits for one.
+fn set_epoch(checks: bool) {
+    let (Ok(before) | Err(before)) =
+        EPOCH.fetch_update(Ordering::AcqRel, Ordering::Acquire, |epoch| {
+            // One that is odd already changes too: the checks begin anew.
+            Some(if checks { (epoch | 1) + 2 * (epoch & 1) } else { (epoch | 1) + 1 })
+        });
+    tracing::debug!(before, checks, "connections are checked otherwise");
+    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.retain(|slot| {
+        let Some(slot) = slot.upgrade() else { return false };
+        let waker = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    });
+}
+
+/// The checks of one connection by the kernel.
+#[derive(Debug)]
+pub(super) struct ConnectionChecks {
+    epoch: u64,
+    /// The silence before a check, usually.
+    usual: Duration,
+    waiting: Arc<Mutex<Option<Waker>>>,
+}
+
+impl ConnectionChecks {
+    /// Sets up the checks of a new connection.
+    pub(super) fn new(stream: &TcpStream, usual: Duration) -> io::Result<Self> {
+        sockopt::set_socket_keepalive(stream, true)?;
+        let checks = Self { epoch: EPOCH.load(Ordering::Acquire), usual, waiting: Arc::default() };
+        set_keepalive(stream, usual, Duration::ZERO)?;
+        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() == waiting.capacity() {
+            waiting.retain(|slot| slot.strong_count() > 0);
+        }
+        waiting.push(Arc::downgrade(&checks.waiting));
+        Ok(checks)
+    }
+
+    /// Notes who waits for the connection, and follows what was said of its checks.
+    pub(super) fn follow(&mut self, stream: &TcpStream, cx: &Context<'_>) {
+        {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if !waiting.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                *waiting = Some(cx.waker().clone());
+            }
+        }
+        // Read behind the note: whoever changes it later wakes us.
+        let epoch = EPOCH.load(Ordering::Acquire);
+        if epoch != self.epoch {
+            self.epoch = epoch;
+            let set = if epoch % 2 == 1 {
+                // For what was sent and is not acknowledged, too.
+                set_keepalive(stream, CHECK, CHECK * (QUESTIONS + 1))
+            } else {
+                set_keepalive(stream, self.usual, Duration::ZERO)
+            };
+            if let Err(error) = set {
+                tracing::debug!(%error, "a connection cannot be checked");
+            }
+        }
+    }
+}
+
+/// Has the kernel ask a silent peer whether it lives. A timeout of zero is the kernel's own.
+fn set_keepalive(stream: &TcpStream, time: Duration, unacknowledged: Duration) -> io::Result<()> {
+    sockopt::set_tcp_keepidle(stream, time)?;
+    sockopt::set_tcp_keepintvl(stream, time)?;
+    sockopt::set_tcp_keepcnt(stream, QUESTIONS)?;
+    #[cfg(target_os = "linux")]
+    {
+        let milliseconds = u32::try_from(unacknowledged.as_millis()).unwrap_or(u32::MAX);
+        sockopt::set_tcp_user_timeout(stream, milliseconds)?;
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = unacknowledged;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_computer_that_did_not_sleep_has_not() {
+        let before = slept();
+        assert!(!has_slept(before));
+        assert!(before < Duration::from_secs(60) || has_slept(Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_checked_closely_after_a_resume_and_then_as_before() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let usual = Duration::from_secs(15);
+        let mut checks = ConnectionChecks::new(&stream, usual).unwrap();
+        let idle = |stream: &TcpStream| sockopt::tcp_keepidle(stream).unwrap();
+        assert_eq!(idle(&stream), usual);
+        for (after, expected) in [(true, CHECK), (true, CHECK), (false, usual)] {
+            set_epoch(after);
+            checks.follow(&stream, &Context::from_waker(Waker::noop()));
+            assert_eq!(idle(&stream), expected, "{after}");
+        }
+    }
+}
