@@ -1,7 +1,7 @@
 //! Reaching a server: which transport, which era, which revision.
 
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use crate::ask::Tasks;
@@ -21,7 +21,7 @@ use crate::transport::Transport;
 use crate::transport::http::Http;
 use crate::transport::process::Command;
 use crate::transport::sse::Sse;
-use crate::transport::stdio::Stdio;
+use crate::transport::stdio::{Stdio, UnreadInput};
 use crate::transport::url::Endpoint;
 
 /// The codes only a modern server uses.
@@ -75,8 +75,8 @@ async fn stdio(
     settings: Settings,
     speak: Speak,
 ) -> Result<Arc<Link>, ConnectError> {
-    let link = start(command, settings.clone()).await?;
-    let anew = match within(&link, shake(&link, speak)).await {
+    let (link, input) = start(command, settings.clone()).await?;
+    let anew = match within(&link, shake(&link, speak, input)).await {
         Ok(Shaken::Settled) => return Ok(link),
         Ok(Shaken::Modern) => Speak::Modern,
         // Some old servers do not survive a request they do not know.
@@ -84,8 +84,8 @@ async fn stdio(
         Err(error) => return Err(error),
     };
     link.end().await;
-    let link = start(command, settings).await?;
-    within(&link, shake(&link, anew)).await?;
+    let (link, input) = start(command, settings).await?;
+    within(&link, shake(&link, anew, input)).await?;
     Ok(link)
 }
 
@@ -98,21 +98,25 @@ enum Shaken {
     Modern,
 }
 
-async fn shake(link: &Arc<Link>, speak: Speak) -> Result<Shaken, ConnectError> {
+async fn shake(link: &Arc<Link>, speak: Speak, input: UnreadInput) -> Result<Shaken, ConnectError> {
     match speak {
         Speak::Modern => modern(link, Way::Stdio).await?,
         Speak::Legacy => initialize(link, Way::Stdio).await?,
-        Speak::Auto => return Box::pin(probe(link)).await,
+        Speak::Auto => return Box::pin(probe(link, input)).await,
     }
     Ok(Shaken::Settled)
 }
 
-async fn start(command: &Command, settings: Settings) -> Result<Arc<Link>, ConnectError> {
+async fn start(
+    command: &Command,
+    settings: Settings,
+) -> Result<(Arc<Link>, UnreadInput), ConnectError> {
     let failed = |source: io::Error| ConnectError::Start { program: command.program(), source };
     let (stdio, pipes) = Stdio::start(command, &settings.limits).await.map_err(failed)?;
     let link = Link::new(settings, Transport::Stdio(stdio));
+    let input = pipes.unread_input();
     link.crew.spawn(pipes.serve(Arc::clone(&link)));
-    Ok(link)
+    Ok((link, input))
 }
 
 async fn http(
@@ -193,34 +197,62 @@ async fn within<T>(
     result
 }
 
-/// Finds out the era of a stdio server: asks the modern question, and if no answer comes soon, the
-/// legacy one as well. A server that is merely slow to start then still decides by its answers.
-async fn probe(link: &Arc<Link>) -> Result<Shaken, ConnectError> {
+/// Finds out the era of a stdio server: asks the modern question, and if no answer comes soon after it was read, the
+/// legacy one as well. A server that does not read yet is still starting, and is waited for.
+async fn probe(link: &Arc<Link>, input: UnreadInput) -> Result<Shaken, ConnectError> {
     let patience = link.settings.times.probe;
     let mut modern = pin!(modern(link, Way::Stdio));
-    if let Ok(answer) = tokio::time::timeout(patience, &mut modern).await {
-        match answer {
-            Err(error) if may_be_legacy(&error) => initialize(link, Way::Stdio).await?,
-            answer => answer?,
+    tokio::select! {
+        biased;
+        answer = &mut modern => {
+            match answer {
+                Err(error) if may_be_legacy(&error) => initialize(link, Way::Stdio).await?,
+                answer => answer?,
+            }
+            return Ok(Shaken::Settled);
         }
-        return Ok(Shaken::Settled);
+        () = input.read_for(patience) => {}
     }
+    drop(input);
     let mut legacy = pin!(initialize(link, Way::Stdio));
     let mut refused = None;
     loop {
         tokio::select! {
             answer = &mut modern, if refused.is_none() => match answer {
                 Err(error) if may_be_legacy(&error) => refused = Some(error),
+                Ok(()) => return Ok(settle(link, legacy.as_mut()).await),
                 answer => return answer.map(|()| Shaken::Modern),
             },
             answer = &mut legacy => match answer {
                 // Both questions were answered with no: the second says what the server thinks of it.
                 Err(ConnectError::Refused(_)) if refused.is_none() => {
-                    return (&mut modern).await.map(|()| Shaken::Modern);
+                    (&mut modern).await?;
+                    return Ok(again(link).await);
                 }
                 answer => return answer.map(|()| Shaken::Settled),
             },
         }
+    }
+}
+
+/// Looks at what a modern server made of the legacy question. One that refuses it, or says nothing, and still answers
+/// the modern one goes on as it is.
+async fn settle(
+    link: &Arc<Link>,
+    legacy: Pin<&mut impl Future<Output = Result<(), ConnectError>>>,
+) -> Shaken {
+    match late::timeout(link.settings.times.probe, legacy).await {
+        // It opened a legacy session.
+        Ok(Ok(())) => Shaken::Modern,
+        Ok(Err(_)) | Err(_) => again(link).await,
+    }
+}
+
+/// Asks the modern question once more.
+async fn again(link: &Arc<Link>) -> Shaken {
+    match modern(link, Way::Stdio).await {
+        Ok(()) => Shaken::Settled,
+        Err(_) => Shaken::Modern,
     }
 }
 

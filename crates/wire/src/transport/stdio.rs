@@ -1,5 +1,6 @@
 //! A server on the standard input and output of a child process.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -88,7 +89,40 @@ impl Stdio {
     }
 }
 
+/// How often it is looked whether a server has read its input.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The input of a server that may not have been read yet. It must not be kept for long: the input stays open with it.
+#[derive(Debug)]
+pub(crate) struct UnreadInput(Option<OwnedFd>);
+
+impl UnreadInput {
+    /// Waits until the server has had this much time since it read its input.
+    pub(crate) async fn read_for(&self, time: Duration) {
+        loop {
+            while !self.is_read() {
+                tokio::time::sleep(LOOK).await;
+            }
+            tokio::time::sleep(time).await;
+            if self.is_read() {
+                return;
+            }
+        }
+    }
+
+    /// True if nothing waits in the pipe, or that cannot be known.
+    fn is_read(&self) -> bool {
+        let pipe = self.0.as_ref().filter(|_| cfg!(target_os = "linux"));
+        !pipe.is_some_and(|pipe| rustix::io::ioctl_fionread(pipe).is_ok_and(|waiting| waiting > 0))
+    }
+}
+
 impl Pipes {
+    /// The input of the server, to see whether it was read.
+    pub(crate) fn unread_input(&self) -> UnreadInput {
+        UnreadInput(self.stdin.as_fd().try_clone_to_owned().ok())
+    }
+
     /// Serves the pipes until the server ends or we stop, then ends the process.
     pub(crate) async fn serve(self, link: Arc<Link>) {
         let Self { mut process, stdin, stdout, stderr, outgoing } = self;

@@ -1,9 +1,11 @@
 //! Which era and revision a server is found to speak, and how soon.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use consort_wire::{
-    Client, ConnectError, Endpoint, Found, Revision, Server, Speak, Way as Transport,
+    Client, Command, ConnectError, Endpoint, Found, Revision, Server, Settings, ShelfKind, Speak,
+    Way as Transport,
 };
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Probe, Step};
@@ -92,6 +94,39 @@ async fn a_server_that_is_slow_to_start_is_not_taken_for_another_era() {
         assert_eq!(found(&pair).0, revision);
         assert!(complete(pair.client.request(result("{}")).await).is_ok());
     }
+}
+
+/// A program that says in a file that it was started, and becomes `program` after three seconds.
+fn delayed(file: &Path, script: &str, program: &[String]) -> Command {
+    let mut arguments = vec!["-c".to_owned(), format!("echo started >> \"$0\"; {script}")];
+    arguments.push(file.display().to_string());
+    arguments.extend_from_slice(program);
+    Command::new("/bin/sh").arguments(arguments)
+}
+
+#[tokio::test]
+async fn a_modern_server_that_needs_longer_than_the_probe_is_started_once() {
+    let folder = std::env::temp_dir().join(format!("consort-starts-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let python = testkit::fixtures::python("python3").display().to_string();
+    let fastmcp = vec![python, testkit::fixtures::fastmcp_server().display().to_string()];
+    let manner = Manner { legacy: None, ..Manner::modern() };
+    let manner = serde_json::to_string(&manner).unwrap();
+    let rogue = vec![testkit::bin("rogue").display().to_string(), manner];
+    for (name, script, program) in [
+        ("fastmcp", "sleep 3; exec \"$@\"", fastmcp),
+        // Its launcher reads before it does.
+        ("piped", "cat | (sleep 3; exec \"$@\")", rogue),
+    ] {
+        let file = folder.join(name);
+        let server = Server::Command(delayed(&file, script, &program));
+        let client = Client::connect(&server, Settings::default()).await.unwrap();
+        assert_eq!(client.about().found.revision.as_str(), "2026-07-28", "{name}");
+        assert!(client.list(ShelfKind::Tools).await.is_ok(), "{name}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "started\n", "{name}");
+        client.close().await;
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]
