@@ -23,6 +23,27 @@ impl<T> StrictHeads<T> {
     pub(crate) fn new(inner: T) -> Self {
         Self { inner, scanner: HeadScanner::default() }
     }
+
+    /// True if a head has begun to arrive and is not complete.
+    pub(crate) fn is_in_head(&self) -> bool {
+        self.scanner.place == Place::Head && (self.scanner.begun || !self.scanner.line.is_empty())
+    }
+
+    /// True if all that has arrived are whole requests.
+    pub(crate) fn is_between_requests(&self) -> bool {
+        self.scanner.place == Place::Head && !self.is_in_head()
+    }
+}
+
+impl<T: AsyncRead + Unpin> StrictHeads<T> {
+    /// Reads what nobody will look at.
+    pub(crate) fn poll_ignored(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buffer)
+    }
 }
 
 /// Follows requests as they arrive, in pieces of any size: heads line by line, bodies by their length.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use consort_core::Caller;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN, WWW_AUTHENTICATE,
 };
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
@@ -26,6 +26,7 @@ use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, Refused};
 use crate::heads::StrictHeads;
 use crate::health;
+use crate::linger::LingeringClose;
 use crate::overflow::{Overflow, ReserveDescriptors, is_exhausted};
 use crate::pieces::Pieces;
 use crate::post;
@@ -39,6 +40,9 @@ pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 
 /// The most headers a request may have.
 const HEADERS: usize = 100;
+
+/// How much longer than a slow head a connection may be unused.
+const UNUSED: Duration = Duration::from_secs(1);
 
 /// The pause after a connection could not be taken.
 const RELIEF: Duration = Duration::from_millis(100);
@@ -95,7 +99,8 @@ pub(crate) async fn connection(
 ) {
     let _ = stream.set_nodelay(true);
     let stream = Stall::new(stream, gateway.settings.limits.stalled);
-    let io = TokioIo::new(StrictHeads::new(stream));
+    let limits = &gateway.settings.limits;
+    let io = TokioIo::new(LingeringClose::new(StrictHeads::new(stream), limits));
     let endless = AtomicBool::new(false);
     let service = service_fn(|request| {
         let (gateway, endless) = (Arc::clone(&gateway), &endless);
@@ -107,7 +112,8 @@ pub(crate) async fn connection(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(gateway.settings.limits.head)
+        // A head that has begun is answered before: this ends connections that nobody uses.
+        .header_read_timeout(limits.head + limits.linger + UNUSED)
         .max_headers(HEADERS)
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
@@ -309,7 +315,11 @@ impl BadBody {
     }
 
     pub(crate) fn reply(&self) -> Reply {
-        text(self.status(), self.message())
+        let mut reply = text(self.status(), self.message());
+        if matches!(self, Self::TooLarge | Self::Slow) {
+            reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        reply
     }
 }
 
@@ -348,7 +358,8 @@ pub(crate) async fn read_any(
         room.extend(expected, expected).await;
         Ok(room.attach(collect(body, limits.body_bytes).await?))
     };
-    let read = tokio::time::timeout(limits.body, reading).await.unwrap_or(Err(BadBody::Slow));
+    let read =
+        consort_wire::late::timeout(limits.body, reading).await.unwrap_or(Err(BadBody::Slow));
     gateway.records.metrics.received(read.as_ref().map_or(0, Bytes::len));
     read
 }

@@ -15,6 +15,7 @@ mod heads;
 mod health;
 mod http;
 pub mod ledger;
+mod linger;
 mod listen;
 mod menu;
 pub mod metrics;

@@ -164,6 +164,10 @@ pub struct Limits {
     pub head: Duration,
     /// How long the body of a request may take.
     pub body: Duration,
+    /// How long the rest of a request that was refused is read, so that its client reads the answer.
+    pub linger: Duration,
+    /// Bytes of such a rest that are read.
+    pub linger_bytes: usize,
     /// How long a client may not read what it is sent.
     pub stalled: Duration,
     /// How long a stream may be silent before it shows that it lives.
@@ -193,6 +197,8 @@ impl Default for Limits {
             browser_session_lifetime: Duration::from_hours(24),
             head: Duration::from_secs(10),
             body: Duration::from_secs(30),
+            linger: Duration::from_secs(2),
+            linger_bytes: 16 << 20,
             stalled: Duration::from_secs(30),
             silence: Duration::from_secs(15),
             changes: Duration::from_secs(1),

@@ -77,6 +77,12 @@ pub struct ServeConfig {
     /// Absolute lifetime of a browser session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub browser_session_lifetime: Option<Period>,
+    /// Time for which the rest of a refused request is read, so that its client gets to read the status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linger: Option<Period>,
+    /// Bytes of the rest of a refused request that are read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linger_bytes: Option<u64>,
 }
 
 impl ServeConfig {

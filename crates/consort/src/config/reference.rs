@@ -125,6 +125,8 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.serve", "max_browser_sessions") => gateway.browser_sessions.to_string(),
         ("consort.serve", "browser_session_idle") => hours(gateway.browser_session_idle),
         ("consort.serve", "browser_session_lifetime") => hours(gateway.browser_session_lifetime),
+        ("consort.serve", "linger") => format!("{} s", gateway.linger.as_secs()),
+        ("consort.serve", "linger_bytes") => gateway.linger_bytes.to_string(),
         ("consort.limits", "held_bytes") => gateway.held_bytes.to_string(),
         ("consort.limits", "schema_bytes") => schemas.compiled_bytes.to_string(),
         ("consort.limits", "schema_patterns") => schemas.patterns.to_string(),

@@ -117,7 +117,7 @@ async fn bodies_that_are_too_large_too_slow_or_of_another_kind_are_refused() {
     // A head without end is given up.
     let mut wire = Wire::open(served.modern().address()).await;
     wire.write("POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: ").await;
-    assert!(wire.is_closed().await);
+    assert_eq!(wire.head().await.map(|head| head.status), Some(408));
     for bytes in [
         "\0\0\0\0",
         "GET\r\n\r\n",
@@ -243,5 +243,60 @@ async fn headers_of_a_modern_request_that_disagree_with_it_are_refused() {
     }
     // Right, it reaches the server, which has no such tool after all.
     assert_eq!(send(with("Mcp-Param-Region: eu")).await["error"]["message"], "unknown tool");
+    served.end().await;
+}
+
+/// A client that sends all it has before it reads, and prints the status that it then reads.
+const SENDS_FIRST: &str = r#"
+import os, socket, time
+address, head, kind = (os.environ[name] for name in ("ADDRESS", "HEAD", "KIND"))
+host, port = address.rsplit(":", 1)
+client = socket.create_connection((host, int(port)), timeout=60)
+client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+def trickle():
+    for _ in range(30):
+        time.sleep(0.1)
+        client.sendall(b" ")
+
+if kind == "large":
+    client.sendall((head + "Content-Length: 5242880\r\n\r\n").encode())
+    client.sendall(b" " * 5242880)
+elif kind == "slow body":
+    client.sendall((head + "Content-Length: 500\r\n\r\n").encode())
+    trickle()
+else:
+    client.sendall((head + "X: ").encode())
+    trickle()
+print(client.recv(4096).split()[1].decode())
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_sends_on_gets_to_read_why_it_is_refused() {
+    let mut settings = quick();
+    settings.limits = Limits {
+        body: Duration::from_millis(300),
+        head: Duration::from_millis(500),
+        linger: Duration::from_mins(1),
+        ..settings.limits
+    };
+    let served = Served::new(vec![crate::stdio("r", &Manner::modern())], settings).await;
+    for peer in served.peers(json!({})).await {
+        let head = format!("{}Content-Type: application/json\r\n", peer.head("POST"));
+        for (kind, status) in [("large", "413"), ("slow body", "408"), ("slow head", "408")] {
+            let output = tokio::process::Command::new(testkit::fixtures::python("python3"))
+                .args(["-c", SENDS_FIRST])
+                .env("ADDRESS", peer.address().to_string())
+                .env("HEAD", &head)
+                .env("KIND", kind)
+                .output()
+                .await
+                .unwrap();
+            let read = String::from_utf8_lossy(&output.stdout);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(read.trim(), status, "{kind}: {error}");
+        }
+    }
+    lives(&served).await;
     served.end().await;
 }

@@ -206,7 +206,9 @@ const CHECKING: &[Row] = &[
 const CLIENTS: &[Row] = &[
     (SERVE, "body_bytes", GATEWAY, "413; on standard input an error"),
     (SERVE, "body", GATEWAY, "408"),
-    (SERVE, "head", GATEWAY, "the connection is closed"),
+    (SERVE, "head", GATEWAY, "408; a connection without a request is closed"),
+    (SERVE, "linger", "`[consort.serve] linger`", "the connection is closed"),
+    (SERVE, "linger_bytes", "`[consort.serve] linger_bytes`", "the connection is closed"),
     ("gateway/src/http.rs", "HEADERS", FIXED, "431"),
     (SERVE, "connections", GATEWAY, "further ones get 503 and `Retry-After` at once"),
     (

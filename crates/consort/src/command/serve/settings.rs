@@ -33,6 +33,12 @@ pub(super) fn of(
         limits.browser_session_lifetime = lifetime.get();
     }
     options.limits.apply_to_gateway(&mut limits);
+    if let Some(linger) = options.serve.linger {
+        limits.linger = linger.get();
+    }
+    if let Some(bytes) = options.serve.linger_bytes {
+        limits.linger_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
     let settings = Settings {
         access,
         hosts: serve.allow_host.clone(),

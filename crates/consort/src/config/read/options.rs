@@ -262,6 +262,8 @@ fn serve(fields: &Fields<'_>) -> ServeConfig {
         max_browser_sessions: serve.count("max_browser_sessions"),
         browser_session_idle: serve.period("browser_session_idle"),
         browser_session_lifetime: serve.period("browser_session_lifetime"),
+        linger: serve.period("linger"),
+        linger_bytes: serve.count("linger_bytes"),
     };
     serve.finish();
     made
