@@ -1,12 +1,14 @@
 //! What servers leave behind when the command or the gateway goes on without them, or ends.
 
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testkit::rogue::Manner;
 
 use crate::Home;
-use crate::serve::Serving;
+use crate::serve::{Serving, call};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -118,6 +120,32 @@ fn a_keeper_that_nobody_started_ends_at_once() {
     for arguments in [&["keeper"][..], &["keeper", "starter"], &["keeper", "nonsense"]] {
         assert_ne!(home.run(arguments).code, 101, "it panicked");
     }
+}
+
+#[test]
+fn a_launcher_that_is_killed_is_reaped_and_logged_and_its_server_goes_on() {
+    let home = Home::new();
+    let manner = serde_json::to_string(&Manner::modern()).unwrap();
+    // It hands its pipes to the server, and waits.
+    let script = "exec 3<&0; file=$1; shift; \"$@\" <&3 3<&- & echo $$ > \"$file\"; wait";
+    let file = home.path("launcher");
+    let server = json!({
+        "command": "/bin/sh",
+        "args": ["-c", script, "sh", file, testkit::bin("rogue"), manner],
+    });
+    home.write("mcp.json", &json!({ "mcpServers": { "r": server } }).to_string());
+    let mut gateway = Serving::start(&home, &[]);
+    assert!(gateway.tools("/mcp").contains(&"result".to_owned()));
+    let stderr = BufReader::new(gateway.child.stderr.take().unwrap());
+    let launcher: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+    kill_process(Pid::from_raw(launcher).unwrap(), Signal::KILL).unwrap();
+    let logged = stderr.lines().map_while(Result::ok).find(|line| line.contains("goes on"));
+    let logged = logged.expect("it is logged");
+    assert!(logged.contains("/bin/sh") && logged.contains("signal: 9"), "{logged}");
+    assert!(!std::path::Path::new(&format!("/proc/{launcher}")).exists(), "it is reaped");
+    let (head, body) = call("result", &json!({}));
+    let (status, answer) = gateway.ask(&head, &body);
+    assert_eq!(status, 200, "{answer}");
 }
 
 /// The states of the children of a process.

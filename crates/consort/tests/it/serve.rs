@@ -292,7 +292,7 @@ pub(crate) fn until(mut done: impl FnMut() -> bool) {
 }
 
 /// A call as a modern client makes it: the head and the body.
-fn call(tool: &str, arguments: &Value) -> (String, String) {
+pub(crate) fn call(tool: &str, arguments: &Value) -> (String, String) {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
