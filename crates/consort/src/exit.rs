@@ -99,6 +99,7 @@ pub(crate) fn exit_of(error: &CallError) -> Exit {
         }
         CallError::Timeout { .. } => Exit::Timeout,
         CallError::Denied { .. } => Exit::Denied,
+        CallError::Withheld { .. } => Exit::Differs,
         CallError::Cancelled { .. } => Exit::Interrupted,
         CallError::OutcomeUnknown { .. } => Exit::Unknown,
         CallError::Connection { .. }

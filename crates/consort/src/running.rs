@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use consort::config::{Config, Input, InputKind};
 use consort::shaping::{self, Layers, Shaping};
-use consort_core::{CallError, Caller, Catalog, Problem, ServerId, Toolbox};
+use consort_core::{CallError, Caller, Catalog, Entry, Problem, ServerId, ShelfKind, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, Status, builtin};
 use consort_shape::Exposure;
 use consort_wire::Host;
@@ -150,6 +150,19 @@ impl Running {
             }
         }
         unusable
+    }
+
+    /// The tool, prompt or resource that a text means. If what is kept does not tell, the servers that may have it
+    /// are asked: the one that the text names, else all.
+    pub(crate) async fn resolve(&self, kind: ShelfKind, text: &str) -> Result<Entry, CallError> {
+        let catalog = self.catalog();
+        if catalog.resolve_on(kind, text).is_err() && catalog.named_server(text).is_none() {
+            self.reach(None, Need::Fresh).await;
+        }
+        let waiting = waiting(catalog.named_server(text).iter().len());
+        let found = consort_core::resolve(&*self.toolbox, &caller(), kind, text).await;
+        waiting.finish_and_clear();
+        found
     }
 
     /// Reaches the servers that are needed, side by side, and waits for each at most its own time.

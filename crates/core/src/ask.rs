@@ -3,8 +3,9 @@
 use consort_wire::splice::Writer;
 
 use crate::caller::Caller;
-use crate::catalog::Route;
+use crate::catalog::{Catalog, Route};
 use crate::error::CallError;
+use crate::missing::{MissingName, resolve};
 use crate::target::SEPARATORS;
 use crate::toolbox::{Passage, Toolbox, end};
 use crate::{Json, Object, ServerId, ShelfKind};
@@ -16,8 +17,7 @@ pub async fn prompt(
     name: &str,
     arguments: &Json,
 ) -> Result<Object, CallError> {
-    let catalog = toolbox.catalog(&caller);
-    let entry = catalog.resolve_on(ShelfKind::Prompts, name)?;
+    let entry = resolve(toolbox, &caller, ShelfKind::Prompts, name).await?;
     let mut params = Writer::new();
     params.text("name", &entry.name);
     params.raw("arguments", arguments.as_bytes());
@@ -35,7 +35,17 @@ pub async fn read(
     uri: &str,
     server: Option<&ServerId>,
 ) -> Result<Object, CallError> {
-    let catalog = toolbox.catalog(&caller);
+    let mut catalog = toolbox.catalog(&caller);
+    let known = |catalog: &Catalog| {
+        let templates = !catalog.templates.is_empty();
+        templates || catalog.resolve_on(ShelfKind::Resources, uri).is_ok()
+    };
+    if server.is_none() && !known(&catalog) {
+        let missing = MissingName::new(&catalog, caller.clone(), ShelfKind::Resources, uri);
+        if toolbox.find_missing(missing).await? {
+            catalog = toolbox.catalog(&caller);
+        }
+    }
     let route = match (server, catalog.resolve_on(ShelfKind::Resources, uri)) {
         (Some(server), _) => Route { server: server.clone(), name: uri.to_owned() },
         (None, Ok(entry)) => Route { name: entry.name.clone(), ..entry.route.clone() },

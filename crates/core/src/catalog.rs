@@ -215,6 +215,8 @@ pub struct Catalog {
     about: BTreeMap<ServerId, About>,
     /// The names that no other server answers to.
     reserved: Arc<BTreeSet<ServerId>>,
+    /// Servers that shall be reached and of which nothing is known yet.
+    pending: Arc<BTreeSet<ServerId>>,
 }
 
 impl Catalog {
@@ -243,6 +245,24 @@ impl Catalog {
         Arc::make_mut(&mut self.reserved).extend(servers.into_iter().cloned());
     }
 
+    /// Adds servers that shall be reached. Those that were never reached are [pending](Self::pending).
+    pub fn expect<'a>(&mut self, servers: impl IntoIterator<Item = &'a ServerId>) {
+        let unknown = servers.into_iter().filter(|server| !self.about.contains_key(*server));
+        Arc::make_mut(&mut self.pending).extend(unknown.cloned());
+    }
+
+    /// The servers that shall be reached and of which nothing is known yet.
+    pub fn pending(&self) -> &BTreeSet<ServerId> {
+        &self.pending
+    }
+
+    /// Takes every entry away. What servers say of themselves stays.
+    pub fn clear(&mut self) {
+        for kind in ShelfKind::ALL {
+            self.set(kind, Vec::new());
+        }
+    }
+
     /// Replaces one of its shelves. What cannot be on it is told among the problems.
     pub fn set(&mut self, kind: ShelfKind, entries: Vec<Entry>) {
         let shelf = Shelf::new(kind, entries, &mut self.problems);
@@ -267,6 +287,9 @@ impl Catalog {
             self.set(kind, kept);
         }
         self.about.retain(|server, _| wanted(server));
+        if !self.pending.iter().all(&wanted) {
+            Arc::make_mut(&mut self.pending).retain(&wanted);
+        }
         self.problems.retain(|problem| problem.server.as_ref().is_none_or(&wanted));
     }
 

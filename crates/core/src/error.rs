@@ -91,6 +91,14 @@ pub enum CallError {
         /// Why.
         reason: String,
     },
+    /// The lock withholds it: nobody agreed to its definition as it is now.
+    #[error("withheld by the lock: {reason}")]
+    Withheld {
+        /// The server.
+        server: ServerId,
+        /// Why.
+        reason: String,
+    },
     /// We cannot make calls at the moment. The call never left.
     #[error("rejected: {reason}")]
     Unavailable {
@@ -199,7 +207,10 @@ impl CallError {
             | Self::Ambiguous { .. }
             | Self::Arguments { .. }
             | Self::Cancelled { .. } => Fault::Caller,
-            Self::Denied { .. } | Self::Unavailable { .. } | Self::Overloaded { .. } => Fault::Ours,
+            Self::Denied { .. }
+            | Self::Withheld { .. }
+            | Self::Unavailable { .. }
+            | Self::Overloaded { .. } => Fault::Ours,
             Self::Connection { .. }
             | Self::Busy { .. }
             | Self::Execution { .. }
@@ -223,7 +234,8 @@ impl CallError {
             | Self::Arguments { .. }
             | Self::Execution { .. }
             | Self::Protocol { .. }
-            | Self::Denied { .. } => Repeat::Useless,
+            | Self::Denied { .. }
+            | Self::Withheld { .. } => Repeat::Useless,
             Self::Timeout { .. } | Self::Cancelled { .. } | Self::OutcomeUnknown { .. } => {
                 Repeat::Unsafe
             }
@@ -238,6 +250,9 @@ impl CallError {
                 Some(format!("did you mean {}?", names.join(" or ")))
             }
             Self::Ambiguous { .. } => Some("write it with its server".to_owned()),
+            Self::Withheld { server, .. } => {
+                Some(format!("agree with `consort lock --update {server}`"))
+            }
             Self::Timeout { idle: true, .. } => Some(
                 "a tool that works long should report progress; or allow it more time".to_owned(),
             ),
@@ -257,6 +272,7 @@ impl CallError {
             | Self::Protocol { server, .. }
             | Self::Overloaded { server, .. }
             | Self::Busy { server, .. }
+            | Self::Withheld { server, .. }
             | Self::OutcomeUnknown { server, .. } => Some(server),
             Self::Denied { server, .. } => server.as_ref(),
             Self::Unknown { .. }
@@ -283,6 +299,7 @@ impl CallError {
             Self::Ambiguous { .. } => Some(RejectReason::AmbiguousName),
             Self::Arguments { .. } => Some(RejectReason::InvalidArguments),
             Self::Denied { .. } => Some(RejectReason::PolicyDenied),
+            Self::Withheld { .. } => Some(RejectReason::LockWithheld),
             Self::Unavailable { .. } => Some(RejectReason::LedgerUnavailable),
             Self::Overloaded { .. } => Some(RejectReason::OverLimit),
             _ => None,
@@ -300,6 +317,7 @@ impl CallError {
             Self::Timeout { .. } => "timeout",
             Self::Protocol { .. } => "protocol",
             Self::Denied { .. } => "denied",
+            Self::Withheld { .. } => "withheld",
             Self::Cancelled { .. } => "cancelled",
             Self::Unavailable { .. } => "unavailable",
             Self::Overloaded { .. } | Self::Busy { .. } => "overloaded",

@@ -87,6 +87,9 @@ pub struct RefusedTarget {
 }
 
 impl RefusedTarget {
+    /// The characters that clients put between the name of a server and the name of one of its things.
+    pub const SEPARATORS: [char; 6] = ['.', ':', '_', '-', '/', '+'];
+
     /// Returns true if an entry is what the caller may have meant: by its name, or by its server and its name
     /// with one of the characters between them that clients use.
     pub fn may_mean(&self, entry: &Entry) -> bool {
@@ -96,7 +99,7 @@ impl RefusedTarget {
         }
         let qualified = || {
             let rest = self.name.strip_prefix(entry.route.server.as_str())?;
-            rest.strip_prefix(['.', ':', '_', '-', '/', '+'])
+            rest.strip_prefix(Self::SEPARATORS)
         };
         self.name == entry.name || qualified() == Some(entry.name.as_str())
     }

@@ -12,6 +12,7 @@ use crate::caller::Caller;
 use crate::catalog::Catalog;
 use crate::error::CallError;
 use crate::event::{Event, Outcome};
+use crate::missing::{ListPurpose, MissingName};
 use crate::name::ServerId;
 use crate::reject::{RefusedCall, RefusedTarget, RejectReason};
 use crate::target::Target;
@@ -56,6 +57,28 @@ pub trait Toolbox: Send + Sync {
     /// Finds a tool that is on offer without being listed, because an exposure shows other tools in its place; else
     /// a hint at what to do next. Returns `None` where every tool on offer is listed.
     fn unlisted(&self, _caller: &Caller, _text: &str) -> Option<Result<Target, String>> {
+        None
+    }
+
+    /// Waits for the lists of servers of which nothing is known yet, for as long as the purpose allows; nothing
+    /// if there is nothing to wait for. It ends with true if the catalog changed. A layer passes it on.
+    fn await_lists(&self, _purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
+        None
+    }
+
+    /// Waits for the servers that may have a name which the catalog lacks, and has those read again that may be
+    /// out of date. It ends with true if the catalog changed, with an error if such a server cannot be reached
+    /// or the thing is withheld. A layer passes it on, without servers that are hidden from the caller.
+    fn find_missing(&self, _missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
+    /// Waits until a server's definitions are those it has now, if it is known that they may be others: it said
+    /// that they changed, or is not connected. An error if they could not be read in time.
+    fn await_definitions(
+        &self,
+        _server: &ServerId,
+    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
         None
     }
 

@@ -156,7 +156,7 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
         CallError::Arguments { .. } | CallError::Ambiguous { .. } => {
             failure(INVALID_PARAMS, "rejected", false)
         }
-        CallError::Denied { .. } => failure(DENIED, "denied", false),
+        CallError::Denied { .. } | CallError::Withheld { .. } => failure(DENIED, "denied", false),
         CallError::Unavailable { .. } => failure(INTERNAL, "rejected", false),
         CallError::Overloaded { .. } => failure(OVERLOADED, "rejected", false),
         CallError::Busy { .. } => failure(OVERLOADED, "overloaded", true),

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{
-    Caller, Catalog, Entry, Events, Passage, RefusedCall, RefusedTarget, Route, ServerId,
-    ShelfKind, Target, Toolbox,
+    Caller, Catalog, Entry, Events, MissingName, Passage, RefusedCall, RefusedTarget, Route,
+    ServerId, ShelfKind, Target, Toolbox,
 };
 use tokio::sync::watch;
 
@@ -71,7 +71,7 @@ impl Front {
         })
     }
 
-    fn toolbox(&self) -> Arc<dyn Toolbox> {
+    pub(crate) fn toolbox(&self) -> Arc<dyn Toolbox> {
         Arc::clone(&self.toolbox.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -104,6 +104,30 @@ impl Front {
         self.toolbox().refused(&call);
     }
 
+    /// Returns what is to be looked for if a caller names something that it is not offered here.
+    pub(crate) fn missing(&self, caller: &Caller, kind: ShelfKind, name: &str) -> MissingName {
+        let given = self.names.lock().unwrap_or_else(PoisonError::into_inner).route(kind, name);
+        let server = match (given, &self.place) {
+            (_, Place::Server(server)) => Some(server.clone()),
+            (Some(route), _) => Some(route.server),
+            (None, _) => None,
+        };
+        let catalog = self.toolbox().catalog(caller);
+        let server = server.or_else(|| {
+            // A name that was never given may still begin with its server's.
+            let named = |server: &&ServerId| {
+                let rest = name.strip_prefix(server.as_str());
+                rest.is_some_and(|rest| rest.starts_with(RefusedTarget::SEPARATORS))
+            };
+            let named = catalog.reserved().iter().filter(named);
+            named.max_by_key(|server| server.as_str().len()).cloned()
+        });
+        match server {
+            Some(server) => MissingName::of_server(server, caller.clone(), kind, name),
+            None => MissingName::new(&catalog, caller.clone(), kind, name),
+        }
+    }
+
     /// What a caller is offered now.
     pub(crate) fn menu(&self, caller: &Caller) -> Arc<Menu> {
         let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
@@ -120,8 +144,11 @@ impl Front {
         if let Some(menu) = menus.get(caller) {
             return menu.subscribe();
         }
-        let open = self.open.load(Ordering::Acquire);
-        let seen = if open { self.toolbox().catalog(caller) } else { Arc::default() };
+        let mut seen = self.toolbox().catalog(caller);
+        if !self.open.load(Ordering::Acquire) {
+            // What servers say of themselves is known before anything is named.
+            Arc::make_mut(&mut seen).clear();
+        }
         let (menu, followed) = watch::channel(self.written(&seen));
         menus.insert(caller.clone(), menu);
         followed
@@ -241,8 +268,9 @@ impl Fronts {
         let server: ServerId = name.parse().ok()?;
         let toolbox = self.plain();
         let catalog = toolbox.catalog(caller);
-        let known =
-            catalog.abouts().contains_key(&server) || catalog.tools.of(&server).next().is_some();
+        let known = catalog.abouts().contains_key(&server)
+            || catalog.pending().contains(&server)
+            || catalog.tools.of(&server).next().is_some();
         if !known {
             return None;
         }

@@ -61,10 +61,10 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Gateway {
-    /// Starts a gateway. What it offers is named once `known` is over or [`Limits::settle`] has passed:
-    /// whoever asks for a list before then waits.
+    /// Starts a gateway. What it offers is named once `known` is over or [`Limits::list_wait`] has passed:
+    /// whoever asks for a list or makes a call before then waits. Nobody else does.
     ///
-    /// [`Limits::settle`]: crate::Limits::settle
+    /// [`Limits::list_wait`]: crate::Limits::list_wait
     pub fn start(
         toolboxes: Toolboxes,
         settings: Settings,
@@ -241,7 +241,7 @@ impl Inner {
     }
 
     /// Makes every menu anew.
-    fn refresh(&self) {
+    pub(crate) fn refresh(&self) {
         self.fronts.refresh();
         let catalog = self.fronts.plain().catalog(&Caller::client(Caller::OWNER));
         // Also those that are hidden from whoever runs us.
@@ -263,7 +263,7 @@ impl Inner {
 async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
     let mut changes = gateway.fronts.plain().changes();
     let limits = &gateway.settings.limits;
-    let settle = tokio::time::timeout(limits.settle, known);
+    let settle = tokio::time::timeout(limits.list_wait, known);
     tokio::select! {
         _ = settle => {}
         // Whoever waits is still answered, with what is known.

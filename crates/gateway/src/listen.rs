@@ -136,6 +136,8 @@ pub(crate) async fn listen(
 
 /// Tells a legacy client of the lists that change, as long as its session lasts.
 pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>) {
+    // Before that, whoever lists waits.
+    gateway.settled().await;
     let mut changes = Changes::new(&session.front, &session.caller);
     loop {
         tokio::select! {

@@ -45,6 +45,8 @@ pub(crate) struct Menu {
     apart: HashMap<ServerId, HashMap<String, String>>,
     /// Every configured server; none at the address of one server.
     reserved: Arc<BTreeSet<ServerId>>,
+    /// Whether nothing is known yet of some server that may come.
+    is_partial: bool,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -90,7 +92,8 @@ impl Menu {
             Place::Server(_) => Arc::default(),
             Place::Whole | Place::Profile(_) => Arc::clone(catalog.reserved()),
         };
-        Self { boards, abouts, apart, reserved, problems }
+        let is_partial = catalog.pending().iter().any(|server| place.has_server(server));
+        Self { boards, abouts, apart, reserved, is_partial, problems }
     }
 
     pub(crate) fn board(&self, kind: ShelfKind) -> &Board {
@@ -101,6 +104,17 @@ impl Menu {
     /// none.
     pub(crate) fn apart(&self, server: &ServerId) -> Option<&HashMap<String, String>> {
         self.apart.get(server)
+    }
+
+    /// Whether nothing is known yet of some server that may come.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
+    /// Whether any server offers this, or one may that is not known yet: a client that shook hands learns only
+    /// then what it may ask for.
+    fn may_offer(&self, path: &str) -> bool {
+        self.is_partial || self.offers(path)
     }
 
     /// Whether any server offers this.
@@ -158,10 +172,10 @@ impl Menu {
             let subscribe: &[u8] = br#"{"listChanged":true,"subscribe":true}"#;
             writer.raw("resources", if self.watches() { subscribe } else { changes });
         }
-        if self.offers("completions") {
+        if self.may_offer("completions") {
             writer.raw("completions", b"{}");
         }
-        if self.offers("logging") {
+        if self.may_offer("logging") {
             writer.raw("logging", b"{}");
         }
         if era == Era::Modern {
@@ -214,12 +228,12 @@ impl Menu {
         } else {
             [ShelfKind::Resources, ShelfKind::Templates]
         };
-        self.offers(path) || kinds.iter().any(|kind| !self.board(*kind).definitions.is_empty())
+        self.may_offer(path) || kinds.iter().any(|kind| !self.board(*kind).definitions.is_empty())
     }
 
     /// Whether updates of resources can be told: a modern server is asked when it comes to it.
     pub(crate) fn watches(&self) -> bool {
-        self.abouts.iter().any(|(_, about)| about.offers("resources.subscribe"))
+        self.may_offer("resources.subscribe")
     }
 
     /// How to use what is offered, in the servers' own words.

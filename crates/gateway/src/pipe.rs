@@ -143,7 +143,6 @@ impl Pipe {
         }
         let pipe = Arc::clone(self);
         self.spawn(Lasts::Once, async move {
-            pipe.gateway.settled().await;
             let answer = Answer::result(&id, &welcome(&session));
             let _ = pipe.out.send(answer.message.unwrap_or_default()).await;
             let out = pipe.out.clone();
@@ -181,6 +180,7 @@ impl Pipe {
             params: body.params,
             speaker,
             hears: true,
+            sought: None,
         };
         let pipe = Arc::clone(self);
         self.spawn(lasts, async move {

@@ -19,7 +19,8 @@ use crate::http::{Reply, SESSION, answer, bare, message, only, read, stream, tex
 use crate::listen;
 use crate::menu;
 use crate::pieces::Pieces;
-use crate::request::{Answering, Modern, Out, Request, Speaker, named_revision};
+use crate::relay;
+use crate::request::{Answering, Modern, Out, Request, Sought, Speaker, named_revision};
 use crate::serve::serve;
 use crate::session::Session;
 
@@ -154,13 +155,22 @@ impl Here<'_> {
     async fn modern(&self, headers: &HeaderMap, read: Message) -> Posted {
         // A modern client over HTTP has nothing else to say: leaving is cancelling.
         let Message::Request { id, body } = read else { return bare(StatusCode::ACCEPTED).into() };
+        let mut sought = None;
         if body.method == "tools/call" {
             // What its headers must say depends on what is offered.
             self.gateway.settled().await;
+            if let Some(name) = body.params.text("name") {
+                let (front, caller) = (self.front, &self.caller);
+                sought = relay::seek(self.gateway, front, caller, ShelfKind::Tools, &name).await;
+            }
         }
         let check = |version: &str| check(self, headers, &body, version);
         match Modern::read(&body.params, check) {
-            Ok(modern) => self.request(headers, id, body, Speaker::Modern(modern)),
+            Ok(modern) => {
+                let hears = accepts_events(headers);
+                let speaker = Speaker::Modern(modern);
+                Posted::Request(self.serve_sought(id, body, speaker, hears, sought), hears)
+            }
             Err(failure) => {
                 let answer = Answer::error(Era::Modern, Some(&id), &failure);
                 Box::pin(self.send(400, answer)).await.into()
@@ -174,7 +184,6 @@ impl Here<'_> {
 
     /// A legacy client shakes hands.
     async fn initialize(&self, id: &Id, params: &Object) -> Reply {
-        self.gateway.settled().await;
         let session = open(self.front, self.caller.clone(), params);
         if !self.gateway.sessions.add(&session) {
             let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
@@ -253,6 +262,17 @@ impl Here<'_> {
     }
 
     fn serve(&self, id: Id, body: Notification, speaker: Speaker, hears: bool) -> Answering {
+        self.serve_sought(id, body, speaker, hears, None)
+    }
+
+    fn serve_sought(
+        &self,
+        id: Id,
+        body: Notification,
+        speaker: Speaker,
+        hears: bool,
+        sought: Option<Sought>,
+    ) -> Answering {
         let request = Request {
             front: Arc::clone(self.front),
             caller: self.caller.clone(),
@@ -261,6 +281,7 @@ impl Here<'_> {
             params: body.params,
             speaker,
             hears,
+            sought,
         };
         serve(self.gateway, request)
     }
@@ -278,6 +299,9 @@ pub(crate) fn open(front: &Arc<Front>, caller: Caller, params: &Object) -> Arc<S
 /// What we are, to a legacy client.
 pub(crate) fn welcome(session: &Session) -> Json {
     let menu = session.front.menu(&session.caller);
+    if menu.is_partial() {
+        session.promise_all();
+    }
     let mut writer = Writer::new();
     writer.text("protocolVersion", session.revision.as_str());
     writer.raw("capabilities", menu.capabilities(Era::Legacy).as_bytes());

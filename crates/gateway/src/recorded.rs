@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
-    CallError, Caller, CallingAgent, Catalog, Changes, Emitting, Event, Events, Invocation, Json,
-    Object, Passage, Postmark, RefusedCall, RefusedTarget, RejectReason, ServerId, ShelfKind,
-    Toolbox,
+    BoxFuture, CallError, Caller, CallingAgent, Catalog, Changes, Emitting, Event, Events,
+    Invocation, Json, ListPurpose, MissingName, Object, Passage, Postmark, RefusedCall,
+    RefusedTarget, RejectReason, ServerId, ShelfKind, Toolbox,
 };
 use consort_wire::splice::Writer;
 
@@ -253,6 +253,21 @@ impl Drop for Record {
 impl Toolbox for Recorded {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         self.inner.catalog(caller)
+    }
+
+    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
+        self.inner.await_lists(purpose)
+    }
+
+    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
+        self.inner.find_missing(missing)
+    }
+
+    fn await_definitions(
+        &self,
+        server: &ServerId,
+    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
+        self.inner.await_definitions(server)
     }
 
     fn changes(&self) -> Changes {

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Emitting, Json, LogLevel, Object, Offers, RefusedCall, RefusedTarget, ShelfKind,
+    CallError, Caller, Emitting, Json, LogLevel, Object, Offers, RefusedCall, RefusedTarget,
+    ShelfKind,
 };
 use consort_wire::{Era, Id, Revision};
 
@@ -30,7 +31,12 @@ pub(crate) struct Request {
     pub(crate) speaker: Speaker,
     /// Whether the client hears anything before the answer.
     pub(crate) hears: bool,
+    /// What came of looking for what it names, if that was done already.
+    pub(crate) sought: Option<Sought>,
 }
+
+/// What came of looking for something that was not on offer: whether to look again, or why it is not there.
+pub(crate) type Sought = Result<bool, CallError>;
 
 /// How the client speaks.
 #[derive(Debug)]
@@ -110,15 +116,20 @@ pub(crate) fn named_revision(params: &Object) -> Option<String> {
 }
 
 impl Request {
-    /// Has it recorded that the request names nothing its caller is offered.
-    pub(crate) fn record_refusal(&self) {
+    /// The kind and the name of what the request is for.
+    pub(crate) fn subject(&self) -> Option<(ShelfKind, String)> {
         let (kind, member) = match self.method.as_str() {
             "tools/call" => (ShelfKind::Tools, "name"),
             "prompts/get" => (ShelfKind::Prompts, "name"),
-            "resources/read" => (ShelfKind::Resources, "uri"),
-            _ => return,
+            "resources/read" | "resources/subscribe" => (ShelfKind::Resources, "uri"),
+            _ => return None,
         };
-        let name = self.params.text(member).unwrap_or_default();
+        Some((kind, self.params.text(member).unwrap_or_default()))
+    }
+
+    /// Has it recorded that the request names nothing its caller is offered.
+    pub(crate) fn record_refusal(&self) {
+        let Some((kind, name)) = self.subject() else { return };
         let call = RefusedCall {
             caller: self.caller.clone(),
             method: self.method.clone().into(),

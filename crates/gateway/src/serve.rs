@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use consort_core::{Emitter, Json, LogLevel, Route, ServerId, ShelfKind, Target, nearest};
+use consort_core::{
+    Emitter, Json, ListPurpose, LogLevel, Route, ServerId, ShelfKind, Target, nearest,
+};
 use consort_wire::splice::Writer;
 use consort_wire::{Emitting, Era, Revision};
 use serde_json::json;
@@ -22,6 +24,9 @@ use crate::tasks;
 
 /// How long a client may take for current what we say of ourselves.
 const ABOUT_TTL: u64 = 30_000;
+
+/// The same while some server is not known yet.
+const PARTIAL_TTL: u64 = 1000;
 
 /// Answers a request.
 pub(crate) fn serve(gateway: &Arc<Inner>, mut request: Request) -> Answering {
@@ -109,21 +114,28 @@ async fn run(
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
     spelling::check(&request.method, &request.params)?;
-    gateway.settled().await;
     let method = request.method.as_str();
+    match (method, &request.speaker) {
+        ("server/discover", Speaker::Modern(_)) => return Ok(discover(request)),
+        ("ping", Speaker::Legacy(_)) => return Ok(Answer::result(&request.id, &empty())),
+        ("logging/setLevel", Speaker::Legacy(session)) => return set_level(request, session),
+        _ => {}
+    }
+    // All else needs the names of what is on offer.
+    gateway.settled().await;
     if let Some(kind) = ShelfKind::ALL.into_iter().find(|kind| kind.method() == method) {
+        if request.params.get_bytes("cursor").is_none() {
+            Box::pin(await_lists(gateway, request, kind)).await;
+        }
         return list(request, kind);
     }
     match (method, &request.speaker) {
         ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _) => {
             relay::relay(gateway, request, emitter).await
         }
-        ("server/discover", Speaker::Modern(_)) => Ok(discover(request)),
         ("subscriptions/listen", Speaker::Modern(_)) => {
             Box::pin(listen::listen(gateway, request, emitter)).await
         }
-        ("ping", Speaker::Legacy(_)) => Ok(Answer::result(&request.id, &empty())),
-        ("logging/setLevel", Speaker::Legacy(session)) => set_level(request, session),
         ("resources/subscribe", Speaker::Legacy(session)) => {
             Box::pin(listen::subscribe(request, session)).await
         }
@@ -138,10 +150,24 @@ async fn run(
     }
 }
 
+/// Waits for servers of which nothing is known yet, as long as the toolbox sees fit.
+async fn await_lists(gateway: &Inner, request: &Request, kind: ShelfKind) {
+    let Some(lists) = request.front.toolbox().await_lists(ListPurpose::Listing(kind)) else {
+        return;
+    };
+    if lists.await {
+        gateway.refresh();
+    }
+}
+
 /// A page of a list.
 fn list(request: &Request, kind: ShelfKind) -> Result<Answer, Failure> {
     let menu = request.menu();
-    if !menu.has(kind) {
+    let promised = match &request.speaker {
+        Speaker::Legacy(session) => session.is_promised_all(),
+        Speaker::Modern(_) => false,
+    };
+    if !menu.has(kind) && !promised {
         return Err(Failure::unknown_method(&request.method));
     }
     let cursor = match request.params.get("cursor") {
@@ -167,7 +193,7 @@ fn discover(request: &Request) -> Answer {
         writer.text("instructions", &instructions);
     }
     writer.text("resultType", "complete");
-    writer.number("ttlMs", ABOUT_TTL);
+    writer.number("ttlMs", if menu.is_partial() { PARTIAL_TTL } else { ABOUT_TTL });
     writer.text("cacheScope", "private");
     writer.object("_meta", |meta| {
         meta.raw("io.modelcontextprotocol/serverInfo", menu::identity().as_bytes());
@@ -208,7 +234,7 @@ async fn unknown(
 }
 
 /// Where a request goes, and the member that is called otherwise there.
-type Way = (ServerId, Option<(&'static str, Json)>);
+pub(crate) type Way = (ServerId, Option<(&'static str, Json)>);
 
 /// Where a request goes, and what is meant there.
 pub(crate) fn route(menu: &Menu, request: &Request) -> Result<Way, Failure> {

@@ -1,7 +1,7 @@
 //! A legacy client that shook hands: what it can answer, what it waits for, what it is to be told.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub(crate) struct Session {
     state: Mutex<State>,
     numbers: AtomicU64,
     told: Notify,
+    /// Whether it was told that everything may be asked for, while some server was not known.
+    promised_all: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -79,7 +81,17 @@ impl Session {
             }),
             numbers: AtomicU64::new(1),
             told: Notify::new(),
+            promised_all: AtomicBool::new(false),
         })
+    }
+
+    /// Notes that the client was told that everything may be asked for.
+    pub(crate) fn promise_all(&self) {
+        self.promised_all.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_promised_all(&self) -> bool {
+        self.promised_all.load(Ordering::Relaxed)
     }
 
     pub(crate) fn level(&self) -> Option<LogLevel> {

@@ -174,8 +174,8 @@ pub struct Limits {
     pub silence: Duration,
     /// The least time between two notices to a client that a list changed.
     pub changes: Duration,
-    /// How long the first list waits for servers that are still starting.
-    pub settle: Duration,
+    /// Time that the first list waits for servers that are starting and of which nothing is known.
+    pub list_wait: Duration,
     /// How long requests may take to end once the gateway shall.
     pub drain: Duration,
 }
@@ -202,7 +202,7 @@ impl Default for Limits {
             stalled: Duration::from_secs(30),
             silence: Duration::from_secs(15),
             changes: Duration::from_secs(1),
-            settle: Duration::from_secs(10),
+            list_wait: Duration::from_secs(1),
             drain: Duration::from_secs(30),
         }
     }

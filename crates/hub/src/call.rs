@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use consort_core::{
-    CallError, Event, Invocation, Json, LocalTool, LogLevel, Logs, Object, Outcome, Passage,
-    Reporter, ServerId, ShelfKind, ToolResult, attributed, attributed_error, attributed_requests,
+    CallError, Event, Invocation, Json, LocalTool, LogLevel, Logs, MissingName, Object, Outcome,
+    Passage, Reporter, ServerId, ShelfKind, Target, ToolResult, attributed, attributed_error,
+    attributed_requests,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::sync::mpsc;
@@ -26,8 +27,16 @@ pub(crate) async fn run(
     invocation: Invocation,
     emitter: &Emitter<Event>,
 ) -> Result<Outcome, CallError> {
-    let catalog = hub.shared.catalog();
+    let mut catalog = hub.shared.catalog();
     let target = &invocation.target;
+    if catalog.tools.find(target).is_none() {
+        let Target { server, name } = target.clone();
+        let caller = invocation.caller.clone();
+        let missing = MissingName::of_server(server, caller, ShelfKind::Tools, &name);
+        if Box::pin(hub.find_missing(missing)).await? {
+            catalog = hub.shared.catalog();
+        }
+    }
     let unknown = || catalog.unknown(ShelfKind::Tools, &target.to_string());
     let entry = catalog.tools.find(target).ok_or_else(unknown)?;
     hub.validators

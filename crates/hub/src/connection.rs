@@ -2,6 +2,7 @@
 
 pub(crate) mod backoff;
 pub(crate) mod keep;
+mod readings;
 pub(crate) mod refresh;
 mod serve;
 
@@ -13,10 +14,11 @@ use std::time::{Duration, SystemTime};
 
 use consort_core::{CallError, Caller, Offers, OperatorText, ServerId, ShelfKind};
 use consort_wire::{Client, ClientInfo, Era, Found, Host, MemoryBudget, Server};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::connection::readings::ListReadings;
 use crate::kept::Memory;
 use crate::lines::{Line, Lines};
 use crate::settings::{Connect, ServerSettings};
@@ -48,7 +50,13 @@ pub(crate) struct Connection {
     hurry: Notify,
     /// The next attempt is due now.
     retry: Notify,
-    wishes: mpsc::Sender<Wish>,
+    wishes: mpsc::Sender<(Wish, Option<oneshot::Sender<()>>)>,
+    /// The readings of its lists.
+    pub(crate) readings: ListReadings,
+    /// When it was first wanted.
+    wanted: OnceLock<Instant>,
+    /// It was connected and is not wanted for now.
+    rests: AtomicBool,
     stop: OnceLock<CancellationToken>,
     /// No longer wanted: what it offers is no longer put on offer.
     retired: AtomicBool,
@@ -67,14 +75,36 @@ pub(crate) enum Wish {
     Disable,
 }
 
+/// The wishes of others, as they come.
+#[derive(Debug)]
+pub(crate) struct Wishes {
+    received: mpsc::Receiver<(Wish, Option<oneshot::Sender<()>>)>,
+    /// Those who wait until their wish is fulfilled.
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Wishes {
+    /// The next wish; nothing once nobody can wish any more.
+    async fn next(&mut self) -> Option<Wish> {
+        let (wish, waiting) = self.received.recv().await?;
+        self.waiting.extend(waiting);
+        Some(wish)
+    }
+
+    /// Says that every wish so far is fulfilled.
+    fn fulfilled(&mut self) {
+        for waiting in self.waiting.drain(..) {
+            let _ = waiting.send(());
+        }
+    }
+}
+
 impl Connection {
     /// A connection that is not kept yet, and the receiver of its wishes.
-    pub(crate) fn new(
-        settings: ServerSettings,
-        budget: MemoryBudget,
-    ) -> (Arc<Self>, mpsc::Receiver<Wish>) {
+    pub(crate) fn new(settings: ServerSettings, budget: MemoryBudget) -> (Arc<Self>, Wishes) {
         let state = if settings.disabled { State::Disabled } else { State::Configured };
         let (wishes, received) = mpsc::channel(16);
+        let received = Wishes { received, waiting: Vec::new() };
         let connection = Self {
             id: settings.id.clone(),
             status: watch::Sender::new(Status::new(settings.id.clone(), state)),
@@ -88,6 +118,9 @@ impl Connection {
             hurry: Notify::new(),
             retry: Notify::new(),
             wishes,
+            readings: ListReadings::default(),
+            wanted: OnceLock::new(),
+            rests: AtomicBool::new(false),
             stop: OnceLock::new(),
             retired: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
@@ -115,8 +148,54 @@ impl Connection {
         self.retry.notify_waiters();
     }
 
-    pub(crate) async fn wish(&self, wish: Wish) {
-        let _ = self.wishes.send(wish).await;
+    async fn wish(&self, wish: Wish) {
+        let _ = self.wishes.send((wish, None)).await;
+    }
+
+    /// Has a wish fulfilled: a connection that is wanted is up then, or down for now, or `limit` is over.
+    pub(crate) async fn fulfil(&self, wish: Wish, limit: Duration) {
+        let (sender, fulfilled) = oneshot::channel();
+        if self.wishes.send((wish, Some(sender))).await.is_err() || fulfilled.await.is_err() {
+            return;
+        }
+        if matches!(wish, Wish::Connect | Wish::Restart) {
+            let mut status = self.status.subscribe();
+            let tried = status.wait_for(|status| status.state != State::Connecting);
+            let _ = tokio::time::timeout(limit, tried).await;
+        }
+    }
+
+    /// Wants a server of which nothing is known: one that waits for a first call is connected. Returns the time
+    /// at which it was first wanted.
+    pub(crate) fn want(&self) -> Instant {
+        if self.status.borrow().state == State::Configured
+            && self.settings.connect == Connect::Call
+            && !self.rests.load(Ordering::Relaxed)
+        {
+            let _ = self.wishes.try_send((Wish::Connect, None));
+        }
+        *self.wanted.get_or_init(Instant::now)
+    }
+
+    /// True if nothing happens to the server without being asked for: it is up, down for now, or not wanted.
+    pub(crate) fn is_settled(&self) -> bool {
+        let resting = self.rests.load(Ordering::Relaxed);
+        resting || !matches!(self.status.borrow().state, State::Configured | State::Connecting)
+    }
+
+    /// Waits until a server of which nothing was known is up, or down for now.
+    pub(crate) async fn learned(&self) {
+        let mut status = self.status.subscribe();
+        let _ = status.wait_for(|_| self.is_settled()).await;
+    }
+
+    /// True if requests can be sent to the server now.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.current().is_some_and(|line| !line.client.is_closed())
+    }
+
+    pub(crate) fn is_disabled(&self) -> bool {
+        self.status.borrow().state == State::Disabled
     }
 
     /// Returns the end of what the server wrote to its standard error, in this process and in those before.
@@ -167,7 +246,7 @@ impl Connection {
             let now = status.borrow_and_update().clone();
             match now.state {
                 State::NeedsAuth | State::Disabled | State::Failed => {
-                    return Err(self.unreachable(&now));
+                    return Err(self.down(&now, None));
                 }
                 State::Configured | State::Known if !wished => {
                     wished = true;
@@ -176,7 +255,7 @@ impl Connection {
                 _ => {}
             }
             if tokio::time::timeout_at(limit, status.changed()).await.is_err() {
-                return Err(self.unreachable(&self.status()));
+                return Err(self.down(&self.status(), None));
             }
         }
     }
@@ -245,8 +324,8 @@ impl Connection {
                         return Ok(line);
                     }
                 }
-                State::NeedsAuth | State::Disabled => return Err(self.unreachable(&now)),
-                State::Failed if !self.tried_soon() => return Err(self.unreachable(&now)),
+                State::NeedsAuth | State::Disabled => return Err(self.down(&now, None)),
+                State::Failed if !self.tried_soon() => return Err(self.down(&now, None)),
                 State::Configured | State::Known if !wished => {
                     wished = true;
                     self.wish(Wish::Connect).await;
@@ -254,7 +333,7 @@ impl Connection {
                 _ => {}
             }
             if tokio::time::timeout_at(limit, status.changed()).await.is_err() {
-                return Err(self.unreachable(&self.status()));
+                return Err(self.unreachable(None));
             }
         }
     }
@@ -318,7 +397,9 @@ impl Connection {
         let busy = |status: &Status| match status.state {
             State::Connecting => true,
             // It will be tried without being asked.
-            State::Configured | State::Known => self.settings.connect == Connect::Start,
+            State::Configured | State::Known => {
+                self.settings.connect == Connect::Start && !self.rests.load(Ordering::Relaxed)
+            }
             _ => false,
         };
         let _ = status.wait_for(|status| !busy(status)).await;
@@ -333,8 +414,26 @@ impl Connection {
         next.is_some_and(|next| next <= Instant::now() + PATIENCE)
     }
 
-    fn unreachable(&self, status: &Status) -> CallError {
-        let reason = status.error.clone().unwrap_or_else(|| format!("it is {}", status.state));
+    /// That the server cannot be reached; `name` is what nobody else has, if it was not named.
+    pub(crate) fn unreachable(&self, name: Option<&str>) -> CallError {
+        self.down(&self.status(), name)
+    }
+
+    /// That the server said that its definitions changed, and they could not be read again in time.
+    pub(crate) fn unread(&self) -> CallError {
+        let reason = "its definitions changed and could not be read again yet".to_owned();
+        let status = Status { error: Some(reason), ..self.status() };
+        self.down(&status, None)
+    }
+
+    fn down(&self, status: &Status, name: Option<&str>) -> CallError {
+        let mut reason = status.error.clone().unwrap_or_else(|| format!("it is {}", status.state));
+        if let Some(name) = name {
+            let name = name.escape_debug();
+            reason = format!(
+                "no other server has `{name}`, and whether this one has it is not known: {reason}"
+            );
+        }
         CallError::Connection {
             server: self.id.clone(),
             source: consort_core::Source::new(Down(reason)),

@@ -1,26 +1,27 @@
 //! The hub: every server and every group of local tools as one toolbox.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use consort_core::{
-    CallError, Caller, Catalog, Changes, Event, Events, Invocation, LocalTool, Offer, OperatorText,
-    Passage, ServerId, Toolbox,
+    BoxFuture, CallError, Caller, Catalog, Changes, Event, Events, Invocation, ListPurpose,
+    LocalTool, MissingName, Offer, OperatorText, Passage, ServerId, Toolbox,
 };
 use consort_wire::{Client, ClientInfo, Emitting, Host, MemoryBudget};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call;
-use crate::connection::{self, Connection, Wish, keep::Keeper};
+use crate::connection::{self, Connection, Wish, Wishes, keep::Keeper};
 use crate::kept::Kept;
 use crate::local;
 use crate::pass;
 use crate::schema::ValidatorStore;
 use crate::settings::{ServerSettings, Settings};
-use crate::shared::Shared;
+use crate::shared::{ServerNames, Shared};
 use crate::state::Status;
 
 /// How often unused connections are looked for.
@@ -46,7 +47,7 @@ const SWEEP: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Hub(Arc<Inner>);
 
-type Connections = BTreeMap<ServerId, Arc<Connection>>;
+pub(crate) type Connections = BTreeMap<ServerId, Arc<Connection>>;
 
 pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared>,
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     starter: Starter,
     pub(crate) local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
     pub(crate) validators: ValidatorStore,
+    /// When lists of each kind were last looked at that may be out of date.
+    pub(crate) looked: Mutex<[Option<Instant>; 4]>,
     stop: CancellationToken,
     crew: TaskTracker,
 }
@@ -68,22 +71,24 @@ impl Hub {
     /// Starts a hub. It lists at once what is kept from the last time, and connects behind that, to all
     /// servers side by side.
     pub fn start(settings: Settings) -> Self {
-        let Settings { servers, mut reserved, local, host, client, kept, schemas, budget } =
+        let Settings { servers, mut reserved, local, host, client, kept, schemas, lists, budget } =
             settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         reserved.extend(local.keys().cloned());
         reserved.extend(servers.iter().map(|server| server.id.clone()));
+        let names = ServerNames { reserved, expected: expected(&servers) };
         let starter = Starter { kept: kept.map(Kept::new), host, client, budget };
         let prepared: Vec<_> =
             servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
         let crew = TaskTracker::new();
         let inner = Arc::new(Inner {
-            shared: Arc::new(Shared::new(offers, reserved)),
+            shared: Arc::new(Shared::new(offers, names, lists)),
             connections: RwLock::default(),
             starter,
             local,
             validators: ValidatorStore::new(schemas, crew.clone()),
+            looked: Mutex::default(),
             stop: CancellationToken::new(),
             crew,
         });
@@ -106,6 +111,7 @@ impl Hub {
         let inner = &self.0;
         reserved.extend(inner.local.keys().cloned());
         reserved.extend(servers.iter().map(|server| server.id.clone()));
+        let names = ServerNames { reserved, expected: expected(&servers) };
         let before = inner.connections();
         let mut offers = BTreeMap::new();
         let (mut now, mut new) = (Connections::new(), Vec::new());
@@ -126,7 +132,7 @@ impl Hub {
             connection.unwanted();
         }
         let ids: Vec<ServerId> = gone.iter().map(|connection| connection.id.clone()).collect();
-        inner.shared.reload(&ids, offers, reserved);
+        inner.shared.reload(&ids, offers, names);
         now.extend(new.into_iter().map(|prepared| inner.keep(prepared)));
         inner.replace(now);
         for connection in gone {
@@ -173,22 +179,24 @@ impl Hub {
         }
     }
 
-    /// Connects a server that is not. False if there is none of that name.
+    /// Connects a server that is not, and waits until it is up or down for now, at most
+    /// [`ListLimits::server_wait`](crate::ListLimits::server_wait). False if there is none of that name.
     pub async fn connect(&self, server: &ServerId) -> bool {
         self.wish(server, Wish::Connect).await
     }
 
-    /// Disconnects a server; a call connects it again.
+    /// Disconnects a server and waits until nothing of the connection is left; a call connects it again.
     pub async fn disconnect(&self, server: &ServerId) -> bool {
         self.wish(server, Wish::Disconnect).await
     }
 
-    /// Ends a server and starts it again, whatever state it is in.
+    /// Ends a server and starts it again, whatever state it is in. It waits as [`Self::connect`] does: a call
+    /// made afterwards is made of the new connection.
     pub async fn restart(&self, server: &ServerId) -> bool {
         self.wish(server, Wish::Restart).await
     }
 
-    /// Switches a server off, until it is connected or restarted.
+    /// Switches a server off, until it is connected or restarted, and waits until nothing of it is left.
     pub async fn disable(&self, server: &ServerId) -> bool {
         self.wish(server, Wish::Disable).await
     }
@@ -196,7 +204,7 @@ impl Hub {
     async fn wish(&self, server: &ServerId, wish: Wish) -> bool {
         match self.0.connection(server) {
             Some(connection) => {
-                connection.wish(wish).await;
+                connection.fulfil(wish, self.0.shared.limits.server_wait).await;
                 true
             }
             None => false,
@@ -251,6 +259,22 @@ impl Toolbox for Hub {
         )
     }
 
+    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
+        self.0.await_lists(purpose)
+    }
+
+    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.find_missing(missing).await })
+    }
+
+    fn await_definitions(
+        &self,
+        server: &ServerId,
+    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
+        self.0.await_definitions(server)
+    }
+
     fn changes(&self) -> Changes {
         let mut catalog = self.watch();
         Emitting::new(|emitter| async move {
@@ -263,6 +287,12 @@ impl Toolbox for Hub {
 
 fn unknown_server(server: &ServerId) -> CallError {
     CallError::Unknown { kind: "server", name: server.to_string(), nearest: Vec::new() }
+}
+
+/// The servers that shall be reached.
+fn expected(servers: &[ServerSettings]) -> BTreeSet<ServerId> {
+    let enabled = servers.iter().filter(|server| !server.disabled);
+    enabled.map(|server| server.id.clone()).collect()
 }
 
 /// Closes connections nobody uses, until the hub ends.
@@ -303,7 +333,7 @@ struct Starter {
 }
 
 /// A connection that is not kept yet, and the receiver of its wishes.
-type Prepared = (Arc<Connection>, mpsc::Receiver<Wish>);
+type Prepared = (Arc<Connection>, Wishes);
 
 impl Starter {
     /// Prepares a connection, and puts on offer what is kept from the last time.
@@ -327,7 +357,7 @@ impl Drop for Inner {
 
 impl Inner {
     /// Every server there is.
-    fn connections(&self) -> Arc<Connections> {
+    pub(crate) fn connections(&self) -> Arc<Connections> {
         Arc::clone(&self.connections.read().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -10,6 +10,7 @@ use consort_wire::{
     ClientInfo, Host, Limits, MemoryBudget, Server, Silent, Speak, Times, ToolTimes,
 };
 
+use crate::limits::ListLimits;
 use crate::schema::SchemaLimits;
 
 /// Everything a hub needs to know.
@@ -30,6 +31,8 @@ pub struct Settings {
     pub kept: Option<PathBuf>,
     /// How large the schemas of servers may become.
     pub schemas: SchemaLimits,
+    /// How long lists of servers are waited for, and how old they may become.
+    pub lists: ListLimits,
     /// How many bytes of large messages may be in memory at once, together with whoever shares it.
     pub budget: MemoryBudget,
 }
@@ -44,6 +47,7 @@ impl Default for Settings {
             client: ClientInfo::default(),
             kept: None,
             schemas: SchemaLimits::default(),
+            lists: ListLimits::default(),
             budget: MemoryBudget::default(),
         }
     }
@@ -107,6 +111,6 @@ pub enum Connect {
     /// At the start, behind whatever else happens.
     #[default]
     Start,
-    /// At the first call; what it offers is known from the last time, or once it was called.
+    /// At the first call. If nothing is known of it from the last time, also at the first list.
     Call,
 }

@@ -7,8 +7,11 @@ use consort_core::{Catalog, Offer, Problem, ServerId};
 use consort_wire::LeftOut;
 use tokio::sync::watch;
 
+use crate::limits::ListLimits;
+
 /// What each ensemble offers, and the catalog made of it.
 pub(crate) struct Shared {
+    pub(crate) limits: ListLimits,
     offers: Mutex<Offers>,
     catalog: watch::Sender<Arc<Catalog>>,
     /// Counts up whenever a server's status changes.
@@ -22,13 +25,29 @@ struct Offers {
     problems: BTreeMap<ServerId, Vec<Problem>>,
     /// Every configured server, whether it offers something or not.
     reserved: BTreeSet<ServerId>,
+    /// Those that shall be reached.
+    expected: BTreeSet<ServerId>,
+}
+
+/// The names of servers.
+#[derive(Default)]
+pub(crate) struct ServerNames {
+    /// Every configured server.
+    pub(crate) reserved: BTreeSet<ServerId>,
+    /// Those that shall be reached.
+    pub(crate) expected: BTreeSet<ServerId>,
 }
 
 impl Shared {
-    pub(crate) fn new(offers: BTreeMap<ServerId, Offer>, reserved: BTreeSet<ServerId>) -> Self {
-        let offers = Offers { by_server: offers, problems: BTreeMap::new(), reserved };
+    pub(crate) fn new(
+        offers: BTreeMap<ServerId, Offer>,
+        names: ServerNames,
+        limits: ListLimits,
+    ) -> Self {
+        let ServerNames { reserved, expected } = names;
+        let offers = Offers { by_server: offers, problems: BTreeMap::new(), reserved, expected };
         let catalog = watch::Sender::new(Arc::new(build(&offers)));
-        Self { offers: Mutex::new(offers), catalog, stirred: watch::Sender::new(0) }
+        Self { limits, offers: Mutex::new(offers), catalog, stirred: watch::Sender::new(0) }
     }
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
@@ -72,7 +91,7 @@ impl Shared {
         &self,
         gone: &[ServerId],
         new: BTreeMap<ServerId, Offer>,
-        reserved: BTreeSet<ServerId>,
+        names: ServerNames,
     ) {
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
         for server in gone {
@@ -80,7 +99,7 @@ impl Shared {
             offers.problems.remove(server);
         }
         offers.by_server.extend(new);
-        offers.reserved = reserved;
+        (offers.reserved, offers.expected) = (names.reserved, names.expected);
         self.catalog.send_replace(Arc::new(build(&offers)));
     }
 
@@ -97,6 +116,7 @@ impl Shared {
 fn build(offers: &Offers) -> Catalog {
     let mut catalog = Catalog::build(&offers.by_server);
     catalog.reserve(&offers.reserved);
+    catalog.expect(&offers.expected);
     catalog.problems.extend(offers.problems.values().flatten().cloned());
     catalog
 }

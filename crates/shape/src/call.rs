@@ -1,8 +1,11 @@
 //! A call of a tool on its way through a toolbox, in whichever form it came.
 
+use std::sync::Arc;
+
 use consort_core::{
-    CallError, Caller, Catalog, Emitter, Emitting, Event, Events, Invocation, Json, Object,
-    Outcome, Passage, RefusedCall, RefusedTarget, ServerId, ShelfKind, Target, ToolResult, Toolbox,
+    CallError, Caller, Catalog, Emitter, Emitting, Entry, Event, Events, Invocation, Json,
+    MissingName, Object, Outcome, Passage, RefusedCall, RefusedTarget, ServerId, ShelfKind, Target,
+    ToolResult, Toolbox,
 };
 
 /// A call of a tool.
@@ -134,6 +137,49 @@ pub(crate) fn ended(end: Result<Outcome, CallError>) -> Events {
 /// A call that was answered by ourselves.
 pub(crate) fn answered(result: ToolResult) -> Events {
     ended(Ok(Outcome::Complete(result)))
+}
+
+/// A call of a tool that is not known: what to do once the servers that may have it are waited for.
+pub(crate) struct SoughtCall {
+    pub(crate) call: Call,
+    pub(crate) missing: MissingName,
+    /// The answer if nobody has it.
+    pub(crate) otherwise: ToolResult,
+}
+
+impl SoughtCall {
+    /// Makes the call of the tool that `find` finds in the catalog as it is then, with the arguments it returns
+    /// beside the tool, or answers with the reason for which they cannot be used.
+    pub(crate) fn make(
+        self,
+        toolbox: Arc<dyn Toolbox>,
+        find: impl FnOnce(&Catalog) -> Option<(Entry, Result<Json, String>)> + Send + 'static,
+    ) -> Events {
+        let Self { mut call, missing, otherwise } = self;
+        let server = missing.servers.first().filter(|_| missing.named);
+        let refused = call.refused(server, &missing.name);
+        Emitting::new(|emitter| async move {
+            let found = match toolbox.find_missing(missing).await {
+                Ok(true) => find(&toolbox.catalog(call.caller())),
+                Ok(false) => None,
+                Err(error) => {
+                    toolbox.refused(&refused);
+                    return Event::End(Err(error));
+                }
+            };
+            let Some((entry, inputs)) = found else {
+                toolbox.refused(&refused);
+                return Event::End(Ok(Outcome::Complete(otherwise)));
+            };
+            let inputs = match inputs {
+                Ok(inputs) => inputs,
+                Err(reason) => return Event::End(Ok(Outcome::Complete(ToolResult::error(reason)))),
+            };
+            call.set_tool(&entry.route.server, &entry.name);
+            call.set_arguments(inputs);
+            follow(call.make(&*toolbox), &emitter).await
+        })
+    }
 }
 
 /// Passes events on, and the result of a call that completed through a function.

@@ -13,8 +13,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use consort_core::{
-    Caller, Catalog, Changes, Entry, Events, Invocation, Passage, Pattern, RefusedCall, ServerId,
-    ShelfKind, Target, Toolbox,
+    BoxFuture, CallError, Caller, Catalog, Changes, Entry, Events, Invocation, ListPurpose,
+    MissingName, Passage, Pattern, RefusedCall, ServerId, ShelfKind, Target, Toolbox,
 };
 
 use crate::call::{Call, ended};
@@ -276,6 +276,21 @@ impl Toolbox for Exposed {
 
     fn pass(&self, passage: Passage) -> Events {
         if Call::is(&passage) { self.go(Call::Passed(passage)) } else { self.inner.pass(passage) }
+    }
+
+    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
+        self.inner.await_lists(purpose)
+    }
+
+    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
+        self.inner.find_missing(missing)
+    }
+
+    fn await_definitions(
+        &self,
+        server: &ServerId,
+    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
+        self.inner.await_definitions(server)
     }
 
     fn changes(&self) -> Changes {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use consort_core::{
-    Annotations, Asked, CallError, Caller, Catalog, Changes, Emitter, Emitting, Entry, Event,
-    Events, Invocation, Json, Passage, Refusal, RefusedTarget, RejectReason, Reply, Revision,
-    ServerId, ShelfKind, Toolbox,
+    Annotations, Asked, BoxFuture, CallError, Caller, Catalog, Changes, Emitter, Emitting, Entry,
+    Event, Events, Invocation, Json, ListPurpose, MissingName, Passage, Refusal, RefusedTarget,
+    RejectReason, Reply, Revision, ServerId, ShelfKind, Toolbox,
 };
 use tokio::sync::oneshot;
 
@@ -212,6 +212,33 @@ impl Guard {
         self.policy.decide(&question).shows()
     }
 
+    /// Returns true if a caller may see something of a server that has this name here: the name that the server
+    /// gave it, or that name behind the server's.
+    fn may_show(
+        &self,
+        caller: &Caller,
+        kind: ShelfKind,
+        server: &ServerId,
+        name: &str,
+        annotations: &Annotations,
+    ) -> bool {
+        if kind != ShelfKind::Tools {
+            return self.opens(caller, server);
+        }
+        let shows = |tool: &str| {
+            let annotations = annotations.clone();
+            let (profile, server) = (self.profile.as_deref(), server.as_str());
+            let arguments = None;
+            let question = Question { caller, profile, server, tool, annotations, arguments };
+            self.policy.decide(&question).shows()
+        };
+        let rest = name.strip_prefix(server.as_str());
+        match rest.and_then(|rest| rest.strip_prefix(RefusedTarget::SEPARATORS)) {
+            Some(own) => shows(own),
+            None => shows(name),
+        }
+    }
+
     fn key(
         &self,
         caller: &Caller,
@@ -314,8 +341,13 @@ impl Guard {
             let any = |kind| catalog.shelf(kind).of(server).next().is_some();
             !ShelfKind::ALL.into_iter().any(any) && !self.opens(caller, server)
         };
-        let closed: BTreeSet<ServerId> =
-            from.abouts().keys().filter(|server| closed(server)).cloned().collect();
+        let closed: BTreeSet<ServerId> = from
+            .abouts()
+            .keys()
+            .chain(from.pending())
+            .filter(|server| closed(server))
+            .cloned()
+            .collect();
         if !closed.is_empty() {
             hidden = true;
             catalog.retain(|server| !closed.contains(server));
@@ -351,6 +383,43 @@ impl Toolbox for Guarded {
             return ended(Err(CallError::Unknown { kind: "server", name, nearest: Vec::new() }));
         }
         self.inner.pass(passage)
+    }
+
+    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
+        self.inner.await_lists(purpose)
+    }
+
+    fn find_missing(
+        &self,
+        mut missing: MissingName,
+    ) -> BoxFuture<'static, Result<bool, CallError>> {
+        let MissingName { caller, kind, name, servers, .. } = &mut missing;
+        // Nobody knows yet what it does: that it only reads is assumed in favour of whoever may read.
+        let reads = Annotations { read_only: Some(true), ..Annotations::default() };
+        servers.retain(|server| self.guard.may_show(caller, *kind, server, name, &reads));
+        let (guard, sought) = (Arc::clone(&self.guard), missing.clone());
+        let found = self.inner.find_missing(missing);
+        Box::pin(async move {
+            match found.await {
+                // One that is withheld is there, so a caller that may not see it must not learn of it.
+                Err(CallError::Withheld { server, reason }) => {
+                    let MissingName { caller, kind, name, .. } = &sought;
+                    let unknown = Annotations::default();
+                    if guard.may_show(caller, *kind, &server, name, &unknown) {
+                        return Err(CallError::Withheld { server, reason });
+                    }
+                    Ok(false)
+                }
+                found => found,
+            }
+        })
+    }
+
+    fn await_definitions(
+        &self,
+        server: &ServerId,
+    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
+        self.inner.await_definitions(server)
     }
 
     fn changes(&self) -> Changes {

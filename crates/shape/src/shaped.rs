@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Catalog, Changes, Entry, Events, Invocation, Outcome, Passage, Problem, RefusedCall,
-    ServerId, ShelfKind, ToolResult, Toolbox,
+    BoxFuture, CallError, Caller, Catalog, Changes, Entry, Events, Invocation, ListPurpose,
+    MissingName, Outcome, Passage, Problem, RefusedCall, ServerId, ShelfKind, ToolResult, Toolbox,
 };
 
 use crate::aside::{self, Aside};
@@ -174,6 +174,27 @@ impl Toolbox for Shaped {
         } else {
             self.inner.pass(passage)
         }
+    }
+
+    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
+        self.inner.await_lists(purpose)
+    }
+
+    fn find_missing(
+        &self,
+        mut missing: MissingName,
+    ) -> BoxFuture<'static, Result<bool, CallError>> {
+        if let Some(servers) = &self.shape.servers {
+            missing.servers.retain(|server| servers.contains(server));
+        }
+        self.inner.find_missing(missing)
+    }
+
+    fn await_definitions(
+        &self,
+        server: &ServerId,
+    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
+        self.inner.await_definitions(server)
     }
 
     fn changes(&self) -> Changes {

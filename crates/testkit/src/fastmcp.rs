@@ -19,6 +19,13 @@ pub fn fastmcp_with_login(seconds: u32) -> Listening {
     Listening::start(command)
 }
 
+/// Starts a server that adds tools while it runs without telling anybody, on a free port, at `/mcp`.
+pub fn fastmcp_growing() -> Listening {
+    let mut command = std::process::Command::new(fixtures::python("python3"));
+    command.arg(fixtures::fastmcp_growing());
+    Listening::start(command)
+}
+
 /// The server as a program on its standard input and output.
 pub fn fastmcp_stdio() -> Command {
     Command::new(fixtures::python("python3")).arguments([fixtures::fastmcp_server()])

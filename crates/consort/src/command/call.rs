@@ -6,7 +6,10 @@ mod show;
 use std::io::Read;
 use std::sync::Arc;
 
-use consort_core::{Asked, Event, Invocation, Json, Logs, Outcome, Target, Toolbox, Unresolved};
+use consort_core::{
+    Asked, CallError, Event, Invocation, Json, Logs, Outcome, ShelfKind, Target, Toolbox,
+    Unresolved,
+};
 use consort_shape::Exposure;
 
 use crate::cli::{Call, Common};
@@ -55,6 +58,12 @@ impl From<Unresolved> for Unmade {
             Unresolved::Ambiguous { .. } => "ambiguous",
         };
         Self { kind, failure: error.into() }
+    }
+}
+
+impl From<CallError> for Unmade {
+    fn from(error: CallError) -> Self {
+        Self { kind: error.kind(), failure: error.into() }
     }
 }
 
@@ -112,7 +121,7 @@ struct FoundTool {
 
 /// Finds the tool that is meant, asking servers only if what is kept does not tell.
 async fn find(running: &Running, call: &Call) -> Result<FoundTool, Unmade> {
-    let server = match look(running, call) {
+    match look(running, call) {
         // What finds tools has to know them.
         Ok(found) if found.target.server.as_str() == OWN => {
             running.reach(None, Need::Kept).await;
@@ -120,16 +129,18 @@ async fn find(running: &Running, call: &Call) -> Result<FoundTool, Unmade> {
         }
         Ok(found) if !running.shaping.is_locked() => return Ok(found),
         // Under a lock, what counts is what the server says now.
-        Ok(found) => Some(found.target.server),
-        Err(_) => None,
+        Ok(found) => running.reach(Some(&found.target.server), Need::Fresh).await,
+        Err(_) => {}
+    }
+    let resolved = running.resolve(ShelfKind::Tools, &call.tool).await;
+    let unmade = match (look(running, call), resolved) {
+        (Ok(found), _) => return Ok(found),
+        (Err(_), Err(error)) => Unmade::from(error),
+        (Err(error), Ok(_)) => Unmade::from(error),
     };
-    running.reach(server.as_ref(), Need::Fresh).await;
-    look(running, call).map_err(|error| {
-        let unmade = Unmade::from(error);
-        match other_exposure(running, call) {
-            Some(hint) => Unmade { failure: unmade.failure.hint(hint), ..unmade },
-            None => unmade,
-        }
+    Err(match other_exposure(running, call) {
+        Some(hint) => Unmade { failure: unmade.failure.hint(hint), ..unmade },
+        None => unmade,
     })
 }
 

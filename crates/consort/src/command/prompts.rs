@@ -14,7 +14,9 @@ pub(super) async fn run(
     name: &str,
     arguments: &[String],
 ) -> Result<Exit, Failure> {
-    running.reach(None, Need::Kept).await;
+    if running.catalog().named_server(name).is_none() {
+        running.reach(None, Need::Kept).await;
+    }
     let mut values = Map::new();
     for argument in arguments {
         let Some((name, value)) = argument.split_once('=') else {

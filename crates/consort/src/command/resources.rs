@@ -20,7 +20,9 @@ pub(super) async fn read(
     output: Option<&Path>,
 ) -> Result<Exit, Failure> {
     let server = server.map(|name| running.server(name)).transpose()?;
-    running.reach(server.as_ref(), Need::Kept).await;
+    if server.is_none() && running.catalog().named_server(uri).is_none() {
+        running.reach(None, Need::Kept).await;
+    }
     let result = consort_core::read(&*running.toolbox, caller(), uri, server.as_ref()).await?;
     if common.json {
         json_text(result.json().as_str());

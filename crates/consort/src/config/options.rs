@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use consort_hub::SchemaLimits;
+use consort_hub::{ListLimits, SchemaLimits};
 use consort_shape::CacheSpec;
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::policy::PolicySpec;
@@ -154,6 +154,22 @@ pub struct LimitsConfig {
     /// Scanned definitions remembered, so that each is logged once; beyond it all are logged again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan_definitions: Option<u64>,
+    /// Time that a client's list waits for a server that is starting and of which nothing is known. `initialize`
+    /// never waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_wait: Option<Period>,
+    /// Time that an agent's run, or a call that names no server, waits for servers that are starting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_wait: Option<Period>,
+    /// Age at which the lists of a server are read again, unless it gave them a longer time to live.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_max_age: Option<Period>,
+    /// The least time between two readings of a server's list because of a client's list or an unknown name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_min_age: Option<Period>,
+    /// Time that a call under a lock waits for definitions that its server said changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_change_wait: Option<Period>,
 }
 
 impl LimitsConfig {
@@ -216,6 +232,18 @@ impl LimitsConfig {
         FindingLimits {
             logged: written(self.scan_findings, usual.logged),
             remembered: written(self.scan_definitions, usual.remembered),
+        }
+    }
+
+    /// The limits of servers' lists.
+    pub fn lists(&self) -> ListLimits {
+        let usual = ListLimits::default();
+        ListLimits {
+            wait: self.list_wait.map_or(usual.wait, Period::get),
+            server_wait: self.server_wait.map_or(usual.server_wait, Period::get),
+            max_age: self.list_max_age.map_or(usual.max_age, Period::get),
+            min_age: self.list_min_age.map_or(usual.min_age, Period::get),
+            change_wait: self.list_change_wait.map_or(usual.change_wait, Period::get),
         }
     }
 

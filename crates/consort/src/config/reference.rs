@@ -102,6 +102,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
     };
     let run = consort_agent::Limits::default();
     let schemas = consort_hub::SchemaLimits::default();
+    let lists = consort_hub::ListLimits::default();
     let patience = consort_agent::provider::Patience::default();
     let gateway = consort_gateway::Limits::default();
     let times = Times::default();
@@ -132,7 +133,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.limits", "schema_patterns") => schemas.patterns.to_string(),
         ("consort.limits", "schema_states") => schemas.schema_states.to_string(),
         ("consort.limits", "pattern_states") => schemas.pattern_states.to_string(),
-        ("consort.limits", "schema_wait") => format!("{} s", schemas.wait.as_secs()),
+        ("consort.limits", "schema_wait") => span(schemas.wait),
         ("consort.limits", "schema_entries") => schemas.entries.to_string(),
         ("consort.limits", "memory_wait") => span(times.room),
         ("consort.limits", "shared_memory_wait") => span(times.shared_room),
@@ -147,6 +148,11 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.limits", "reserved_descriptor_hold") => span(gateway.reserved_descriptor_hold),
         ("consort.limits", "scan_findings") => findings.logged.to_string(),
         ("consort.limits", "scan_definitions") => findings.remembered.to_string(),
+        ("consort.limits", "list_wait") => span(lists.wait),
+        ("consort.limits", "server_wait") => span(lists.server_wait),
+        ("consort.limits", "list_max_age") => span(lists.max_age),
+        ("consort.limits", "list_min_age") => span(lists.min_age),
+        ("consort.limits", "list_change_wait") => span(lists.change_wait),
         ("consort", "naming") => "`auto`".to_owned(),
         ("consort", "exposure") | ("consort.exposure", "mode") => "`individual`".to_owned(),
         ("consort", "builtin") => "`true`; for a gateway with a config `false`".to_owned(),

@@ -79,7 +79,8 @@ impl Console {
         let shelves = [&catalog.prompts, &catalog.resources, &catalog.templates];
         let on_shelves = shelves.into_iter().flat_map(Shelf::entries);
         let on_shelves = on_shelves.map(|entry| &entry.route.server);
-        let mut known: Vec<&ServerId> = catalog.abouts().keys().chain(on_shelves).collect();
+        let mut known: Vec<&ServerId> =
+            catalog.abouts().keys().chain(catalog.pending()).chain(on_shelves).collect();
         known.sort_unstable();
         known.dedup();
         if let Some(server) = known.iter().find(|server| server.as_str() == name) {
@@ -89,7 +90,7 @@ impl Console {
         let near = nearest(name, known.iter().map(|server| server.as_str()));
         Err(match near.first() {
             Some(near) => refusal.hint(format!("did you mean `{near}`?")),
-            None => refusal.hint("one that was never reached is known once it is connected"),
+            None => refusal,
         })
     }
 

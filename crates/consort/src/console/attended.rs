@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use consort_core::{
-    Asked, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Passage, Refusal,
-    RefusedTarget, RejectReason, Reply, ServerId, ShelfKind, Toolbox,
+    Asked, BoxFuture, CallError, Caller, Catalog, Changes, Emitting, Event, Events, Invocation,
+    Json, ListPurpose, MissingName, Passage, Refusal, RefusedTarget, RejectReason, Reply, ServerId,
+    ShelfKind, Toolbox,
 };
 use consort_shape::ANSWER;
 
@@ -153,6 +154,21 @@ impl Toolbox for Attended {
             asks: passage.offers.form,
         };
         self.attend(self.inner.pass(passage), subject)
+    }
+
+    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
+        self.inner.await_lists(purpose)
+    }
+
+    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
+        self.inner.find_missing(missing)
+    }
+
+    fn await_definitions(
+        &self,
+        server: &ServerId,
+    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
+        self.inner.await_definitions(server)
     }
 
     fn changes(&self) -> Changes {

@@ -165,6 +165,7 @@ async fn find(
             return Ok((seen.toolbox, entry));
         }
     }
+    let known = console.known_with(caller.clone(), &wanted.tool).await?;
     let listed = known.find(&wanted.tool).map_err(Refusal::unresolved)?;
     if let Some(why) = listed.unavailable() {
         return Err(Refusal::missing(format!("`{}` is not on offer: {why}", listed.tool.id))

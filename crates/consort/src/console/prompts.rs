@@ -1,8 +1,9 @@
 //! What can be said with a server's words: prompts, and what completes their arguments.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use consort_core::{Caller, Entry, Json, Object, Route as Way, ShelfKind};
+use consort_core::{CallError, Caller, Entry, Json, Object, Route as Way, ShelfKind};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -147,7 +148,7 @@ async fn render(
     filled: Filled,
 ) -> Result<Told<Written<Rendered>>, Refusal> {
     let caller = asked.caller();
-    let way = console.prompt(&caller, asked.part(0))?;
+    let way = console.prompt(&caller, asked.part(0)).await?;
     let params = json!({ "name": way.name, "arguments": filled.arguments });
     let passage = Console::passage(caller, way.server, "prompts/get", &params);
     Ok(Told(Written::new(&console.pass(passage).await?)))
@@ -155,8 +156,9 @@ async fn render(
 
 impl Console {
     /// The prompt that is meant: by its id, by what clients call it, or by its name alone.
-    fn prompt(&self, caller: &Caller, name: &str) -> Result<Way, Refusal> {
-        let catalog = self.scene().tools.catalog(caller);
+    async fn prompt(&self, caller: &Caller, name: &str) -> Result<Way, Refusal> {
+        let tools = Arc::clone(&self.scene().tools);
+        let catalog = tools.catalog(caller);
         let found = match catalog.prompts.get(name) {
             Some(entry) => Some(entry),
             None => {
@@ -170,8 +172,16 @@ impl Console {
             }
         };
         let found = match found {
-            Some(entry) => entry,
-            None => catalog.resolve_on(ShelfKind::Prompts, name).map_err(Refusal::unresolved)?,
+            Some(entry) => entry.clone(),
+            None => {
+                let found = consort_core::resolve(&*tools, caller, ShelfKind::Prompts, name).await;
+                found.map_err(|error| match error {
+                    CallError::Unknown { .. } => {
+                        Refusal::unresolved(catalog.unknown(ShelfKind::Prompts, name))
+                    }
+                    error => error.into(),
+                })?
+            }
         };
         Ok(Way { server: found.route.server.clone(), name: found.name.clone() })
     }
@@ -248,7 +258,7 @@ async fn complete(
     if let Reference::Prompt { name } = &mut wanted.r#ref
         && catalog.prompts.position(&server, name).is_none()
     {
-        let way = console.prompt(&caller, name)?;
+        let way = console.prompt(&caller, name).await?;
         if way.server != server {
             let unknown = catalog.missing(ShelfKind::Prompts, &server, name);
             return Err(Refusal::unresolved(unknown));

@@ -44,7 +44,7 @@ impl From<CallError> for Refusal {
             CallError::Arguments { .. } | CallError::Execution { code: INVALID_PARAMS, .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            CallError::Denied { .. } => StatusCode::FORBIDDEN,
+            CallError::Denied { .. } | CallError::Withheld { .. } => StatusCode::FORBIDDEN,
             CallError::Connection { .. }
             | CallError::Overloaded { .. }
             | CallError::Busy { .. }

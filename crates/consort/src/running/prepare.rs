@@ -230,6 +230,7 @@ pub(crate) fn settings_of(config: &TrustedConfig, resolve: &System) -> (Settings
     let mut settings = Settings {
         kept: kept_folder(),
         schemas: config.options.limits.schemas(),
+        lists: config.options.limits.lists(),
         ..Settings::default()
     };
     if config.options.builtin.unwrap_or(true) {

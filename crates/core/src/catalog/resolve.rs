@@ -111,6 +111,12 @@ impl Catalog {
         reserved.any(|known| known.eq_ignore_ascii_case(server))
     }
 
+    /// Returns the configured server whose name is the part of a text before its first `.` or `:`.
+    pub fn named_server(&self, text: &str) -> Option<&ServerId> {
+        let (server, _) = text.split_once(SEPARATORS)?;
+        self.reserved.iter().find(|known| known.as_str() == server)
+    }
+
     /// That nothing on a shelf is called this, with what comes nearest. For a text with a server that is
     /// only what the named server has: what another has under a similar name is not what was meant, and
     /// naming it would tell a hidden server from one that does not exist.

@@ -16,13 +16,14 @@ mod menus;
 mod parked;
 mod questions;
 mod sites;
+mod starting;
 mod tasks;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use consort_gateway::{Access, Counts, Gateway, Limits, Records, Settings, Token, Toolboxes};
-use consort_hub::{Hub, ServerSettings};
+use consort_hub::{Hub, ListLimits, ServerSettings};
 use consort_wire::{Command, Endpoint, Server, Times};
 use serde_json::{Value, json};
 use testkit::raw::Peer;
@@ -43,7 +44,12 @@ struct Served {
 
 impl Served {
     async fn new(servers: Vec<ServerSettings>, settings: Settings) -> Self {
-        let hub = Hub::start(consort_hub::Settings { servers, ..consort_hub::Settings::default() });
+        let lists = ListLimits { wait: settings.limits.list_wait, ..ListLimits::default() };
+        let hub = Hub::start(consort_hub::Settings {
+            servers,
+            lists,
+            ..consort_hub::Settings::default()
+        });
         let known = {
             let hub = hub.clone();
             async move { hub.known().await }
@@ -140,9 +146,10 @@ fn hasty(mut settings: ServerSettings) -> ServerSettings {
     settings
 }
 
-/// Settings that do not wait for long.
+/// Settings that do not wait for long, except for servers to start on a busy machine.
 fn quick() -> Settings {
-    let limits = Limits { drain: Duration::from_secs(2), ..Limits::default() };
+    let (drain, list_wait) = (Duration::from_secs(2), Duration::from_secs(20));
+    let limits = Limits { drain, list_wait, ..Limits::default() };
     Settings { limits, ..Settings::default() }
 }
 

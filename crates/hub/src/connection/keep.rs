@@ -1,17 +1,17 @@
 //! What keeps a connection: reaching the server, backing off, starting again, ending.
 
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use consort_core::{Offers, OperatorText};
 use consort_wire::{Client, ClientInfo, ConnectError, Declared, Host, SERVER_OUTPUT};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::{self, Backoff, FailureKind};
-use super::{Connection, Wish, chain, chance};
+use super::{Connection, Wish, Wishes, chain, chance};
 use crate::attribution::AttributedHost;
 use crate::kept::Kept;
 use crate::lines::Line;
@@ -72,12 +72,12 @@ impl Keeper {
     }
 
     /// Keeps the connection until the hub ends.
-    pub(crate) async fn keep(mut self, mut wishes: mpsc::Receiver<Wish>) {
+    pub(crate) async fn keep(mut self, mut wishes: Wishes) {
         self.keep_on(&mut wishes).await;
         self.connection.lines.close().await;
     }
 
-    async fn keep_on(&mut self, wishes: &mut mpsc::Receiver<Wish>) {
+    async fn keep_on(&mut self, wishes: &mut Wishes) {
         let settings = &self.connection.settings;
         let mut wanted = settings.connect == Connect::Start && !settings.disabled;
         if wanted && self.connection.status().state == State::Known {
@@ -92,6 +92,7 @@ impl Keeper {
         }
         loop {
             if !wanted {
+                wishes.fulfilled();
                 match self.next_wish(wishes).await {
                     Some(Wish::Connect | Wish::Restart | Wish::Adopt) => wanted = true,
                     Some(Wish::Disable) => self.rest(State::Disabled),
@@ -129,12 +130,12 @@ impl Keeper {
 
     /// Holds back the start of a server whose offer is known, unless somebody wants it now: starting
     /// many takes a while, in which those who only list would wait.
-    async fn linger(&self, wishes: &mut mpsc::Receiver<Wish>) -> Over {
+    async fn linger(&self, wishes: &mut Wishes) -> Over {
         tokio::select! {
             () = tokio::time::sleep(LINGER) => Over::Restart,
             () = self.connection.hurry.notified() => Over::Restart,
             () = self.stop.cancelled() => Over::Ended,
-            wish = wishes.recv() => match wish {
+            wish = wishes.next() => match wish {
                 Some(Wish::Connect | Wish::Restart | Wish::Adopt) => Over::Restart,
                 Some(Wish::Disable) => Over::Unwanted(State::Disabled),
                 Some(Wish::Disconnect) => Over::Unwanted(State::Known),
@@ -143,16 +144,19 @@ impl Keeper {
         }
     }
 
-    async fn next_wish(&self, wishes: &mut mpsc::Receiver<Wish>) -> Option<Wish> {
+    async fn next_wish(&self, wishes: &mut Wishes) -> Option<Wish> {
         tokio::select! {
-            wish = wishes.recv() => wish,
+            wish = wishes.next() => wish,
             () = self.stop.cancelled() => None,
         }
     }
 
     /// Connects, unless that fails or something else is wanted meanwhile.
-    async fn reach(&mut self, wishes: &mut mpsc::Receiver<Wish>) -> Result<Client, Over> {
+    async fn reach(&mut self, wishes: &mut Wishes) -> Result<Client, Over> {
+        self.connection.rests.store(false, Ordering::Relaxed);
+        self.connection.wanted.get_or_init(Instant::now);
         self.update(|status| status.state = State::Connecting);
+        wishes.fulfilled();
         let host: Arc<dyn Host> = match &*self.connection.adopted() {
             Some(offers) => Arc::new(Declared(Offers::clone(offers))),
             None => Arc::new(AttributedHost {
@@ -169,8 +173,8 @@ impl Keeper {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Err(Over::Ended),
-                wish = wishes.recv() => match wish {
-                    Some(Wish::Connect) => {}
+                wish = wishes.next() => match wish {
+                    Some(Wish::Connect) => wishes.fulfilled(),
                     // A server that starts is not disturbed for that.
                     Some(Wish::Adopt) => adopted = true,
                     Some(Wish::Restart) => return Err(Over::Restart),
@@ -220,7 +224,7 @@ impl Keeper {
         kind: FailureKind,
         reason: String,
         detail: OperatorText,
-        wishes: &mut mpsc::Receiver<Wish>,
+        wishes: &mut Wishes,
     ) -> Over {
         self.connection.remember_end(&reason);
         let pause = self.backoff.failed(kind, Instant::now(), chance());
@@ -254,12 +258,12 @@ impl Keeper {
                 // Somebody has logged in.
                 () = &mut known => return Over::Restart,
                 () = self.stop.cancelled() => return Over::Ended,
-                wish = wishes.recv() => match wish {
+                wish = wishes.next() => match wish {
                     Some(Wish::Restart) => return Over::Restart,
                     Some(Wish::Disable) => return Over::Unwanted(State::Disabled),
                     Some(Wish::Disconnect) => return Over::Unwanted(State::Known),
                     // It is tried when its time comes.
-                    Some(Wish::Connect | Wish::Adopt) => {}
+                    Some(Wish::Connect | Wish::Adopt) => wishes.fulfilled(),
                     None => return Over::Ended,
                 },
             }
@@ -271,6 +275,7 @@ impl Keeper {
     }
 
     fn rest(&self, state: State) {
+        self.connection.rests.store(true, Ordering::Relaxed);
         self.update(|status| {
             status.state = state;
             status.error = None;

@@ -19,6 +19,15 @@ const FRESH: Duration = Duration::from_mins(1);
 /// How long to leave a list alone that could not be read.
 const FAILED: Duration = Duration::from_mins(1);
 
+/// The age at which a list is read again: its time to live, if the server gave it one and does not tell of changes,
+/// else `max_age`.
+pub(crate) fn age(ttl: Option<Duration>, max_age: Duration) -> Option<Duration> {
+    match ttl {
+        Some(ttl) if !ttl.is_zero() => Some(ttl.max(FRESH)),
+        _ => Some(max_age),
+    }
+}
+
 /// A server's lists: when each is read again, and what was wrong with it.
 #[derive(Debug, Default)]
 pub(crate) struct Lists([One; 4]);
@@ -50,17 +59,17 @@ impl Lists {
         ShelfKind::ALL.into_iter().filter(due).collect()
     }
 
-    /// One was read. `fresh` is for how long, where nobody tells when it changes.
+    /// One was read. It is read again once it is of this age.
     pub(crate) fn read(
         &mut self,
         kind: ShelfKind,
         left_out: Vec<LeftOut>,
-        fresh: Option<Duration>,
+        age: Option<Duration>,
         now: Instant,
     ) {
         let one = &mut self.0[kind as usize];
         one.refresh.read(now);
-        one.stale = fresh.and_then(|fresh| now.checked_add(fresh.max(FRESH)));
+        one.stale = age.and_then(|age| now.checked_add(age));
         one.error = None;
         one.left_out = left_out;
     }
@@ -196,13 +205,16 @@ mod tests {
             lists.read(kind, Vec::new(), None, start);
         }
         assert_eq!(lists.due(), None);
-        lists.read(ShelfKind::Tools, Vec::new(), Some(Duration::from_mins(5)), start);
-        lists.read(ShelfKind::Prompts, Vec::new(), Some(Duration::from_millis(5)), start);
+        let max_age = Duration::from_mins(5);
+        lists.read(ShelfKind::Tools, Vec::new(), age(None, max_age), start);
+        lists.read(ShelfKind::Resources, Vec::new(), age(Some(Duration::ZERO), max_age), start);
+        let short = age(Some(Duration::from_millis(5)), max_age);
+        lists.read(ShelfKind::Prompts, Vec::new(), short, start);
         assert_eq!(lists.due(), Some(start + FRESH));
         assert_eq!(lists.begin(start + FRESH), [ShelfKind::Prompts]);
-        assert_eq!(lists.begin(start + Duration::from_mins(5)).len(), 2);
+        assert_eq!(lists.begin(start + max_age).len(), 3);
         // For ever is for ever.
-        lists.read(ShelfKind::Tools, Vec::new(), Some(Duration::MAX), start);
+        lists.read(ShelfKind::Tools, Vec::new(), age(Some(Duration::MAX), max_age), start);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,17 +1,17 @@
 //! A server that is up: its lists read, its changes heard, its health watched.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{About, Offer, OperatorText, ShelfKind};
 use consort_wire::{Client, Closed, Filter, Notice, Notices, Request, Subscription};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::backoff::FailureKind;
 use super::keep::{Keeper, Over};
-use super::refresh::Lists;
-use super::{Wish, chain};
+use super::refresh::{self, Lists};
+use super::{Wish, Wishes, chain};
 use crate::connection::chance;
 use crate::kept::Memory;
 use crate::lines::Line;
@@ -28,11 +28,7 @@ const RESUBSCRIBE: Duration = Duration::from_secs(1);
 
 impl Keeper {
     /// Serves a server that was reached until it is gone or not wanted.
-    pub(super) async fn serve(
-        &mut self,
-        client: Client,
-        wishes: &mut mpsc::Receiver<Wish>,
-    ) -> Over {
+    pub(super) async fn serve(&mut self, client: Client, wishes: &mut Wishes) -> Over {
         let stop = self.stop.clone();
         let over = tokio::select! {
             biased;
@@ -57,9 +53,10 @@ impl Keeper {
             status.name = about.server.as_ref().and_then(server_name);
         });
         // What changes while the lists are read is heard, and they are read again.
-        let mut changes = Changes::new(client).await;
+        let changes = Changes::new(client).await;
         let mut lists = Lists::default();
-        self.read(client, &mut lists).await;
+        let read = self.read(client, lists.begin(Instant::now())).await;
+        self.take(client, &mut lists, read);
         self.put_client(Some(Line::new(client.clone(), Arc::clone(&self.offers))));
         self.backoff.up(Instant::now());
         self.update(|status| {
@@ -70,14 +67,37 @@ impl Keeper {
                 status.hint = None;
             }
         });
+        self.watch(client, changes, lists).await
+    }
+
+    /// Follows the changes of a server's lists and its health.
+    async fn watch(&self, client: &Client, mut changes: Changes, mut lists: Lists) -> Over {
+        let readings = &self.connection.readings;
         let mut failures = 0;
         let mut checked = Instant::now();
+        // One reading at a time. What the server says meanwhile is heard.
+        let mut reading = None;
         loop {
             let check = self.next_check(checked);
             tokio::select! {
                 biased;
-                kinds = changes.next(client) => lists.changed(kinds, Instant::now()),
-                () = until(lists.due()) => self.read(client, &mut lists).await,
+                kinds = changes.next(client) => {
+                    readings.changed(kinds, Instant::now());
+                    lists.changed(kinds, Instant::now());
+                }
+                read = current(&mut reading) => {
+                    reading = None;
+                    self.take(client, &mut lists, read);
+                }
+                asked = readings.asked(), if reading.is_none() => {
+                    let due = lists.begin(Instant::now()).into_iter();
+                    let due = due.filter(|kind| !asked.contains(kind));
+                    let kinds = asked.iter().copied().chain(due).collect();
+                    reading = Some(Box::pin(self.read(client, kinds)));
+                }
+                () = until(lists.due()), if reading.is_none() => {
+                    reading = Some(Box::pin(self.read(client, lists.begin(Instant::now()))));
+                }
                 () = until(check) => {
                     checked = Instant::now();
                     if self.is_idle() {
@@ -114,18 +134,14 @@ impl Keeper {
         probe(client).await.is_ok()
     }
 
-    /// Reads every list that is due and puts it on offer. One that cannot be read stays what it was.
-    async fn read(&self, client: &Client, lists: &mut Lists) {
-        let mut offer = self.shared.offer(&self.connection.id).unwrap_or_default();
-        let about = client.about();
-        offer.about = Some(About {
-            revision: about.found.revision,
-            capabilities: about.capabilities.clone(),
-            instructions: about.instructions.clone(),
-        });
-        let due = lists.begin(Instant::now());
+    /// Reads some of a server's lists.
+    async fn read(&self, client: &Client, kinds: Vec<ShelfKind>) -> Vec<ListRead> {
+        let begun = Instant::now();
         let list = async |kind: ShelfKind| {
-            if due.contains(&kind) { Some(list(client, kind).await) } else { None }
+            if !kinds.contains(&kind) {
+                return None;
+            }
+            Some(ListRead { kind, begun, listing: list(client, kind).await })
         };
         let read = tokio::join!(
             list(ShelfKind::Tools),
@@ -133,26 +149,43 @@ impl Keeper {
             list(ShelfKind::Resources),
             list(ShelfKind::Templates),
         );
-        for (kind, read) in ShelfKind::ALL.into_iter().zip([read.0, read.1, read.2, read.3]) {
-            let Some(read) = read else { continue };
+        [read.0, read.1, read.2, read.3].into_iter().flatten().collect()
+    }
+
+    /// Puts what was read on offer. A list that could not be read stays what it was.
+    fn take(&self, client: &Client, lists: &mut Lists, read: Vec<ListRead>) {
+        let limits = &self.shared.limits;
+        let mut offer = self.shared.offer(&self.connection.id).unwrap_or_default();
+        let about = client.about();
+        offer.about = Some(About {
+            revision: about.found.revision,
+            capabilities: about.capabilities.clone(),
+            instructions: about.instructions.clone(),
+        });
+        let mut over = Vec::new();
+        for ListRead { kind, begun, listing } in read {
             let now = Instant::now();
-            match read {
+            match listing {
                 Ok(listing) => {
-                    // A server that tells of changes need not be asked for them.
-                    let silent = !told(&offer, kind) && !listing.fresh.is_zero();
-                    let fresh = silent.then_some(listing.fresh);
-                    lists.read(kind, listing.left_out, fresh, now);
+                    let ttl = (!told(&offer, kind)).then_some(listing.fresh);
+                    lists.read(kind, listing.left_out, refresh::age(ttl, limits.max_age), now);
+                    over.push((kind, begun, true, ttl.map(|ttl| ttl.max(limits.min_age))));
                     let items = listing.items.into_iter().map(|item| (item.name, item.definition));
                     offer.shelves.insert(kind, items.collect());
                 }
                 Err(problem) => {
                     let failed = format!("cannot list its {}s", kind.singular());
                     lists.failed(kind, failed, chain(&problem).into(), now);
+                    over.push((kind, begun, false, None));
                 }
             }
         }
         let (error, left_out) = (lists.error(), lists.left_out());
         self.publish(client, offer, error, &left_out);
+        // Whoever waits for a reading finds it in the catalog.
+        for (kind, begun, is_read, fresh) in over {
+            self.connection.readings.over(kind, begun, is_read, fresh);
+        }
     }
 
     fn publish(
@@ -206,6 +239,23 @@ pub(crate) async fn probe(client: &Client) -> Result<(), consort_wire::CallError
     }
 }
 
+/// A list as it was read.
+struct ListRead {
+    kind: ShelfKind,
+    begun: Instant,
+    listing: Result<consort_wire::Listing, consort_wire::ListError>,
+}
+
+/// Waits for the reading in progress, if there is one.
+async fn current<F: Future<Output = Vec<ListRead>>>(
+    reading: &mut Option<Pin<Box<F>>>,
+) -> Vec<ListRead> {
+    match reading {
+        Some(reading) => reading.await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Whether a server says that it tells when a list changes.
 fn told(offer: &Offer, kind: ShelfKind) -> bool {
     let path = match kind {
@@ -247,10 +297,10 @@ fn lost_kind(closed: &Closed) -> FailureKind {
 }
 
 /// Waits until somebody wants a server that is up to be something else.
-async fn wished(wishes: &mut mpsc::Receiver<Wish>) -> Over {
+async fn wished(wishes: &mut Wishes) -> Over {
     loop {
-        match wishes.recv().await {
-            Some(Wish::Connect) => {}
+        match wishes.next().await {
+            Some(Wish::Connect) => wishes.fulfilled(),
             Some(Wish::Restart) => return Over::Restart,
             Some(Wish::Adopt) => return Over::Adopted,
             Some(Wish::Disconnect) => return Over::Unwanted(State::Known),

@@ -9,6 +9,7 @@ mod laws;
 mod lifecycle;
 mod local;
 mod logs;
+mod readiness;
 mod real;
 mod traps;
 

@@ -1,15 +1,19 @@
 //! A tool that finds tools, and one that calls them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use consort_core::{Catalog, Entry, Events, Json, Route, ServerId, Tool, ToolResult, nearest};
+use consort_core::{
+    Catalog, Entry, Events, Json, MissingName, Route, ServerId, ShelfKind, Tool, ToolResult,
+    Unresolved, nearest,
+};
 use consort_wire::splice::{self, Writer};
 use serde_json::{Value, json};
 
 use super::listing::{Parameters, result, told};
 use super::{Exposed, Kind, Made};
 use crate::aside::OWNER;
-use crate::call::{Call, answered};
+use crate::call::{Call, SoughtCall, answered};
 
 /// Tools that `find_tools` tells, unless asked for more or fewer.
 const USUAL: u64 = 5;
@@ -146,17 +150,31 @@ impl Exposed {
         let Some(name) = name.as_ref().and_then(Json::text) else {
             return failed("`name` is missing: use one that `find_tools` tells".to_owned());
         };
-        let entry = match made.whole.resolve(&name) {
-            Ok(entry) => entry,
-            Err(unresolved) => {
-                self.inner.refused(&call.refused(None, &name));
-                let hint = unresolved.hint().unwrap_or_else(|| FIND.to_owned());
-                return failed(format!("{unresolved}; {hint}"));
-            }
+        let explained = |unresolved: &Unresolved| {
+            let hint = unresolved.hint().unwrap_or_else(|| FIND.to_owned());
+            format!("{unresolved}; {hint}")
         };
-        match PARAMETERS.read(arguments.as_ref(), &entry.tool()) {
-            Ok(inputs) => self.execute(entry, inputs, call),
-            Err(reason) => failed(reason),
+        match made.whole.resolve(&name) {
+            Ok(entry) => match PARAMETERS.read(arguments.as_ref(), &entry.tool()) {
+                Ok(inputs) => self.execute(entry, inputs, call),
+                Err(reason) => failed(reason),
+            },
+            Err(unresolved @ Unresolved::Ambiguous { .. }) => {
+                self.inner.refused(&call.refused(None, &name));
+                failed(explained(&unresolved))
+            }
+            Err(unresolved) => {
+                let (caller, kind) = (call.caller().clone(), ShelfKind::Tools);
+                let missing = MissingName::new(&made.whole, caller, kind, &name);
+                let otherwise = ToolResult::error(explained(&unresolved));
+                let (name, arguments) = (name.into_owned(), arguments.clone());
+                let sought = SoughtCall { call, missing, otherwise };
+                sought.make(Arc::clone(&self.inner), move |catalog| {
+                    let entry = catalog.resolve(&name).ok()?.clone();
+                    let inputs = PARAMETERS.read(arguments.as_ref(), &entry.tool());
+                    Some((entry, inputs))
+                })
+            }
         }
     }
 }

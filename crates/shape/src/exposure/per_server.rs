@@ -1,14 +1,18 @@
 //! One tool for each server: it lists, describes and executes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use consort_core::{Catalog, Entry, Events, Json, Route, ServerId, Tool, ToolResult, nearest};
+use consort_core::{
+    Catalog, Entry, Events, Json, MissingName, Route, ServerId, ShelfKind, Tool, ToolResult,
+    nearest,
+};
 use consort_wire::splice::{self, Writer};
 use serde_json::{Value, json};
 
 use super::listing::{Parameters, result, told};
 use super::{Exposed, Kind, Made};
-use crate::call::{Call, answered};
+use crate::call::{Call, SoughtCall, answered};
 
 /// Tools on a page of `list`.
 const PAGE: usize = 20;
@@ -130,9 +134,22 @@ impl Exposed {
                         names(made, server)
                     ));
                 };
-                let Some(entry) = named(made, server, &name) else {
-                    self.inner.refused(&call.refused(Some(server), &name));
-                    return failed(unknown(made, server, &name));
+                let Some(entry) = named(&made.whole, server, &name) else {
+                    let unknown = unknown(made, server, &name);
+                    if action != "execute" {
+                        self.inner.refused(&call.refused(Some(server), &name));
+                        return failed(unknown);
+                    }
+                    let (caller, kind) = (call.caller().clone(), ShelfKind::Tools);
+                    let missing = MissingName::of_server(server.clone(), caller, kind, &name);
+                    let otherwise = ToolResult::error(unknown);
+                    let sought = SoughtCall { call, missing, otherwise };
+                    let server = server.clone();
+                    return sought.make(Arc::clone(&self.inner), move |catalog| {
+                        let entry = named(catalog, &server, &name)?.clone();
+                        let inputs = PARAMETERS.read(arguments.as_ref(), &entry.tool());
+                        Some((entry, inputs))
+                    });
                 };
                 if action == "describe" {
                     return answered(result(entry.definition.json()));
@@ -220,8 +237,8 @@ impl Exposed {
 }
 
 /// A server's tool, by its name alone or with the server's.
-fn named<'a>(made: &'a Made, server: &ServerId, name: &str) -> Option<&'a Entry> {
-    let tools = &made.whole.tools;
+fn named<'a>(catalog: &'a Catalog, server: &ServerId, name: &str) -> Option<&'a Entry> {
+    let tools = &catalog.tools;
     let bare = [".", ":"]
         .iter()
         .find_map(|dot| name.strip_prefix(server.as_str()).and_then(|rest| rest.strip_prefix(dot)));

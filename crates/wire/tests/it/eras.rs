@@ -231,7 +231,7 @@ async fn a_redirect_on_the_same_origin_is_followed() {
 
 #[tokio::test]
 async fn what_is_not_there_is_said_so() {
-    let missing = Server::Command(consort_wire::Command::new("no-such-program-anywhere"));
+    let missing = Server::Command(Command::new("no-such-program-anywhere"));
     let error = Client::connect(&missing, quick()).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot start `no-such-program-anywhere`");
     assert_eq!(error.hint(), Some("is it installed and on the PATH?"));
@@ -252,8 +252,7 @@ async fn what_is_not_there_is_said_so() {
 async fn a_program_that_is_no_server_is_said_so() {
     let mut settings = quick();
     settings.times.handshake = Duration::from_millis(600);
-    let shell =
-        |script: &str| Server::Command(consort_wire::Command::new("sh").arguments(["-c", script]));
+    let shell = |script: &str| Server::Command(Command::new("sh").arguments(["-c", script]));
     let error =
         Client::connect(&shell("echo oh no >&2; exit 3"), settings.clone()).await.unwrap_err();
     let begins =

@@ -22,7 +22,7 @@ pub(super) fn of(
     let profile = common.profile.as_ref().and_then(|name| options.profiles.get(name));
     let profile = profile.and_then(|profile| profile.naming.as_deref());
     let naming = naming(serve.naming.as_deref().or(profile).or(options.naming.as_deref()))?;
-    let mut limits = Limits::default();
+    let mut limits = Limits { list_wait: options.limits.lists().wait, ..Limits::default() };
     if let Some(most) = options.serve.max_browser_sessions {
         limits.browser_sessions = usize::try_from(most).unwrap_or(usize::MAX);
     }

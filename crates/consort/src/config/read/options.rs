@@ -108,6 +108,11 @@ fn limits(fields: &Fields<'_>) -> LimitsConfig {
         reserved_descriptor_hold: limits.period("reserved_descriptor_hold"),
         scan_findings: limits.count("scan_findings"),
         scan_definitions: limits.count("scan_definitions"),
+        list_wait: limits.period("list_wait"),
+        server_wait: limits.period("server_wait"),
+        list_max_age: limits.period("list_max_age"),
+        list_min_age: limits.period("list_min_age"),
+        list_change_wait: limits.period("list_change_wait"),
     };
     limits.finish();
     read

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{
-    Caller, Catalog, Entry, Object, Route, ServerId, ShelfKind, Toolbox, Unresolved,
+    Caller, Catalog, Entry, MissingName, Object, Route, ServerId, ShelfKind, Toolbox, Unresolved,
 };
 use consort_gateway::Labelled;
 use consort_shape::pin::{Kind, Withheld};
@@ -118,6 +118,23 @@ impl Console {
         let console = self.clone();
         let making = tokio::task::spawn_blocking(move || console.0.known.make(of));
         making.await.map_err(|_| Refusal::broken("the tools could not be listed"))
+    }
+
+    /// The same. If none of them has a name, the servers that may have it are waited for.
+    pub(in crate::console) async fn known_with(
+        &self,
+        caller: Caller,
+        name: &str,
+    ) -> Result<Arc<Known>, Refusal> {
+        let known = self.known(caller.clone()).await?;
+        if matches!(known.find(name), Err(Unresolved::Unknown { .. })) {
+            let kind = ShelfKind::Tools;
+            let missing = MissingName::new(&known.catalog, caller.clone(), kind, name);
+            if self.scene().tools.find_missing(missing).await? {
+                return self.known(caller).await;
+            }
+        }
+        Ok(known)
     }
 }
 

@@ -1,0 +1,78 @@
+//! Names that a catalog lacks, and lists of servers that are on their way.
+
+use std::collections::BTreeSet;
+
+use consort_wire::ShelfKind;
+
+use crate::caller::Caller;
+use crate::catalog::resolve::Unresolved;
+use crate::catalog::{Catalog, Entry};
+use crate::error::CallError;
+use crate::name::ServerId;
+use crate::toolbox::Toolbox;
+
+/// A name that the catalog of a toolbox lacks, and the servers that may have it.
+#[derive(Clone, Debug)]
+pub struct MissingName {
+    /// Whoever uses the name.
+    pub caller: Caller,
+    /// The kind of thing it is the name of.
+    pub kind: ShelfKind,
+    /// The name or URI as the caller wrote it.
+    pub name: String,
+    /// True if the name says which server is meant: `servers` is that one.
+    pub named: bool,
+    /// The servers that may have it.
+    pub servers: BTreeSet<ServerId>,
+}
+
+impl MissingName {
+    /// A name as people write it: of the server that it begins with, else of any configured one.
+    pub fn new(catalog: &Catalog, caller: Caller, kind: ShelfKind, name: &str) -> Self {
+        if let Some(server) = catalog.named_server(name) {
+            return Self::of_server(server.clone(), caller, kind, name);
+        }
+        // The name of our own tools, or of a server in other case: nobody has it.
+        let servers = if catalog.names_server(name) {
+            BTreeSet::new()
+        } else {
+            catalog.reserved().as_ref().clone()
+        };
+        Self { caller, kind, name: name.to_owned(), named: false, servers }
+    }
+
+    /// A name of one server.
+    pub fn of_server(server: ServerId, caller: Caller, kind: ShelfKind, name: &str) -> Self {
+        let (name, servers) = (name.to_owned(), BTreeSet::from([server]));
+        Self { caller, kind, name, named: true, servers }
+    }
+}
+
+/// The purpose for which lists are awaited. It decides for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListPurpose {
+    /// A client lists things of this kind: a moment. What may be out of date is read again behind the answer.
+    Listing(ShelfKind),
+    /// A run begins: as long as servers may take to start.
+    Run,
+}
+
+/// Resolves a text as [`Catalog::resolve_on`] does. If nothing that is known has the name, the servers that may
+/// have it are waited for and asked again.
+pub async fn resolve(
+    toolbox: &dyn Toolbox,
+    caller: &Caller,
+    kind: ShelfKind,
+    text: &str,
+) -> Result<Entry, CallError> {
+    let catalog = toolbox.catalog(caller);
+    let unresolved = match catalog.resolve_on(kind, text) {
+        Ok(entry) => return Ok(entry.clone()),
+        Err(error @ Unresolved::Ambiguous { .. }) => return Err(error.into()),
+        Err(error) => error,
+    };
+    if toolbox.find_missing(MissingName::new(&catalog, caller.clone(), kind, text)).await? {
+        return Ok(toolbox.catalog(caller).resolve_on(kind, text)?.clone());
+    }
+    Err(unresolved.into())
+}

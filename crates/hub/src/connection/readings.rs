@@ -1,0 +1,204 @@
+//! The readings of a server's lists: when each was, and which are asked for.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use consort_core::ShelfKind;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+/// The readings of a server's lists, as whoever waits for one sees them.
+#[derive(Debug, Default)]
+pub(crate) struct ListReadings {
+    lists: Mutex<[ListReading; 4]>,
+    /// Some list is asked for.
+    asked: Notify,
+    /// Counts readings.
+    read: watch::Sender<u64>,
+}
+
+/// The readings of one list.
+#[derive(Clone, Copy, Debug, Default)]
+struct ListReading {
+    /// When the last one began that succeeded.
+    read: Option<Instant>,
+    /// When the last one began that is over.
+    tried: Option<Instant>,
+    /// When the server last said that the list changed.
+    changed: Option<Instant>,
+    /// When somebody last asked for it.
+    asked: Option<Instant>,
+    /// When the list may be out of date without the server saying so.
+    expires: Option<Instant>,
+}
+
+impl ListReading {
+    /// When the last reading began or was asked for.
+    fn last(&self) -> Option<Instant> {
+        self.tried.max(self.asked)
+    }
+
+    /// True if the server said since the last reading that the list changed.
+    fn is_behind(&self) -> bool {
+        self.changed.is_some_and(|changed| self.read.is_none_or(|read| read < changed))
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.is_some_and(|asked| self.tried.is_none_or(|tried| tried < asked))
+    }
+}
+
+impl ListReadings {
+    fn lock(&self) -> MutexGuard<'_, [ListReading; 4]> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the server says that these changed.
+    pub(super) fn changed(&self, kinds: &[ShelfKind], now: Instant) {
+        let mut lists = self.lock();
+        for kind in kinds {
+            lists[*kind as usize].changed = Some(now);
+        }
+    }
+
+    /// Notes a reading that began at `begun` and is over; `fresh` says for how long the list may be taken for
+    /// current, if the server does not tell when it changes.
+    pub(super) fn over(
+        &self,
+        kind: ShelfKind,
+        begun: Instant,
+        is_read: bool,
+        fresh: Option<Duration>,
+    ) {
+        let mut lists = self.lock();
+        let list = &mut lists[kind as usize];
+        list.tried = Some(begun);
+        if is_read {
+            list.read = Some(begun);
+        }
+        list.expires = fresh.and_then(|fresh| begun.checked_add(fresh));
+        drop(lists);
+        self.read.send_modify(|count| *count += 1);
+    }
+
+    /// Waits until a list is asked for, and returns those that are.
+    pub(super) async fn asked(&self) -> Vec<ShelfKind> {
+        loop {
+            let lists = *self.lock();
+            let asked = ShelfKind::ALL.into_iter().filter(|kind| lists[*kind as usize].is_asked());
+            let asked: Vec<ShelfKind> = asked.collect();
+            if !asked.is_empty() {
+                return asked;
+            }
+            self.asked.notified().await;
+        }
+    }
+
+    /// Asks for a list to be read, unless that was done less than `min_age` ago. Returns the time since which it
+    /// was asked for, if a reading is still to come.
+    pub(crate) fn ask(&self, kind: ShelfKind, min_age: Duration) -> Option<Instant> {
+        let now = Instant::now();
+        let mut lists = self.lock();
+        let list = &mut lists[kind as usize];
+        if list.last().is_none_or(|last| now.duration_since(last) >= min_age) {
+            list.asked = Some(now);
+            drop(lists);
+            self.asked.notify_one();
+            return Some(now);
+        }
+        list.asked.filter(|_| list.is_asked())
+    }
+
+    /// True if a list was read once.
+    pub(crate) fn is_read(&self, kind: ShelfKind) -> bool {
+        self.lock()[kind as usize].read.is_some()
+    }
+
+    /// Asks for a list to be read again if it may be out of date.
+    pub(crate) fn ask_stale(&self, kind: ShelfKind, min_age: Duration) {
+        let stale = self.lock()[kind as usize].expires.is_some_and(|time| time <= Instant::now());
+        if stale {
+            self.ask(kind, min_age);
+        }
+    }
+
+    /// Returns the time of the server's last word that a list changed, if it was not read since.
+    pub(crate) fn behind(&self) -> Vec<(ShelfKind, Instant)> {
+        let lists = self.lock();
+        let behind = |kind: ShelfKind| {
+            let list = &lists[kind as usize];
+            list.changed.filter(|_| list.is_behind()).map(|changed| (kind, changed))
+        };
+        ShelfKind::ALL.into_iter().filter_map(behind).collect()
+    }
+
+    /// Waits for the end of a reading that began at `since` or later. Returns true if it succeeded.
+    pub(crate) async fn reading_since(&self, kind: ShelfKind, since: Instant) -> bool {
+        let mut read = self.read.subscribe();
+        loop {
+            read.borrow_and_update();
+            let list = self.lock()[kind as usize];
+            if list.tried.is_some_and(|tried| tried >= since) {
+                return list.read.is_some_and(|read| read >= since);
+            }
+            if read.changed().await.is_err() {
+                return false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GAP: Duration = Duration::from_secs(5);
+    const TOOLS: ShelfKind = ShelfKind::Tools;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_asked_for_once_whoever_asks_and_not_again_too_soon() {
+        let readings = ListReadings::default();
+        let first = readings.ask(TOOLS, GAP);
+        assert!(first.is_some());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        // Those who come later wait for the same reading.
+        assert_eq!(readings.ask(TOOLS, GAP), first);
+        assert_eq!(readings.asked().await, [TOOLS]);
+        readings.over(TOOLS, Instant::now(), true, None);
+        assert!(readings.reading_since(TOOLS, first.unwrap()).await);
+        assert_eq!(readings.ask(TOOLS, GAP), None);
+        tokio::time::advance(GAP).await;
+        assert!(readings.ask(TOOLS, GAP).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reading_that_began_before_a_change_does_not_answer_it() {
+        let readings = ListReadings::default();
+        let begun = Instant::now();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        readings.changed(&[TOOLS], Instant::now());
+        readings.over(TOOLS, begun, true, None);
+        assert_eq!(readings.behind().len(), 1);
+        let changed = readings.behind()[0].1;
+        readings.over(TOOLS, Instant::now(), false, None);
+        assert!(!readings.reading_since(TOOLS, changed).await, "it failed");
+        assert_eq!(readings.behind().len(), 1);
+        readings.over(TOOLS, Instant::now(), true, None);
+        assert!(readings.reading_since(TOOLS, changed).await);
+        assert!(readings.behind().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_asked_for_behind_a_client_only_when_it_may_be_out_of_date() {
+        let readings = ListReadings::default();
+        readings.over(TOOLS, Instant::now(), true, Some(GAP));
+        readings.over(ShelfKind::Prompts, Instant::now(), true, None);
+        tokio::time::advance(Duration::from_secs(4)).await;
+        readings.ask_stale(TOOLS, GAP);
+        assert!(readings.ask(TOOLS, GAP).is_none());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        readings.ask_stale(TOOLS, GAP);
+        readings.ask_stale(ShelfKind::Prompts, GAP);
+        assert_eq!(readings.asked().await, [TOOLS]);
+    }
+}
