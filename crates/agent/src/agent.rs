@@ -5,6 +5,7 @@ mod fit;
 mod people;
 mod request;
 mod sampling;
+mod shorter;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -12,25 +13,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    CallError, CallingAgent, Emitter, Emitting, ListPurpose, ShelfKind, Tool, Toolbox, resolve,
+    CallError, CallingAgent, CostMeter as _, Emitter, Emitting, ListPurpose, ShelfKind, Tool,
+    Toolbox, resolve,
 };
 use tokio::sync::Semaphore;
 
 use crate::bound::{self, Bound};
-use crate::context;
 use crate::conversation::{Conversation, ConversationError, Taken, now};
 use crate::event::Event;
 use crate::hook::{Moment, Verdict};
 use crate::message::{CallResult, Message};
+use crate::meter::RunMeter;
 use crate::observe::RunObservation;
-use crate::provider::{Ask, Images, Model, ProviderError, Reply, Said};
+use crate::provider::{Ask, Images, Model, ProviderError, Reply, Said, Usage};
 use crate::run::{CallState, Next, Run, UNKNOWN};
+use crate::scripted::MODEL as SCRIPTED;
 use crate::settings::Settings;
 use crate::step::{Began, Report, Status, What};
 use crate::task::Ready;
 
 use fit::Fit;
 pub use sampling::{Consent, Sampling};
+
+/// How often a model is asked again with less, when what is said is longer than it reads.
+const SHORTER_TRIES: u32 = 3;
 
 /// How a run ends, and why.
 type End = (Status, String);
@@ -177,6 +183,7 @@ impl Agent {
         tools: Option<Bound>,
         emitter: &Emitter<Event>,
     ) -> Result<Worker, End> {
+        self.check_price()?;
         let resumed = input.is_empty() && taken.look(Run::is_unfinished);
         let began = taken.look(|run| run.began().cloned()).filter(|_| resumed);
         let tools = match tools {
@@ -206,8 +213,32 @@ impl Agent {
             run,
             offered: None,
             slots: HashMap::new(),
+            meter: self.meter(taken),
             hint: None,
         })
+    }
+
+    /// The meter of a run, with what it has cost before.
+    fn meter(&self, taken: &Taken) -> Arc<RunMeter> {
+        let spent = taken.look(|run| run.spent(self.model.facts.price));
+        RunMeter::new(&self.settings.limits, spent, self.settings.meter.clone())
+    }
+
+    /// Refuses a run whose limit in US dollars could not be held.
+    fn check_price(&self) -> Result<(), End> {
+        let id = &self.model.id;
+        let outside = self.settings.meter.as_ref().is_some_and(|meter| meter.limits_cost());
+        let limited = self.settings.limits.cost.is_some() || outside;
+        // A script costs nothing.
+        if !limited || self.model.facts.price.is_some() || id.split(':').next() == Some(SCRIPTED) {
+            return Ok(());
+        }
+        let whose = if self.settings.limits.cost.is_some() { "" } else { " of the run that asks" };
+        let reason = format!(
+            "`max_cost`{whose} cannot be held: the price of `{id}` is not known; set `price = {{ input = …, \
+             output = … }}` under `[consort.models.\"{id}\"]`"
+        );
+        Err((Status::Error, reason))
     }
 
     /// The tools of a run. Taken up again, it has those it had, as far as they are still there.
@@ -293,6 +324,8 @@ struct Worker {
     offered: Option<(bool, Arc<[Tool]>)>,
     /// How many calls of each server may be made at once.
     slots: HashMap<consort_core::ServerId, Arc<Semaphore>>,
+    /// What the run costs, with the agents it asks.
+    meter: Arc<RunMeter>,
     /// How much of what the model reads is taken.
     fit: Fit,
     /// What to do about an error.
@@ -305,6 +338,11 @@ impl Worker {
         loop {
             let (limits, price) = (&self.agent.settings.limits, self.agent.model.facts.price);
             let next = taken.look(|run| run.next(limits, price, now()));
+            if matches!(next, Next::Ask | Next::Call(_))
+                && let Some(reached) = self.meter.exceeded_outside()
+            {
+                return (Status::LimitReached, reached);
+            }
             let done = match next {
                 Next::Ask => self.ask(taken, emitter).await,
                 Next::Call(calls) => Box::pin(self.call(taken, calls, emitter)).await,
@@ -317,29 +355,55 @@ impl Worker {
         }
     }
 
-    /// Asks the model once.
+    /// Asks the model once; more often with less, while what is said is longer than it reads.
     async fn ask(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> Result<(), End> {
-        let ask = self.question(taken).map_err(|error| unkept(&error))?;
-        self.agent.verdict(Moment::Asking(&ask)).await?;
         let turn = taken.look(Run::turns) + 1;
-        emitter.emit(Event::Asking { turn }).await;
-        let mut request = self.request(ask).await.map_err(|reason| (Status::Error, reason))?;
+        let mut tries = 0;
         let reply = loop {
+            let ask = self.question(taken).await.map_err(|error| unkept(&error))?;
+            self.agent.verdict(Moment::Asking(&ask)).await?;
+            emitter.emit(Event::Asking { turn }).await;
+            let error = match self.hear(ask, emitter).await? {
+                Ok(reply) => break reply,
+                Err(error) => error,
+            };
+            tries += 1;
+            if tries > SHORTER_TRIES || !self.make_shorter(taken, &error).await? {
+                return Err(self.failed(&error));
+            }
+            emitter.emit(Event::Again { error: error.to_string(), after: 0 }).await;
+        };
+        self.agent.verdict(Moment::Said(&reply)).await?;
+        let Reply { message, usage, .. } = reply.clone();
+        self.fit.sent(taken, usage.input);
+        self.charge(&usage);
+        taken.step(What::Said { reply }).map_err(|error| unkept(&error))?;
+        emitter.emit(Event::Said { turn, message: message.into(), usage }).await;
+        Ok(())
+    }
+
+    /// Makes a model request, reports the answer as it arrives, and returns it.
+    async fn hear(
+        &self,
+        ask: Ask,
+        emitter: &Emitter<Event>,
+    ) -> Result<Result<Reply, ProviderError>, End> {
+        let mut request = self.request(ask).await.map_err(|reason| (Status::Error, reason))?;
+        loop {
             match request.next().await {
                 Said::Delta(delta) => emitter.emit(Event::Delta { delta }).await,
                 Said::Again { error, after } => {
                     let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                     emitter.emit(Event::Again { error: error.to_string(), after }).await;
                 }
-                Said::End(end) => break end.map_err(|error| self.failed(&error))?,
+                Said::End(end) => return Ok(end),
             }
-        };
-        self.agent.verdict(Moment::Said(&reply)).await?;
-        let Reply { message, usage, .. } = reply.clone();
-        self.fit.sent(taken, usage.input);
-        taken.step(What::Said { reply }).map_err(|error| unkept(&error))?;
-        emitter.emit(Event::Said { turn, message: message.into(), usage }).await;
-        Ok(())
+        }
+    }
+
+    fn charge(&self, usage: &Usage) {
+        let dollars = self.agent.model.facts.price.map(|price| price.of(usage));
+        self.meter.charge(usage.input + usage.output, dollars);
     }
 
     fn failed(&mut self, error: &ProviderError) -> End {
@@ -348,15 +412,18 @@ impl Worker {
     }
 
     /// What the model is asked now.
-    fn question(&mut self, taken: &Taken) -> std::io::Result<Ask> {
+    async fn question(&mut self, taken: &Taken) -> std::io::Result<Ask> {
         let tools = self.offer(taken.look(Run::has_wholes));
+        let cut = self.fit.make(taken, &self.agent.model.facts, &self.agent.settings, &tools);
+        if let Some(before) = cut {
+            self.leave_out(taken, before).await?;
+        }
         let settings = &self.agent.settings;
-        self.fit.make(taken, &self.agent.model.facts, settings, &tools)?;
         let mut ask = Ask::new(&self.agent.model.name, Vec::new());
         if !settings.instructions.is_empty() {
             ask.messages.push(Message::system(&settings.instructions).into());
         }
-        ask.messages.extend(taken.look(|run| context::shown(run.messages(), run.cut())));
+        ask.messages.extend(taken.look(Run::shown));
         ask.tools = tools;
         ask.max_tokens = self.agent.settings.max_tokens;
         ask.temperature = self.agent.settings.temperature;

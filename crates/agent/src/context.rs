@@ -24,6 +24,7 @@ use consort_core::Tool;
 use consort_shape::tokens::{Vocabulary, count as counted, text};
 
 use crate::message::{Kind, Message, Part, Role};
+use crate::shorten::shortened;
 pub use count::{AUDIO, FILE, IMAGE, tokens};
 
 /// Tokens of the note that messages are left out.
@@ -81,11 +82,37 @@ pub fn shown(messages: &[Arc<Message>], before: usize) -> Vec<Arc<Message>> {
     shown
 }
 
+/// Shows only so much text of each result in a message; the model can read on.
+pub(crate) fn shorten(message: &mut Arc<Message>, most: usize) {
+    if message.role != Role::Tool {
+        return;
+    }
+    for part in &mut Arc::make_mut(message).parts {
+        if let Kind::ToolResult(result) = &mut part.kind {
+            *result = shortened(result.clone(), most).0;
+        }
+    }
+}
+
+/// Adds a summary of what is left out to the note that says so.
+pub(crate) fn tell(shown: &mut [Arc<Message>], summary: &str) {
+    let is_note =
+        |part: &Part| matches!(&part.kind, Kind::Text { text } if text.ends_with(NOTE_END));
+    for message in shown {
+        if message.parts.last().is_some_and(is_note) {
+            let parts = &mut Arc::make_mut(message).parts;
+            parts.push(Part::text(format!("\n\n[What they said, in short:\n{summary}]")));
+            return;
+        }
+    }
+}
+
+/// The end of the note that messages are left out.
+const NOTE_END: &str = "the conversation is longer than can be read at once]";
+
 fn note(left_out: usize) -> String {
     let messages = if left_out == 1 { "message is" } else { "messages are" };
-    format!(
-        "\n\n[{left_out} later {messages} left out here: the conversation is longer than can be read at once]"
-    )
+    format!("\n\n[{left_out} later {messages} left out here: {NOTE_END}")
 }
 
 /// The message of the person that is being worked on where messages are cut, if it is before that.

@@ -15,6 +15,7 @@ mod fake;
 pub mod hook;
 pub mod limits;
 pub mod message;
+mod meter;
 pub mod observe;
 pub mod openai;
 pub mod provider;
@@ -22,6 +23,7 @@ pub mod record;
 pub mod run;
 pub mod scripted;
 pub mod settings;
+mod shorten;
 pub mod step;
 pub mod store;
 pub mod sub;
@@ -36,6 +38,7 @@ pub use limits::Limits;
 pub use message::{
     Arguments, Call, CallResult, Kind, Media, Message, Opaque, Part, Resource, Role,
 };
+pub use meter::ModelCost;
 pub use observe::{RequestObservation, RunObservation, RunObserver, RunStart};
 pub use provider::{
     Ask, Cause, Delta, Endpoint, Facts, Header, HttpRequest, Model, Names, Price, Provider,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::meter::ModelCost;
 use crate::provider::{Price, Usage};
 
 /// How much a run may do before it is ended.
@@ -11,9 +12,9 @@ pub struct Limits {
     pub turns: u32,
     /// How many calls are made.
     pub calls: u32,
-    /// How many tokens it costs, read and written.
+    /// How many tokens it costs, read and written, with those of the agents it asks.
     pub tokens: Option<u64>,
-    /// How many US dollars it costs; of no use with a model whose price is not known.
+    /// How many US dollars it costs, with the agents it asks. A run whose model has no known price is refused.
     pub cost: Option<f64>,
     /// How long it takes.
     pub time: Option<Duration>,
@@ -33,21 +34,26 @@ impl Limits {
         &self,
         usage: &Usage,
         price: Option<Price>,
+        agents: ModelCost,
         millis: u64,
     ) -> Option<String> {
-        if let Some(tokens) = self.tokens
-            && usage.input + usage.output >= tokens
-        {
-            let used = usage.input + usage.output;
-            return Some(format!("it used {used} of {tokens} tokens"));
-        }
-        if let (Some(most), Some(price)) = (self.cost, price)
-            && price.of(usage) >= most
-        {
-            return Some(format!("it cost {:.4} of {most} US dollars", price.of(usage)));
+        let tokens = usage.input + usage.output + agents.tokens;
+        let own = price.map(|price| price.of(usage));
+        let cost = own.map(|own| own + agents.dollars);
+        if let Some(reached) = self.spent(tokens, cost) {
+            return Some(reached);
         }
         let time = self.time?;
         (Duration::from_millis(millis) >= time).then(|| self.time_reached())
+    }
+
+    /// Returns the limit that is reached by so many tokens and US dollars, in words.
+    pub(crate) fn spent(&self, used: u64, cost: Option<f64>) -> Option<String> {
+        if let Some(tokens) = self.tokens.filter(|tokens| used >= *tokens) {
+            return Some(format!("it used {used} of {tokens} tokens"));
+        }
+        let (most, cost) = (self.cost?, cost?);
+        (cost >= most).then(|| format!("it cost {cost:.4} of {most} US dollars"))
     }
 
     pub(crate) fn time_reached(&self) -> String {

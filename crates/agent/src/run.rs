@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::context;
 use crate::limits::Limits;
-use crate::message::{Call, CallResult, Message};
+use crate::message::{Call, CallResult, Kind, Message};
+use crate::meter::ModelCost;
 use crate::provider::{Price, Stop, Usage};
+use crate::shorten::shortened;
 use crate::step::{Began, Question, Report, Status, Step, What};
 
 /// What the result of a call says of which nobody knows whether it was made.
@@ -25,6 +28,12 @@ pub struct Run {
     messages: Vec<Arc<Message>>,
     /// Messages before this one are no longer shown.
     cut: usize,
+    /// What they said, in the model's words.
+    summary: Option<Arc<str>>,
+    /// Messages before this one show so many bytes of each result.
+    shortened: Option<(usize, usize)>,
+    /// What agents cost that were asked.
+    agents: ModelCost,
     began: Option<Began>,
     since: u64,
     last: u64,
@@ -129,7 +138,19 @@ impl Run {
                 self.set(&result.call, CallState::Done(result.clone()));
                 self.close_if_done();
             }
-            What::Cut { before } => self.cut = (*before).min(self.messages.len()),
+            What::Cut { before } => {
+                self.cut = (*before).min(self.messages.len());
+                self.summary = None;
+            }
+            What::Summarized { text, usage } => {
+                self.summary = Some(text.as_str().into());
+                self.usage += *usage;
+            }
+            What::Shortened { result_bytes } => self.shorten(*result_bytes),
+            What::Charged { cost, .. } => {
+                self.agents.tokens += cost.tokens;
+                self.agents.dollars += cost.dollars;
+            }
             What::Over { status, reason } => self.over = Some((*status, reason.clone())),
         }
     }
@@ -149,6 +170,7 @@ impl Run {
         (self.since, self.last) = (at, at);
         (self.turns, self.calls, self.failed) = (0, 0, 0);
         self.usage = Usage::default();
+        self.agents = ModelCost::default();
         self.said = None;
         self.repeated = (0, 0);
         self.over = None;
@@ -245,7 +267,51 @@ impl Run {
         if self.said.is_some() && self.pending.is_empty() {
             return None;
         }
-        limits.exceeded(&self.usage, price, now.saturating_sub(self.since))
+        limits.exceeded(&self.usage, price, self.agents, now.saturating_sub(self.since))
+    }
+
+    /// Shows only so many bytes of each result that is there; the rest of it can be read on.
+    fn shorten(&mut self, most: usize) {
+        for part in self.messages.iter().flat_map(|message| &message.parts) {
+            if let Kind::ToolResult(result) = &part.kind
+                && !self.wholes.contains_key(&result.call)
+                && let (_, Some(whole)) = shortened(result.clone(), most)
+            {
+                self.wholes.insert(result.call.clone(), whole.into());
+            }
+        }
+        self.shortened = Some((self.messages.len(), most));
+    }
+
+    /// What the model is shown of everything that was said.
+    pub fn shown(&self) -> Vec<Arc<Message>> {
+        let mut shown = context::shown(&self.messages, self.cut);
+        if let Some((before, most)) = self.shortened {
+            let late = self.messages.len().saturating_sub(before);
+            let early = shown.len().saturating_sub(late);
+            for message in &mut shown[..early] {
+                context::shorten(message, most);
+            }
+        }
+        if let Some(summary) = &self.summary {
+            context::tell(&mut shown, summary);
+        }
+        shown
+    }
+
+    /// What the run has cost so far, with the agents it asked.
+    pub(crate) fn spent(&self, price: Option<Price>) -> ModelCost {
+        let tokens = self.usage.input + self.usage.output + self.agents.tokens;
+        ModelCost { tokens, dollars: self.cost(price).unwrap_or(self.agents.dollars) }
+    }
+
+    fn cost(&self, price: Option<Price>) -> Option<f64> {
+        price.map(|price| price.of(&self.usage) + self.agents.dollars)
+    }
+
+    /// Bytes of each result that are shown, if that is less than usual.
+    pub(crate) fn result_bytes(&self) -> Option<usize> {
+        self.shortened.map(|(_, most)| most)
     }
 
     /// Everything that was said.
@@ -327,7 +393,7 @@ impl Run {
             calls: self.calls,
             failed: self.failed,
             usage: self.usage,
-            cost: price.map(|price| price.of(&self.usage)),
+            cost: self.cost(price),
             took: self.last.saturating_sub(self.since),
             waiting: self.waiting(),
         }

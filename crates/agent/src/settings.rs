@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use consort_core::{Caller, Object, Tool};
+use consort_core::{Caller, CostMeter, Object, Tool};
 
 use crate::agent::Sampling;
 use crate::hook::Hook;
@@ -47,6 +47,10 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// How much the model thinks.
     pub reasoning: Option<Reasoning>,
+    /// Whether what is left out of a long conversation is summarized by the model.
+    pub summarize: bool,
+    /// The meter of the run that asks this agent, if one does.
+    pub meter: Option<Arc<dyn CostMeter>>,
     /// Those who look on.
     pub hooks: Vec<Arc<dyn Hook>>,
     /// The observer of runs and model requests, if there is one.
@@ -92,6 +96,8 @@ impl Settings {
             max_tokens: None,
             temperature: None,
             reasoning: None,
+            summarize: false,
+            meter: None,
             hooks: Vec::new(),
             observer: None,
             parent: None,

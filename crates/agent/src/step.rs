@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::message::{CallResult, Message};
+use crate::meter::ModelCost;
 use crate::provider::{Reply, Usage};
 
 /// One step of a conversation. Its JSON form is stable: conversations are kept in it.
@@ -72,6 +73,25 @@ pub enum What {
     Cut {
         /// How many messages from the first are left out.
         before: usize,
+    },
+    /// What was left out of what the model is shown, in its own words.
+    Summarized {
+        /// The summary.
+        text: String,
+        /// What it cost, in tokens.
+        usage: Usage,
+    },
+    /// Results before this are shown to the model only so far, for it reads only so much.
+    Shortened {
+        /// Bytes of text of each.
+        result_bytes: usize,
+    },
+    /// Agents that a call asked cost something.
+    Charged {
+        /// The call's id.
+        call: String,
+        /// What they cost.
+        cost: ModelCost,
     },
     /// The run is over.
     Over {
@@ -165,7 +185,7 @@ pub struct Report {
     pub failed: u32,
     /// What it cost, in tokens.
     pub usage: Usage,
-    /// What it cost, in US dollars, where prices are known.
+    /// What it cost, in US dollars, with the agents it asked, where prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// How long it took, in milliseconds.

@@ -12,6 +12,7 @@ use crate::caller::Caller;
 use crate::catalog::Catalog;
 use crate::error::CallError;
 use crate::event::{Event, Outcome};
+use crate::meter::CostMeter;
 use crate::missing::{ListPurpose, MissingName};
 use crate::name::ServerId;
 use crate::reject::{RefusedCall, RefusedTarget, RejectReason};
@@ -212,6 +213,8 @@ pub struct Invocation {
     pub id: Option<Arc<OnceLock<i64>>>,
     /// The agent that makes the call, if one does.
     pub agent: Option<Arc<CallingAgent>>,
+    /// The meter of the run that calls, for agents that answer.
+    pub meter: Option<Arc<dyn CostMeter>>,
 }
 
 /// An agent that makes calls on a caller's account, and the model it runs.
@@ -239,6 +242,7 @@ impl Invocation {
             postmark: None,
             id: None,
             agent: None,
+            meter: None,
         }
     }
 }

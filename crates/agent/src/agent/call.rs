@@ -19,9 +19,11 @@ use crate::bound::{ASK_USER, BoundTool, READ_RESULT};
 use crate::conversation::Taken;
 use crate::event::Event;
 use crate::hook::{Moment, Verdict};
-use crate::message::{Call, CallResult, Kind, Part};
+use crate::message::{Call, CallResult, Part};
+use crate::meter::CallMeter;
 use crate::run::{CallState, Pending};
 use crate::settings::Treat;
+use crate::shorten::{boundary, rest, shortened};
 use crate::step::{Question, Status, What};
 
 /// How often a call is made that never gets there.
@@ -97,9 +99,16 @@ impl Making<'_> {
             None => None,
         };
         let began = Instant::now();
-        let Some(came) = self.came().await? else { return Ok(()) };
+        let meter = CallMeter::new(&self.worker.meter);
+        let came = self.came(&meter).await?;
+        let cost = meter.spent();
+        if !cost.is_zero() {
+            let step = What::Charged { call: self.call.id.clone(), cost };
+            self.taken.step(step).map_err(|error| unkept(&error))?;
+        }
+        let Some(came) = came else { return Ok(()) };
         let Came { result, error } = came;
-        let most = self.worker.agent.settings.result_bytes;
+        let most = self.result_bytes();
         let (result, whole) = shortened(result, most);
         let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let error = error.map(str::to_owned);
@@ -111,7 +120,13 @@ impl Making<'_> {
         Ok(())
     }
 
-    async fn came(&self) -> Result<Option<Came>, End> {
+    /// Bytes of text of a result that the model sees at once.
+    fn result_bytes(&self) -> usize {
+        let usual = self.worker.agent.settings.result_bytes;
+        self.taken.look(crate::run::Run::result_bytes).map_or(usual, |most| most.min(usual))
+    }
+
+    async fn came(&self, meter: &Arc<CallMeter>) -> Result<Option<Came>, End> {
         let settings = &self.worker.agent.settings;
         match &*self.call.name {
             ASK_USER if settings.person => return self.ask_user().await,
@@ -137,7 +152,7 @@ impl Making<'_> {
         self.emitter.emit(Event::Called { call, tool: bound.id.clone() }).await;
         let mut tries = 1;
         loop {
-            let Some(end) = self.go(bound, &arguments).await? else { return Ok(None) };
+            let Some(end) = self.go(bound, &arguments, meter).await? else { return Ok(None) };
             let error = match end {
                 Ok(outcome) => return Ok(Some(self.outcome(&outcome))),
                 Err(error) => error,
@@ -200,6 +215,7 @@ impl Making<'_> {
         &self,
         bound: &BoundTool,
         arguments: &Object,
+        meter: &Arc<CallMeter>,
     ) -> Result<Option<Result<Outcome, CallError>>, End> {
         let settings = &self.worker.agent.settings;
         let offers = Offers {
@@ -220,6 +236,7 @@ impl Making<'_> {
         invocation.offers = Some(Arc::new(offers));
         invocation.meta = Some(meta.finish_object());
         invocation.agent = Some(Arc::clone(&self.worker.calling));
+        invocation.meter = Some(Arc::<CallMeter>::clone(meter));
         let mut events = self.worker.agent.toolbox.call(invocation);
         loop {
             let call = self.call.id.clone();
@@ -284,7 +301,7 @@ impl Making<'_> {
             let text = format!("no shortened result is called `{call}`");
             return self.wrong(text, "unknown");
         };
-        let most = self.worker.agent.settings.result_bytes;
+        let most = self.result_bytes();
         let begin = boundary(&whole, from);
         let end = boundary(&whole, begin.saturating_add(most));
         let mut text = whole[begin..end].to_owned();
@@ -295,54 +312,6 @@ impl Making<'_> {
         let result = CallResult { call: self.call.id.clone(), parts, is_error: false };
         Came { result, error: None }
     }
-}
-
-/// The last place at or before this one where a character begins.
-fn boundary(text: &str, at: usize) -> usize {
-    text.floor_char_boundary(at.min(text.len()))
-}
-
-fn rest(call: &str, from: usize, whole: usize) -> String {
-    format!(
-        "\n\n[{from} of {whole} bytes shown; call `{READ_RESULT}` with {{\"call\": \"{call}\", \
-         \"from\": {from}}} for more]"
-    )
-}
-
-/// A result of which the model sees so much text, and all of the text if that is more.
-fn shortened(mut result: CallResult, most: usize) -> (CallResult, Option<String>) {
-    let text = |part: &Part| match &part.kind {
-        Kind::Text { text } => text.len(),
-        Kind::Resource(resource) => resource.text.as_ref().map_or(0, String::len),
-        _ => 0,
-    };
-    // What was read of such a result before fits, with the words behind it.
-    if result.parts.iter().map(text).sum::<usize>() <= most + 512 {
-        return (result, None);
-    }
-    let mut whole = String::new();
-    let mut parts = Vec::new();
-    for part in result.parts {
-        let words = match &part.kind {
-            Kind::Text { text } => Some(text.as_str()),
-            Kind::Resource(resource) => resource.text.as_deref(),
-            _ => None,
-        };
-        match words {
-            Some(words) => {
-                if !whole.is_empty() {
-                    whole.push('\n');
-                }
-                whole.push_str(words);
-            }
-            None => parts.push(part),
-        }
-    }
-    let end = boundary(&whole, most);
-    let shown = format!("{}{}", &whole[..end], rest(&result.call, end, whole.len()));
-    parts.insert(0, Part::text(shown));
-    result.parts = parts;
-    (result, Some(whole))
 }
 
 /// Runs futures side by side until all are done, or one fails.

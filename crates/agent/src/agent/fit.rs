@@ -10,7 +10,6 @@ use crate::message::{Kind, Message};
 use crate::provider::Facts;
 use crate::run::Run;
 use crate::settings::Settings;
-use crate::step::What;
 
 /// What is left for an answer, unless the settings say more.
 const ANSWER: u64 = 8192;
@@ -23,6 +22,8 @@ const MEDIA: u64 = 4096;
 #[derive(Default)]
 pub(super) struct Fit {
     gauge: Option<Gauge>,
+    /// What the model reads and writes at once, as its provider said when it was too much.
+    window: Option<u64>,
     /// How many messages were weighed, and what they weigh in bytes.
     weighed: (usize, u64),
     /// The same for tools: where they are, and their bytes.
@@ -30,21 +31,42 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// Leaves out what no longer fits, and keeps that as a step.
+    /// Where to cut so that what is sent fits, if anywhere.
     pub(super) fn make(
         &mut self,
         taken: &Taken,
         facts: &Facts,
         settings: &Settings,
         tools: &Arc<[Tool]>,
-    ) -> std::io::Result<()> {
-        let Some(window) = facts.window else { return Ok(()) };
-        let answer = settings.max_tokens.map_or(ANSWER, u64::from).min(window / 2);
-        let limit = Limit { window, answer };
-        match taken.look(|run| self.cut(run, settings, tools, limit)) {
-            Some(before) => taken.step(What::Cut { before }),
-            None => Ok(()),
-        }
+    ) -> Option<usize> {
+        let learned = self.window.unwrap_or(u64::MAX).min(facts.window.unwrap_or(u64::MAX));
+        let window = Some(learned).filter(|window| *window < u64::MAX)?;
+        let limit = Limit { window, answer: answer(settings, window) };
+        taken.look(|run| self.cut(run, settings, tools, limit))
+    }
+
+    /// Where to cut after the provider said that what was sent is too long, given what it says of the most it
+    /// reads and of what it was given.
+    pub(super) fn too_long(
+        &mut self,
+        taken: &Taken,
+        settings: &Settings,
+        tools: &Arc<[Tool]>,
+        (most, given): (Option<u64>, Option<u64>),
+    ) -> Option<usize> {
+        taken.look(|run| {
+            let gauge = self.gauge.get_or_insert_with(|| Gauge::new(&settings.instructions, tools));
+            if let Some(given) = given {
+                gauge.correct(run.messages(), run.cut(), given);
+            }
+            let sent = gauge.estimate(run.messages(), run.cut());
+            // Where the provider does not tell, or its count is not ours: less than what was too long.
+            let less = sent * 3 / 4 + answer(settings, sent);
+            let window = most.unwrap_or(less).min(less).min(self.window.unwrap_or(u64::MAX));
+            self.window = Some(window);
+            let limit = Limit { window, answer: answer(settings, window) };
+            gauge.cut(run.messages(), run.cut(), limit)
+        })
     }
 
     /// Where to cut now, if anywhere.
@@ -94,6 +116,11 @@ impl Fit {
         };
         self.weighed.1 + tool_bytes + settings.instructions.len() as u64
     }
+}
+
+/// What an answer may take of a window.
+fn answer(settings: &Settings, window: u64) -> u64 {
+    settings.max_tokens.map_or(ANSWER, u64::from).min(window / 2)
 }
 
 /// The bytes of a message's words, and a good measure for everything else.

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::message::Role;
 use crate::provider::Reply;
 use crate::step::Why;
 
@@ -8,8 +9,8 @@ fn steps() -> Vec<Step> {
     let call = Call { id: "1".into(), name: "a".into(), arguments: "{}".into() };
     let other = Call { id: "2".into(), ..call.clone() };
     let message = Message::new(
-        crate::message::Role::Assistant,
-        vec![crate::Kind::ToolCall(call).into(), crate::Kind::ToolCall(other).into()],
+        Role::Assistant,
+        vec![Kind::ToolCall(call).into(), Kind::ToolCall(other).into()],
     );
     let reply = |message: Message, stop: Stop| Reply {
         message,
@@ -120,7 +121,7 @@ fn a_new_run_closes_what_the_last_one_left_open() {
         .parts
         .iter()
         .filter_map(|part| match &part.kind {
-            crate::Kind::ToolResult(result) => Some(result.text()),
+            Kind::ToolResult(result) => Some(result.text()),
             _ => None,
         })
         .collect();

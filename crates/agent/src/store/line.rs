@@ -154,7 +154,16 @@ impl Sum {
                 }
                 None
             }
-            What::Called { .. } | What::Asked { .. } | What::Cut { .. } => None,
+            What::Summarized { usage, .. } => {
+                self.input += usage.input;
+                self.output += usage.output;
+                None
+            }
+            What::Called { .. }
+            | What::Asked { .. }
+            | What::Cut { .. }
+            | What::Shortened { .. }
+            | What::Charged { .. } => None,
         }
     }
 

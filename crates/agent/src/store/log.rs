@@ -95,7 +95,11 @@ impl Lasting {
     fn of(what: &What) -> Self {
         match what {
             // The message or the answer behind it brings it along, and without that it means nothing.
-            What::Began(_) | What::Cut { .. } => Self::Later,
+            What::Began(_)
+            | What::Cut { .. }
+            | What::Summarized { .. }
+            | What::Shortened { .. }
+            | What::Charged { .. } => Self::Later,
             What::Message { .. }
             | What::Said { .. }
             | What::Called { .. }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Content, Emitter, Emitting, Event as Happening,
-    Events, Invocation, Json, ListPurpose, MissingName, Object, Outcome, Passage, Progress,
-    ServerId, Tool, ToolResult, Toolbox,
+    BoxFuture, CallError, Caller, Catalog, Changes, Content, CostMeter, Emitter, Emitting,
+    Event as Happening, Events, Invocation, Json, ListPurpose, MissingName, Object, Outcome,
+    Passage, Progress, ServerId, Tool, ToolResult, Toolbox,
 };
 use consort_wire::splice::{self, Writer};
 use serde_json::json;
@@ -35,15 +35,35 @@ pub(super) fn definition(name: &str, description: &str) -> Tool {
     Tool::new(name, description, &schema.into())
 }
 
+/// Who asks an agent.
+pub(super) struct Asking {
+    pub(super) caller: Caller,
+    /// Which agents asked which.
+    pub(super) chain: Vec<String>,
+    /// The meter of the run that asks.
+    pub(super) meter: Option<Arc<dyn CostMeter>>,
+    /// The `_meta` of the request, whose trace the run continues.
+    pub(super) meta: Option<Object>,
+}
+
+impl From<&Invocation> for Asking {
+    fn from(invocation: &Invocation) -> Self {
+        let (caller, chain) = (invocation.caller.clone(), chain(invocation));
+        Self { caller, chain, meter: invocation.meter.clone(), meta: invocation.meta.clone() }
+    }
+}
+
+impl From<&Passage> for Asking {
+    fn from(passage: &Passage) -> Self {
+        let meta = passage.get("_meta").and_then(|meta| meta.to_object());
+        Self { caller: passage.caller.clone(), chain: Vec::new(), meter: None, meta }
+    }
+}
+
 /// Asks an agent on a caller's account. It runs while the events are read; dropping them cancels the run
 /// and its calls.
-pub(super) fn ask(
-    mut agent: Agent,
-    caller: Caller,
-    chain: Vec<String>,
-    arguments: &Json,
-    meta: Option<Object>,
-) -> Events {
+pub(super) fn ask(mut agent: Agent, asking: Asking, arguments: &Json) -> Events {
+    let Asking { caller, chain, meter, meta } = asking;
     let input = match input(arguments) {
         Ok(input) => input,
         Err(wrong) => return answered(ToolResult::error(wrong)),
@@ -55,7 +75,7 @@ pub(super) fn ask(
     }
     let chain = chain.into_iter().chain([agent.settings.name.clone()]).collect();
     agent.settings.caller = caller;
-    agent.settings.parent = meta;
+    (agent.settings.parent, agent.settings.meter) = (meta, meter);
     agent.toolbox = Arc::new(Nested { inner: agent.toolbox, chain });
     Emitting::new(|emitter| async move {
         let report = followed(agent.run(&Conversation::new(), vec![input]), &emitter).await;
@@ -70,7 +90,7 @@ pub(super) fn answered(result: ToolResult) -> Events {
 }
 
 /// Which agents asked which, as an invocation has it.
-pub(super) fn chain(invocation: &Invocation) -> Vec<String> {
+fn chain(invocation: &Invocation) -> Vec<String> {
     let chain = invocation.meta.as_ref().and_then(|meta| meta.get(CHAIN));
     chain.and_then(|chain| chain.read().ok()).unwrap_or_default()
 }

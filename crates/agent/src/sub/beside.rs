@@ -11,7 +11,7 @@ use consort_core::{
 };
 use consort_shape::Memo;
 
-use super::ask::{answered, ask, chain, definition, unchained};
+use super::ask::{Asking, answered, ask, definition, unchained};
 use crate::agent::Agent;
 
 /// The ensemble that agents are in.
@@ -95,16 +95,9 @@ impl WithAgents {
         names.find(|known| *server == self.server && *known == name)
     }
 
-    fn ask(
-        &self,
-        tool: &str,
-        caller: Caller,
-        chain: Vec<String>,
-        arguments: &Json,
-        meta: Option<Object>,
-    ) -> Events {
+    fn ask(&self, tool: &str, asking: Asking, arguments: &Json) -> Events {
         match self.roster.get(tool) {
-            Some(agent) => ask(agent, caller, chain, arguments, meta),
+            Some(agent) => ask(agent, asking, arguments),
             None => answered(ToolResult::error("this agent is not there at the moment")),
         }
     }
@@ -119,8 +112,7 @@ impl Toolbox for WithAgents {
     fn call(&self, invocation: Invocation) -> Events {
         let Target { server, name } = &invocation.target;
         if let Some(tool) = self.ours(server, name) {
-            let (caller, chain) = (invocation.caller.clone(), chain(&invocation));
-            return self.ask(tool, caller, chain, &invocation.arguments, invocation.meta.clone());
+            return self.ask(tool, Asking::from(&invocation), &invocation.arguments);
         }
         self.inner.call(unchained(invocation))
     }
@@ -132,8 +124,7 @@ impl Toolbox for WithAgents {
             if let Some(tool) = self.ours(&passage.server, &name) {
                 let arguments = passage.get("arguments");
                 let arguments = arguments.unwrap_or_else(|| Object::empty().json().clone());
-                let meta = passage.get("_meta").and_then(|meta| meta.to_object());
-                return self.ask(tool, passage.caller.clone(), Vec::new(), &arguments, meta);
+                return self.ask(tool, Asking::from(&passage), &arguments);
             }
         }
         self.inner.pass(passage)

@@ -11,7 +11,7 @@ use consort_core::{
 };
 use consort_shape::{Memo, Shape, Shaped};
 
-use super::ask::{ask, chain, definition};
+use super::ask::{Asking, ask, definition};
 use super::beside::{AGENTS, tool_name};
 use crate::agent::Agent;
 use crate::limits::Limits;
@@ -167,9 +167,7 @@ impl Toolbox for ServerAgents {
             None => self.inner.call(invocation),
             Some(server) => {
                 let agent = self.agent(server, &made.shown);
-                let chain = chain(&invocation);
-                let meta = invocation.meta.clone();
-                ask(agent, invocation.caller.clone(), chain, &invocation.arguments, meta)
+                ask(agent, Asking::from(&invocation), &invocation.arguments)
             }
         }
     }
@@ -192,8 +190,7 @@ impl Toolbox for ServerAgents {
                 let agent = self.agent(server, &made.shown);
                 let arguments = passage.get("arguments");
                 let arguments = arguments.unwrap_or_else(|| Object::empty().json().clone());
-                let meta = passage.get("_meta").and_then(|meta| meta.to_object());
-                ask(agent, passage.caller.clone(), Vec::new(), &arguments, meta)
+                ask(agent, Asking::from(&passage), &arguments)
             }
         }
     }

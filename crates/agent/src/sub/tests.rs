@@ -7,7 +7,9 @@ use consort_core::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Agent, Model, Script, Settings};
+use crate::{
+    Agent, Conversation, Event, Limits, Message, Model, Price, Report, Script, Settings, Status,
+};
 
 /// Two servers whose tools say who called them with what.
 #[derive(Default)]
@@ -195,4 +197,92 @@ Asks an agent that uses the tools of `my-web` for you and answers in words. Its 
         hidden.call(call("files.read", json!({}))).next().await,
         Some(Happening::End(Err(_)))
     ));
+}
+
+/// A run to its end.
+async fn report(agent: &Agent) -> Report {
+    let mut events = agent.run(&Conversation::new(), vec![Message::user("go")]);
+    loop {
+        if let Event::Over { report } = events.next().await.unwrap() {
+            return report;
+        }
+    }
+}
+
+/// An agent that asks another one, each answer for a dollar.
+fn asking(helper: &str) -> (Agent, Arc<Roster>) {
+    let two: Arc<dyn Toolbox> = Arc::new(Two::default());
+    let roster = Arc::new(Roster::default());
+    let with =
+        Arc::new(WithAgents::new(Arc::clone(&two), [("helper", "Helps.")], Arc::clone(&roster)));
+    let price = Some(Price { input: 1e6, ..Price::default() });
+    let mut helper = agent("helper", two, helper);
+    helper.model.facts.price = price;
+    roster.set([helper]);
+    let asks = r#"{"turns": [
+        {"calls": [{"name": "ask_helper", "arguments": {"query": "help"}}], "usage": {"input": 1}},
+        {"calls": [{"name": "ask_helper", "arguments": {"query": "more"}}], "usage": {"input": 1}},
+        {"text": "Done.", "usage": {"input": 1}}
+    ]}"#;
+    let mut agent = agent("asker", with, asks);
+    agent.model.facts.price = price;
+    (agent, roster)
+}
+
+const DEAR: &str = r#"{"turns": [
+    {"calls": [{"name": "read", "arguments": {"n": 1}}], "usage": {"input": 1}},
+    {"calls": [{"name": "read", "arguments": {"n": 2}}], "usage": {"input": 1}},
+    {"calls": [{"name": "read", "arguments": {"n": 3}}], "usage": {"input": 1}},
+    {"text": "It is there.", "usage": {"input": 1}}
+]}"#;
+
+#[tokio::test]
+async fn what_asked_agents_cost_counts_for_the_run_that_asks() {
+    let (asker, _roster) = asking(DEAR);
+    let free = report(&asker).await;
+    assert_eq!((free.status, free.cost), (Status::Completed, Some(11.0)), "{free:?}");
+
+    let mut limited = asker.clone();
+    limited.settings.limits = Limits { cost: Some(5.0), ..Limits::default() };
+    let ended = report(&limited).await;
+    let reason = "it cost 5.0000 of 5 US dollars";
+    assert_eq!((ended.status, &*ended.reason), (Status::LimitReached, reason), "{ended:?}");
+    assert_eq!((ended.turns, ended.cost), (1, Some(5.0)));
+
+    // In the middle of what the other agent does, too.
+    limited.settings.limits = Limits { cost: Some(3.0), ..Limits::default() };
+    let ended = report(&limited).await;
+    assert_eq!((ended.status, ended.cost), (Status::LimitReached, Some(3.0)), "{ended:?}");
+
+    limited.settings.limits = Limits { tokens: Some(3), ..Limits::default() };
+    let ended = report(&limited).await;
+    assert_eq!((ended.status, &*ended.reason), (Status::LimitReached, "it used 3 of 3 tokens"));
+}
+
+#[tokio::test]
+async fn a_limit_in_dollars_is_refused_where_no_price_is_known() {
+    let (mut asker, roster) = asking(DEAR);
+    asker.settings.limits = Limits { cost: Some(50.0), ..Limits::default() };
+    asker.model.id = "some:model".to_owned();
+    assert_eq!(report(&asker).await.status, Status::Completed);
+    let price = asker.model.facts.price.take();
+    let refused = report(&asker).await;
+    assert_eq!((refused.status, refused.turns), (Status::Error, 0));
+    assert!(refused.reason.starts_with("`max_cost` cannot be held: the price of `some:model`"));
+
+    // An agent without one is not asked on the account of a run that has a limit.
+    asker.model.facts.price = price;
+    let mut helper = agent("helper", Arc::new(Two::default()), DEAR);
+    helper.model.id = "other:model".to_owned();
+    roster.set([helper]);
+    let conversation = Conversation::new();
+    let mut events = asker.run(&conversation, vec![Message::user("go")]);
+    while let Some(event) = events.next().await {
+        if let Event::Over { report } = event {
+            assert_eq!((report.status, report.cost), (Status::Completed, Some(3.0)));
+        }
+    }
+    let said: String =
+        conversation.messages().iter().map(|message| format!("{message:?}")).collect();
+    assert!(said.contains("the price of `other:model` is not known"), "{said}");
 }

@@ -126,6 +126,6 @@ async fn what_no_longer_fits_is_left_out_and_the_run_goes_on() {
         })
         .collect();
     assert!(!cuts.is_empty() && cuts.is_sorted(), "{cuts:?}");
-    let shown = context::shown(&conversation.messages(), *cuts.last().unwrap());
+    let shown = crate::context::shown(&conversation.messages(), *cuts.last().unwrap());
     assert!(shown[0].text().starts_with("go") && shown[0].text().contains("left out"), "{shown:?}");
 }

@@ -10,6 +10,7 @@ use super::peer::{Does, Peer, answer, begun, events};
 use crate::message::Message;
 
 mod answers;
+mod lengths;
 mod repeats;
 mod troubles;
 

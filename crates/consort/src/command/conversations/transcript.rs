@@ -84,6 +84,17 @@ impl Transcript {
                     before + 1
                 ));
             }
+            What::Summarized { text, .. } => {
+                self.aside("the model sees this instead:".to_owned());
+                self.text(escaped(text));
+            }
+            What::Shortened { result_bytes } => {
+                self.aside(format!("the model sees {result_bytes} bytes of each result so far"));
+            }
+            What::Charged { cost, .. } => {
+                let dollars = cost.dollars;
+                self.aside(format!("agents used {} tokens (${dollars:.4})", cost.tokens));
+            }
             What::Over { status, reason } => {
                 let (style, word) = over(*status);
                 let reason = escaped_line(reason);

@@ -1,0 +1,109 @@
+//! Cost of a run, with that of the agents it asks.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use consort_core::CostMeter;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::Limits;
+
+/// Cost of models: tokens, and US dollars as far as prices are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelCost {
+    /// Tokens, read and written.
+    pub tokens: u64,
+    /// US dollars.
+    pub dollars: f64,
+}
+
+impl ModelCost {
+    fn charge(&mut self, tokens: u64, dollars: Option<f64>) {
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.dollars += dollars.unwrap_or_default();
+    }
+
+    /// Returns whether there is none.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The meter of a run: its own cost and that of all agents it asks, also those that still work.
+#[derive(Debug)]
+pub(crate) struct RunMeter {
+    tokens: Option<u64>,
+    dollars: Option<f64>,
+    spent: Mutex<ModelCost>,
+    /// The meter of the run that asked this agent.
+    outer: Option<Arc<dyn CostMeter>>,
+}
+
+impl RunMeter {
+    /// A meter that begins with what a run has cost before.
+    pub(crate) fn new(
+        limits: &Limits,
+        spent: ModelCost,
+        outer: Option<Arc<dyn CostMeter>>,
+    ) -> Arc<Self> {
+        let (tokens, dollars) = (limits.tokens, limits.cost);
+        Arc::new(Self { tokens, dollars, spent: Mutex::new(spent), outer })
+    }
+
+    /// Returns the limit of a run further out that is reached. One's own are held by the steps of the run.
+    pub(crate) fn exceeded_outside(&self) -> Option<String> {
+        let reached = self.outer.as_ref()?.exceeded()?;
+        Some(format!("the run that asked this agent is at its limit: {reached}"))
+    }
+}
+
+impl CostMeter for RunMeter {
+    fn charge(&self, tokens: u64, dollars: Option<f64>) {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
+        if let Some(outer) = &self.outer {
+            outer.charge(tokens, dollars);
+        }
+    }
+
+    fn exceeded(&self) -> Option<String> {
+        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let limits = Limits { tokens: self.tokens, cost: self.dollars, ..Limits::default() };
+        let own = limits.spent(spent.tokens, Some(spent.dollars));
+        own.or_else(|| self.outer.as_ref()?.exceeded())
+    }
+
+    fn limits_cost(&self) -> bool {
+        self.dollars.is_some() || self.outer.as_ref().is_some_and(|outer| outer.limits_cost())
+    }
+}
+
+/// The meter of one call: what the agents behind it cost.
+#[derive(Debug)]
+pub(crate) struct CallMeter {
+    spent: Mutex<ModelCost>,
+    run: Arc<RunMeter>,
+}
+
+impl CallMeter {
+    pub(crate) fn new(run: &Arc<RunMeter>) -> Arc<Self> {
+        Arc::new(Self { spent: Mutex::default(), run: Arc::clone(run) })
+    }
+
+    pub(crate) fn spent(&self) -> ModelCost {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CostMeter for CallMeter {
+    fn charge(&self, tokens: u64, dollars: Option<f64>) {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner).charge(tokens, dollars);
+        self.run.charge(tokens, dollars);
+    }
+
+    fn exceeded(&self) -> Option<String> {
+        self.run.exceeded()
+    }
+
+    fn limits_cost(&self) -> bool {
+        self.run.limits_cost()
+    }
+}
