@@ -27,7 +27,6 @@ use crate::meter::RunMeter;
 use crate::observe::RunObservation;
 use crate::provider::{Ask, Images, Model, ProviderError, Reply, Said, Usage};
 use crate::run::{CallState, Next, Run, UNKNOWN};
-use crate::scripted::MODEL as SCRIPTED;
 use crate::settings::Settings;
 use crate::step::{Began, Report, Status, What};
 use crate::task::Ready;
@@ -229,8 +228,7 @@ impl Agent {
         let id = &self.model.id;
         let outside = self.settings.meter.as_ref().is_some_and(|meter| meter.limits_cost());
         let limited = self.settings.limits.cost.is_some() || outside;
-        // A script costs nothing.
-        if !limited || self.model.facts.price.is_some() || id.split(':').next() == Some(SCRIPTED) {
+        if !limited || self.model.facts.price.is_some() || self.model.is_played() {
             return Ok(());
         }
         let whose = if self.settings.limits.cost.is_some() { "" } else { " of the run that asks" };

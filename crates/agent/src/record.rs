@@ -28,6 +28,9 @@ pub use redact::Redactor;
 use replay::{Played, Player, Speaking};
 use tape::{Heard, Tape, Watched};
 
+/// The name of a model whose answers are played from a recording.
+pub const MODEL: &str = "replayed";
+
 /// Writes down what goes by. Clones write to the same place.
 #[derive(Clone)]
 pub struct Recorder {

@@ -1,17 +1,25 @@
 //! The agents of a config, made of their models and of what is on offer.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use consort_agent::provider::{Effort, Reasoning};
 use consort_agent::sub::AGENTS;
 use consort_agent::{Agent, Limits, Model, Settings};
-use consort_core::Pattern;
+use consort_core::{Catalog, Pattern, ServerId, Toolbox};
 use consort_shape::transform::{Draft, Transform};
 
 use crate::config::{self, AgentConfig, Thinking};
 use crate::models::{ModelError, Models};
 use crate::shaping::Layers;
+
+/// The name that stands for every MCP server together.
+const ANY_SERVER: &str = "mcp";
+
+/// The group of our own tools, which are on no MCP server.
+const BUILTIN: &str = "builtin";
 
 /// The largest file of instructions.
 const LARGEST: u64 = 1 << 20;
@@ -66,8 +74,7 @@ pub fn agent_with(
     layers: &Layers<'_>,
 ) -> Result<Agent, AgentError> {
     let profile = config.profile.as_deref();
-    let chosen: std::sync::Arc<dyn Transform> = std::sync::Arc::new(ForAgents::new(&config.tools));
-    let toolbox = layers.shown_through(profile, chosen);
+    let toolbox = layers.shown_through(profile, chosen(config, layers));
     let toolbox =
         toolbox.ok_or_else(|| AgentError::Profile(profile.unwrap_or_default().to_owned()))?;
     let mut settings = Settings::new(name);
@@ -75,7 +82,26 @@ pub fn agent_with(
     settings.limits = limits(config);
     settings.temperature = config.temperature;
     settings.reasoning = config.reasoning.map(reasoning);
+    settings.summarize = config.summarize.unwrap_or_default();
     Ok(Agent::new(model, toolbox, settings))
+}
+
+/// The tools of an agent as they are before its exposure.
+pub fn tools(config: &AgentConfig, layers: &Layers<'_>) -> Option<Arc<dyn Toolbox>> {
+    layers.tools_through(config.profile.as_deref(), chosen(config, layers))
+}
+
+/// Returns which of an agent's `tools` fit nothing of what there is.
+pub fn idle_tools<'a>(config: &'a AgentConfig, catalog: &Catalog) -> Vec<&'a str> {
+    let fits = |text: &str| {
+        let one = ForAgents::new(&[text.to_owned()], catalog.reserved());
+        catalog.tools.entries().iter().any(|entry| one.apply(Draft::new(entry)).is_some())
+    };
+    config.tools.iter().map(String::as_str).filter(|text| !fits(text)).collect()
+}
+
+fn chosen(config: &AgentConfig, layers: &Layers<'_>) -> Arc<dyn Transform> {
+    Arc::new(ForAgents::new(&config.tools, &layers.reserved()))
 }
 
 fn limits(config: &AgentConfig) -> Limits {
@@ -122,17 +148,30 @@ fn reasoning(thinking: Thinking) -> Reasoning {
 /// comes to ask itself because it may use everything.
 struct ForAgents {
     tools: Vec<Pattern>,
+    /// Of whichever MCP server.
+    any: Vec<Pattern>,
     agents: Vec<Pattern>,
 }
 
 impl ForAgents {
-    fn new(tools: &[String]) -> Self {
-        let patterns = || tools.iter().map(Pattern::new);
+    /// `servers` are those of the config: `mcp.tool` is a tool of whichever has it, unless one is called `mcp`.
+    fn new(tools: &[String], servers: &BTreeSet<ServerId>) -> Self {
+        let has_mcp = servers.iter().any(|server| server.as_str() == ANY_SERVER);
+        let any = |text: &String| match text.split_once(['.', ':']) {
+            Some((ANY_SERVER, name)) if !has_mcp => (true, Pattern::new(format!("*.{name}"))),
+            _ => (false, Pattern::new(text)),
+        };
+        let (any, named): (Vec<_>, Vec<_>) = tools.iter().map(any).partition(|(any, _)| *any);
+        let patterns = || named.iter().map(|(_, pattern)| pattern.clone());
         let names_agents = |pattern: &Pattern| {
             let text = pattern.as_str();
             text.starts_with("ask_") || text.starts_with(&format!("{AGENTS}."))
         };
-        Self { tools: patterns().collect(), agents: patterns().filter(names_agents).collect() }
+        Self {
+            tools: patterns().collect(),
+            any: any.into_iter().map(|(_, pattern)| pattern).collect(),
+            agents: patterns().filter(names_agents).collect(),
+        }
     }
 }
 
@@ -144,7 +183,9 @@ impl Transform for ForAgents {
         };
         let wanted = match server {
             AGENTS => self.agents.iter().any(fits),
-            _ => self.tools.is_empty() || self.tools.iter().any(fits),
+            _ if self.tools.is_empty() && self.any.is_empty() => true,
+            BUILTIN => self.tools.iter().any(fits),
+            _ => self.tools.iter().chain(&self.any).any(fits),
         };
         wanted.then_some(draft)
     }
@@ -166,7 +207,18 @@ mod tests {
         let route = Route { server: server.parse().unwrap(), name: name.to_owned() };
         let entry = Entry { route, name: name.to_owned(), definition: tool.definition().clone() };
         let tools: Vec<String> = tools.iter().map(|tool| (*tool).to_owned()).collect();
-        ForAgents::new(&tools).apply(Draft::new(&entry)).is_some()
+        let servers = ["files", "web"].map(|server| server.parse().unwrap());
+        ForAgents::new(&tools, &servers.into()).apply(Draft::new(&entry)).is_some()
+    }
+
+    #[test]
+    fn tools_are_named_as_people_name_them_everywhere() {
+        for name in ["read", "files.read", "files:read", "mcp.read", "mcp:read", "re*", "f*.read"] {
+            assert!(seen(&[name], "files", "read"), "{name}");
+            assert!(!seen(&[name], "files", "write"), "{name}");
+        }
+        assert!(seen(&["mcp.read"], "web", "read") && !seen(&["mcp.echo"], "builtin", "echo"));
+        assert!(!seen(&["mcp.*"], "agents", "ask_a"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! already), and then the hub. The inner ones know servers and tools by their own names, so nothing that
 //! is renamed escapes them. Each address has layers of its own; the hub is one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use consort_agent::Model;
@@ -299,6 +299,21 @@ impl Layers<'_> {
         let view = self.shaping.view(profile)?;
         let shape = Shape { servers: None, transforms: vec![transform] };
         Some(self.exposed(view, shaped(self.tools(profile)?, shape)))
+    }
+
+    /// Those that one more transform leaves, before the exposure.
+    pub fn tools_through(
+        &self,
+        profile: Option<&str>,
+        transform: Arc<dyn Transform>,
+    ) -> Option<Arc<dyn Toolbox>> {
+        let shape = Shape { servers: None, transforms: vec![transform] };
+        Some(shaped(self.tools(profile)?, shape))
+    }
+
+    /// The names of all configured servers.
+    pub fn reserved(&self) -> Arc<BTreeSet<ServerId>> {
+        Arc::clone(self.base.catalog(&Caller::agent("")).reserved())
     }
 
     fn exposed(&self, view: &View, tools: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {

@@ -78,6 +78,8 @@ pub enum Cause {
         /// For how many seconds.
         seconds: u64,
     },
+    /// The answer does not have the form that is wanted.
+    Unfit,
     /// All of it took longer than it may.
     TooSlow,
     /// The provider sends us elsewhere, where its key does not belong.
@@ -228,6 +230,7 @@ impl fmt::Display for Cause {
             Self::Silent { seconds } => {
                 write!(f, "the provider said nothing for {seconds} seconds")
             }
+            Self::Unfit => f.write_str("the answer does not have the form that is wanted"),
             Self::TooSlow => f.write_str("the answer took longer than it may"),
             Self::Elsewhere { to } => {
                 write!(f, "the provider sends us to `{to}`, which is not followed")

@@ -42,6 +42,14 @@ pub struct Model {
     pub facts: Facts,
 }
 
+impl Model {
+    /// Returns whether nobody is paid for its answers: it plays a script or a recording.
+    pub fn is_played(&self) -> bool {
+        let who = self.id.split(':').next().unwrap_or_default();
+        matches!(who, crate::scripted::MODEL | crate::record::MODEL)
+    }
+}
+
 impl std::fmt::Debug for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Model").field("id", &self.id).finish_non_exhaustive()

@@ -23,7 +23,7 @@ pub struct AgentConfig {
     /// The profile whose tools it has; every tool if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// Only these of them, by name or pattern; every one if empty.
+    /// Only these of them, before the exposure, by name or pattern; every one but agents if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// How often the model may be asked in a run.
@@ -32,10 +32,10 @@ pub struct AgentConfig {
     /// How many calls it may make in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_calls: Option<u32>,
-    /// How many tokens a run may take.
+    /// How many tokens a run may take, with those of the agents it asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// What a run may cost, in US dollars.
+    /// What a run may cost, in US dollars, with the agents it asks; the price of its model must be known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<f64>,
     /// How long a run may take.
@@ -47,6 +47,9 @@ pub struct AgentConfig {
     /// How much the model thinks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Thinking>,
+    /// Whether the model summarizes what is left out of a conversation that is longer than it reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summarize: Option<bool>,
 }
 
 /// How much a model thinks: a word or a number of tokens.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use consort::agents::{self, AgentError};
 use consort::config::{AgentConfig, Config};
 use consort::models::Models;
+use consort::shaping::{self, Layers, Shaping};
+use consort_agent::sub::{AGENTS, Roster, tool_name};
 use consort_agent::{Agent, Bound, Consent, Limits, Sampling, Settings};
-use consort_core::{Toolbox, nearest};
+use consort_core::{Pattern, Problem, Toolbox, nearest};
 
 use super::model::{chained, model, typed};
 use super::{Audience, Form, Keeping, Tape, text_or_file};
@@ -15,7 +17,7 @@ use crate::cli::{Common, Talk};
 use crate::exit::Failure;
 use crate::output::{escaped, escaped_line};
 use crate::person::Person;
-use crate::running::{Need, Running};
+use crate::running::{Need, Running, tell};
 
 /// How much servers may have the model answer on their own account, in tokens.
 pub(crate) const SAMPLING: u64 = 100_000;
@@ -36,8 +38,10 @@ pub(crate) struct Stage {
     pub(crate) keeping: Keeping,
     models: Arc<Models>,
     tape: Tape,
-    /// The agent is one of the config's, which says what it may use.
-    is_configured: bool,
+    /// The agent's tools as they are before the exposure.
+    unexposed: Arc<dyn Toolbox>,
+    /// What the config says of the agent, if it is one of the config's.
+    described: Option<AgentConfig>,
 }
 
 impl Setup {
@@ -50,9 +54,8 @@ impl Setup {
         let running = Running::start(common, person)?;
         let made = made(talk, &running, &tape).await;
         match made {
-            Ok((agent, models)) => {
-                let is_configured = talk.agent.is_some();
-                let stage = Stage { running, agent, keeping, models, tape, is_configured };
+            Ok(Made { agent, models, unexposed, described }) => {
+                let stage = Stage { running, agent, keeping, models, tape, unexposed, described };
                 Ok(Self { stage, audience })
             }
             Err(failure) => {
@@ -71,6 +74,9 @@ impl Setup {
         for denied in denied? {
             let text = format!("`{denied}` is left out: the policy does not allow it");
             self.audience.show.warn(text);
+        }
+        for idle in self.stage.idle_tools() {
+            self.audience.show.warn(format!("`{idle}` of the agent's `tools` fits no tool"));
         }
         Ok(Some(()))
     }
@@ -93,8 +99,8 @@ impl Stage {
             self.running.reach(None, Need::Kept).await;
         }
         // Who names tools has no need of fewer that stand for many.
-        if !tools.is_empty() && !self.is_configured {
-            self.agent.toolbox = Arc::clone(&self.running.toolbox);
+        if !tools.is_empty() {
+            self.agent.toolbox = Arc::clone(&self.unexposed);
         }
         self.agent.toolbox = self.tape.toolbox(Arc::clone(&self.agent.toolbox));
         if tools.is_empty() {
@@ -108,6 +114,15 @@ impl Stage {
         Ok(bound.denied)
     }
 
+    /// Returns which of the `tools` that the config gives the agent fit nothing.
+    fn idle_tools(&self) -> Vec<String> {
+        let Some(described) = self.described.as_ref().filter(|_| !self.tape.is_playing()) else {
+            return Vec::new();
+        };
+        let catalog = self.unexposed.catalog(&self.agent.settings.caller);
+        agents::idle_tools(described, &catalog).into_iter().map(escaped_line).collect()
+    }
+
     /// Has another model answer from now on.
     pub(crate) async fn choose(&mut self, said: &str) -> Result<(), Failure> {
         let model = model(&self.models, Some(said)).await?;
@@ -116,15 +131,21 @@ impl Stage {
     }
 }
 
+/// An agent, and what it is made of.
+struct Made {
+    agent: Agent,
+    models: Arc<Models>,
+    unexposed: Arc<dyn Toolbox>,
+    described: Option<AgentConfig>,
+}
+
 /// The agent that is meant, and the models there are.
-async fn made(
-    talk: &Talk,
-    running: &Running,
-    tape: &Tape,
-) -> Result<(Agent, Arc<Models>), Failure> {
+async fn made(talk: &Talk, running: &Running, tape: &Tape) -> Result<Made, Failure> {
     let models = running.shaping.models().cloned();
     let models = models.unwrap_or_else(|| Arc::new(Models::of(None)));
     let said = talk.model.as_deref();
+    let mut unexposed = Arc::clone(&running.toolbox);
+    let mut chosen = None;
     let mut agent = match &talk.agent {
         Some(name) => {
             let config = running.config.as_ref();
@@ -132,14 +153,18 @@ async fn made(
             if let Some(said) = said {
                 described.model = typed(said);
             }
-            let folder = config.and_then(|config| config.file.parent());
-            let folder = folder.unwrap_or(Path::new(""));
-            let layers = running.layers();
-            match tape.played() {
+            let team = Team::new(running, &models);
+            let layers = team.shaping.over(Arc::new(running.hub.clone()), &shaping::unwrapped);
+            team.assemble(&layers, &described);
+            let folder = folder(config);
+            let agent = match tape.played() {
                 Some(model) => agents::agent_with(name, &described, folder, model, &layers),
                 None => agents::agent(name, &described, folder, &models, &layers),
             }
-            .map_err(|error| wrong(&error))?
+            .map_err(|error| wrong(&error))?;
+            unexposed = agents::tools(&described, &layers).unwrap_or(unexposed);
+            chosen = Some(described);
+            agent
         }
         None => {
             let model = match tape.played() {
@@ -161,7 +186,57 @@ async fn made(
     if Person::there() {
         settings.sampling = Sampling::new(Consent::Ask, SAMPLING);
     }
-    Ok((agent, models))
+    Ok(Made { agent, models, unexposed, described: chosen })
+}
+
+fn folder(config: Option<&Config>) -> &Path {
+    let folder = config.and_then(|config| config.file.parent());
+    folder.unwrap_or(Path::new(""))
+}
+
+/// The agents of the config that an agent may ask.
+struct Team<'a> {
+    /// What is on offer, with all of them.
+    shaping: Shaping,
+    roster: Arc<Roster>,
+    models: &'a Models,
+    config: Option<&'a Config>,
+}
+
+impl<'a> Team<'a> {
+    fn new(running: &'a Running, models: &'a Models) -> Self {
+        let config = running.config.as_ref();
+        let agents = config.into_iter().flat_map(|config| &config.options.agents);
+        let told = agents.map(|(name, agent)| {
+            let usual = || format!("Asks the agent `{name}`, which has tools of its own.");
+            (name.clone(), agent.description.clone().unwrap_or_else(usual))
+        });
+        let roster = Arc::<Roster>::default();
+        let shaping = running.shaping.clone().with_agents(told.collect(), Arc::clone(&roster));
+        Self { shaping, roster, models, config }
+    }
+
+    /// Makes them all; one that cannot be used is told of if `asking` names it.
+    fn assemble(&self, layers: &Layers<'_>, asking: &AgentConfig) {
+        let folder = folder(self.config);
+        let agents = self.config.into_iter().flat_map(|config| &config.options.agents);
+        let mut made = Vec::new();
+        for (name, config) in agents {
+            match agents::agent(name, config, folder, self.models, layers) {
+                Ok(agent) => made.push(agent),
+                Err(error) => {
+                    let tool = tool_name(name);
+                    let names = |text: &String| Pattern::new(text).matches(AGENTS, &tool);
+                    if asking.tools.iter().any(names) {
+                        let message = format!("the agent `{name}` is left out: {error}");
+                        let problem = Problem::warning(message);
+                        tell(&error.hint().into_iter().fold(problem, Problem::hint));
+                    }
+                }
+            }
+        }
+        self.roster.set(made);
+    }
 }
 
 /// What the config says of an agent.

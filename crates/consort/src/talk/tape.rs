@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_agent::bound::ASK_USER;
-use consort_agent::record::{RecordError, Recorder, Redactor, Replayer};
+use consort_agent::record::{MODEL as REPLAYED, RecordError, Recorder, Redactor, Replayer};
 use consort_agent::{Facts, Model};
 use consort_core::{Toolbox, secret};
 
@@ -30,11 +30,16 @@ impl Tape {
         })
     }
 
+    /// Returns whether a recording is played.
+    pub(crate) fn is_playing(&self) -> bool {
+        matches!(self, Self::Playing(_))
+    }
+
     /// The model that is played, if one is.
     pub(crate) fn played(&self) -> Option<Model> {
         let Self::Playing(replayer) = self else { return None };
         let facts = Facts { images: true, audio: true, ..Facts::default() };
-        let name = "replayed".to_owned();
+        let name = REPLAYED.to_owned();
         Some(Model { id: name.clone(), name, provider: replayer.provider(), facts })
     }
 

@@ -411,3 +411,89 @@ fn thoughts_are_shown_where_they_are_wished_for() {
         home.run(&["ask", "--no-store", "--thinking", "--no-stream", "--model", &model, "so?"]);
     assert_eq!(ran, Ran { out: "Yes.\n".to_owned(), err: "hm, hm\n".to_owned(), code: 0 });
 }
+
+/// A home with an agent that asks another one for the weather.
+fn office(tools: &str, more: &str) -> Home {
+    let home = Home::new();
+    let asks = json!({ "turns": [
+        { "calls": [{ "name": "ask_forecaster", "arguments": { "query": "and now?" } }] },
+        { "expect": { "contains": "As usual." }, "text": "So they say." },
+    ]});
+    home.write("asks.json", &asks.to_string());
+    let forecast = json!({ "turns": [
+        { "calls": [{ "name": "get_weather", "arguments": { "location": "Oslo" } }] },
+        { "expect": { "role": "tool" }, "text": "As usual." },
+    ]});
+    home.write("forecast.json", &forecast.to_string());
+    let config = format!(
+        "{}[consort.agents.forecaster]\nmodel = \"scripted:forecast.json\"\n\
+         [consort.agents.boss]\nmodel = \"scripted:asks.json\"\ntools = {tools}\n{more}",
+        crate::serve::demo("demo")
+    );
+    home.write("consort.toml", &config);
+    home
+}
+
+#[test]
+fn an_agent_asks_the_agents_that_it_names() {
+    for tools in [r#"["ask_forecaster"]"#, r#"["agents.*"]"#] {
+        let home = office(tools, "");
+        let ran = home.run(&["ask", "--agent", "boss", "how", "is", "it"]);
+        assert_eq!((&*ran.out, ran.code), ("So they say.\n", 0), "{}", ran.err);
+        assert!(ran.err.contains("calling demo.get_weather"), "{}", ran.err);
+    }
+    // One that it does not name is not there.
+    let home = office(r#"["demo.*"]"#, "");
+    let ran = home.run(&["ask", "--agent", "boss", "how", "is", "it"]);
+    assert!(ran.err.contains("unknown tool `ask_forecaster`"), "{} {}", ran.out, ran.err);
+    // One that cannot be used is told of.
+    let more = "[consort.agents.broken]\nmodel = \"scripted:none.json\"\n";
+    let home = office(r#"["ask_forecaster", "ask_broken"]"#, more);
+    let ran = home.run(&["ask", "--agent", "boss", "how", "is", "it"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("the agent `broken` is left out"), "{}", ran.err);
+}
+
+#[test]
+fn tools_of_an_agent_are_named_alike_in_the_config_and_on_the_command_line() {
+    let script = json!({ "turns": [
+        { "calls": [{ "name": "get_weather", "arguments": { "location": "Oslo" } }] },
+        { "expect": { "role": "tool", "contains": "Oslo" }, "text": "As usual." },
+    ]});
+    for name in ["get_weather", "demo.get_weather", "demo:get_weather", "mcp.get_weather", "get_*"]
+    {
+        let home = Home::new();
+        home.write("weather.json", &script.to_string());
+        let agent = |tools: &str| {
+            // Whatever the exposure is: tools are chosen before it.
+            let config = format!(
+                "consort.exposure = \"per-server\"\n{}[consort.agents.a]\nmodel = \"scripted:weather.json\"\n{tools}",
+                crate::serve::demo("demo")
+            );
+            home.write("consort.toml", &config);
+        };
+        agent("");
+        let ran = home.run(&["ask", "--agent", "a", "--tools", name, "go"]);
+        assert_eq!((&*ran.out, ran.code), ("As usual.\n", 0), "{name}: {}", ran.err);
+        agent(&format!("tools = [{name:?}]\n"));
+        let ran = home.run(&["tools", "--exposed"]);
+        assert!(ran.out.contains("mcp_demo"), "{}", ran.out);
+        let ran = home.run(&["ask", "--agent", "a", "--tools", name, "go"]);
+        assert_eq!((&*ran.out, ran.code), ("As usual.\n", 0), "{name}: {}", ran.err);
+    }
+    let home = office(r#"["ask_forecaster", "get_wether"]"#, "");
+    let ran = home.run(&["ask", "--agent", "boss", "how"]);
+    assert!(ran.err.contains("`get_wether` of the agent's `tools` fits no tool"), "{}", ran.err);
+}
+
+#[test]
+fn a_cost_limit_is_refused_where_no_price_is_known() {
+    let home = Home::new();
+    home.write(
+        "consort.toml",
+        "[consort.providers.local]\nwire = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\ntries = 1\n",
+    );
+    let ran = home.run(&["ask", "--model", "local:m", "--max-cost", "0.5", "hello"]);
+    assert_eq!((&*ran.out, ran.code), ("", 1), "{}", ran.err);
+    assert!(ran.err.contains("`max_cost` cannot be held: the price of `local:m`"), "{}", ran.err);
+}

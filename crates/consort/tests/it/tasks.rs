@@ -135,10 +135,26 @@ fn an_answer_that_has_not_the_form_the_task_wants_is_an_error() {
     let ran = run("three");
     assert_eq!((&*ran.out, ran.code), ("three\n", 1));
     assert!(
-        ran.err.starts_with("error: the answer is not what the task wants: it is not JSON"),
+        ran.err.contains("error: the answer is not what the task wants: it is not JSON"),
         "{}",
         ran.err
     );
+}
+
+#[test]
+fn an_answer_without_the_form_gets_a_second_try() {
+    let home = Home::new();
+    let task = json!({ "description": "Count", "output": {
+        "type": "object", "properties": { "count": { "type": "integer" } }, "required": ["count"],
+    } });
+    home.write("task.json", &task.to_string());
+    let model = home.script(&json!([
+        { "text": "three" },
+        { "expect": { "role": "user", "contains": "it is not JSON" }, "text": "{\"count\": 3}" },
+    ]));
+    let ran = home.run(&["run", "task.json", "--no-store", "--model", &model]);
+    assert_eq!((&*ran.out, ran.code), ("{\"count\": 3}\n", 0), "{}", ran.err);
+    assert!(ran.err.contains("does not have the form that is wanted"), "{}", ran.err);
 }
 
 #[test]

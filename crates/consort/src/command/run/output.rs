@@ -1,10 +1,13 @@
 //! The form that the answer to a task must have.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use consort_agent::provider::ResponseSchema;
-use consort_agent::{Ask, Model, Provider, Role, Said};
-use consort_core::{Emitting, Json};
+use consort_agent::{
+    Ask, Cause, Delta, Message, Model, Provider, ProviderError, Reply, Role, Said, Stop,
+};
+use consort_core::{Emitter, Emitting, Json};
 use consort_hub::{SchemaLimits, check_schema, check_value};
 use serde_json::Value;
 
@@ -43,15 +46,18 @@ impl Output {
 
     /// Whether an answer has the form.
     pub(super) fn check(&self, answer: &str) -> Result<(), Failure> {
-        let wrong = |reason: &str| Failure {
+        check(&self.0, answer).map_err(|reason| Failure {
             exit: Exit::Tool,
-            ..Failure::usage(format!("the answer is not what the task wants: {}", escaped(reason)))
-        };
-        let json = Json::parse(bare(answer).to_owned())
-            .map_err(|error| wrong(&format!("it is not JSON: {error}")))?;
-        check_value(&self.0, &json, &SchemaLimits::default())
-            .map_err(|problems| wrong(&problems.join("; ")))
+            ..Failure::usage(format!("the answer is not what the task wants: {}", escaped(&reason)))
+        })
     }
+}
+
+/// Checks an answer against a schema, and says what is wrong with it.
+fn check(schema: &Json, answer: &str) -> Result<(), String> {
+    let json =
+        Json::parse(bare(answer).to_owned()).map_err(|error| format!("it is not JSON: {error}"))?;
+    check_value(schema, &json, &SchemaLimits::default()).map_err(|problems| problems.join("; "))
 }
 
 /// An answer without the fence that models like to put around JSON.
@@ -61,7 +67,7 @@ fn bare(answer: &str) -> &str {
     fenced.and_then(|text| text.split_once('\n')).map_or(answer, |(_, text)| text.trim())
 }
 
-/// A provider that is asked for a form.
+/// A provider that is asked for a form. An answer that does not have it is asked for once more, with what is wrong.
 struct Formed {
     inner: Arc<dyn Provider>,
     form: ResponseSchema,
@@ -72,10 +78,75 @@ impl Provider for Formed {
     fn ask(&self, mut ask: Ask) -> Emitting<Said> {
         // What servers ask of the model has nothing to do with the task.
         let mut said = ask.messages.iter().filter(|message| message.role == Role::User);
-        if said.any(|message| message.text() == self.words) {
-            ask.response = Some(self.form.clone());
+        if !said.any(|message| message.text() == self.words) {
+            return self.inner.ask(ask);
         }
-        self.inner.ask(ask)
+        ask.response = Some(self.form.clone());
+        let (inner, schema) = (Arc::clone(&self.inner), self.form.schema.clone());
+        Emitting::new(|emitter| async move {
+            let first = heard(inner.ask(ask.clone()), &emitter).await;
+            let Some((reply, wrong)) = first.unfit(&schema) else {
+                return first.told(&emitter).await;
+            };
+            let error = ProviderError {
+                cause: Cause::Unfit,
+                message: wrong.clone(),
+                status: None,
+                wait: None,
+                handed_out: false,
+            };
+            emitter.emit(Said::Again { error, after: Duration::ZERO }).await;
+            ask.messages.push(reply.message.clone().into());
+            ask.messages.push(Message::user(AGAIN.replace("{wrong}", &wrong)).into());
+            let usage = reply.usage;
+            let mut second = heard(inner.ask(ask), &emitter).await;
+            match &mut second.end {
+                Ok(reply) => reply.usage += usage,
+                // The first is better than none.
+                Err(_) => return first.told(&emitter).await,
+            }
+            second.told(&emitter).await
+        })
+    }
+}
+
+/// The words that a second answer is asked for with.
+const AGAIN: &str = "That answer does not have the form that is wanted: {wrong}. Answer once more, with nothing but \
+    JSON that fits the schema.";
+
+/// An answer that was heard to its end before it is told.
+struct Heard {
+    deltas: Vec<Delta>,
+    end: Result<Reply, ProviderError>,
+}
+
+impl Heard {
+    /// The reply, and what is wrong with it, if it is an answer without the form.
+    fn unfit(&self, schema: &Json) -> Option<(&Reply, String)> {
+        let reply = self.end.as_ref().ok()?;
+        let is_answer = reply.stop == Stop::End && reply.message.calls().next().is_none();
+        let wrong = check(schema, &reply.message.text()).err().filter(|_| is_answer)?;
+        Some((reply, wrong))
+    }
+
+    async fn told(self, emitter: &Emitter<Said>) -> Said {
+        for delta in self.deltas {
+            emitter.emit(Said::Delta(delta)).await;
+        }
+        Said::End(self.end)
+    }
+}
+
+/// Hears an answer to its end; only what is asked again meanwhile is told at once.
+async fn heard(mut said: Emitting<Said>, emitter: &Emitter<Said>) -> Heard {
+    let mut deltas = Vec::new();
+    loop {
+        match said.next().await {
+            Some(Said::Delta(delta)) => deltas.push(delta),
+            Some(Said::End(end)) => return Heard { deltas, end },
+            Some(again) => emitter.emit(again).await,
+            None => unreachable!("an end comes before nothing"),
+        }
     }
 }
 
@@ -83,7 +154,7 @@ impl Provider for Formed {
 mod tests {
     use std::sync::Mutex;
 
-    use consort_agent::{Facts, Message};
+    use consort_agent::{Facts, Script};
     use serde_json::json;
 
     use super::*;
@@ -105,8 +176,8 @@ mod tests {
         assert!(Output::new(&json!({ "type": "nothing known" })).is_err());
     }
 
-    #[test]
-    fn only_the_task_is_asked_for_the_form() {
+    #[tokio::test]
+    async fn only_the_task_is_asked_for_the_form() {
         #[derive(Default)]
         struct Seen(Mutex<Vec<bool>>);
         impl Provider for Seen {
@@ -121,8 +192,39 @@ mod tests {
             Model { id: String::new(), name: String::new(), provider, facts: Facts::default() };
         let model = Output::new(&json!({})).unwrap().wanted_of(model, "do it");
         for words in ["do it", "what a server asks"] {
-            drop(model.provider.ask(Ask::new("", vec![Message::user(words)])));
+            let mut said = model.provider.ask(Ask::new("", vec![Message::user(words)]));
+            let next = tokio::time::timeout(Duration::from_millis(10), said.next()).await;
+            assert!(next.is_err(), "nothing is said");
         }
         assert_eq!(*seen.0.lock().unwrap(), [true, false]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_the_form_is_asked_for_once_more() {
+        let schema = json!({ "type": "object", "required": ["n"] });
+        let said = async |turns: Value| {
+            let script = Script::parse(&json!({ "turns": turns }).to_string()).unwrap();
+            let model = Output::new(&schema).unwrap().wanted_of(Model::scripted(script), "do it");
+            let mut said = model.provider.ask(Ask::new("", vec![Message::user("do it")]));
+            let (mut words, mut again) = (String::new(), Vec::new());
+            loop {
+                match said.next().await.unwrap() {
+                    Said::Delta(Delta::Text(text)) => words.push_str(&text),
+                    Said::Delta(_) => {}
+                    Said::Again { error, .. } => again.push(error.to_string()),
+                    Said::End(end) => return (words, again, end.unwrap()),
+                }
+            }
+        };
+        let usage = json!({ "input": 5, "output": 2 });
+        let good = json!({ "text": "{\"n\": 1}", "usage": usage });
+        let (words, again, _) = said(json!([good])).await;
+        assert_eq!((&*words, again.len()), ("{\"n\": 1}", 0));
+        let bad = json!({ "text": "one", "usage": usage });
+        let (words, again, reply) = said(json!([bad, good])).await;
+        assert_eq!((&*words, reply.usage.input), ("{\"n\": 1}", 10), "told once, counted twice");
+        assert!(again[0].contains("it is not JSON"), "{again:?}");
+        let (words, again, _) = said(json!([bad, bad, good])).await;
+        assert_eq!((&*words, again.len()), ("one", 1), "no third time");
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn agents(
             max_time: agent.period("max_time"),
             temperature: agent.number("temperature"),
             reasoning: thinking(agent),
+            summarize: agent.bool("summarize"),
         };
         if !is_name(name) {
             let reason = format!(
