@@ -211,3 +211,28 @@ test("what a server asks in the middle of a call is answered on the page", async
   await happening(page).getByRole("button", { name: "Send" }).click();
   await expect(happening(page)).toContainText("Name: Ada Lovelace");
 });
+
+test("what models see instead of tools is listed and called by exposure", async ({ page }) => {
+  await open(page, gateway, "tools");
+  await expect(listed(page, /^get-sum/)).toBeVisible();
+  await main(page).getByLabel("Exposure").selectOption("One tool per server");
+  await expect(listed(page, /^mcp_everything/)).toBeVisible();
+  await expect(listed(page, /^get-sum/)).toHaveCount(0);
+  await listed(page, /^mcp_everything/).click();
+  await expect(page).toHaveURL(/tools\/everything\.mcp_everything\?.*seen=per-server/);
+  const form = main(page).getByRole("article");
+  await form.getByRole("button", { name: "JSON", exact: true }).click();
+  await form.getByLabel("Arguments as JSON").fill('{"tool_name": "get-sum", "tool_inputs": {"a": 2, "b": 3}}');
+  await call(page);
+  await expect(happening(page)).toContainText("5");
+  await main(page).getByText("Copy this call").click();
+  await expect(main(page).getByRole("tabpanel", { name: "consort call" })).toContainText("--exposure per-server");
+  await page.reload();
+  await expect(listed(page, /^mcp_everything/)).toBeVisible();
+  await main(page).getByLabel("Exposure").selectOption("Search: find_tools, call_tool");
+  await expect(listed(page, /^find_tools/)).toBeVisible();
+  await listed(page, /^find_tools/).click();
+  await main(page).getByLabel(/^query/i).fill("add two numbers");
+  await call(page);
+  await expect(happening(page)).toContainText("everything.get-sum");
+});

@@ -1,6 +1,7 @@
 //! A model over a toolbox, at work: what the run's state says is to be done next is done.
 
 mod call;
+mod cost;
 mod fit;
 mod people;
 mod request;
@@ -13,8 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    CallError, CallingAgent, CostMeter as _, Emitter, Emitting, ListPurpose, ShelfKind, Tool,
-    Toolbox, resolve,
+    CallError, CallingAgent, Emitter, Emitting, ListPurpose, ShelfKind, Tool, Toolbox, resolve,
 };
 use tokio::sync::Semaphore;
 
@@ -25,7 +25,7 @@ use crate::hook::{Moment, Verdict};
 use crate::message::{CallResult, Message};
 use crate::meter::RunMeter;
 use crate::observe::RunObservation;
-use crate::provider::{Ask, Images, Model, ProviderError, Reply, Said, Usage};
+use crate::provider::{Ask, Images, Model, ProviderError, Reply};
 use crate::run::{CallState, Next, Run, UNKNOWN};
 use crate::settings::Settings;
 use crate::step::{Began, Report, Status, What};
@@ -33,9 +33,6 @@ use crate::task::Ready;
 
 use fit::Fit;
 pub use sampling::{Consent, Sampling};
-
-/// How often a model is asked again with less, when what is said is longer than it reads.
-const SHORTER_TRIES: u32 = 3;
 
 /// How a run ends, and why.
 type End = (Status, String);
@@ -217,28 +214,6 @@ impl Agent {
         })
     }
 
-    /// The meter of a run, with what it has cost before.
-    fn meter(&self, taken: &Taken) -> Arc<RunMeter> {
-        let spent = taken.look(|run| run.spent(self.model.facts.price));
-        RunMeter::new(&self.settings.limits, spent, self.settings.meter.clone())
-    }
-
-    /// Refuses a run whose limit in US dollars could not be held.
-    fn check_price(&self) -> Result<(), End> {
-        let id = &self.model.id;
-        let outside = self.settings.meter.as_ref().is_some_and(|meter| meter.limits_cost());
-        let limited = self.settings.limits.cost.is_some() || outside;
-        if !limited || self.model.facts.price.is_some() || self.model.is_played() {
-            return Ok(());
-        }
-        let whose = if self.settings.limits.cost.is_some() { "" } else { " of the run that asks" };
-        let reason = format!(
-            "`max_cost`{whose} cannot be held: the price of `{id}` is not known; set `price = {{ input = …, \
-             output = … }}` under `[consort.models.\"{id}\"]`"
-        );
-        Err((Status::Error, reason))
-    }
-
     /// The tools of a run. Taken up again, it has those it had, as far as they are still there.
     async fn choose(&self, began: Option<&Began>) -> Result<Bound, CallError> {
         let caller = &self.settings.caller;
@@ -366,7 +341,8 @@ impl Worker {
                 Err(error) => error,
             };
             tries += 1;
-            if tries > SHORTER_TRIES || !self.make_shorter(taken, &error).await? {
+            let most = self.agent.settings.context_tries;
+            if tries > most || !self.make_shorter(taken, &error).await? {
                 return Err(self.failed(&error));
             }
             emitter.emit(Event::Again { error: error.to_string(), after: 0 }).await;
@@ -378,30 +354,6 @@ impl Worker {
         taken.step(What::Said { reply }).map_err(|error| unkept(&error))?;
         emitter.emit(Event::Said { turn, message: message.into(), usage }).await;
         Ok(())
-    }
-
-    /// Makes a model request, reports the answer as it arrives, and returns it.
-    async fn hear(
-        &self,
-        ask: Ask,
-        emitter: &Emitter<Event>,
-    ) -> Result<Result<Reply, ProviderError>, End> {
-        let mut request = self.request(ask).await.map_err(|reason| (Status::Error, reason))?;
-        loop {
-            match request.next().await {
-                Said::Delta(delta) => emitter.emit(Event::Delta { delta }).await,
-                Said::Again { error, after } => {
-                    let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                    emitter.emit(Event::Again { error: error.to_string(), after }).await;
-                }
-                Said::End(end) => return Ok(end),
-            }
-        }
-    }
-
-    fn charge(&self, usage: &Usage) {
-        let dollars = self.agent.model.facts.price.map(|price| price.of(usage));
-        self.meter.charge(usage.input + usage.output, dollars);
     }
 
     fn failed(&mut self, error: &ProviderError) -> End {

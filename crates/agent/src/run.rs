@@ -1,18 +1,18 @@
 //! The loop of a run as a value: what steps come to, and what is to be done next. Nothing here connects,
 //! reads a clock or waits, so the same steps always come to the same state.
 
+mod shown;
+
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::context;
 use crate::limits::Limits;
-use crate::message::{Call, CallResult, Kind, Message};
+use crate::message::{Call, CallResult, Message};
 use crate::meter::ModelCost;
 use crate::provider::{Price, Stop, Usage};
-use crate::shorten::shortened;
 use crate::step::{Began, Question, Report, Status, Step, What};
 
 /// What the result of a call says of which nobody knows whether it was made.
@@ -268,50 +268,6 @@ impl Run {
             return None;
         }
         limits.exceeded(&self.usage, price, self.agents, now.saturating_sub(self.since))
-    }
-
-    /// Shows only so many bytes of each result that is there; the rest of it can be read on.
-    fn shorten(&mut self, most: usize) {
-        for part in self.messages.iter().flat_map(|message| &message.parts) {
-            if let Kind::ToolResult(result) = &part.kind
-                && !self.wholes.contains_key(&result.call)
-                && let (_, Some(whole)) = shortened(result.clone(), most)
-            {
-                self.wholes.insert(result.call.clone(), whole.into());
-            }
-        }
-        self.shortened = Some((self.messages.len(), most));
-    }
-
-    /// What the model is shown of everything that was said.
-    pub fn shown(&self) -> Vec<Arc<Message>> {
-        let mut shown = context::shown(&self.messages, self.cut);
-        if let Some((before, most)) = self.shortened {
-            let late = self.messages.len().saturating_sub(before);
-            let early = shown.len().saturating_sub(late);
-            for message in &mut shown[..early] {
-                context::shorten(message, most);
-            }
-        }
-        if let Some(summary) = &self.summary {
-            context::tell(&mut shown, summary);
-        }
-        shown
-    }
-
-    /// What the run has cost so far, with the agents it asked.
-    pub(crate) fn spent(&self, price: Option<Price>) -> ModelCost {
-        let tokens = self.usage.input + self.usage.output + self.agents.tokens;
-        ModelCost { tokens, dollars: self.cost(price).unwrap_or(self.agents.dollars) }
-    }
-
-    fn cost(&self, price: Option<Price>) -> Option<f64> {
-        price.map(|price| price.of(&self.usage) + self.agents.dollars)
-    }
-
-    /// Bytes of each result that are shown, if that is less than usual.
-    pub(crate) fn result_bytes(&self) -> Option<usize> {
-        self.shortened.map(|(_, most)| most)
     }
 
     /// Everything that was said.

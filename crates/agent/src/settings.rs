@@ -49,6 +49,10 @@ pub struct Settings {
     pub reasoning: Option<Reasoning>,
     /// Whether what is left out of a long conversation is summarized by the model.
     pub summarize: bool,
+    /// The most tokens of such a summary.
+    pub summary_tokens: u32,
+    /// How often the model is asked again with less, when what was sent is longer than it reads.
+    pub context_tries: u32,
     /// The meter of the run that asks this agent, if one does.
     pub meter: Option<Arc<dyn CostMeter>>,
     /// Those who look on.
@@ -77,6 +81,12 @@ pub enum Treat {
 }
 
 impl Settings {
+    /// The usual tokens of a summary.
+    pub const SUMMARY_TOKENS: u32 = 1024;
+
+    /// How often a model is usually asked again with less.
+    pub const CONTEXT_TRIES: u32 = 3;
+
     /// The usual settings.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
@@ -97,6 +107,8 @@ impl Settings {
             temperature: None,
             reasoning: None,
             summarize: false,
+            summary_tokens: Self::SUMMARY_TOKENS,
+            context_tries: Self::CONTEXT_TRIES,
             meter: None,
             hooks: Vec::new(),
             observer: None,

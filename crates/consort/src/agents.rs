@@ -83,6 +83,8 @@ pub fn agent_with(
     settings.temperature = config.temperature;
     settings.reasoning = config.reasoning.map(reasoning);
     settings.summarize = config.summarize.unwrap_or_default();
+    settings.summary_tokens = config.summary_tokens.unwrap_or(settings.summary_tokens);
+    settings.context_tries = config.context_tries.unwrap_or(settings.context_tries);
     Ok(Agent::new(model, toolbox, settings))
 }
 

@@ -74,8 +74,12 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Tools { server, fresh, long, exposed, exposure, .. } => {
             let shown = if long { lists::Shown::Long } else { lists::Shown::Table };
             with(&common, async |running| {
-                let seen = (exposed || exposure.is_some()).then_some(exposure);
-                lists::tools(running, &common, server.as_deref(), need(fresh), shown, seen).await
+                let view = match exposure {
+                    Some(exposure) => lists::ToolView::Exposed(exposure),
+                    None if exposed => lists::ToolView::Configured,
+                    None => lists::ToolView::All,
+                };
+                lists::tools(running, &common, server.as_deref(), need(fresh), shown, view).await
             })
             .await
         }

@@ -6,7 +6,9 @@
 //! already), and then the hub. The inner ones know servers and tools by their own names, so nothing that
 //! is renamed escapes them. Each address has layers of its own; the hub is one.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod views;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_agent::Model;
@@ -290,32 +292,6 @@ impl Layers<'_> {
         Some(self.exposed(view, self.tools(profile)?))
     }
 
-    /// What a model sees of those that one more transform leaves.
-    pub fn shown_through(
-        &self,
-        profile: Option<&str>,
-        transform: Arc<dyn Transform>,
-    ) -> Option<Arc<dyn Toolbox>> {
-        let view = self.shaping.view(profile)?;
-        let shape = Shape { servers: None, transforms: vec![transform] };
-        Some(self.exposed(view, shaped(self.tools(profile)?, shape)))
-    }
-
-    /// Those that one more transform leaves, before the exposure.
-    pub fn tools_through(
-        &self,
-        profile: Option<&str>,
-        transform: Arc<dyn Transform>,
-    ) -> Option<Arc<dyn Toolbox>> {
-        let shape = Shape { servers: None, transforms: vec![transform] };
-        Some(shaped(self.tools(profile)?, shape))
-    }
-
-    /// The names of all configured servers.
-    pub fn reserved(&self) -> Arc<BTreeSet<ServerId>> {
-        Arc::clone(self.base.catalog(&Caller::agent("")).reserved())
-    }
-
     fn exposed(&self, view: &View, tools: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
         let exposing = view.exposing.clone();
         match (self.shaping.agent_of(view), exposing.mode) {
@@ -325,18 +301,6 @@ impl Layers<'_> {
             }
             (_, Mode::Fixed(Exposure::Individual)) => tools,
             _ => Arc::new(Exposed::new(tools, exposing)),
-        }
-    }
-
-    /// What a model sees of them by the exposure of the config, or by another one.
-    pub fn view(
-        &self,
-        profile: Option<&str>,
-        exposure: Option<Exposure>,
-    ) -> Option<Arc<dyn Toolbox>> {
-        match exposure {
-            None => self.shown(profile),
-            Some(exposure) => self.shown_as(profile, exposure),
         }
     }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use consort_core::Emitting;
+use consort_core::{Emitter, Emitting};
 
-use super::{Agent, Worker};
+use super::{Agent, End, Worker};
+use crate::event::Event;
 use crate::observe::{RequestObservation, RunObservation, RunStart};
-use crate::provider::{Ask, Delta, Said};
+use crate::provider::{Ask, Delta, ProviderError, Reply, Said};
+use crate::step::Status;
 
 /// A model request in progress. Dropped, it is cancelled.
 pub(super) struct ModelRequest {
@@ -36,6 +38,25 @@ impl Worker {
             None => None,
         };
         Ok(ModelRequest { said: self.agent.model.provider.ask(ask), observed })
+    }
+
+    /// Makes a model request, reports the answer as it arrives, and returns it.
+    pub(super) async fn hear(
+        &self,
+        ask: Ask,
+        emitter: &Emitter<Event>,
+    ) -> Result<Result<Reply, ProviderError>, End> {
+        let mut request = self.request(ask).await.map_err(|reason| (Status::Error, reason))?;
+        loop {
+            match request.next().await {
+                Said::Delta(delta) => emitter.emit(Event::Delta { delta }).await,
+                Said::Again { error, after } => {
+                    let after = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+                    emitter.emit(Event::Again { error: error.to_string(), after }).await;
+                }
+                Said::End(end) => return Ok(end),
+            }
+        }
     }
 }
 

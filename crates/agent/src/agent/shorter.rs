@@ -7,9 +7,6 @@ use crate::provider::{Ask, Cause, ProviderError, Said};
 use crate::run::Run;
 use crate::step::What;
 
-/// The most tokens of a summary.
-const SUMMARY_TOKENS: u32 = 1024;
-
 /// Bytes of each message that is summarized.
 const SUMMARIZED_BYTES: usize = 4096;
 
@@ -27,10 +24,8 @@ const SUMMARIZE: &str = "Below is the earlier part of a conversation between a p
 impl Worker {
     /// Leaves out earlier messages, and has them summarized if that is wanted.
     pub(super) async fn leave_out(&mut self, taken: &Taken, before: usize) -> std::io::Result<()> {
-        let summary = match self.agent.settings.summarize {
-            true => self.summary(taken, before).await,
-            false => None,
-        };
+        let wanted = self.agent.settings.summarize;
+        let summary = if wanted { self.summary(taken, before).await } else { None };
         taken.step(What::Cut { before })?;
         match summary {
             Some(summary) => taken.step(summary),
@@ -69,7 +64,7 @@ impl Worker {
         let messages = vec![Message::system(SUMMARIZE).into(), Message::user(text).into()];
         let mut ask = Ask::new(&self.agent.model.name, Vec::new());
         ask.messages = messages;
-        ask.max_tokens = Some(SUMMARY_TOKENS);
+        ask.max_tokens = Some(self.agent.settings.summary_tokens);
         let mut request = self.request(ask).await.ok()?;
         loop {
             match request.next().await {
@@ -120,16 +115,17 @@ fn line(message: &Message) -> String {
         Role::Tool => "Results",
         Role::System => "Instructions",
     };
-    let mut text = message.text();
+    let mut lines = vec![message.text()];
     for part in &message.parts {
         match &part.kind {
             Kind::ToolCall(call) => {
-                text.push_str(&format!("\n(calls {} {})", call.name, call.arguments.as_str()));
+                lines.push(format!("(calls {} {})", call.name, call.arguments.as_str()));
             }
-            Kind::ToolResult(result) => text.push_str(&format!("\n{}", result.text())),
+            Kind::ToolResult(result) => lines.push(result.text()),
             _ => {}
         }
     }
+    let text = lines.join("\n");
     let end = text.floor_char_boundary(SUMMARIZED_BYTES.min(text.len()));
     let more = if end < text.len() { " …" } else { "" };
     format!("{who}: {}{more}", &text[..end])

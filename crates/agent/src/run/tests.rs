@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::message::Role;
+use crate::message::{Kind, Role};
 use crate::provider::Reply;
 use crate::step::Why;
 

@@ -282,7 +282,6 @@ async fn a_limit_in_dollars_is_refused_where_no_price_is_known() {
             assert_eq!((report.status, report.cost), (Status::Completed, Some(3.0)));
         }
     }
-    let said: String =
-        conversation.messages().iter().map(|message| format!("{message:?}")).collect();
+    let said = format!("{:?}", conversation.messages());
     assert!(said.contains("the price of `other:model` is not known"), "{said}");
 }

@@ -21,17 +21,30 @@ pub(super) enum Shown {
     Long,
 }
 
+/// Which tools are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToolView {
+    /// Every tool.
+    All,
+    /// Those that a model sees by the exposure of the config.
+    Configured,
+    /// Those that a model sees by this exposure.
+    Exposed(Exposure),
+}
+
 pub(super) async fn tools(
     running: &Running,
     common: &Common,
     server: Option<&str>,
     need: Need,
     how: Shown,
-    seen: Option<Option<Exposure>>,
+    view: ToolView,
 ) -> Result<Exit, Failure> {
     let (mut catalog, server) = gather(running, server, need).await?;
-    if let Some(exposure) = seen {
-        catalog = running.view(exposure).catalog(&caller());
+    match view {
+        ToolView::All => {}
+        ToolView::Configured => catalog = running.view(None).catalog(&caller()),
+        ToolView::Exposed(exposure) => catalog = running.view(Some(exposure)).catalog(&caller()),
     }
     let said = running.hub.catalog(&caller());
     if common.json {

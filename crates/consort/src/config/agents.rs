@@ -50,6 +50,12 @@ pub struct AgentConfig {
     /// Whether the model summarizes what is left out of a conversation that is longer than it reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summarize: Option<bool>,
+    /// How many tokens such a summary may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_tokens: Option<u32>,
+    /// How often the model is asked again with less, when what was sent is longer than it reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_tries: Option<u32>,
 }
 
 /// How much a model thinks: a word or a number of tokens.

@@ -118,6 +118,13 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
         ("consort.agents.NAME", "max_calls") => run.calls.to_string(),
         ("consort.agents.NAME", "max_tokens" | "max_cost" | "max_time") => "no limit".to_owned(),
+        ("consort.agents.NAME", "summarize") => "`false`".to_owned(),
+        ("consort.agents.NAME", "summary_tokens") => {
+            consort_agent::Settings::SUMMARY_TOKENS.to_string()
+        }
+        ("consort.agents.NAME", "context_tries") => {
+            consort_agent::Settings::CONTEXT_TRIES.to_string()
+        }
         ("consort.transforms.result", "preview_bytes") => constant("PREVIEW"),
         ("consort.exposure", "budget") => constant("BUDGET"),
         ("consort.exposure", "names") => constant("NAMES"),

@@ -496,4 +496,12 @@ fn a_cost_limit_is_refused_where_no_price_is_known() {
     let ran = home.run(&["ask", "--model", "local:m", "--max-cost", "0.5", "hello"]);
     assert_eq!((&*ran.out, ran.code), ("", 1), "{}", ran.err);
     assert!(ran.err.contains("`max_cost` cannot be held: the price of `local:m`"), "{}", ran.err);
+    let mut config = std::fs::read_to_string(home.path("consort.toml")).unwrap();
+    config.push_str("[consort.agents.a]\nmodel = \"local:m\"\nmax_cost = 1\n");
+    home.write("consort.toml", &config);
+    let ran = home.run(&["check"]);
+    assert!(ran.err.contains("the agent `a` refuses every run"), "{}", ran.err);
+    config.push_str("[consort.models.\"local:m\"]\nprice = { input = 0, output = 0 }\n");
+    home.write("consort.toml", &config);
+    assert!(!home.run(&["check"]).err.contains("refuses every run"));
 }

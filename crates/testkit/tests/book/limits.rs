@@ -316,6 +316,23 @@ const RUNS: &[Row] = &[
     ("agent/src/sub/ask.rs", "DEEPEST", FIXED, "the call is answered with an error"),
     ("agent/src/agent/call.rs", "TRIES", FIXED, "the model is told that it failed"),
     (
+        "agent/src/settings.rs",
+        "CONTEXT_TRIES",
+        "`agents.NAME.context_tries`",
+        "the run ends with the error of the provider",
+    ),
+    (
+        "agent/src/settings.rs",
+        "SUMMARY_TOKENS",
+        "`agents.NAME.summary_tokens`",
+        "the summary ends there",
+    ),
+    ("agent/src/agent/shorter.rs", "SUMMARIZED_BYTES", FIXED, "the rest of it is not summarized"),
+    ("agent/src/agent/shorter.rs", "SUMMARIZED_TOGETHER", FIXED, "earlier ones are not summarized"),
+    ("agent/src/agent/shorter.rs", "LEAST_RESULT", FIXED, "a shorter result is shown whole"),
+    ("agent/src/provider/gemini/partial.rs", "DEEPEST", FIXED, "the answer is refused as broken"),
+    ("agent/src/provider/gemini/partial.rs", "LARGEST_INDEX", FIXED, "the same"),
+    (
         "agent/src/agent/sampling.rs",
         "ANSWER",
         FIXED,

@@ -60,11 +60,8 @@ impl Codec for Chat {
         for (place, choice) in first {
             let streams = choice["delta"].is_object();
             // Perplexity writes both into every choice: in a stream the message is all that was said so far.
-            let key = match event.is_whole && choice["message"].is_object() {
-                true => "message",
-                false if streams => "delta",
-                false => "message",
-            };
+            let is_delta = streams && !(event.is_whole && choice["message"].is_object());
+            let key = if is_delta { "delta" } else { "message" };
             let at = format!("/choices/{place}/{key}");
             if event.is_whole || streams || into.parts.is_empty() {
                 self.delta(&choice[key], &at, event, into)?;

@@ -114,6 +114,7 @@ impl Parts<'_> {
             match agent(name, &config, folder, &models, &layers) {
                 Ok(mut agent) => {
                     agent.settings.observer = Some(Arc::clone(&observer));
+                    problems.extend(unpriced(name, &agent));
                     let (description, profile) = (config.description, config.profile);
                     agents.insert(name.clone(), Helper { agent, description, profile });
                 }
@@ -168,6 +169,21 @@ impl Parts<'_> {
         }
         usable
     }
+}
+
+/// That every run of an agent is refused, because its limit in US dollars cannot be held.
+fn unpriced(name: &str, agent: &Agent) -> Option<Problem> {
+    let model = &agent.model;
+    let limited = agent.settings.limits.cost.is_some();
+    if !limited || model.facts.price.is_some() || model.is_played() {
+        return None;
+    }
+    let message = format!(
+        "the agent `{name}` refuses every run: it has `max_cost`, and the price of `{}` is not known",
+        model.id
+    );
+    let hint = format!("set `price` under `[consort.models.\"{}\"]`", model.id);
+    Some(Problem::warning(message).hint(hint))
 }
 
 fn unusable(name: &str, error: &dyn std::error::Error, hint: Option<String>) -> Problem {

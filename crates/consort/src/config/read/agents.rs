@@ -42,6 +42,8 @@ pub(super) fn agents(
             temperature: agent.number("temperature"),
             reasoning: thinking(agent),
             summarize: agent.bool("summarize"),
+            summary_tokens: small(agent, "summary_tokens"),
+            context_tries: small(agent, "context_tries"),
         };
         if !is_name(name) {
             let reason = format!(

@@ -1,0 +1,43 @@
+//! Cost of a run, and the limit of it.
+
+use std::sync::Arc;
+
+use consort_core::CostMeter as _;
+
+use super::{Agent, End, Worker};
+use crate::conversation::Taken;
+use crate::meter::RunMeter;
+use crate::provider::Usage;
+use crate::step::Status;
+
+impl Agent {
+    /// The meter of a run, with what it has cost before.
+    pub(super) fn meter(&self, taken: &Taken) -> Arc<RunMeter> {
+        let spent = taken.look(|run| run.spent(self.model.facts.price));
+        RunMeter::new(&self.settings.limits, spent, self.settings.meter.clone())
+    }
+
+    /// Refuses a run whose limit in US dollars could not be held.
+    pub(super) fn check_price(&self) -> Result<(), End> {
+        let id = &self.model.id;
+        let outside = self.settings.meter.as_ref().is_some_and(|meter| meter.limits_cost());
+        let limited = self.settings.limits.cost.is_some() || outside;
+        if !limited || self.model.facts.price.is_some() || self.model.is_played() {
+            return Ok(());
+        }
+        let whose = if self.settings.limits.cost.is_some() { "" } else { " of the run that asks" };
+        let reason = format!(
+            "`max_cost`{whose} cannot be held: the price of `{id}` is not known; set `price = {{ input = …, \
+             output = … }}` under `[consort.models.\"{id}\"]`"
+        );
+        Err((Status::Error, reason))
+    }
+}
+
+impl Worker {
+    /// Charges what an answer cost, to this run and those that asked for it.
+    pub(super) fn charge(&self, usage: &Usage) {
+        let dollars = self.agent.model.facts.price.map(|price| price.of(usage));
+        self.meter.charge(usage.input + usage.output, dollars);
+    }
+}

@@ -1,0 +1,50 @@
+//! Views of what is on offer: by an exposure, or through one more transform.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use consort_core::{Caller, ServerId, Toolbox};
+use consort_shape::transform::Transform;
+use consort_shape::{Exposure, Shape};
+
+use super::{Layers, shaped};
+
+impl Layers<'_> {
+    /// What a model sees of them by the exposure of the config, or by another one.
+    pub fn view(
+        &self,
+        profile: Option<&str>,
+        exposure: Option<Exposure>,
+    ) -> Option<Arc<dyn Toolbox>> {
+        match exposure {
+            None => self.shown(profile),
+            Some(exposure) => self.shown_as(profile, exposure),
+        }
+    }
+
+    /// What a model sees of those that one more transform leaves.
+    pub fn shown_through(
+        &self,
+        profile: Option<&str>,
+        transform: Arc<dyn Transform>,
+    ) -> Option<Arc<dyn Toolbox>> {
+        let view = self.shaping.view(profile)?;
+        let shape = Shape { servers: None, transforms: vec![transform] };
+        Some(self.exposed(view, shaped(self.tools(profile)?, shape)))
+    }
+
+    /// Those that one more transform leaves, before the exposure.
+    pub fn tools_through(
+        &self,
+        profile: Option<&str>,
+        transform: Arc<dyn Transform>,
+    ) -> Option<Arc<dyn Toolbox>> {
+        let shape = Shape { servers: None, transforms: vec![transform] };
+        Some(shaped(self.tools(profile)?, shape))
+    }
+
+    /// The names of all configured servers.
+    pub fn reserved(&self) -> Arc<BTreeSet<ServerId>> {
+        Arc::clone(self.base.catalog(&Caller::agent("")).reserved())
+    }
+}
