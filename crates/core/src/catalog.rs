@@ -81,6 +81,8 @@ pub struct About {
     pub capabilities: Object,
     /// How to use it, for a model.
     pub instructions: Option<String>,
+    /// The number of times that it said that a list changed, by kind, whether the list then differed or not.
+    pub list_changes: [u64; 4],
 }
 
 impl About {

@@ -29,6 +29,15 @@ pub(crate) const DENIED: i64 = -31403;
 /// We or the server take no more calls for now. Ours.
 pub(crate) const OVERLOADED: i64 = -31429;
 
+/// The members of a result that only the modern era has.
+const MODERN: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
+
+/// The member of `_meta` with structured content that is no object, for clients whose revision wants one.
+const STRUCTURED: &str = "consort/structuredContent";
+
+/// The member of a tool's `_meta` with an output schema that is no object's, for legacy clients.
+const OUTPUT_SCHEMA: &str = "consort/outputSchema";
+
 /// The end of a request: what is sent, and the HTTP status it goes with.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -230,15 +239,59 @@ pub(crate) fn legacy(revision: Revision, result: &Object) -> Pieces {
     let structured = result.get_bytes("structuredContent");
     let odd = structured.is_some_and(|json| json.first() != Some(&b'{'))
         || structured.is_some() && revision < Revision::V2025_06_18;
-    let modern = ["resultType", "ttlMs", "cacheScope"];
-    if !odd && modern.iter().all(|name| result.get_bytes(name).is_none()) {
+    if odd {
+        return without_structured(result);
+    }
+    if MODERN.iter().all(|name| result.get_bytes(name).is_none()) {
         return result.json().into();
     }
-    let mut except = modern.to_vec();
-    if odd {
-        except.push("structuredContent");
+    Pieces::without(result, &MODERN)
+}
+
+/// A result whose `structuredContent` its client's revision does not allow: it stands in the content as text, if
+/// it does not yet, and as it was in `_meta`.
+fn without_structured(result: &Object) -> Pieces {
+    let structured = result.get("structuredContent").unwrap_or_else(crate::gateway::empty);
+    let value: Option<Value> = structured.read().ok();
+    let content = result.get("content").and_then(|content| content.to_items()).unwrap_or_default();
+    let says = |block: &Json| {
+        let text = block.to_object().and_then(|block| block.text("text"));
+        text.is_some_and(|text| serde_json::from_str(&text).ok() == value)
+    };
+    let mut blocks: Vec<String> = content.iter().map(Json::to_string).collect();
+    if !content.iter().any(says) {
+        blocks.push(json!({ "type": "text", "text": structured.as_str() }).to_string());
     }
-    Pieces::without(result, &except)
+    let mut writer = Writer::with_capacity(result.as_bytes().len() * 2);
+    writer.raw("content", format!("[{}]", blocks.join(",")).as_bytes());
+    let except = [&MODERN[..], &["content", "structuredContent", "_meta"]].concat();
+    writer.members(result, &except);
+    writer.object("_meta", |meta| {
+        let own = result.get("_meta").and_then(|meta| meta.to_object());
+        meta.members(&own.unwrap_or_else(Object::empty), &[STRUCTURED]);
+        meta.raw(STRUCTURED, structured.as_bytes());
+    });
+    writer.finish().to_bytes().into()
+}
+
+/// A definition as one era knows it: before 2026-07-28, a tool's output is an object.
+pub(crate) fn in_era(definition: &Object, era: Era) -> Object {
+    let is_object = |schema: Json| {
+        schema.to_object().and_then(|schema| schema.text("type")).as_deref() == Some("object")
+    };
+    if era == Era::Modern || definition.get("outputSchema").is_none_or(is_object) {
+        return definition.clone();
+    }
+    let mut writer = Writer::new();
+    writer.members(definition, &["outputSchema", "_meta"]);
+    writer.object("_meta", |meta| {
+        let own = definition.get("_meta").and_then(|meta| meta.to_object());
+        meta.members(&own.unwrap_or_else(Object::empty), &[OUTPUT_SCHEMA]);
+        if let Some(schema) = definition.get("outputSchema") {
+            meta.raw(OUTPUT_SCHEMA, schema.as_bytes());
+        }
+    });
+    writer.finish_object()
 }
 
 #[cfg(test)]
@@ -349,9 +402,29 @@ mod tests {
         let result = object(
             r#"{"content":[],"resultType":"complete","ttlMs":1,"cacheScope":"public","structuredContent":[1]}"#,
         );
-        assert_eq!(legacy(Revision::V2025_11_25, &result).whole(), r#"{"content":[]}"#);
+        assert_eq!(
+            legacy(Revision::V2025_11_25, &result).whole(),
+            r#"{"content":[{"text":"[1]","type":"text"}],"_meta":{"consort/structuredContent":[1]}}"#
+        );
         let plain = object(r#"{"content": [], "structuredContent": {"a": 1}}"#);
         assert_eq!(legacy(Revision::V2025_11_25, &plain), plain.json().into());
-        assert_eq!(legacy(Revision::V2025_03_26, &plain).whole(), r#"{"content":[]}"#);
+        let cached = object(r#"{"content": [], "ttlMs": 1}"#);
+        assert_eq!(legacy(Revision::V2025_11_25, &cached).whole(), r#"{"content":[]}"#);
+    }
+
+    #[test]
+    fn structured_content_that_a_legacy_client_cannot_take_stays_in_the_content_and_in_meta() {
+        let told = object(
+            r#"{"content":[{"type":"text","text":"{ \"a\":1 }"}],"structuredContent":{"a":1},"n":1.0,"_meta":{"b":2}}"#,
+        );
+        assert_eq!(
+            legacy(Revision::V2025_03_26, &told).whole(),
+            r#"{"content":[{"type":"text","text":"{ \"a\":1 }"}],"n":1.0,"_meta":{"b":2,"consort/structuredContent":{"a":1}}}"#
+        );
+        let none = object(r#"{"structuredContent":"x"}"#);
+        assert_eq!(
+            legacy(Revision::V2025_06_18, &none).whole(),
+            r#"{"content":[{"text":"\"x\"","type":"text"}],"_meta":{"consort/structuredContent":"x"}}"#
+        );
     }
 }

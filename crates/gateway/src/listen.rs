@@ -257,14 +257,14 @@ async fn updates(mut events: Events, names: Names, sender: mpsc::Sender<(String,
 /// The lists of a front as they change.
 struct Changes {
     menus: tokio::sync::watch::Receiver<Arc<Menu>>,
-    known: [u64; 4],
+    known: [(u64, u64); 4],
     quiet: tokio::time::Instant,
 }
 
 impl Changes {
     fn new(front: &Front, caller: &Caller) -> Self {
         let menus = front.follow(caller);
-        let known = digests(&menus.borrow());
+        let known = states(&menus.borrow());
         Self { menus, known, quiet: tokio::time::Instant::now() }
     }
 
@@ -275,10 +275,10 @@ impl Changes {
         wanted: impl Fn(ShelfKind) -> bool,
     ) -> Vec<&'static str> {
         loop {
-            let changed = digests(&self.menus.borrow_and_update()) != self.known;
+            let changed = states(&self.menus.borrow_and_update()) != self.known;
             if changed {
                 tokio::time::sleep_until(self.quiet).await;
-                let now = digests(&self.menus.borrow_and_update());
+                let now = states(&self.menus.borrow_and_update());
                 let mut methods = Vec::new();
                 for ((kind, method), (before, now)) in LISTS.iter().zip(self.known.iter().zip(&now))
                 {
@@ -299,8 +299,8 @@ impl Changes {
     }
 }
 
-fn digests(menu: &Menu) -> [u64; 4] {
-    LISTS.map(|(kind, _)| menu.board(kind).digest)
+fn states(menu: &Menu) -> [(u64, u64); 4] {
+    LISTS.map(|(kind, _)| menu.list_state(kind))
 }
 
 /// A notification; to a modern client with the subscription it belongs to.

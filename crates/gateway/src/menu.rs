@@ -11,6 +11,7 @@ use consort_wire::splice::Writer;
 use consort_wire::{Era, Revision};
 use serde_json::json;
 
+use crate::answer;
 use crate::front::Place;
 use crate::naming::Names;
 use crate::request::TASKS;
@@ -41,6 +42,8 @@ pub(crate) fn app_only(entry: &Entry) -> bool {
 pub(crate) struct Menu {
     boards: [Board; 4],
     abouts: Vec<(ServerId, About)>,
+    /// The number of times that servers on it said that a list changed, by kind.
+    list_changes: [u64; 4],
     /// Resources that are called otherwise here: by server, what it calls them and what we do.
     apart: HashMap<ServerId, HashMap<String, String>>,
     /// Every configured server; none at the address of one server.
@@ -88,16 +91,22 @@ impl Menu {
         let boards = named.map(|(kind, entries)| Board::new(kind, entries.into_iter(), &apart));
         let abouts = catalog.abouts().iter().filter(|(server, _)| place.has_server(server));
         let abouts = abouts.map(|(server, about)| (server.clone(), about.clone())).collect();
+        let list_changes = ShelfKind::ALL.map(|kind| list_changes(kind, &boards, catalog));
         let reserved = match place {
             Place::Server(_) => Arc::default(),
             Place::Whole | Place::Profile(_) => Arc::clone(catalog.reserved()),
         };
         let is_partial = catalog.pending().iter().any(|server| place.has_server(server));
-        Self { boards, abouts, apart, reserved, is_partial, problems }
+        Self { boards, abouts, list_changes, apart, reserved, is_partial, problems }
     }
 
     pub(crate) fn board(&self, kind: ShelfKind) -> &Board {
         &self.boards[kind as usize]
+    }
+
+    /// What tells one state of a list from another: its digest, and how often servers said that it changed.
+    pub(crate) fn list_state(&self, kind: ShelfKind) -> (u64, u64) {
+        (self.board(kind).digest, self.list_changes[kind as usize])
     }
 
     /// What a server's resources are called here, those that are called otherwise; nothing if there is
@@ -319,7 +328,7 @@ impl Board {
                 if at > 0 {
                     bytes.put_u8(b',');
                 }
-                bytes.put_slice(in_era(item, era).as_bytes());
+                bytes.put_slice(answer::in_era(item, era).as_bytes());
             }
             bytes.put_u8(b']');
             if number + 1 < count {
@@ -355,17 +364,12 @@ fn renamed(kind: ShelfKind, entry: &Entry, name: &str) -> Object {
     writer.finish_object()
 }
 
-/// A definition as one era knows it: before 2026-07-28, a tool's output is an object.
-fn in_era(definition: &Object, era: Era) -> Object {
-    let is_object = |schema: Json| {
-        schema.to_object().and_then(|schema| schema.text("type")).as_deref() == Some("object")
-    };
-    if era == Era::Modern || definition.get("outputSchema").is_none_or(is_object) {
-        return definition.clone();
-    }
-    let mut writer = Writer::new();
-    writer.members(definition, &["outputSchema"]);
-    writer.finish_object()
+/// The number of times that servers with things of a kind on the boards said that this list changed.
+fn list_changes(kind: ShelfKind, boards: &[Board; 4], catalog: &Catalog) -> u64 {
+    let servers: BTreeSet<&ServerId> =
+        boards[kind as usize].choices.values().map(|choice| &choice.route.server).collect();
+    let count = |server: &ServerId| Some(catalog.abouts().get(server)?.list_changes[kind as usize]);
+    servers.into_iter().filter_map(count).fold(0, u64::wrapping_add)
 }
 
 /// Whether a URI may come from a template: its fixed parts are there, in order.

@@ -65,20 +65,23 @@ impl Pipe {
     }
 
     /// Takes a message in.
-    pub(crate) fn receive(self: &Arc<Self>, bytes: Bytes) {
+    pub(crate) fn receive(self: &Arc<Self>, bytes: &Bytes) {
         let batched =
             self.session().is_none_or(|session| session.revision == Revision::V2025_03_26);
         match Message::parse(bytes.clone()) {
             Ok(message) => self.take(message),
-            Err(MessageError::Batch) if batched => match Message::parse_batch(bytes) {
-                Ok(messages) if messages.is_empty() => self.malformed(&MessageError::Batch),
+            Err(MessageError::Batch) if batched => match Message::parse_batch(bytes.clone()) {
+                Ok(messages) if messages.is_empty() => {
+                    self.malformed(MessageError::Batch, bytes);
+                }
                 Ok(messages) => messages.into_iter().for_each(|message| match message {
                     Ok(message) => self.take(message),
-                    Err(error) => self.malformed(&error),
+                    // Each is JSON, since all of it is.
+                    Err(error) => self.malformed(error, bytes),
                 }),
-                Err(error) => self.malformed(&error),
+                Err(error) => self.malformed(error, bytes),
             },
-            Err(error) => self.malformed(&error),
+            Err(error) => self.malformed(error, bytes),
         }
     }
 
@@ -89,8 +92,8 @@ impl Pipe {
         self.send(Answer::error(Era::Legacy, id.map(Id::from).as_ref(), &failure).message);
     }
 
-    fn malformed(self: &Arc<Self>, error: &MessageError) {
-        let failure = Failure::new(-32700, format!("malformed message: {error}"));
+    fn malformed(self: &Arc<Self>, error: MessageError, bytes: &Bytes) {
+        let failure = Failure::new(error.code(bytes), error.to_string());
         self.send(Answer::error(Era::Legacy, None, &failure).message);
     }
 

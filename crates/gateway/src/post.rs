@@ -81,11 +81,7 @@ impl Here<'_> {
             Err(MessageError::Batch) if batched => {
                 return Box::pin(self.batch(&headers, bytes)).await.into();
             }
-            Err(error) => {
-                let failure = Failure::new(-32700, format!("malformed message: {error}"));
-                let answer = Answer::error(Era::Modern, None, &failure);
-                return Box::pin(self.send(400, answer)).await.into();
-            }
+            Err(error) => return Box::pin(self.malformed(error, &bytes)).await.into(),
         };
         let params = match &read {
             Message::Request { body, .. } | Message::Notification(body) => Some(&body.params),
@@ -118,13 +114,17 @@ impl Here<'_> {
     async fn batch(&self, headers: &HeaderMap, bytes: Bytes) -> Reply {
         let session = match self.session(headers) {
             Ok(session) if session.revision == Revision::V2025_03_26 => session,
-            Ok(_) => return text(StatusCode::BAD_REQUEST, "this revision knows no batches"),
-            Err(reply) => return reply,
+            Err(reply) if headers.contains_key(SESSION) => return reply,
+            _ => return self.malformed(MessageError::Batch, &bytes).await,
         };
-        let messages = Message::parse_batch(bytes).unwrap_or_default();
-        if messages.is_empty() {
-            return text(StatusCode::BAD_REQUEST, "the batch is malformed or empty");
-        }
+        let messages = match Message::parse_batch(bytes.clone()) {
+            Ok(messages) if messages.is_empty() => {
+                let empty = MessageError::Envelope("the batch is empty");
+                return self.malformed(empty, &bytes).await;
+            }
+            Ok(messages) => messages,
+            Err(error) => return self.malformed(error, &bytes).await,
+        };
         let mut answers = Vec::new();
         for read in messages {
             match read {
@@ -139,7 +139,7 @@ impl Here<'_> {
                 }
                 Ok(other) => hear(&session, other),
                 Err(error) => {
-                    let failure = Failure::new(-32600, format!("malformed message: {error}"));
+                    let failure = Failure::new(error.code(&bytes), error.to_string());
                     let answer = Answer::error(Era::Legacy, None, &failure);
                     answers.extend(answer.message.map(Pieces::whole));
                 }
@@ -176,6 +176,12 @@ impl Here<'_> {
                 Box::pin(self.send(400, answer)).await.into()
             }
         }
+    }
+
+    /// The answer to what is no message.
+    async fn malformed(&self, error: MessageError, bytes: &Bytes) -> Reply {
+        let failure = Failure::new(error.code(bytes), error.to_string());
+        self.send(400, Answer::error(Era::Modern, None, &failure)).await
     }
 
     async fn send(&self, status: u16, answer: Answer) -> Reply {
@@ -331,15 +337,13 @@ pub(crate) fn hear(session: &Session, message: Message) {
 }
 
 /// Whether a client speaks the modern way: its header or its message names such a revision, or one
-/// that nobody knows.
+/// that nobody knows. Where they disagree, it is refused as a modern one is.
 fn speaks_modern(headers: &HeaderMap, params: Option<&Object>) -> bool {
     let modern = |version: &str| {
         version.parse::<Revision>().map_or(true, |revision| revision.era() == Era::Modern)
     };
-    match header(headers, "mcp-protocol-version") {
-        Some(version) => modern(version),
-        None => params.and_then(named_revision).is_some_and(|version| modern(&version)),
-    }
+    header(headers, "mcp-protocol-version").is_some_and(modern)
+        || params.and_then(named_revision).is_some_and(|version| modern(&version))
 }
 
 /// Whether the headers of a modern request say the same as its body.

@@ -49,7 +49,7 @@ pub(crate) async fn respond(
             };
             match read(gateway, &head.headers, body).await {
                 Ok(bytes) => {
-                    pipe.receive(bytes);
+                    pipe.receive(&bytes);
                     bare(StatusCode::ACCEPTED)
                 }
                 Err(bad) => bad.reply(),

@@ -66,7 +66,7 @@ async fn read(limit: usize, mut input: impl AsyncRead + Unpin, pipe: &Arc<Pipe>)
         while let Some(line) = lines.next_line() {
             match line {
                 Line::Whole(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Whole(bytes) => pipe.receive(bytes),
+                Line::Whole(bytes) => pipe.receive(&bytes),
                 Line::Oversized { id } => pipe.oversized(id),
                 Line::Endless => return,
             }

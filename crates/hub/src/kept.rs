@@ -65,6 +65,7 @@ impl Kept {
             revision: written.found.revision,
             capabilities: capabilities.to_object()?,
             instructions: written.instructions,
+            list_changes: [0; 4],
         });
         Some(Memory { found: written.found, offer })
     }
@@ -146,6 +147,7 @@ mod tests {
                     revision: Revision::V2025_06_18,
                     capabilities: Object::empty(),
                     instructions: Some("Read first.".to_owned()),
+                    list_changes: [0; 4],
                 }),
             },
         }

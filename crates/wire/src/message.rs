@@ -341,12 +341,42 @@ pub enum MessageError {
     Batch,
 }
 
+impl MessageError {
+    /// Returns the JSON-RPC error code for these bytes: a parse error, or an invalid request where they are JSON.
+    pub fn code(self, bytes: &Bytes) -> i64 {
+        const PARSE_ERROR: i64 = -32700;
+        const INVALID_REQUEST: i64 = -32600;
+        match Json::parse(bytes.clone()) {
+            Err(error) if error.problem() != Problem::Depth => PARSE_ERROR,
+            _ => INVALID_REQUEST,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn refused(text: &'static str) -> String {
         Message::parse(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn what_can_be_parsed_is_an_invalid_request_and_the_rest_a_parse_error() {
+        let code = |text: &'static str| Message::parse(text).expect_err(text).code(&text.into());
+        for text in ["", "{", "nonsense", "[1", r#"{"jsonrpc":"2.0","id":01}"#, r#"{"params":x}"#] {
+            assert_eq!(code(text), -32700, "{text}");
+        }
+        for text in [
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+            r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+            "7",
+        ] {
+            assert_eq!(code(text), -32600, "{text}");
+        }
     }
 
     #[test]

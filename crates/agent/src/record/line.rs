@@ -339,6 +339,7 @@ impl Shown {
                     revision: said.revision.as_ref()?.parse().ok()?,
                     capabilities: said.capabilities.as_ref()?.0.to_object()?,
                     instructions: said.instructions.clone(),
+                    list_changes: [0; 4],
                 })
             };
             let offer = Offer { shelves: BTreeMap::new(), local: said.local, about: about() };

@@ -217,6 +217,58 @@ async fn batches_are_for_their_own_revision_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_request_is_refused_with_the_code_that_says_why() {
+    let served = Served::over(&Manner::legacy()).await;
+    let batch = json!([message(1, "ping", &json!({}))]).to_string();
+    for peer in served.peers(json!({})).await {
+        for (body, code) in [
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+            (batch.as_str(), -32600),
+            ("[]", -32600),
+            (r#"{"jsonrpc":"2.0","id":7}"#, -32600),
+            (r#"{"jsonrpc":"2.0","#, -32700),
+        ] {
+            let exchange = Exchange::send(peer.address(), post(&peer, "", body.as_bytes())).await;
+            assert_eq!(exchange.head.status, 400, "{body}");
+            let refused = exchange.end().await;
+            assert_eq!(refused["error"]["code"], code, "{body} {refused}");
+        }
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revision_in_the_header_that_is_not_the_one_in_the_body_is_a_header_mismatch() {
+    let served = Served::over(&Manner::legacy()).await;
+    let modern = served.modern();
+    let written = modern.written(&message(5, "tools/list", &json!({})));
+    let header = "MCP-Protocol-Version: 2026-07-28";
+    assert!(written.contains(header), "{written}");
+    for other in ["MCP-Protocol-Version: 2025-11-25", "MCP-Protocol-Version: 2025-03-26", "X: y"] {
+        let request = written.replace(header, other);
+        let exchange = Exchange::send(modern.address(), request).await;
+        assert_eq!(exchange.head.status, 400, "{other}");
+        let refused = exchange.end().await;
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32020)));
+    }
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn structured_content_that_is_no_object_reaches_a_legacy_client_as_text() {
+    let served = Served::over(&Manner::modern()).await;
+    let raw = r#"{"content":[],"structuredContent":[1.50],"resultType":"complete"}"#;
+    let [modern, legacy] = served.peers(json!({})).await;
+    let answer = modern.call("result", json!({ "raw": raw })).await;
+    assert_eq!(answer["result"]["structuredContent"], json!([1.5]), "{answer}");
+    let answer = legacy.call("result", json!({ "raw": raw })).await;
+    assert!(answer["result"].get("structuredContent").is_none(), "{answer}");
+    assert_eq!(answer["result"]["content"], json!([{ "type": "text", "text": "[1.50]" }]));
+    assert_eq!(answer["result"]["_meta"]["consort/structuredContent"], json!([1.5]));
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn headers_of_a_modern_request_that_disagree_with_it_are_refused() {
     let mirrored = json!({
         "name": "mirrored",

@@ -56,6 +56,29 @@ async fn lists_that_change_are_told_and_read_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_a_server_says_changed_is_told_even_if_it_reads_the_same() {
+    all(async |served| {
+        let [modern, legacy] = served.peers(json!({})).await;
+        let mut subscription = subscribed(&modern, json!({ "toolsListChanged": true })).await;
+        let mut common = legacy.bare("GET").await;
+        let tools = async || modern.ask("tools/list", json!({})).await["result"]["tools"].clone();
+        let told = |m: &Value| m["method"] == "notifications/tools/list_changed";
+        let mut lists = Vec::new();
+        for _ in 0..3 {
+            change(&modern, "tools").await;
+            subscription.until(told).await;
+            common.until(told).await;
+            lists.push(tools().await);
+        }
+        assert!(lists.windows(2).all(|pair| pair[0] == pair[1]), "{lists:?}");
+        drop((subscription, common));
+        served.rests().await;
+        served.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn updates_of_a_resource_reach_whoever_watches_it() {
     all(async |served| {
         let [modern, legacy] = served.peers(json!({})).await;

@@ -40,6 +40,8 @@ struct One {
     /// What is wrong with it, and the server's own words about that.
     error: Option<(String, OperatorText)>,
     left_out: Vec<LeftOut>,
+    /// Whether the server said that it changed since it was read.
+    announced: bool,
 }
 
 impl Lists {
@@ -48,6 +50,18 @@ impl Lists {
         for kind in kinds {
             self.0[*kind as usize].refresh.changed(now);
         }
+    }
+
+    /// Notes that the server itself said so.
+    pub(crate) fn announce(&mut self, kinds: &[ShelfKind]) {
+        for kind in kinds {
+            self.0[*kind as usize].announced = true;
+        }
+    }
+
+    /// Returns true if the server said that a list changed since it was read.
+    pub(crate) fn was_announced(&self, kind: ShelfKind) -> bool {
+        self.0[kind as usize].announced
     }
 
     /// Which are to be read now: those due, and those never read.
@@ -72,6 +86,7 @@ impl Lists {
         one.stale = age.and_then(|age| now.checked_add(age));
         one.error = None;
         one.left_out = left_out;
+        one.announced = false;
     }
 
     /// One could not be read.

@@ -82,6 +82,9 @@ impl Keeper {
             tokio::select! {
                 biased;
                 kinds = changes.next(client) => {
+                    if changes.announced {
+                        lists.announce(kinds);
+                    }
                     readings.changed(kinds, Instant::now());
                     lists.changed(kinds, Instant::now());
                 }
@@ -157,10 +160,12 @@ impl Keeper {
         let limits = &self.shared.limits;
         let mut offer = self.shared.offer(&self.connection.id).unwrap_or_default();
         let about = client.about();
+        let mut list_changes = offer.about.as_ref().map_or([0; 4], |about| about.list_changes);
         offer.about = Some(About {
             revision: about.found.revision,
             capabilities: about.capabilities.clone(),
             instructions: about.instructions.clone(),
+            list_changes,
         });
         let mut over = Vec::new();
         for ListRead { kind, begun, listing } in read {
@@ -168,6 +173,7 @@ impl Keeper {
             match listing {
                 Ok(listing) => {
                     let ttl = (!told(&offer, kind)).then_some(listing.fresh);
+                    list_changes[kind as usize] += u64::from(lists.was_announced(kind));
                     lists.read(kind, listing.left_out, refresh::age(ttl, limits.max_age), now);
                     over.push((kind, begun, true, ttl.map(|ttl| ttl.max(limits.min_age))));
                     let items = listing.items.into_iter().map(|item| (item.name, item.definition));
@@ -179,6 +185,9 @@ impl Keeper {
                     over.push((kind, begun, false, None));
                 }
             }
+        }
+        if let Some(about) = &mut offer.about {
+            about.list_changes = list_changes;
         }
         let (error, left_out) = (lists.error(), lists.left_out());
         self.publish(client, offer, error, &left_out);
@@ -331,19 +340,27 @@ struct Changes {
     notices: Notices,
     /// When to ask for the subscription again.
     again: Option<Instant>,
+    /// Whether the server itself named what changed; else something may have been missed.
+    announced: bool,
 }
 
 impl Changes {
     async fn new(client: &Client) -> Self {
         let notices = client.notices();
         match tokio::time::timeout(SUBSCRIBE, client.listen(Filter::lists())).await {
-            Ok(subscription) => Self { subscription: subscription.ok(), notices, again: None },
-            Err(_) => Self { subscription: None, notices, again: Some(Instant::now()) },
+            Ok(subscription) => {
+                Self { subscription: subscription.ok(), notices, again: None, announced: false }
+            }
+            Err(_) => {
+                let again = Some(Instant::now());
+                Self { subscription: None, notices, again, announced: false }
+            }
         }
     }
 
     /// Waits until something changed, or may have, and says what.
     async fn next(&mut self, client: &Client) -> &'static [ShelfKind] {
+        self.announced = false;
         loop {
             let Some(subscription) = &mut self.subscription else {
                 tokio::select! {
@@ -363,7 +380,10 @@ impl Changes {
             };
             tokio::select! {
                 notice = subscription.next() => match notice {
-                    Some(notice) => return meant(&notice),
+                    Some(notice) => {
+                        self.announced = matches!(notice, Notice::Notification(_));
+                        return meant(&notice);
+                    }
                     None => {
                         self.subscription = None;
                         self.again = Some(Instant::now() + RESUBSCRIBE.mul_f64(1.0 + chance()));

@@ -406,6 +406,7 @@ mod tests {
             revision: Revision::ALL[0],
             capabilities: Object::empty(),
             instructions: instructions.map(str::to_owned),
+            list_changes: [0; 4],
         };
         let resource = Json::from(json!({ "uri": "x:y" })).to_object().unwrap();
         let shelves = [
