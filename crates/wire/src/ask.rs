@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::json::{Json, Object};
-use crate::revision::Revision;
+use crate::revision::{Era, Revision};
 use crate::splice::Writer;
+
+/// The extension that lets a modern server turn a call into a task.
+pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// How far a call has come, by the server's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,6 +126,8 @@ pub struct Offers {
     pub roots: bool,
     /// Extensions by identifier, each with its settings.
     pub extensions: BTreeMap<String, Json>,
+    /// Experimental capabilities by name, each with its settings.
+    pub experimental: BTreeMap<String, Json>,
 }
 
 impl Offers {
@@ -148,13 +153,11 @@ impl Offers {
                 }
             });
         }
-        if !self.extensions.is_empty() && revision >= Revision::V2026_07_28 {
-            writer.object("extensions", |extensions| {
-                for (name, settings) in &self.extensions {
-                    extensions.raw(name, settings.as_bytes());
-                }
-            });
-        }
+        // The tasks extension is spoken in the modern era only; before, tasks are another protocol.
+        let modern = revision.era() == Era::Modern;
+        let extensions = self.extensions.iter().filter(|(name, _)| modern || *name != TASKS);
+        declare(&mut writer, "extensions", extensions);
+        declare(&mut writer, "experimental", self.experimental.iter());
         writer.finish()
     }
 
@@ -163,9 +166,10 @@ impl Offers {
         let of = |name: &str| capabilities.get(name).and_then(|json| json.to_object());
         let elicitation = of("elicitation");
         let modes = elicitation.as_ref();
-        let extensions = of("extensions").map(|extensions| {
-            extensions.members().map(|(name, value)| (name.to_owned(), value)).collect()
-        });
+        let all = |name: &str| {
+            let members = of(name).unwrap_or_else(Object::empty);
+            members.members().map(|(name, value)| (name.to_owned(), value.detached())).collect()
+        };
         Self {
             // Without modes it is the capability of before there were any.
             form: modes
@@ -174,7 +178,8 @@ impl Offers {
             sampling: of("sampling").is_some(),
             sampling_tools: of("sampling").is_some_and(|sampling| sampling.get("tools").is_some()),
             roots: of("roots").is_some(),
-            extensions: extensions.unwrap_or_default(),
+            extensions: all("extensions"),
+            experimental: all("experimental"),
         }
     }
 
@@ -194,6 +199,22 @@ impl Offers {
             "elicitation/create" => self.form,
             _ => false,
         }
+    }
+}
+
+/// Writes capabilities by their names, if there are any.
+fn declare<'a>(
+    writer: &mut Writer,
+    member: &str,
+    capabilities: impl Iterator<Item = (&'a String, &'a Json)>,
+) {
+    let mut capabilities = capabilities.peekable();
+    if capabilities.peek().is_some() {
+        writer.object(member, |written| {
+            for (name, settings) in capabilities {
+                written.written(name, settings.as_bytes());
+            }
+        });
     }
 }
 
@@ -291,10 +312,7 @@ mod tests {
 
     #[test]
     fn only_what_a_revision_knows_is_declared() {
-        let tasks = BTreeMap::from([(
-            "io.modelcontextprotocol/tasks".to_owned(),
-            Json::from(serde_json::json!({})),
-        )]);
+        let tasks = BTreeMap::from([(TASKS.to_owned(), Json::from(serde_json::json!({})))]);
         let all = Offers {
             form: true,
             url: true,
@@ -302,6 +320,7 @@ mod tests {
             sampling_tools: true,
             roots: true,
             extensions: tasks,
+            experimental: BTreeMap::new(),
         };
         let declared = |revision| all.capabilities(revision).as_str().to_owned();
         assert_eq!(declared(Revision::V2024_11_05), r#"{"roots":{},"sampling":{}}"#);
@@ -320,6 +339,27 @@ mod tests {
                 .ends_with(r#""extensions":{"io.modelcontextprotocol/tasks":{}}}"#)
         );
         assert_eq!(Offers::default().capabilities(Revision::V2026_07_28).as_str(), "{}");
+    }
+
+    #[test]
+    fn extensions_and_experimental_capabilities_are_declared_in_every_revision() {
+        let declared = r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html"]},"io.modelcontextprotocol/tasks":{}},"experimental":{"x/y":{"n":1.50}}}"#;
+        let object = Json::parse(declared).unwrap().to_object().unwrap();
+        let offers = Offers::declared(&object);
+        for revision in Revision::ALL {
+            let written = offers.capabilities(revision);
+            let tasks = if revision.era() == Era::Modern {
+                r#""io.modelcontextprotocol/tasks":{},"#
+            } else {
+                ""
+            };
+            assert_eq!(
+                written.as_str(),
+                format!(
+                    r#"{{"extensions":{{{tasks}"io.modelcontextprotocol/ui":{{"mimeTypes":["text/html"]}}}},"experimental":{{"x/y":{{"n":1.50}}}}}}"#
+                )
+            );
+        }
     }
 
     #[test]

@@ -223,3 +223,33 @@ async fn a_form_names_its_server_and_warns_of_secrets_in_either_era() {
     assert_eq!(heard["result"]["inputRequests"]["k"]["params"], shown, "{heard}");
     served.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn extensions_and_experimental_capabilities_of_a_client_are_declared_to_a_legacy_server() {
+    let declared = json!({
+        "extensions": { "io.modelcontextprotocol/ui": { "mimeTypes": ["text/html;profile=mcp-app"] } },
+        "experimental": { "example/trial": { "level": 2 } },
+    });
+    for modern in [true, false] {
+        let http = Http::start(Manner::legacy()).await;
+        let served = Served::new(vec![at("r", &http.url())], quick()).await;
+        let peer = if modern {
+            Peer::modern(&served.url, None, declared.clone())
+        } else {
+            Peer::legacy(&served.url, None, declared.clone()).await
+        };
+        let answer = peer.call("result", json!({ "raw": r#"{"content":[]}"# })).await;
+        assert!(answer["result"].is_object(), "{answer}");
+        let told: Vec<Value> = http
+            .seen()
+            .into_iter()
+            .filter(|message| message["method"] == "initialize")
+            .map(|message| message["params"]["capabilities"].clone())
+            .collect();
+        assert_eq!(told.last(), Some(&declared), "{told:?}");
+        // Whoever declares nothing gets a connection on which nothing is declared.
+        let plain = served.modern().call("result", json!({ "raw": r#"{"content":[]}"# })).await;
+        assert!(plain["result"].is_object(), "{plain}");
+        served.end().await;
+    }
+}

@@ -2,15 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ask::Offers;
-use crate::ask::Tasks;
+use crate::ask::{Offers, TASKS, Tasks};
 use crate::client::request::Request;
 use crate::json::Json;
 use crate::revision::{Era, Revision};
 use crate::splice::Writer;
-
-/// The extension that lets a modern server turn a call into a task.
-pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
