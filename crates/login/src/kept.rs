@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::registration::Registration;
+use crate::scope::WantedScope;
 use crate::tokens::Tokens;
 
 /// How long another process may take to renew a login.
@@ -32,6 +33,9 @@ pub struct Kept {
     pub client: Registration,
     /// What we got.
     pub tokens: Tokens,
+    /// What the server wanted since, and we have not got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<WantedScope>,
 }
 
 /// Where logins are kept.
@@ -132,8 +136,10 @@ mod tests {
                 secret: Some("s".to_owned()),
                 method: "none".to_owned(),
                 back: None,
+                scope: None,
             },
             tokens: Tokens { access: "a".to_owned(), refresh: None, expires: Some(7), scope: None },
+            wanted: None,
         }
     }
 

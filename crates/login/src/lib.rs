@@ -14,6 +14,7 @@ mod issuer;
 mod kept;
 mod login;
 mod registration;
+mod scope;
 mod tokens;
 
 pub use challenge::Challenge;
@@ -21,4 +22,5 @@ pub use error::LoginError;
 pub use kept::{Kept, Store};
 pub use login::{Identity, Login, Person, Settings};
 pub use registration::Registration;
+pub use scope::WantedScope;
 pub use tokens::Tokens;

@@ -1,5 +1,7 @@
 //! One server's login: shown, renewed, and asked for again.
 
+mod step_up;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +16,7 @@ use crate::fetch::{Reach, chain};
 use crate::flow;
 use crate::kept::{Kept, Store};
 use crate::registration::Registration;
+use crate::scope::lacking;
 use crate::tokens::Tokens;
 
 /// How often a person is asked to agree, or we ask for ourselves, in ten minutes.
@@ -225,6 +228,12 @@ impl Login {
                     return Ok(());
                 }
             }
+            (403, Some("insufficient_scope")) if self.person.is_none() && !self.settings.alone => {
+                // Somebody has to agree, later and elsewhere.
+                if let Some(challenge) = &challenge {
+                    self.note_wanted(challenge).await?;
+                }
+            }
             (403, Some("insufficient_scope")) => {}
             _ => return Err(LoginError::Nobody("the server does not want us".to_owned())),
         }
@@ -278,6 +287,7 @@ impl Login {
             resource: found.resource,
             client,
             tokens,
+            wanted: None,
         })?;
         Ok(())
     }
@@ -300,40 +310,17 @@ impl Login {
         {
             return Ok(Registration::known(issuer, document, None));
         }
-        match before.map(|kept| &kept.client) {
-            Some(client) if client.back.as_deref() == Some(back) => Ok(client.clone()),
+        // An authorization server may grant no more than was registered.
+        let covers = |kept: &Kept| {
+            let registered = kept.client.scope.as_ref().or(kept.tokens.scope.as_ref());
+            lacking(registered.map(String::as_str), scope.unwrap_or_default()).is_empty()
+        };
+        match before {
+            Some(kept) if kept.client.back.as_deref() == Some(back) && covers(kept) => {
+                Ok(kept.client.clone())
+            }
             _ => Registration::made(reach, issuer, back, scope).await,
         }
-    }
-
-    /// What to ask for: what is wanted now, with what was had before.
-    fn scope(
-        &self,
-        challenge: Option<&Challenge>,
-        found: &Found,
-        before: Option<&Kept>,
-    ) -> Option<String> {
-        let wanted = match (&self.settings.scope, challenge.and_then(|known| known.get("scope"))) {
-            (_, Some(challenged)) => challenged.to_owned(),
-            (Some(configured), None) => configured.clone(),
-            (None, None) => found.scopes.join(" "),
-        };
-        let had = before.and_then(|kept| kept.tokens.scope.as_deref()).unwrap_or_default();
-        let mut scopes: Vec<&str> = Vec::new();
-        for scope in had.split_whitespace().chain(wanted.split_whitespace()) {
-            if !scopes.contains(&scope) {
-                scopes.push(scope);
-            }
-        }
-        // With it a login can be renewed; who does not know it would refuse.
-        let offline = "offline_access";
-        if !self.settings.alone
-            && found.issuer.scopes_supported.iter().any(|known| known == offline)
-            && !scopes.contains(&offline)
-        {
-            scopes.push(offline);
-        }
-        (!scopes.is_empty()).then(|| scopes.join(" "))
     }
 }
 
@@ -367,10 +354,11 @@ impl Credentials for Login {
 
 /// Waits until another login is kept.
 async fn replaced(store: &Store, server: &str) {
-    let before = store.get(server).ok().flatten();
+    let tokens = || store.get(server).ok().flatten().map(|kept| kept.tokens);
+    let before = tokens();
     loop {
         tokio::time::sleep(LOOK).await;
-        let now = store.get(server).ok().flatten();
+        let now = tokens();
         if now.is_some() && now != before {
             return;
         }
@@ -431,8 +419,10 @@ mod tests {
                 secret: None,
                 method: "none".to_owned(),
                 back: None,
+                scope: None,
             },
             tokens: Tokens { access: "a".to_owned(), refresh: None, expires: None, scope: None },
+            wanted: None,
         };
         store.put(&kept).unwrap();
         let settings = Settings { server: server.clone(), ..Settings::default() };

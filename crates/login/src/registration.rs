@@ -25,6 +25,9 @@ pub struct Registration {
     /// Where browsers may be sent back to, if that was agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<String>,
+    /// The scopes that were registered, if any were named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
 }
 
 /// Secrets do not show.
@@ -53,7 +56,8 @@ impl Registration {
     /// A client that was registered beforehand, or needs not be.
     pub(crate) fn known(issuer: &Issuer, id: &str, secret: Option<&str>) -> Self {
         let method = method(issuer, secret.is_some()).to_owned();
-        Self { id: id.to_owned(), secret: secret.map(str::to_owned), method, back: None }
+        let secret = secret.map(str::to_owned);
+        Self { id: id.to_owned(), secret, method, back: None, scope: None }
     }
 
     /// Registers us.
@@ -95,7 +99,8 @@ impl Registration {
             _ if secret.is_some() => method(issuer, true).to_owned(),
             _ => NONE.to_owned(),
         };
-        Ok(Self { id: registered.client_id, secret, method, back: Some(back.to_owned()) })
+        let (back, scope) = (Some(back.to_owned()), scope.map(str::to_owned));
+        Ok(Self { id: registered.client_id, secret, method, back, scope })
     }
 
     /// What proves to a token endpoint who asks: a header, and fields of the form.

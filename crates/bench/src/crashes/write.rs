@@ -213,6 +213,7 @@ pub(super) fn login_of(number: u64) -> Kept {
             secret: Some(text(3)),
             method: "none".to_owned(),
             back: None,
+            scope: None,
         },
         tokens: Tokens {
             access: text(1 + number % 400),
@@ -220,6 +221,7 @@ pub(super) fn login_of(number: u64) -> Kept {
             expires: Some(number),
             scope: None,
         },
+        wanted: None,
     }
 }
 

@@ -35,21 +35,26 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
     };
     let server_with_login = logins::with(settings.server, Arc::clone(&login));
     let reaching = async {
+        // What a refused call wanted is asked for before the server says again that it lets us in.
+        let missing = login.step_up().await.map_err(|error| not_granted(&error))?;
         let settings = Settings { times, ..Settings::default() };
         let client = Client::connect(&server_with_login, settings)
             .await
             .map_err(|error| unreached(&error))?;
         let tools = client.list(ShelfKind::Tools).await;
         client.close().await;
-        tools
-            .map(|tools| tools.items.len())
-            .map_err(|error| Failure::usage(escaped(&error.to_string())))
+        let tools = tools.map_err(|error| Failure::usage(escaped(&error.to_string())))?;
+        Ok::<_, Failure>((tools.items.len(), missing))
     };
-    let tools = tokio::select! {
+    let (tools, missing) = tokio::select! {
         reached = reaching => reached?,
         _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
     };
     told(common, &server, &login, tools);
+    if !missing.is_empty() && !common.json {
+        let missing = escaped(&missing.join(" "));
+        line(format!("scopes that the authorization server did not grant: {missing}"));
+    }
     Ok(Exit::Ok)
 }
 
@@ -131,6 +136,12 @@ fn unreached(error: &consort_wire::ConnectError) -> Failure {
         Some(hint) => failure.hint(escaped(hint)),
         None => failure,
     }
+}
+
+/// The scopes that a server wanted were not granted.
+fn not_granted(error: &consort_login::LoginError) -> Failure {
+    let message = format!("cannot get the scopes that the server wants: {error}");
+    Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&message)) }
 }
 
 fn port(server: &ServerConfig) -> Option<u16> {

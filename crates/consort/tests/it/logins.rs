@@ -120,6 +120,29 @@ fn a_login_is_renewed_before_it_expires_by_one_of_many() {
 }
 
 #[test]
+fn a_call_that_wants_another_scope_works_after_the_next_login() {
+    let server = testkit::fastmcp_with_login(3600);
+    let home = configured(&server);
+    // A fixed way back: who was registered for it before is asked for more than was registered.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let log_in = || log_in(&home, &["--port", &port, "--json"]).0;
+    let scope = |ran: &Ran| serde_json::from_str::<Value>(&ran.out).unwrap()["scope"].clone();
+    assert_eq!(scope(&log_in()), "read");
+    assert_eq!(home.run(&["call", "add", "a=1", "b=2"]).out.trim(), "3");
+    let refused = home.run(&["call", "journal"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(refused.err.contains("run `consort login web`"), "{refused:?}");
+
+    assert_eq!(scope(&log_in()), "read write");
+    let allowed = home.run(&["call", "journal"]);
+    assert_eq!(allowed.code, 0, "{allowed:?}");
+    assert_eq!(home.run(&["call", "add", "a=1", "b=2"]).out.trim(), "3");
+    // There is nothing left to ask for.
+    let again = home.run(&["login", "web", "--no-browser", "--json"]);
+    assert_eq!((again.code, scope(&again)), (0, "read write".into()), "{again:?}");
+}
+
+#[test]
 fn who_comes_back_with_another_answer_is_not_heard() {
     let server = testkit::fastmcp_with_login(3600);
     let home = configured(&server);

@@ -1,0 +1,81 @@
+//! Scopes: what was granted, what a server wants beside, and both together.
+
+use serde::{Deserialize, Serialize};
+
+use crate::challenge::Challenge;
+
+/// Bytes of scopes and of an address that are kept of what a server wants.
+const WANTED: usize = 4 << 10;
+
+/// What a server wanted when it refused a token for want of a scope.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedScope {
+    /// The scopes, of every such refusal since the login.
+    pub scope: String,
+    /// Where the server says who grants them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_metadata: Option<String>,
+}
+
+impl WantedScope {
+    /// What is wanted after another refusal; `None` if it does not say, or says too much.
+    pub(crate) fn after(before: Option<&Self>, challenge: &Challenge) -> Option<Self> {
+        let now = challenge.get("scope").filter(|scope| scope.len() <= WANTED)?;
+        let both = union(before.map(|before| before.scope.as_str()), now);
+        let scope = if both.len() <= WANTED { both } else { now.to_owned() };
+        let metadata = challenge.get("resource_metadata").filter(|url| url.len() <= WANTED);
+        Some(Self { scope, resource_metadata: metadata.map(str::to_owned) })
+    }
+
+    /// The same as the challenge of a refusal.
+    pub(crate) fn challenge(&self) -> Challenge {
+        let mut parameters = vec![("scope".to_owned(), self.scope.clone())];
+        let metadata = self.resource_metadata.clone();
+        parameters.extend(metadata.map(|url| ("resource_metadata".to_owned(), url)));
+        Challenge { scheme: "Bearer".to_owned(), parameters }
+    }
+}
+
+/// Scopes of both, each once, in order.
+pub(crate) fn union(had: Option<&str>, wanted: &str) -> String {
+    let mut scopes: Vec<&str> = Vec::new();
+    for scope in had.unwrap_or_default().split_whitespace().chain(wanted.split_whitespace()) {
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
+    scopes.join(" ")
+}
+
+/// The scopes that are wanted and were not granted.
+pub(crate) fn lacking<'a>(granted: Option<&str>, wanted: &'a str) -> Vec<&'a str> {
+    let granted: Vec<&str> = granted.unwrap_or_default().split_whitespace().collect();
+    wanted.split_whitespace().filter(|scope| !granted.contains(scope)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_is_the_union_of_all_refusals() {
+        let first = Challenge::bearer(r#"Bearer error="insufficient_scope", scope="write read""#);
+        let first = WantedScope::after(None, &first.unwrap()).unwrap();
+        let second = r#"Bearer scope="read admin", resource_metadata="https://a.example/m""#;
+        let second = Challenge::bearer(second).unwrap();
+        let both = WantedScope::after(Some(&first), &second).unwrap();
+        assert_eq!(both.scope, "write read admin");
+        assert_eq!(both.challenge().get("resource_metadata"), Some("https://a.example/m"));
+        assert_eq!(both.challenge().get("scope"), Some("write read admin"));
+        assert_eq!(WantedScope::after(None, &Challenge::bearer("Bearer").unwrap()), None);
+        let endless = format!("Bearer scope=\"{}\"", "x".repeat(WANTED + 1));
+        assert_eq!(WantedScope::after(None, &Challenge::bearer(&endless).unwrap()), None);
+    }
+
+    #[test]
+    fn scopes_are_compared_one_by_one() {
+        assert_eq!(union(Some("a b"), "b c a"), "a b c");
+        assert_eq!(lacking(Some("a b"), "b c a d"), ["c", "d"]);
+        assert_eq!(lacking(None, "a"), ["a"]);
+    }
+}
