@@ -23,6 +23,7 @@ pub(crate) mod listen;
 pub(crate) mod logs;
 pub(crate) mod mailbox;
 pub(crate) mod notices;
+pub(crate) mod owner;
 pub(crate) mod pulse;
 pub(crate) mod request;
 pub(crate) mod run;

@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use crate::ask::LogLevel;
 use crate::client::link::Link;
-use crate::client::mailbox::{Arrival, CallOwner, LogRecipients};
+use crate::client::mailbox::{Arrival, LogRecipients};
 use crate::client::notices::Notice;
+use crate::client::owner::CallOwner;
 use crate::message::{Message, Notification};
 use crate::operator::{OperatorText, SERVER_OUTPUT};
 

@@ -5,8 +5,9 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use crate::ask::{Asked, LogLevel};
+use crate::ask::Asked;
 use crate::client::error::Closed;
+use crate::client::owner::{CallOwner, Whose};
 use crate::client::pulse::Pulse;
 use crate::limits::Limits;
 use crate::message::{Message, Notification};
@@ -32,35 +33,6 @@ pub(crate) enum Arrival {
     Ended,
     /// The connection is gone.
     Closed(Closed),
-}
-
-/// On whose behalf a request was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
-    /// A caller's.
-    Caller,
-    /// A caller's who answers the server's questions itself.
-    Answering,
-    /// Our own: a handshake, a list, a look at a task.
-    Ours,
-}
-
-/// The party that a request is made for, as far as messages are sorted by it.
-#[derive(Clone, Debug)]
-pub(crate) struct CallOwner {
-    pub(crate) whose: Whose,
-    /// The caller's identity. Calls without one count as calls of one identity.
-    pub(crate) identity: Option<Arc<str>>,
-    /// The level of log messages that a modern server was asked for.
-    pub(crate) log: Option<LogLevel>,
-    /// The task of 2025-11-25 whose result it waits for.
-    pub(crate) task: Option<Arc<str>>,
-}
-
-impl From<Whose> for CallOwner {
-    fn from(whose: Whose) -> Self {
-        Self { whose, identity: None, log: None, task: None }
-    }
 }
 
 /// The calls that a log message on a shared channel may belong to.
@@ -407,6 +379,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ask::LogLevel;
     use crate::json::{Json, Object};
 
     fn progress(n: usize) -> Arrival {

@@ -10,7 +10,7 @@ use crate::client::call::{Answer, Event};
 use crate::client::dialect::Dialect;
 use crate::client::error::CallError;
 use crate::client::link::Link;
-use crate::client::mailbox::CallOwner;
+use crate::client::owner::CallOwner;
 use crate::client::request::Request;
 use crate::client::run::{self, Run};
 use crate::json::{Json, Object};
