@@ -155,7 +155,12 @@ async fn await_lists(gateway: &Inner, request: &Request, kind: ShelfKind) {
     let Some(lists) = request.front.toolbox().await_lists(ListPurpose::Listing(kind)) else {
         return;
     };
-    if lists.await {
+    let changed = tokio::select! {
+        changed = lists => changed,
+        // Whoever waits is still answered, with what is known.
+        () = gateway.draining.cancelled() => false,
+    };
+    if changed {
         gateway.refresh();
     }
 }

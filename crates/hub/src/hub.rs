@@ -71,8 +71,9 @@ impl Hub {
     /// Starts a hub. It lists at once what is kept from the last time, and connects behind that, to all
     /// servers side by side.
     pub fn start(settings: Settings) -> Self {
-        let Settings { servers, mut reserved, local, host, client, kept, schemas, lists, budget } =
-            settings;
+        let stream_ping = Some(settings.stream_ping).filter(|ping| !ping.is_zero());
+        let Settings { servers, mut reserved, local, host, client, kept, .. } = settings;
+        let Settings { schemas, lists, budget, .. } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         reserved.extend(local.keys().cloned());
@@ -83,7 +84,7 @@ impl Hub {
             servers.into_iter().map(|server| starter.prepare(server, &mut offers)).collect();
         let crew = TaskTracker::new();
         let inner = Arc::new(Inner {
-            shared: Arc::new(Shared::new(offers, names, lists)),
+            shared: Arc::new(Shared::new(offers, names, lists, stream_ping)),
             connections: RwLock::default(),
             starter,
             local,

@@ -21,10 +21,10 @@ const UNUSED: Duration = Duration::from_mins(5);
 pub(crate) struct Line {
     pub(crate) client: Client,
     pub(crate) offers: Arc<Offers>,
-    /// Which resources it watches, and for how many.
-    pub(crate) watched: Arc<tokio::sync::Mutex<HashMap<String, usize>>>,
-    /// The level of log messages it was asked for.
-    level: Arc<tokio::sync::Mutex<Option<LogLevel>>>,
+    /// The resources it watches: for how many, and in which session.
+    pub(crate) watched: Arc<tokio::sync::Mutex<HashMap<String, (usize, u64)>>>,
+    /// The level of log messages it was asked for, and in which session.
+    level: Arc<tokio::sync::Mutex<Option<(LogLevel, u64)>>>,
     /// Held by whoever uses it.
     _used: Option<Arc<()>>,
 }
@@ -37,23 +37,43 @@ impl Line {
     /// Asks a legacy server for log messages from this level on, unless it sends them already.
     pub(crate) async fn log(&self, level: LogLevel) {
         let mut current = self.level.lock().await;
-        if current.is_none_or(|current| level < current)
+        // A session that replaced another knows nothing of it.
+        let session = self.client.session();
+        if current.is_none_or(|(current, of)| level < current || of != session)
             && self.client.about().offers("logging")
             && self.client.log_level(level).await.is_ok()
         {
-            *current = Some(level);
+            *current = Some((level, session));
         }
     }
 
     /// Has a legacy server tell of updates of a resource, as long as what is returned is held.
     pub(crate) async fn watch(&self, uri: &str) -> Result<Watching, consort_wire::CallError> {
         let mut watched = self.watched.lock().await;
-        if !watched.contains_key(uri) {
-            let request = Request::new("resources/subscribe").with("uri", Json::string(uri));
-            self.client.request(request).await?;
-        }
-        *watched.entry(uri.to_owned()).or_default() += 1;
+        self.subscribe(uri, &mut watched).await?;
+        watched.entry(uri.to_owned()).or_default().0 += 1;
         Ok(Watching { line: self.clone(), uri: uri.to_owned() })
+    }
+
+    /// The same for one that is watched already, once another session is in force.
+    pub(crate) async fn watch_again(&self, uri: &str) -> Result<(), consort_wire::CallError> {
+        self.subscribe(uri, &mut *self.watched.lock().await).await
+    }
+
+    /// Subscribes to a resource, unless that was done in this session.
+    async fn subscribe(
+        &self,
+        uri: &str,
+        watched: &mut HashMap<String, (usize, u64)>,
+    ) -> Result<(), consort_wire::CallError> {
+        let session = self.client.session();
+        if watched.get(uri).is_some_and(|(_, of)| *of == session) {
+            return Ok(());
+        }
+        let request = Request::new("resources/subscribe").with("uri", Json::string(uri));
+        self.client.request(request).await?;
+        watched.entry(uri.to_owned()).or_default().1 = session;
+        Ok(())
     }
 }
 
@@ -70,7 +90,7 @@ impl Drop for Watching {
         let (line, uri) = (self.line.clone(), std::mem::take(&mut self.uri));
         runtime.spawn(async move {
             let mut watched = line.watched.lock().await;
-            let Some(count) = watched.get_mut(&uri) else { return };
+            let Some((count, _)) = watched.get_mut(&uri) else { return };
             *count -= 1;
             if *count == 0 {
                 watched.remove(&uri);

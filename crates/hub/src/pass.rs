@@ -169,6 +169,12 @@ async fn hear(
     }
     announce(sender, first, uris, updated).await;
     while let Some(notice) = notices.next().await {
+        if notice == Notice::Renewed {
+            // The server forgot with its session what it was asked to tell.
+            for uri in uris {
+                line.watch_again(uri).await.map_err(failed)?;
+            }
+        }
         let known = |uri: &str| uris.iter().any(|known| known == uri);
         pass_on(&connection.id, sender, notice, uris, updated, known).await;
     }
@@ -224,7 +230,7 @@ async fn pass_on(
             let _ = sender.send(event).await;
         }
         Notice::Notification(_) => {}
-        Notice::Lost(_) | Notice::Renewed => {
+        Notice::Lost(_) | Notice::Renewed | Notice::Reopened => {
             for uri in uris {
                 let _ = sender.send(updated(uri)).await;
             }

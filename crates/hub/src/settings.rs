@@ -13,6 +13,9 @@ use consort_wire::{
 use crate::limits::ListLimits;
 use crate::schema::SchemaLimits;
 
+/// Time after which an idle HTTP+SSE stream of a server is kept open by a ping: half of what proxies allow.
+const STREAM_PING: Duration = Duration::from_secs(25);
+
 /// Everything a hub needs to know.
 #[derive(Clone)]
 pub struct Settings {
@@ -33,6 +36,8 @@ pub struct Settings {
     pub schemas: SchemaLimits,
     /// How long lists of servers are waited for, and how old they may become.
     pub lists: ListLimits,
+    /// Time after which an idle HTTP+SSE stream of a server is kept open by a ping; never if zero.
+    pub stream_ping: Duration,
     /// How many bytes of large messages may be in memory at once, together with whoever shares it.
     pub budget: MemoryBudget,
 }
@@ -48,6 +53,7 @@ impl Default for Settings {
             kept: None,
             schemas: SchemaLimits::default(),
             lists: ListLimits::default(),
+            stream_ping: STREAM_PING,
             budget: MemoryBudget::default(),
         }
     }

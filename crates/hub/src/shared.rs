@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use consort_core::{Catalog, Offer, Problem, ServerId};
 use consort_wire::LeftOut;
@@ -12,6 +13,8 @@ use crate::limits::ListLimits;
 /// What each ensemble offers, and the catalog made of it.
 pub(crate) struct Shared {
     pub(crate) limits: ListLimits,
+    /// How often an idle stream of HTTP+SSE is kept open; never if absent.
+    pub(crate) stream_ping: Option<Duration>,
     offers: Mutex<Offers>,
     catalog: watch::Sender<Arc<Catalog>>,
     /// Counts up whenever a server's status changes.
@@ -43,11 +46,18 @@ impl Shared {
         offers: BTreeMap<ServerId, Offer>,
         names: ServerNames,
         limits: ListLimits,
+        stream_ping: Option<Duration>,
     ) -> Self {
         let ServerNames { reserved, expected } = names;
         let offers = Offers { by_server: offers, problems: BTreeMap::new(), reserved, expected };
         let catalog = watch::Sender::new(Arc::new(build(&offers)));
-        Self { limits, offers: Mutex::new(offers), catalog, stirred: watch::Sender::new(0) }
+        Self {
+            limits,
+            stream_ping,
+            offers: Mutex::new(offers),
+            catalog,
+            stirred: watch::Sender::new(0),
+        }
     }
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {

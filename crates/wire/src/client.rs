@@ -169,6 +169,11 @@ impl Client {
         self.link.about()
     }
 
+    /// The number of the session in force: another one once the server forgot it, or 0 if it has none.
+    pub fn session(&self) -> u64 {
+        session::current(&self.link)
+    }
+
     /// Everything on one of the server's shelves, all pages of it, or nothing.
     pub async fn list(&self, shelf: ShelfKind) -> Result<Listing, ListError> {
         list::list(&self.link, shelf).await

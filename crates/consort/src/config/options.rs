@@ -170,6 +170,10 @@ pub struct LimitsConfig {
     /// Time that a call under a lock waits for definitions that its server said changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list_change_wait: Option<Period>,
+    /// Time after which an idle HTTP+SSE stream of a server is kept open by a ping, so that no proxy cuts it; never
+    /// if 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_ping: Option<Period>,
 }
 
 impl LimitsConfig {
@@ -245,6 +249,11 @@ impl LimitsConfig {
             min_age: self.list_min_age.map_or(usual.min_age, Period::get),
             change_wait: self.list_change_wait.map_or(usual.change_wait, Period::get),
         }
+    }
+
+    /// Time after which an idle HTTP+SSE stream of a server is kept open by a ping.
+    pub fn stream_ping(&self) -> Duration {
+        self.stream_ping.map_or(consort_hub::Settings::default().stream_ping, Period::get)
     }
 
     /// The memory for large requests and results.

@@ -160,6 +160,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.limits", "list_max_age") => span(lists.max_age),
         ("consort.limits", "list_min_age") => span(lists.min_age),
         ("consort.limits", "list_change_wait") => span(lists.change_wait),
+        ("consort.limits", "stream_ping") => span(consort_hub::Settings::default().stream_ping),
         ("consort", "naming") => "`auto`".to_owned(),
         ("consort", "exposure") | ("consort.exposure", "mode") => "`individual`".to_owned(),
         ("consort", "builtin") => "`true`; for a gateway with a config `false`".to_owned(),

@@ -231,6 +231,7 @@ pub(crate) fn settings_of(config: &TrustedConfig, resolve: &System) -> (Settings
         kept: kept_folder(),
         schemas: config.options.limits.schemas(),
         lists: config.options.limits.lists(),
+        stream_ping: config.options.limits.stream_ping(),
         ..Settings::default()
     };
     if config.options.builtin.unwrap_or(true) {

@@ -39,6 +39,8 @@ async fn a_legacy_task_is_one_of_the_extension_to_a_modern_client() {
     let http = Http::start(manner()).await;
     let served = Served::new(vec![hasty(at("r", &http.url()))], quick()).await;
     let peer = Peer::modern(&served.url, None, able());
+    // Once the server is known.
+    peer.ask("tools/list", json!({})).await;
     let about = peer.ask("server/discover", json!({})).await;
     assert!(about["result"]["capabilities"]["extensions"][EXTENSION].is_object(), "{about}");
     let created = peer.call("x", json!({})).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{About, Offer, OperatorText, ShelfKind};
-use consort_wire::{Client, Closed, Filter, Notice, Notices, Request, Subscription};
+use consort_wire::{Client, Closed, Filter, Notice, Notices, Request, Subscription, Way};
 use tokio::time::Instant;
 
 use super::backoff::FailureKind;
@@ -119,8 +119,16 @@ impl Keeper {
     /// When to look at the server the next time.
     fn next_check(&self, checked: Instant) -> Option<Instant> {
         let settings = &self.connection.settings;
-        let often = settings.probe.into_iter().chain(settings.idle_stop).min()?;
+        let often = self.often().into_iter().chain(settings.idle_stop).min()?;
         Some(checked + often)
+    }
+
+    /// How often an unused server is asked whether it lives. That keeps the one stream of HTTP+SSE open, on which the
+    /// answer comes, where a proxy would take it for idle.
+    fn often(&self) -> Option<Duration> {
+        let probe = self.connection.settings.probe;
+        let is_sse = self.connection.status().found.is_some_and(|found| found.way == Way::Sse);
+        probe.into_iter().chain(self.shared.stream_ping.filter(|_| is_sse)).min()
     }
 
     fn is_idle(&self) -> bool {
@@ -130,7 +138,7 @@ impl Keeper {
 
     /// Whether the server lives: one that was used lately does.
     async fn probe(&self, client: &Client) -> bool {
-        let Some(often) = self.connection.settings.probe else { return true };
+        let Some(often) = self.often() else { return true };
         if self.connection.unused() < often {
             return true;
         }
@@ -365,7 +373,9 @@ impl Changes {
             let Some(subscription) = &mut self.subscription else {
                 tokio::select! {
                     notice = self.notices.next() => match notice {
-                        Some(Notice::Renewed | Notice::Lost(_)) => return &ShelfKind::ALL,
+                        Some(Notice::Renewed | Notice::Reopened | Notice::Lost(_)) => {
+                            return &ShelfKind::ALL;
+                        }
                         Some(Notice::Notification(_)) => {}
                         None => std::future::pending().await,
                     },
@@ -390,7 +400,9 @@ impl Changes {
                     }
                 },
                 notice = self.notices.next() => match notice {
-                    Some(Notice::Renewed | Notice::Lost(_)) => return &ShelfKind::ALL,
+                    Some(Notice::Renewed | Notice::Reopened | Notice::Lost(_)) => {
+                            return &ShelfKind::ALL;
+                        }
                     Some(Notice::Notification(_)) => {}
                     None => std::future::pending().await,
                 },
@@ -407,6 +419,6 @@ fn meant(notice: &Notice) -> &'static [ShelfKind] {
             "notifications/prompts/list_changed" => &[ShelfKind::Prompts],
             _ => &[ShelfKind::Resources, ShelfKind::Templates],
         },
-        Notice::Lost(_) | Notice::Renewed => &ShelfKind::ALL,
+        Notice::Lost(_) | Notice::Renewed | Notice::Reopened => &ShelfKind::ALL,
     }
 }

@@ -11,6 +11,7 @@ mod local;
 mod logs;
 mod readiness;
 mod real;
+mod streams;
 mod traps;
 
 use std::time::Duration;

@@ -167,6 +167,11 @@ impl Http {
         let _ = self.shared.common.send(String::new());
     }
 
+    /// Ends the common stream, as a proxy does that takes it for idle. Sessions stay.
+    pub fn cut(&self) {
+        let _ = self.shared.common.send(String::new());
+    }
+
     /// How many listen on the common stream.
     pub fn listeners(&self) -> usize {
         self.shared.common.receiver_count()

@@ -16,6 +16,9 @@ pub enum Notice {
     Lost(u64),
     /// A new session replaced one the server forgot: what was known of it may be out of date.
     Renewed,
+    /// The stream on which a legacy server says what belongs to no call was lost and opened again. What the server
+    /// said meanwhile is lost: it has no way to repeat it.
+    Reopened,
 }
 
 /// The notices of one connection, from the time this was made.

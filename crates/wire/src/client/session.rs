@@ -1,5 +1,6 @@
 //! The session of a legacy Streamable HTTP server: replaced when lost, with its common stream.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use ::http::StatusCode;
@@ -72,6 +73,8 @@ async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
     let mut last: Option<String> = None;
     let mut pause = times.resume;
     let mut opened = Some(opened);
+    // A stream was open before: what the server said since was not heard.
+    let mut was_open = false;
     // A session that was replaced has a stream of its own.
     while current(link) == session {
         let mut events = Events::new(link.settings.limits.message_bytes);
@@ -82,10 +85,24 @@ async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
                 if reply.status.is_success()
                     && http::content(&reply.headers) == Content::Events =>
             {
-                pause = times.resume;
+                if was_open && last.is_none() {
+                    let _ = link.notices.send(Notice::Reopened);
+                }
+                was_open = true;
+                let begun = tokio::time::Instant::now();
                 if let Err(closed) = follow(link, reply, &mut events).await {
                     return link.close(&closed);
                 }
+                if begun.elapsed() >= pause {
+                    pause = times.resume;
+                }
+            }
+            // The session is gone: nobody else may notice for a while.
+            Ok(reply)
+                if was_open
+                    && matches!(reply.status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) =>
+            {
+                let _ = renewed(link, http, session).await;
             }
             // It has none to offer, or the session is gone.
             Ok(reply) if reply.status.is_client_error() => return,
@@ -95,6 +112,15 @@ async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
         tokio::time::sleep(events.retry().unwrap_or(pause).min(times.resume_most)).await;
         pause = (pause * 2).min(times.resume_most);
     }
+}
+
+/// The same as [`renew`], for whoever is started by it.
+fn renewed<'a>(
+    link: &'a Arc<Link>,
+    http: &'a Http,
+    lost: u64,
+) -> Pin<Box<dyn Future<Output = Result<(), ConnectError>> + Send + 'a>> {
+    Box::pin(renew(link, http, lost))
 }
 
 async fn follow(link: &Arc<Link>, mut reply: Reply, events: &mut Events) -> Result<(), Closed> {

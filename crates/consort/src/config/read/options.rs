@@ -113,6 +113,7 @@ fn limits(fields: &Fields<'_>) -> LimitsConfig {
         list_max_age: limits.period("list_max_age"),
         list_min_age: limits.period("list_min_age"),
         list_change_wait: limits.period("list_change_wait"),
+        stream_ping: limits.period("stream_ping"),
     };
     limits.finish();
     read
