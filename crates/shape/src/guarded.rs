@@ -693,4 +693,61 @@ mod tests {
         assert_eq!(error.to_string(), "denied: nobody answered within 300s");
         assert!(fake.taken().is_empty());
     }
+
+    /// A toolbox of which a server that may have something is always down.
+    struct Down;
+
+    impl Toolbox for Down {
+        fn catalog(&self, _: &Caller) -> Arc<Catalog> {
+            let mut catalog = Catalog::default();
+            let servers: Vec<ServerId> = ["bank", "shop"].map(|name| name.parse().unwrap()).into();
+            catalog.reserve(&servers);
+            catalog.expect(&servers);
+            Arc::new(catalog)
+        }
+
+        fn call(&self, _: Invocation) -> Events {
+            unreachable!("nothing is on offer")
+        }
+
+        fn pass(&self, _: Passage) -> Events {
+            unreachable!("nothing is on offer")
+        }
+
+        fn changes(&self) -> Changes {
+            Emitting::new(|_| std::future::pending())
+        }
+
+        fn find_missing(
+            &self,
+            missing: MissingName,
+        ) -> BoxFuture<'static, Result<bool, CallError>> {
+            let down = missing.servers.first().map(|server| CallError::Withheld {
+                server: server.clone(),
+                reason: "it is down".to_owned(),
+            });
+            Box::pin(std::future::ready(down.map_or(Ok(false), Err)))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_hidden_server_that_is_down_cannot_be_told_from_one_that_does_not_exist() {
+        let policy = json!({ "rules": [
+            { "servers": ["bank"], "tools": ["balance"], "then": "allow" },
+            { "servers": ["bank"], "then": "deny" },
+        ] });
+        let guarded = Guarded::new(Arc::new(Down), guard(policy));
+        let caller = Caller::client("alice");
+        let catalog = guarded.catalog(&caller);
+        let found = async |name: &str| {
+            let missing = MissingName::new(&catalog, caller.clone(), ShelfKind::Tools, name);
+            guarded.find_missing(missing).await.map_err(|error| error.server().cloned())
+        };
+        let down = |server: &str| Err(Some(server.parse().unwrap()));
+        assert_eq!(found("bank.transfer").await, Ok(false));
+        assert_eq!(found("nobody.transfer").await, down("shop"));
+        assert_eq!(found("bank.balance").await, down("bank"));
+        assert_eq!(found("shop.transfer").await, down("shop"));
+        assert_eq!(found("transfer").await, down("shop"));
+    }
 }

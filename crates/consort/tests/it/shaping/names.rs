@@ -24,6 +24,15 @@ const STATES: [State; 6] =
 /// How the tool of `bank` is called.
 const SPELLINGS: [&str; 3] = ["bank.transfer", "bank:transfer", "mcp.bank.transfer"];
 
+/// Whether a call of this says that `bank` cannot be reached, and not that there is no such tool.
+fn is_unreachable(state: State, tool: &str) -> bool {
+    match state {
+        State::Down => true,
+        State::Disabled => tool.starts_with("bank"),
+        _ => false,
+    }
+}
+
 /// A server with this tool, which says who was called.
 fn rogue(home: &Home, name: &str, tool: &str) -> String {
     let tool = json!({ "name": tool, "inputSchema": { "type": "object" } });
@@ -83,7 +92,14 @@ fn a_command_calls_no_other_server_than_the_one_it_names() {
         for tool in spellings {
             let ran = home.run(&["call", tool, "--args", r#"{"nonce":"secret"}"#]);
             assert_ne!(ran.code, 0, "{state:?} {tool}: {}", ran.out);
-            assert!(ran.err.contains(&format!("unknown tool `{tool}`")), "{state:?}: {}", ran.err);
+            let (code, told) = if is_unreachable(state, tool) {
+                (3, "`bank` cannot be reached".to_owned())
+            } else {
+                (2, format!("unknown tool `{tool}`"))
+            };
+            assert_eq!(ran.code, code, "{state:?}: {}", ran.err);
+            assert!(ran.err.contains(&told), "{state:?}: {}", ran.err);
+            assert!(!ran.err.contains("did you mean"), "{state:?}: {}", ran.err);
             assert!(!ran.err.contains("evil.bank"), "{state:?}: {}", ran.err);
         }
         let ran = home.run(&["call", "evil.bank.transfer", "--args", r#"{"nonce":"open"}"#]);
@@ -133,6 +149,13 @@ async fn a_model_that_searches_calls_no_other_server_than_the_one_it_names() {
         }
         for tool in SPELLINGS {
             let answer = call(tool, "secret").await;
+            if is_unreachable(state, tool) {
+                let facts = &answer["error"]["data"]["gateway"];
+                let told = (&facts["class"], &facts["server"], &facts["retryable"]);
+                assert_eq!(told, (&json!("not_sent"), &json!("bank"), &json!(true)), "{answer}");
+                assert!(!answer.to_string().contains("evil"), "{state:?}: {answer}");
+                continue;
+            }
             let said = text(&answer);
             assert_eq!(answer["result"]["isError"], true, "{state:?} {tool}: {answer}");
             assert!(said.starts_with(&format!("unknown tool `{tool}`")), "{state:?}: {said}");
@@ -157,7 +180,8 @@ fn the_console_calls_no_other_server_than_the_one_it_names() {
         until(|| call("evil.bank.transfer", "open").0 == 200);
         for tool in SPELLINGS {
             let (status, said) = call(tool, "secret");
-            assert_eq!(status, 404, "{state:?} {tool}: {said}");
+            let expected = if is_unreachable(state, tool) { 503 } else { 404 };
+            assert_eq!(status, expected, "{state:?} {tool}: {said}");
             assert!(!said.contains("evil"), "{state:?} {tool}: {said}");
         }
         assert!(!reached(&stage.home).contains(&"secret".to_owned()), "{state:?}");
