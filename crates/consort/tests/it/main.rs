@@ -38,6 +38,7 @@ mod spending;
 mod tasks;
 mod terminal;
 mod trust;
+mod waiting;
 
 use std::io::Write;
 use std::path::PathBuf;
