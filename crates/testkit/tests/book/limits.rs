@@ -21,6 +21,7 @@ const KEEPER: &str = "wire/src/transport/keeper/times.rs";
 const OPTIONS: &str = "consort/src/config/options.rs";
 const SERVE: &str = "gateway/src/settings.rs";
 const SCHEMAS: &str = "hub/src/schema/limits.rs";
+const LISTS: &str = "hub/src/limits.rs";
 const RUN: &str = "agent/src/limits.rs";
 const PATIENCE: &str = "agent/src/provider/patience.rs";
 const READER: &str = "agent/src/provider/reader.rs";
@@ -165,6 +166,32 @@ const KEEPING: &[Row] = &[
     ("hub/src/connection/backoff.rs", "STEADY", FIXED, "the pause is the first again"),
     ("hub/src/connection/backoff.rs", "RECOVERED", FIXED, "earlier failures are forgotten"),
     ("hub/src/connection.rs", "PATIENCE", FIXED, "the call ends: not sent"),
+    (
+        LISTS,
+        "wait",
+        "`limits.list_wait`",
+        "the list has what is known; clients are told when there is more, and none waits for this server again",
+    ),
+    (
+        LISTS,
+        "server_wait",
+        "`limits.server_wait`",
+        "the run begins without its tools; the call is not sent: the server cannot be reached",
+    ),
+    (
+        LISTS,
+        "max_age",
+        "`limits.list_max_age`",
+        "it is read again, also where its server tells of changes",
+    ),
+    (
+        LISTS,
+        "min_age",
+        "`limits.list_min_age`",
+        "it is not read again before; an unknown name stays unknown",
+    ),
+    (LISTS, "change_wait", "`limits.list_change_wait`", "the call is not sent"),
+    ("hub/src/settings.rs", "STREAM_PING", "`limits.stream_ping`", "the server is pinged"),
     ("hub/src/connection/refresh.rs", "GAP", FIXED, "changes in between are one"),
     (
         "hub/src/connection/refresh.rs",
@@ -243,8 +270,8 @@ const CLIENTS: &[Row] = &[
     (SERVE, "changes", GATEWAY, "changes in between are told as one"),
     (
         SERVE,
-        "settle",
-        GATEWAY,
+        "list_wait",
+        "`limits.list_wait`",
         "lists have what is known by then, and clients are told when there is more",
     ),
     (SERVE, "drain", GATEWAY, "what is left is cancelled"),

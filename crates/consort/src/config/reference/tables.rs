@@ -67,7 +67,12 @@ pub(super) const SERVER: &[Row] = &[
         "what it is for; a model chooses a server by it under `per-server` and `agent`",
     ),
     ("era", "`auto`, `legacy` or `modern`", "`auto`", "which era to speak: [eras.md](eras.md)"),
-    ("connect", "`start` or `call`", "`start`", "when to connect"),
+    (
+        "connect",
+        "`start` or `call`",
+        "`start`",
+        "when to connect; `call` also once at the first list, if nothing is known of it",
+    ),
     ("idle_stop", "time", "never", "how long it may be unused before it is stopped"),
     (
         "disabled",
