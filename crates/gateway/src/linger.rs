@@ -88,13 +88,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> LingeringClose<T> {
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             match self.stage {
-                CloseStage::Open => self.stage = CloseStage::ShuttingDown,
                 CloseStage::Refusing(written) if written < SLOW_HEAD.len() => {
                     let rest = &SLOW_HEAD[written..];
                     let count = ready!(Pin::new(&mut self.inner).poll_write(cx, rest))?;
                     self.stage = CloseStage::Refusing(written + count.max(1));
                 }
-                CloseStage::Refusing(_) => self.stage = CloseStage::ShuttingDown,
+                CloseStage::Open | CloseStage::Refusing(_) => {
+                    self.stage = CloseStage::ShuttingDown;
+                }
                 CloseStage::ShuttingDown => {
                     ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
                     self.timer = Some(Box::pin(sleep(self.linger)));

@@ -9,6 +9,7 @@ use http::{Method, Request, Uri};
 use serde::de::DeserializeOwned;
 
 use crate::LoginError;
+use crate::login::Settings;
 
 /// How long one request of a login may take.
 const TIME: Duration = Duration::from_secs(15);
@@ -58,8 +59,13 @@ pub(crate) struct Answer {
 }
 
 impl Reach {
+    /// The addresses allowed for a login with these settings.
+    pub(crate) async fn of_login(settings: &Settings) -> Result<Self, LoginError> {
+        Self::of(&settings.server, settings.issuer.as_deref(), &settings.network).await
+    }
+
     /// The addresses allowed for a login at this server, whose issuer the user may have named.
-    pub(crate) async fn of(
+    async fn of(
         server: &str,
         issuer: Option<&str>,
         connections: &NetworkSettings,
@@ -332,5 +338,34 @@ mod tests {
                 assert!(error.contains("leads to no address of"), "{server} {url}: {error}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_not_asked_for_what_would_not_be_connected_to() {
+        use std::io::Read;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = format!("http://{}", listener.local_addr().unwrap());
+        let network = NetworkSettings {
+            proxy: consort_wire::ProxyChoice::Url(consort_wire::ProxyUrl::parse(&proxy).unwrap()),
+            ..NetworkSettings::default()
+        };
+        let reach = Reach::of("https://1.1.1.1/mcp", None, &network).await.unwrap();
+        for url in ["https://169.254.169.254/x", "https://10.0.0.1/x", "https://[fe80::1]/x"] {
+            let error = reach.get::<serde_json::Value>(url).await.unwrap_err().to_string();
+            assert!(error.contains("leads to no address of"), "{url}: {error}");
+        }
+        // A name that cannot be resolved here is not left to the proxy.
+        let error = reach.get::<serde_json::Value>("https://as.invalid/x").await.unwrap_err();
+        assert!(!error.to_string().contains("proxy"), "{error}");
+        // The proxy is asked for what was checked, and nothing else was asked of it before.
+        let asked = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; "CONNECT 8.8.8.8:443 HTTP/1.".len()];
+            stream.read_exact(&mut head).unwrap();
+            String::from_utf8_lossy(&head).into_owned()
+        });
+        let error = reach.get::<serde_json::Value>("https://8.8.8.8/x").await.unwrap_err();
+        assert!(error.to_string().contains("the proxy `127.0.0.1:"), "{error}");
+        assert_eq!(asked.join().unwrap(), "CONNECT 8.8.8.8:443 HTTP/1.");
     }
 }

@@ -127,11 +127,6 @@ impl Login {
         state.kept.clone()
     }
 
-    async fn reach(&self) -> Result<Reach, LoginError> {
-        let Settings { server, issuer, network, .. } = &self.settings;
-        Reach::of(server, issuer.as_deref(), network).await
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -199,7 +194,7 @@ impl Login {
             ("resource", &kept.resource),
         ];
         fields.extend(kept.tokens.scope.as_deref().map(|scope| ("scope", scope)));
-        let mut reach = self.reach().await?;
+        let mut reach = Reach::of_login(&self.settings).await?;
         reach.allow_issuer(&kept.issuer)?;
         let mut tokens = Tokens::ask(&reach, &kept.endpoint, &kept.client, &fields).await?;
         // Who says nothing of them means that they stay.
@@ -252,9 +247,8 @@ impl Login {
         if !self.state().asked.again(Instant::now()) {
             return Err(LoginError::Nobody(format!("asked {ASKED} times, in vain")));
         }
-        let mut reach = self.reach().await?;
-        let person = self.person.as_deref();
-        let found = discover(&mut reach, &self.settings, challenge, person).await?;
+        let mut reach = Reach::of_login(&self.settings).await?;
+        let found = discover(&mut reach, &self.settings, challenge, self.person.as_deref()).await?;
         let before = kept.filter(|kept| kept.issuer == found.issuer.issuer);
         let scope = self.scope(challenge, &found, before);
         let scope = scope.as_deref();

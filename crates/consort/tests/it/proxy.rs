@@ -158,6 +158,18 @@ async fn a_client_certificate_is_presented_through_the_proxy_too() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_http_sse_server_is_reached_through_the_proxy() {
+    let server = Http::start(Manner::legacy()).await;
+    let (squid, home) = (Squid::start(), Home::new());
+    let url = proxied("http", &server).replace("/mcp", "/sse");
+    let text = format!("[mcp.web]\nurl = \"{url}\"\ntransport = \"sse\"\ninsecure = true\n");
+    home.write("consort.toml", &text);
+    worked(&call(&home, &[("HTTP_PROXY", &squid.url())]));
+    // The stream is logged when it ends.
+    crate::serve::until(|| squid.requests().contains(&format!("GET {url}")));
+}
+
 #[test]
 fn a_login_goes_through_the_proxy_of_its_server() {
     let server = testkit::fastmcp_with_login(3600);

@@ -338,7 +338,7 @@ async fn a_client_that_sends_on_gets_to_read_why_it_is_refused() {
         for (kind, status) in [("large", "413"), ("slow body", "408"), ("slow head", "408")] {
             let output = tokio::process::Command::new(testkit::fixtures::python("python3"))
                 .args(["-c", SENDS_FIRST])
-                .env("ADDRESS", peer.address().to_string())
+                .env("ADDRESS", peer.address())
                 .env("HEAD", &head)
                 .env("KIND", kind)
                 .output()

@@ -227,7 +227,7 @@ impl Run<'_> {
             BodyError::NoRoom => self.no_room(),
             BodyError::Broken(reason) => CallError::Unknown(Closed::Broken(reason)),
         })?;
-        self.link.receive(body, Origin::Call(id)).map_err(CallError::Unknown)?;
+        self.link.receive(&body, Origin::Call(id)).map_err(CallError::Unknown)?;
         while let Some(arrival) = mailbox.try_next() {
             if let Some(end) = self.take(arrival).await {
                 return end;
@@ -314,7 +314,7 @@ impl Run<'_> {
                 continue;
             }
             self.link
-                .receive(room.attach(event.data), Origin::Call(id))
+                .receive(&room.attach(event.data), Origin::Call(id))
                 .map_err(CallError::Unknown)?;
             while let Some(arrival) = mailbox.try_next() {
                 if let Some(end) = self.take(arrival).await {

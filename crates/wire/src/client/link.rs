@@ -187,26 +187,26 @@ impl Link {
     }
 
     /// Sorts what arrived. An error ends the connection.
-    pub(crate) fn receive(self: &Arc<Self>, bytes: Bytes, origin: Origin) -> Result<(), Closed> {
+    pub(crate) fn receive(self: &Arc<Self>, bytes: &Bytes, origin: Origin) -> Result<(), Closed> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
         if self.dialect().revision == Revision::V2025_03_26 {
             return match Message::batch_items(bytes.clone()) {
-                Ok(items) => items.into_iter().try_for_each(|item| self.receive_one(item, origin)),
-                Err(error) => self.malformed(&error, &bytes, origin),
+                Ok(items) => items.into_iter().try_for_each(|item| self.receive_one(&item, origin)),
+                Err(error) => self.malformed(&error, bytes, origin),
             };
         }
         self.receive_one(bytes, origin)
     }
 
-    fn receive_one(self: &Arc<Self>, bytes: Bytes, origin: Origin) -> Result<(), Closed> {
+    fn receive_one(self: &Arc<Self>, bytes: &Bytes, origin: Origin) -> Result<(), Closed> {
         match Message::parse(bytes.clone()) {
             Ok(message) => {
                 self.sort(message, origin);
                 Ok(())
             }
-            Err(error) => self.malformed(&error, &bytes, origin),
+            Err(error) => self.malformed(&error, bytes, origin),
         }
     }
 

@@ -128,7 +128,7 @@ async fn follow(link: &Arc<Link>, mut reply: Reply, events: &mut Events) -> Resu
         events.push(&bytes);
         while let Some(event) = events.next_event().map_err(|_| Closed::Oversized)? {
             if event.kind == "message" {
-                link.receive(event.data, Origin::Pipe)?;
+                link.receive(&event.data, Origin::Pipe)?;
             }
         }
     }

@@ -14,9 +14,9 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 
 /// How often the clocks are compared.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
 
-/// How much longer than that a look takes, or the computer sleeps, until it counts as a resume.
+/// How long the computer sleeps until it counts as a resume.
 const SLEPT: Duration = Duration::from_secs(1);
 
 /// How much later than due a look comes if the process was stopped.

@@ -99,7 +99,7 @@ impl Stream {
                         if event.data.len() > LARGE {
                             patience = link.settings.times.shared_room;
                         }
-                        if let Err(closed) = link.receive(room.attach(event.data), Origin::Pipe) {
+                        if let Err(closed) = link.receive(&room.attach(event.data), Origin::Pipe) {
                             return closed;
                         }
                     }

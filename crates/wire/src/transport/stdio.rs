@@ -199,7 +199,7 @@ async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<Link>) -> Closed {
                     if line.len() > BATCH {
                         patience = link.settings.times.shared_room;
                     }
-                    if let Err(closed) = link.receive(room.attach(line), Origin::Pipe) {
+                    if let Err(closed) = link.receive(&room.attach(line), Origin::Pipe) {
                         return closed;
                     }
                 }
