@@ -1,4 +1,5 @@
 // The admin API: JSON in and out, errors as `Refused`, event streams over fetch.
+import { PREFIX } from "./base";
 import { isCurrent, sessionHeader } from "./page-secret";
 import type { Refusal } from "./types";
 
@@ -30,7 +31,7 @@ async function request(method: string, path: string, body?: unknown, signal?: Ab
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
-    response = await fetch(`/api${path}`, {
+    response = await fetch(`${PREFIX}/api${path}`, {
       method,
       headers,
       body: body === undefined ? null : JSON.stringify(body),

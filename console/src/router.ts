@@ -1,7 +1,8 @@
-// Where we are: the path below /console/ and the query, by the history API.
+// Where we are: the path below console/ and the query, by the history API.
 import { signal } from "@preact/signals";
+import { PREFIX } from "./base";
 
-const BASE = "/console";
+const BASE = `${PREFIX}/console`;
 
 export interface Route {
   page: string; // the first part: servers, tools, …

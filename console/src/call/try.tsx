@@ -1,5 +1,6 @@
 // Trying a tool: its form, the call as it happens, and what came of it.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { gateway } from "../base";
 import { Leaf, Tree } from "../content/tree";
 import { Result } from "../content/content";
 import { questions, session } from "../live";
@@ -135,7 +136,7 @@ function CopyAs({ tool, view, given }: { tool: ToolDetail; view: View; given: Re
       <summary>Copy this call</summary>
       <Tabs label="Copy as" chosen={chosen} choose={choose} tabs={[
         { id: "shell", label: "consort call", body: () => <Snippet label="consort call" text={asCommand(tool, given, view)} /> },
-        { id: "curl", label: "curl", body: () => <><Snippet label="curl" text={asCurl(tool, given, location.origin + (session.value?.endpoint ?? "/mcp"), tokened, view)} />{tokened && <p class="help">Put the gateway's token in place of TOKEN.</p>}</> },
+        { id: "curl", label: "curl", body: () => <><Snippet label="curl" text={asCurl(tool, given, gateway() + (session.value?.endpoint ?? "/mcp"), tokened, view)} />{tokened && <p class="help">Put the gateway's token in place of TOKEN.</p>}</> },
         // A hub has no views: those are of the gateway.
         ...(writeView(view) ? [] : [{ id: "rust", label: "Rust", body: () => <Snippet label="Rust" text={asRust(tool, given)} /> }]),
       ]} />

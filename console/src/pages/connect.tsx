@@ -1,4 +1,5 @@
 // Connect: what to paste into each client.
+import { gateway } from "../base";
 import { get } from "../api";
 import { session } from "../live";
 import { useLoad } from "../load";
@@ -27,7 +28,7 @@ function Clients({ ways }: { ways: Ways }) {
   return (
     <>
       <div class="stack">
-        <Snippet label="Endpoint" text={location.origin + ways.path} />
+        <Snippet label="Endpoint" text={gateway() + ways.path} />
         {session.value?.protected && <p class="dim">Where it says <code>TOKEN</code>, put the gateway's token.{ways.token_file && <> It is kept in <code>{ways.token_file}</code> on the gateway's machine; it is not shown here.</>}</p>}
       </div>
       <Tabs label="Clients" chosen={chosen} choose={(client) => setQuery({ client })} tabs={ways.clients.map((client) => ({
@@ -36,7 +37,7 @@ function Clients({ ways }: { ways: Ways }) {
         body: () => (
           <div class="stack">
             <p class="dim">{client.file ? <>Put this into <code>{client.file}</code>:</> : "Run or use this:"}</p>
-            <Snippet label={`For ${client.name}`} text={client.snippet.replaceAll("ORIGIN", location.origin)} />
+            <Snippet label={`For ${client.name}`} text={client.snippet.replaceAll("ORIGIN", gateway())} />
           </div>
         ),
       }))} />

@@ -1,4 +1,5 @@
 // Profiles: what each offers, where, and what it costs a model by exposure.
+import { gateway } from "../base";
 import { get } from "../api";
 import { percent, share } from "../calls/scale";
 import { generation } from "../live";
@@ -62,7 +63,7 @@ function Card({ profile, most }: { profile: Profile; most: number }) {
         </tbody>
       </table>
       {chosen && chosen.tokens > 2 * cheapest && chosen.tokens - cheapest > 2000 && <p class="small dim">Each request of a model carries {(chosen.tokens - cheapest).toLocaleString("en")} tokens more than it would as <code>{profile.exposures.find((one) => one.tokens === cheapest)!.exposure}</code>. Set <code>exposure</code> in the config to change it.</p>}
-      <Snippet label={`Endpoint of ${name}`} text={location.origin + profile.path} />
+      <Snippet label={`Endpoint of ${name}`} text={gateway() + profile.path} />
     </section>
   );
 }

@@ -1,5 +1,6 @@
 // One server: everything known of it, what it said on stderr, and what can be done with it.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { gateway } from "../base";
 import { del, get, post, type Refused } from "../api";
 import { refused, useLoad } from "../load";
 import { servers, session } from "../live";
@@ -38,7 +39,7 @@ export function ServerPage({ name }: { name: string }) {
 function Detail({ server }: { server: ServerDetail }) {
   useNow(10_000);
   const from = { server: server.name };
-  const endpoint = `${location.origin}/servers/${encodeURIComponent(server.name)}/mcp`;
+  const endpoint = `${gateway()}/servers/${encodeURIComponent(server.name)}/mcp`;
   return (
     <>
       {server.error && <Failure error={{ error: server.error, hint: server.hint }} />}

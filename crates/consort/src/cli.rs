@@ -10,6 +10,8 @@ mod talk;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use consort::config::ListenAddress;
+use consort_gateway::HostPattern;
 use consort_shape::Exposure;
 
 pub(crate) use config::{Add, ConfigCommand, Export, Receiver, Source, Target};
@@ -305,11 +307,19 @@ pub(crate) struct Trust {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 takes any that is free
-    #[arg(long, short, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8808")]
-    pub(crate) listen: std::net::SocketAddr,
+    /// Where to listen: port 0 takes any that is free, `unix:/PATH` a Unix socket [default: the sockets of
+    /// `LISTEN_FDS`, else 127.0.0.1:8808]
+    #[arg(long, short, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<ListenAddress>,
+    /// Where to serve health and metrics alone, too (`metrics_listen` in the config)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics_listen: Option<ListenAddress>,
+    /// After SIGTERM, say 503 at `/readyz` for so long while requests are still served (default: 5s, or none if only
+    /// this machine reaches it; `lame_duck` in the config)
+    #[arg(long, value_name = "TIME", value_parser = duration::read)]
+    pub(crate) lame_duck: Option<std::time::Duration>,
     /// Serve one client on standard input and output instead, as desktop clients want it
-    #[arg(long, conflicts_with_all = ["listen", "allow_unauthenticated", "token_file"])]
+    #[arg(long, conflicts_with_all = ["listen", "metrics_listen", "allow_unauthenticated", "token_file"])]
     pub(crate) stdio: bool,
     /// Keep the token in this file (default: `consort/token` in the user's state folder)
     #[arg(long, value_name = "FILE")]
@@ -317,11 +327,12 @@ pub(crate) struct Serve {
     /// Serve whoever reaches the address, without a token
     #[arg(long)]
     pub(crate) allow_unauthenticated: bool,
-    /// A name under which clients reach it, beside localhost; needed for an address that others reach
+    /// A name under which clients reach it, beside localhost; `*.svc` stands for every name that ends so. Needed
+    /// for an address that others reach
     #[arg(long, value_name = "NAME")]
-    pub(crate) allow_host: Vec<String>,
+    pub(crate) allow_host: Vec<HostPattern>,
     /// A web page that may use it, as in `https://tools.example` (`allowed_origins` in the config)
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(crate) allow_origin: Vec<String>,
     /// Write down every call in this file (default: `consort/ledger.db` in the user's state folder)
     #[arg(long, value_name = "FILE", conflicts_with = "no_ledger")]
@@ -345,6 +356,14 @@ pub(crate) struct Serve {
     /// template such as `{server}__{name}`
     #[arg(long, value_name = "NAMING")]
     pub(crate) naming: Option<String>,
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    if consort::config::is_origin(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("write scheme, host and port, as in http://localhost:6274".to_owned())
+    }
 }
 
 impl Serve {

@@ -285,7 +285,9 @@ impl Site for Console {
         Box::pin(async move {
             let path = request.uri().path();
             let mut response = match files::has(path) {
-                true if request.method() == Method::GET => files::file(path, request.headers()),
+                true if request.method() == Method::GET => {
+                    files::file(path, request.extensions().get(), request.headers())
+                }
                 true => Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "use GET").say(),
                 false => console.ask(visit, request).await.unwrap_or_else(|refusal| refusal.say()),
             };

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use consort::config::ListenAddress;
 use consort_files::Readers;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub(crate) struct RunningGateway {
     /// The time at which the process began, as the kernel counts it: another process of the same id began
     /// at another time.
     started: Option<u64>,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: ListenAddress,
     /// The config in use, if it is a file.
     pub(crate) config: Option<PathBuf>,
     /// The file that the owner's token is in, if one is needed.
@@ -32,7 +33,7 @@ pub(crate) struct RunningGateway {
 impl RunningGateway {
     /// This process, serving at an address.
     pub(crate) fn new(
-        address: SocketAddr,
+        address: ListenAddress,
         config: Option<PathBuf>,
         kept: Option<&Kept>,
         admin: bool,
@@ -85,13 +86,14 @@ impl RunningGateway {
     }
 
     /// The address at which it is reached from this machine.
-    pub(crate) fn local_address(&self) -> SocketAddr {
-        let ip = match self.address.ip() {
+    pub(crate) fn local_address(&self) -> ListenAddress {
+        let ListenAddress::Tcp(address) = &self.address else { return self.address.clone() };
+        let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip => ip,
         };
-        SocketAddr::new(ip, self.address.port())
+        ListenAddress::Tcp(SocketAddr::new(ip, address.port()))
     }
 
     /// Returns true if it runs with this config, or without one.

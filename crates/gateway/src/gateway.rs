@@ -1,5 +1,6 @@
 //! What all fronts share.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use consort_core::{Caller, Json, Route, ServerId, ShelfKind};
@@ -47,6 +48,8 @@ pub(crate) struct Inner {
     pub(crate) budget: MemoryBudget,
     /// Whether the first menus are made.
     settled: watch::Sender<bool>,
+    /// Whoever balances load shall send requests elsewhere.
+    leaving: AtomicBool,
     /// No new requests.
     pub(crate) draining: CancellationToken,
     /// No requests at all.
@@ -85,6 +88,7 @@ impl Gateway {
             requests: Arc::default(),
             budget: settings.budget.clone().unwrap_or_else(|| MemoryBudget::new(limits.held_bytes)),
             settled: watch::Sender::new(false),
+            leaving: AtomicBool::new(false),
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
             crew: TaskTracker::new(),
@@ -141,6 +145,15 @@ impl Gateway {
     /// What tells the names that things have in front of clients, as long as the gateway is there.
     pub fn labels(&self) -> Labels {
         Labels(Arc::downgrade(&self.0))
+    }
+
+    /// Says 503 at `/readyz` for as long as [`Limits::lame_duck`], in which requests are served as before: load
+    /// balancers notice, and send them elsewhere.
+    ///
+    /// [`Limits::lame_duck`]: crate::Limits::lame_duck
+    pub async fn leave(&self) {
+        self.0.leaving.store(true, Ordering::Relaxed);
+        tokio::time::sleep(self.0.settings.limits.lame_duck).await;
     }
 
     /// Takes no new requests, lets those in progress end for as long as [`Limits::drain`], and then
@@ -237,7 +250,9 @@ impl Inner {
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        *self.settled.borrow() && !self.draining.is_cancelled()
+        *self.settled.borrow()
+            && !self.leaving.load(Ordering::Relaxed)
+            && !self.draining.is_cancelled()
     }
 
     /// Makes every menu anew.

@@ -56,10 +56,49 @@ impl Refused {
     }
 }
 
+/// A name under which clients reach the gateway: `tools.example`, or `*.svc` for every name that ends with `.svc`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPattern(String);
+
+/// A text that is no host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "write a name or an IP address without a port, or `*.` and the end of a name, as in `*.svc`"
+)]
+pub struct InvalidHost;
+
+impl std::str::FromStr for HostPattern {
+    type Err = InvalidHost;
+
+    fn from_str(text: &str) -> Result<Self, InvalidHost> {
+        let name = text.strip_prefix("*.").unwrap_or(text);
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        let is_name = name.chars().all(plain) && name.split('.').all(|label| !label.is_empty());
+        let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+        if let Ok(address) = bare.parse::<std::net::Ipv6Addr>()
+            && text == name
+        {
+            // As it stands in `Host`.
+            return Ok(Self(format!("[{address}]")));
+        }
+        if is_name { Ok(Self(text.to_ascii_lowercase())) } else { Err(InvalidHost) }
+    }
+}
+
+impl HostPattern {
+    fn matches(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        match self.0.strip_prefix('*') {
+            Some(end) => name.len() > end.len() && name.ends_with(end),
+            None => name == self.0,
+        }
+    }
+}
+
 /// Checks that a request was meant for us, and not sent by a page of somebody else's. A name that leads
 /// here by a trick of DNS is not ours.
 pub(crate) fn meant_for_us(
-    hosts: &[String],
+    hosts: &[HostPattern],
     origins: &[String],
     target: &Uri,
     headers: &HeaderMap,
@@ -96,7 +135,7 @@ fn is_own_origin(origin: &str, host: &str) -> bool {
 }
 
 /// Whether `name[:port]` is one of ours.
-fn is_ours(authority: &str, hosts: &[String]) -> bool {
+fn is_ours(authority: &str, hosts: &[HostPattern]) -> bool {
     let name = match authority.rfind(':') {
         Some(at) if !authority.ends_with(']') => {
             let (name, port) = authority.split_at(at);
@@ -108,7 +147,7 @@ fn is_ours(authority: &str, hosts: &[String]) -> bool {
         _ => authority,
     };
     LOOPBACK.iter().any(|ours| ours.eq_ignore_ascii_case(name))
-        || hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name))
+        || hosts.iter().any(|ours| ours.matches(name))
 }
 
 /// Who may use the gateway: everybody, or whoever shows a secret with one of these digests.
@@ -225,7 +264,7 @@ mod tests {
         target: &'static str,
         pairs: &[(&'static str, &'static str)],
     ) -> Result<(), Refused> {
-        let hosts = ["tools.example".to_owned()];
+        let hosts = ["tools.example", "*.svc", "2001:db8::1"].map(|host| host.parse().unwrap());
         let origins = ["http://localhost:6274".to_owned()];
         meant_for_us(&hosts, &origins, &Uri::from_static(target), &headers(pairs))
     }
@@ -240,6 +279,9 @@ mod tests {
             "[::1]",
             "[::1]:80",
             "tools.example",
+            "consort.tools.svc:8808",
+            "A.SVC",
+            "[2001:db8::1]:80",
         ] {
             assert_eq!(check(&[("host", host)]), Ok(()), "{host}");
         }
@@ -257,11 +299,24 @@ mod tests {
             "127.1",
             "0.0.0.0",
             "[::ffff:127.0.0.1]",
+            "svc",
+            ".svc",
+            "svc.evil.example",
+            "a.tools.example",
         ] {
             assert_eq!(check(&[("host", host)]), Err(Refused::Host), "{host}");
         }
         assert_eq!(check(&[]), Err(Refused::Host));
         assert_eq!(check(&[("host", "localhost"), ("host", "localhost")]), Err(Refused::Host));
+    }
+
+    #[test]
+    fn a_pattern_that_would_match_nothing_or_everything_is_refused() {
+        for text in
+            ["", "*", "*.", "a.*", "*svc", "*.*.svc", "a:80", "http://a", "a/b", "a..b", "*.::1"]
+        {
+            assert_eq!(text.parse::<HostPattern>(), Err(InvalidHost), "{text}");
+        }
     }
 
     #[test]

@@ -1,29 +1,109 @@
 //! Health and metrics endpoints.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use consort_core::Caller;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, StatusCode};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method, Request, StatusCode};
+use tokio::sync::Semaphore;
 
 use crate::body::Body;
-use crate::gateway::Inner;
-use crate::http::{Reply, text};
+use crate::gateway::{Gateway, Inner};
+use crate::guard::{self, Refused};
+use crate::http::{Port, Reply, bare, challenged, connection, only, text};
+use crate::socket::{Listener, Listeners};
+
+/// The methods that ask how it is doing.
+const METHODS: &str = "GET, HEAD, OPTIONS";
+
+/// The pause after a connection could not be taken.
+const PAUSE: Duration = Duration::from_millis(100);
 
 const NO_METRICS: &str =
     "metrics are for the owner, and for callers in `metrics_callers` of `[consort.serve]`";
 
-/// Answers health checks, without a token: they say nothing of anybody.
-pub(crate) fn health(gateway: &Inner, path: &str) -> Option<Reply> {
-    match path {
-        "/healthz" => Some(text(StatusCode::OK, "ok")),
-        "/readyz" if gateway.is_ready() => Some(text(StatusCode::OK, "ready")),
-        "/readyz" => {
-            let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "not ready");
-            reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            Some(reply)
+impl Gateway {
+    /// Serves health and metrics alone, under whatever name clients use, until the gateway ends. Metrics need a
+    /// token as elsewhere.
+    pub async fn serve_metrics(&self, listener: impl Into<Listener>) {
+        let inner = &self.0;
+        let listeners = Listeners::new(vec![listener.into()]);
+        let places = Arc::new(Semaphore::new(inner.settings.limits.metrics_connections));
+        loop {
+            let accepted = tokio::select! {
+                accepted = listeners.accept() => accepted,
+                () = inner.draining.cancelled() => return,
+            };
+            match (accepted, Arc::clone(&places).try_acquire_owned()) {
+                (Ok(stream), Ok(place)) => {
+                    let served = connection(Arc::clone(inner), stream, Port::Metrics, place);
+                    inner.crew.spawn(served);
+                }
+                // Closed at once: whoever watches asks again.
+                (Ok(stream), Err(_)) => drop(stream),
+                (Err(error), _) => {
+                    tracing::debug!(%error, "a connection could not be taken");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
         }
-        _ => None,
     }
+}
+
+/// Answers at the listener that serves nothing else.
+pub(crate) fn respond<B>(gateway: &Inner, request: &Request<B>) -> Reply {
+    let (method, path) = (request.method(), request.uri().path());
+    if let Some(reply) = health(gateway, method, path) {
+        return reply;
+    }
+    if path != "/metrics" {
+        return text(StatusCode::NOT_FOUND, "only /healthz, /readyz and /metrics are served here");
+    }
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return only("GET, HEAD");
+    }
+    let keys = gateway.keys();
+    // A token shows that no page of somebody else's asks; without one the name must be ours.
+    let meant = if keys.is_locked() {
+        Ok(())
+    } else {
+        guard::meant_for_us(&gateway.settings.hosts, &[], request.uri(), request.headers())
+    };
+    match meant.and_then(|()| guard::who(&keys, request.headers())) {
+        Ok(caller) => metrics(gateway, &caller),
+        Err(refused @ Refused::Token) => challenged(text(refused.status(), refused.message())),
+        Err(refused) => text(refused.status(), refused.message()),
+    }
+}
+
+/// Answers health checks, without a token: they say nothing of anybody.
+pub(crate) fn health(gateway: &Inner, method: &Method, path: &str) -> Option<Reply> {
+    if !matches!(path, "/healthz" | "/readyz") {
+        return None;
+    }
+    Some(match *method {
+        Method::GET | Method::HEAD => state(gateway, path),
+        Method::OPTIONS => {
+            let mut reply = bare(StatusCode::NO_CONTENT);
+            reply.headers_mut().insert(ALLOW, HeaderValue::from_static(METHODS));
+            reply
+        }
+        _ => only(METHODS),
+    })
+}
+
+fn state(gateway: &Inner, path: &str) -> Reply {
+    if path == "/healthz" {
+        return text(StatusCode::OK, "ok");
+    }
+    if gateway.is_ready() {
+        return text(StatusCode::OK, "ready");
+    }
+    let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "not ready");
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    reply
 }
 
 /// Answers with the metrics. They name every server, also those that a policy hides from a caller.

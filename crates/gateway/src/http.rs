@@ -17,10 +17,11 @@ use hyper::body::{Body as HttpBody, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::body::{Body, Events, event};
+use crate::cors;
+use crate::forwarded;
 use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, Refused};
@@ -31,7 +32,8 @@ use crate::overflow::{Overflow, ReserveDescriptors, is_exhausted};
 use crate::pieces::Pieces;
 use crate::post;
 use crate::request::{Answering, Out};
-use crate::site;
+use crate::site::{self, Entrance};
+use crate::socket::{Listener, Listeners, Peer, Stream};
 use crate::sse;
 use crate::stall::Stall;
 use crate::threads::Threads;
@@ -60,29 +62,36 @@ pub(crate) type Reply = Response<Body>;
 impl Gateway {
     /// Serves whoever connects, until the gateway is drained. Connections are shared out among as many
     /// threads, this one among them: what belongs to a connection then stays on its thread.
-    pub async fn serve_http(&self, listener: TcpListener, threads: usize) {
+    pub async fn serve_http(&self, listener: impl Into<Listener>, threads: usize) {
+        self.serve_all(vec![listener.into()], threads).await;
+    }
+
+    /// The same at several sockets.
+    pub async fn serve_all(&self, listeners: Vec<Listener>, threads: usize) {
         let inner = &self.0;
+        let listeners = Listeners::new(listeners);
         let mut threads = Threads::start(inner, threads.saturating_sub(1));
         let places = Arc::new(Semaphore::new(inner.settings.limits.connections));
         let overflow = Overflow::new();
         let reserve = ReserveDescriptors::new(&inner.settings.limits);
         loop {
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = listeners.accept() => accepted,
                 () = inner.draining.cancelled() => return,
             };
             match accepted {
-                Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
+                Ok(stream) => match Arc::clone(&places).try_acquire_owned() {
                     Ok(place) => {
                         if let Some((stream, place)) = threads.hand_over(stream, place) {
-                            inner.crew.spawn(connection(Arc::clone(inner), stream, place));
+                            let served = connection(Arc::clone(inner), stream, Port::Main, place);
+                            inner.crew.spawn(served);
                         }
                     }
                     Err(_) => overflow.turn_away(inner, stream).await,
                 },
                 Err(error) => {
                     tracing::debug!(%error, "a connection could not be taken");
-                    if !is_exhausted(&error) || !reserve.turn_away(inner, &listener).await {
+                    if !is_exhausted(&error) || !reserve.turn_away(inner, &listeners).await {
                         tokio::time::sleep(RELIEF).await;
                     }
                 }
@@ -91,13 +100,24 @@ impl Gateway {
     }
 }
 
+/// The listener that a connection came in by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// Everything is served there.
+    Main,
+    /// Only health and metrics are.
+    Metrics,
+}
+
 /// Serves one connection, request after request.
 pub(crate) async fn connection(
     gateway: Arc<Inner>,
-    stream: TcpStream,
+    stream: Stream,
+    port: Port,
     _place: OwnedSemaphorePermit,
 ) {
-    let _ = stream.set_nodelay(true);
+    stream.set_nodelay();
+    let peer = stream.peer();
     let stream = Stall::new(stream, gateway.settings.limits.stalled);
     let limits = &gateway.settings.limits;
     let io = TokioIo::new(LingeringClose::new(StrictHeads::new(stream), limits));
@@ -105,7 +125,10 @@ pub(crate) async fn connection(
     let service = service_fn(|request| {
         let (gateway, endless) = (Arc::clone(&gateway), &endless);
         async move {
-            let reply = respond(&gateway, request).await;
+            let reply = match port {
+                Port::Main => respond(&gateway, peer, request).await,
+                Port::Metrics => health::respond(&gateway, &request),
+            };
             endless.store(reply.body().is_endless(), Ordering::Relaxed);
             Ok::<_, Infallible>(reply)
         }
@@ -135,17 +158,35 @@ pub(crate) async fn connection(
 }
 
 /// Answers one request.
-async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply {
-    let path = request.uri().path();
-    if request.method() == Method::GET
-        && let Some(reply) = health::health(gateway, path)
-    {
+async fn respond(gateway: &Arc<Inner>, peer: Peer, mut request: HttpRequest<Incoming>) -> Reply {
+    let settings = &gateway.settings;
+    forwarded::unwrap(&settings.base_path, &settings.trusted_proxies, peer, &mut request);
+    if let Some(reply) = health::health(gateway, request.method(), request.uri().path()) {
         return reply;
     }
-    let headers = request.headers();
     // Only pages have an origin; other clients do not wait for the lock.
-    let permissions = headers.contains_key(ORIGIN).then(|| gateway.permissions());
+    let permissions = request.headers().contains_key(ORIGIN).then(|| gateway.permissions());
     let origins = permissions.as_ref().map_or(&[][..], |permissions| &permissions.origins);
+    // Pages of others never use what a browser session opens.
+    let for_pages = site::at(gateway, request.uri().path())
+        .is_none_or(|site| site.entrance(request.uri().path()) == Entrance::Token);
+    let origin = cors::allowed_origin(origins, request.headers()).filter(|_| for_pages);
+    let Some(origin) = origin else { return admit(gateway, origins, request).await };
+    let mut reply = if cors::is_preflight(request.method(), request.headers()) {
+        match guard::meant_for_us(&settings.hosts, origins, request.uri(), request.headers()) {
+            Ok(()) => cors::preflight(request.headers()),
+            Err(refused) => text(refused.status(), refused.message()),
+        }
+    } else {
+        admit(gateway, origins, request).await
+    };
+    cors::permit(&mut reply, origin);
+    reply
+}
+
+/// Answers a request of whoever may come in.
+async fn admit(gateway: &Arc<Inner>, origins: &[String], request: HttpRequest<Incoming>) -> Reply {
+    let (path, headers) = (request.uri().path(), request.headers());
     let meant = guard::meant_for_us(&gateway.settings.hosts, origins, request.uri(), headers);
     if let Some(site) = site::at(gateway, path) {
         let visit = meant.and_then(|()| {
@@ -163,7 +204,7 @@ async fn respond(gateway: &Arc<Inner>, request: HttpRequest<Incoming>) -> Reply 
         }
         Err(refused) => return text(refused.status(), refused.message()),
     };
-    if path == "/metrics" && request.method() == Method::GET {
+    if path == "/metrics" && matches!(*request.method(), Method::GET | Method::HEAD) {
         return health::metrics(gateway, &caller);
     }
     match address(gateway, path, &caller) {

@@ -7,7 +7,9 @@ mod answer;
 mod body;
 mod browser;
 mod clock;
+mod cors;
 pub mod feed;
+mod forwarded;
 mod front;
 mod gateway;
 mod guard;
@@ -35,6 +37,7 @@ mod serve;
 mod session;
 mod settings;
 mod site;
+mod socket;
 mod spelling;
 mod sse;
 mod stall;
@@ -51,8 +54,11 @@ pub mod fuzzing {
 }
 
 pub use browser::{BrowserSession, Door, NewBrowserSession};
+pub use forwarded::{BasePath, InvalidBasePath, InvalidProxy, TrustedProxy};
 pub use gateway::{Counts, Gateway, Labelled, Labels};
+pub use guard::{HostPattern, InvalidHost};
 pub use naming::Naming;
 pub use recorded::{ModelRequestRecord, Recorded, Records, RunRecord};
 pub use settings::{Access, Limits, Permissions, Profile, Settings, States, Token, Toolboxes};
 pub use site::{Entrance, Site, SiteBody, Visit};
+pub use socket::Listener;

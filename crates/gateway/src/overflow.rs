@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::gateway::Inner;
 use crate::settings::Limits;
+use crate::socket::{Listeners, Stream};
 
 /// What each of them is told.
 const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
@@ -36,7 +36,7 @@ impl Overflow {
     }
 
     /// Tells one that it is not served.
-    pub(crate) async fn turn_away(&self, gateway: &Inner, stream: TcpStream) {
+    pub(crate) async fn turn_away(&self, gateway: &Inner, stream: Stream) {
         let Ok(place) = Arc::clone(&self.0).acquire_owned().await else { return };
         gateway.crew.spawn(async move {
             let _place = place;
@@ -69,14 +69,14 @@ impl ReserveDescriptors {
 
     /// Takes the next connection in with a descriptor of the reserve, and tells it that it is not served.
     /// Returns whether there was one.
-    pub(crate) async fn turn_away(&self, gateway: &Inner, listener: &TcpListener) -> bool {
+    pub(crate) async fn turn_away(&self, gateway: &Inner, listeners: &Listeners) -> bool {
         let spare = self.files.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Some(spare) = spare else { return false };
         drop(spare);
         // Somebody else may have taken it meanwhile.
-        let accepted = tokio::time::timeout(self.hold, listener.accept()).await;
+        let accepted = tokio::time::timeout(self.hold, listeners.accept()).await;
         let (reserve, hold) = (Arc::clone(&self.files), self.hold);
-        let Ok(Ok((stream, _))) = accepted else {
+        let Ok(Ok(stream)) = accepted else {
             refill(&reserve);
             return false;
         };
@@ -96,7 +96,7 @@ fn refill(reserve: &Mutex<Vec<File>>) {
 }
 
 /// What was sent meanwhile is read: closed on it, the answer would be lost too.
-async fn told(mut stream: TcpStream) -> io::Result<()> {
+async fn told(mut stream: Stream) -> io::Result<()> {
     stream.write_all(ANSWER).await?;
     stream.shutdown().await?;
     let mut ignored = [0; 4096];

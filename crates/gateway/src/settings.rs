@@ -9,6 +9,8 @@ use std::time::Duration;
 use consort_core::{ServerId, Toolbox};
 use consort_wire::MemoryBudget;
 
+use crate::forwarded::{BasePath, TrustedProxy};
+use crate::guard::HostPattern;
 use crate::naming::Naming;
 use crate::site::Site;
 
@@ -18,7 +20,11 @@ pub struct Settings {
     /// Who may use it.
     pub access: Access,
     /// Names under which clients may reach it, beside those of this machine's loopback.
-    pub hosts: Vec<String>,
+    pub hosts: Vec<HostPattern>,
+    /// The path prefix under which clients reach it.
+    pub base_path: BasePath,
+    /// Reverse proxies whose forwarding headers are believed.
+    pub trusted_proxies: Vec<TrustedProxy>,
     /// What others than the owner and our own pages may do.
     pub permissions: Permissions,
     /// How things are named.
@@ -50,6 +56,8 @@ impl Default for Settings {
         Self {
             access: Access::Anyone,
             hosts: Vec::new(),
+            base_path: BasePath::default(),
+            trusted_proxies: Vec::new(),
             permissions: Permissions::default(),
             naming: Naming::default(),
             names: None,
@@ -176,6 +184,11 @@ pub struct Limits {
     pub changes: Duration,
     /// Time that the first list waits for servers that are starting and of which nothing is known.
     pub list_wait: Duration,
+    /// How long requests are still served, while `/readyz` says 503, before the gateway drains: the time that load
+    /// balancers take to notice.
+    pub lame_duck: Duration,
+    /// Connections open at once at the listener for health and metrics.
+    pub metrics_connections: usize,
     /// How long requests may take to end once the gateway shall.
     pub drain: Duration,
 }
@@ -203,6 +216,8 @@ impl Default for Limits {
             silence: Duration::from_secs(15),
             changes: Duration::from_secs(1),
             list_wait: Duration::from_secs(1),
+            lame_duck: Duration::ZERO,
+            metrics_connections: 64,
             drain: Duration::from_secs(30),
         }
     }

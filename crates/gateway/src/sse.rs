@@ -10,6 +10,7 @@ use http::{Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
 use crate::answer::Answer;
+use crate::forwarded::BasePath;
 use crate::front::Front;
 use crate::gateway::Inner;
 use crate::http::{Reply, bare, only, read, stream, text};
@@ -40,7 +41,10 @@ pub(crate) async fn respond(
 ) -> Reply {
     let (head, body) = request.into_parts();
     match head.method {
-        Method::GET => open(gateway, front, caller, head.uri.path()),
+        Method::GET => {
+            let base = head.extensions.get::<BasePath>().map_or("", BasePath::as_str);
+            open(gateway, front, caller, &format!("{base}{}", head.uri.path()))
+        }
         Method::POST => {
             let name = head.uri.query().and_then(|query| query.strip_prefix("session="));
             let pipe = name.and_then(|name| gateway.pipes.lock().get(name).cloned());

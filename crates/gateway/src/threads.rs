@@ -1,17 +1,16 @@
 //! Threads that serve connections, each with a runtime of its own: nothing of a connection crosses over.
 
-use std::net::TcpStream as Plain;
 use std::sync::Arc;
 use std::thread;
 
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::gateway::Inner;
-use crate::http::connection;
+use crate::http::{Port, connection};
+use crate::socket::{DetachedStream, Stream};
 
 /// A connection on its way to the thread that serves it.
-type Handed = (Plain, OwnedSemaphorePermit);
+type Handed = (DetachedStream, OwnedSemaphorePermit);
 
 /// Further threads beside the one that takes connections in. They end with the gateway, once their
 /// connections have.
@@ -29,15 +28,15 @@ impl Threads {
     /// Gives a connection to the next thread. Returns it if that is this one.
     pub(crate) fn hand_over(
         &mut self,
-        stream: TcpStream,
+        stream: Stream,
         place: OwnedSemaphorePermit,
-    ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    ) -> Option<(Stream, OwnedSemaphorePermit)> {
         self.next = (self.next + 1) % (self.threads.len() + 1);
         let Some(thread) = self.next.checked_sub(1).map(|n| &self.threads[n]) else {
             return Some((stream, place));
         };
         // Whoever cannot be handed over is gone.
-        let _ = thread.send((stream.into_std().ok()?, place));
+        let _ = thread.send((stream.detach().ok()?, place));
         None
     }
 }
@@ -49,8 +48,8 @@ fn start(gateway: &Arc<Inner>, n: usize) -> Option<mpsc::UnboundedSender<Handed>
     let gateway = Arc::clone(gateway);
     let serve = async move {
         while let Some((stream, place)) = handed.recv().await {
-            if let Ok(stream) = TcpStream::from_std(stream) {
-                gateway.crew.spawn(connection(Arc::clone(&gateway), stream, place));
+            if let Ok(stream) = stream.attach() {
+                gateway.crew.spawn(connection(Arc::clone(&gateway), stream, Port::Main, place));
             }
         }
         // Whatever is left runs here.

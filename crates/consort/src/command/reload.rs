@@ -1,13 +1,12 @@
 //! `consort reload`: running gateways re-read their files.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use consort::config::{self, Folders, Found};
+use consort::config::{self, Folders, Found, ListenAddress};
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::cli::{Common, Reload};
 use crate::exit::{Exit, Failure};
@@ -99,7 +98,7 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
         ..Failure::usage(format!("cannot reach the gateway at {address}: {error}"))
     };
     let body = json!({ "accept": options.accept }).to_string();
-    let asked = post(address, token.as_deref(), &body);
+    let asked = post(&address, token.as_deref(), &body);
     let answered = tokio::time::timeout(options.timeout, asked).await;
     let (status, body) = answered
         .map_err(|_| unreached(&"no answer in time"))?
@@ -115,7 +114,11 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
 }
 
 /// Posts to the admin API of a gateway on this machine, and returns the status and the body.
-async fn post(address: SocketAddr, token: Option<&str>, body: &str) -> io::Result<(u16, String)> {
+async fn post(
+    address: &ListenAddress,
+    token: Option<&str>,
+    body: &str,
+) -> io::Result<(u16, String)> {
     let bearer = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let request = format!(
         "POST /api/reload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
@@ -123,18 +126,30 @@ async fn post(address: SocketAddr, token: Option<&str>, body: &str) -> io::Resul
         bearer.unwrap_or_default(),
         body.len(),
     );
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.take(REPLY_BYTES).read_to_string(&mut answer).await?;
+    let answer = match address {
+        ListenAddress::Tcp(address) => {
+            exchange(TcpStream::connect(address).await?, &request).await?
+        }
+        ListenAddress::Unix(path) => exchange(UnixStream::connect(path).await?, &request).await?,
+    };
     let odd = || io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(odd)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(odd)?;
     Ok((status, body.to_owned()))
 }
 
+async fn exchange(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    request: &str,
+) -> io::Result<String> {
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.take(REPLY_BYTES).read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
 fn show(gateway: &RunningGateway, report: &ReloadReport) {
-    let address = gateway.address;
+    let address = &gateway.address;
     for kept_out in &report.kept_out {
         line(format!("{address}: {} kept out: {}", kept_out.what, escaped(&kept_out.reason)));
         if kept_out.acceptable {

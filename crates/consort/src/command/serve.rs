@@ -2,6 +2,7 @@
 
 pub(crate) mod changes;
 mod findings;
+mod http;
 mod in_force;
 mod memory;
 mod offered;
@@ -10,43 +11,37 @@ mod records;
 mod reload;
 mod runs;
 mod settings;
+mod sockets;
 mod token;
 mod watch;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::config::{Config, Options, Reach, Recipient, STDIN, System, snippet};
+use consort::config::{Config, Options, STDIN, System};
 use consort_agent::sub::Roster;
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records, States};
 use consort_hub::{Hub, Status};
-use serde_json::json;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Desk, Scene, Start};
 use crate::exit::{Exit, Failure};
-use crate::gateways::RunningGateway;
-use crate::output::{json_text, line, note};
 use crate::reloading::ReloadHandle;
 use crate::running::{self, Prepared, ShapedConfig, tell};
+use http::{Entry, Places, Signals};
 use in_force::InForce;
 pub(crate) use offered::Askable;
 use offered::{Offered, Parts};
 use openai::OpenAi;
 use records::Recording;
+use sockets::ActivatedSockets;
 pub(crate) use token::Kept;
 use token::MissingToken;
 
-/// The most threads that are taken unasked.
-const THREADS: usize = 4;
-
 pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> {
     // Until somebody at the terminal has answered, Ctrl-C ends us as usual.
-    let Setup { prepared, options, mut gateway_settings, kept, in_force, resolve } =
+    let Setup { prepared, options, mut gateway_settings, places, kept, in_force, resolve } =
         Setup::new(common, &serve)?;
     let mut signals = Signals::new()?;
     let (handle, requests) = ReloadHandle::new(options.limits.reload());
@@ -111,7 +106,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
             stdio(&gateway, &mut signals).await
         } else {
             let entry = Entry { kept, asked, console: console.as_ref(), config: file };
-            http(&gateway, common, &serve, entry, &mut signals).await
+            http::serve(&gateway, common, &serve, places, entry, &mut signals).await
         }
     };
     let following = reload::Following {
@@ -154,6 +149,7 @@ struct Setup {
     prepared: Prepared,
     options: Options,
     gateway_settings: consort_gateway::Settings,
+    places: Places,
     /// The owner's token, if one is needed.
     kept: Option<Kept>,
     in_force: InForce,
@@ -162,7 +158,7 @@ struct Setup {
 
 impl Setup {
     fn new(common: &Common, serve: &Serve) -> Result<Self, Failure> {
-        refuse_open_doors(serve)?;
+        let activated = ActivatedSockets::take()?;
         if serve.stdio && common.config.as_deref() == Some(Path::new(STDIN)) {
             let message = "the standard input cannot hold the config and the client's messages";
             return Err(Failure::usage(message).hint("name a file with --config"));
@@ -177,14 +173,17 @@ impl Setup {
         if config.is_some() && options.builtin != Some(true) {
             prepared.settings.local.clear();
         }
+        let places = settings::places(serve, &options, activated)?;
+        refuse_open_doors(serve, &places)?;
         let (mut gateway_settings, kept) =
             settings::of(common, serve, &options, MissingToken::Create)?;
+        gateway_settings.limits.lame_duck = settings::lame_duck(serve, &options, &places);
         let budget = options.limits.budget();
         prepared.settings.budget = budget.clone();
         gateway_settings.budget = Some(budget);
         let secrets = secrets(&prepared, &options, kept.as_ref(), &resolve);
         let in_force = InForce::new(source, &prepared, secrets);
-        Ok(Self { prepared, options, gateway_settings, kept, in_force, resolve })
+        Ok(Self { prepared, options, gateway_settings, places, kept, in_force, resolve })
     }
 }
 
@@ -236,16 +235,22 @@ fn states(hub: &Hub) -> States {
 }
 
 /// An address that others reach is served only to those who show a token and name us rightly.
-fn refuse_open_doors(serve: &Serve) -> Result<(), Failure> {
-    if serve.stdio || serve.listen.ip().is_loopback() {
+fn refuse_open_doors(serve: &Serve, places: &Places) -> Result<(), Failure> {
+    if serve.stdio {
         return Ok(());
     }
-    if serve.allow_unauthenticated {
-        let message = format!("{} can be reached by others: not without a token", serve.listen);
+    let main = places.addresses().find(|address| !address.is_local());
+    let metrics = places.metrics.as_ref().filter(|address| !address.is_local());
+    if let Some(address) = main.or(metrics)
+        && serve.allow_unauthenticated
+    {
+        let message = format!("{address} can be reached by others: not without a token");
         return Err(Failure::usage(message).hint("leave --allow-unauthenticated out"));
     }
-    if serve.allow_host.is_empty() {
-        let message = format!("{} can be reached by others: under which name?", serve.listen);
+    if let Some(address) = main
+        && serve.allow_host.is_empty()
+    {
+        let message = format!("{address} can be reached by others: under which name?");
         return Err(Failure::usage(message).hint("add --allow-host NAME"));
     }
     Ok(())
@@ -258,132 +263,4 @@ async fn stdio(gateway: &Gateway, signals: &mut Signals) -> Result<Exit, Failure
         () = signals.next() => gateway.drain().await,
     }
     Ok(Exit::Ok)
-}
-
-async fn http(
-    gateway: &Gateway,
-    common: &Common,
-    serve: &Serve,
-    entry: Entry<'_>,
-    signals: &mut Signals,
-) -> Result<Exit, Failure> {
-    let listener = TcpListener::bind(serve.listen).await.map_err(|error| {
-        Failure::usage(format!("cannot listen on {}: {error}", serve.listen))
-            .hint("another program may be there; choose another with --listen ADDRESS:PORT")
-    })?;
-    let address = listener.local_addr().map_err(|error| Failure::usage(error.to_string()))?;
-    let here = RunningGateway::new(
-        address,
-        entry.config.clone(),
-        entry.kept.as_ref(),
-        entry.console.is_some(),
-    );
-    let recorded = here.record();
-    if let Err(error) = &recorded {
-        tracing::warn!(%error, "`consort reload` will not find this gateway");
-    }
-    announce(common, &format!("http://{address}"), &entry);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = serve.threads.map_or(cores.min(THREADS), usize::from);
-    let serving = gateway.serve_http(listener, threads);
-    let mut serving = std::pin::pin!(serving);
-    tokio::select! {
-        () = serving.as_mut() => {}
-        () = signals.next() => {}
-    }
-    if !common.json {
-        note("ending; requests in progress may take up to 30 s, a second signal ends at once");
-    }
-    // Who follows what agents do is let go by it.
-    let ended = async {
-        if let Some(console) = entry.console {
-            console.end().await;
-        }
-    };
-    tokio::select! {
-        () = async { tokio::join!(gateway.drain(), serving, ended); } => {}
-        () = signals.next() => gateway.end().await,
-    }
-    here.remove();
-    Ok(Exit::Ok)
-}
-
-/// What whoever starts us must know to come in.
-struct Entry<'a> {
-    /// The owner's token, if one is needed.
-    kept: Option<Kept>,
-    /// Who can be asked.
-    asked: Vec<String>,
-    /// The console, if there is one.
-    console: Option<&'a Console>,
-    /// The config, if there is one.
-    config: Option<PathBuf>,
-}
-
-/// Says where we are, and how to come in.
-fn announce(common: &Common, base: &str, entry: &Entry<'_>) {
-    let Entry { kept, asked, console, .. } = entry;
-    let kept = kept.as_ref();
-    let endpoint = format!("{base}/mcp");
-    if common.json {
-        let file = kept.map(|kept| kept.file.display().to_string());
-        let openai = (!asked.is_empty()).then(|| format!("{base}/v1"));
-        let console = console.map(|_| format!("{base}/console/"));
-        let told = json!({
-            "endpoint": endpoint, "token_file": file, "openai": openai, "console": console,
-        });
-        json_text(&told.to_string());
-        return;
-    }
-    line(format!("serving at {endpoint}"));
-    if console.is_some() {
-        line(format!("console: {base}/console/"));
-    }
-    if !asked.is_empty() {
-        line(format!("for clients of OpenAI's formats: {base}/v1, model {}", asked.join(" or ")));
-    }
-    // What is no terminal is a journal or a file, and keeps what it is told.
-    let shown = std::io::stdout().is_terminal() && kept.is_some_and(|kept| kept.created);
-    match kept {
-        None => note("warning: whoever reaches this address may use it (--allow-unauthenticated)"),
-        Some(kept) if shown => {
-            line(format!("token: {}", kept.secret));
-            line(format!("it is kept in {} and not shown again", kept.file.display()));
-        }
-        Some(kept) => line(format!("token: as kept in {}", kept.file.display())),
-    }
-    let token = kept.map(|kept| if shown { kept.secret.clone() } else { "TOKEN".to_owned() });
-    let reach = Reach::Url { url: endpoint, token };
-    for (recipient, name) in [
-        (Recipient::ClaudeDesktop, "Claude Desktop"),
-        (Recipient::Cursor, "Cursor"),
-        (Recipient::VsCode, "VS Code"),
-    ] {
-        line(format!("\n{name}:\n{}", snippet(recipient, &reach).trim_end()));
-    }
-    line("\n`consort config export CLIENT` writes this into the client's own config");
-}
-
-/// The signals that ask us to end, heard from the time this is made.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, Failure> {
-        let hear = |kind| {
-            signal(kind).map_err(|error| Failure::usage(format!("cannot hear signals: {error}")))
-        };
-        let terminate = hear(SignalKind::terminate())?;
-        Ok(Self { terminate, interrupt: hear(SignalKind::interrupt())? })
-    }
-
-    /// Waits until we are asked to end.
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

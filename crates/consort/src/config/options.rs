@@ -68,6 +68,22 @@ pub struct ServeConfig {
     /// Callers that may read `/metrics` beside the owner, by their names in `tokens`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metrics_callers: Vec<String>,
+    /// Path prefix under which clients reach the gateway through a reverse proxy, as in `/consort`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_path: Option<String>,
+    /// Reverse proxies whose `X-Forwarded-Host` and `X-Forwarded-Prefix` are believed: IP addresses, networks such as
+    /// `10.0.0.0/8`, or `unix`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trusted_proxies: Vec<String>,
+    /// Address at which health and metrics alone are served too, as in `0.0.0.0:9090`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics_listen: Option<String>,
+    /// Connections open at once at that address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics_connections: Option<u64>,
+    /// Lame-duck time: after SIGTERM, `/readyz` says 503 for so long and requests are still served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lame_duck: Option<Period>,
     /// Browser sessions of the console that may be open; at the limit the least recently used one ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_browser_sessions: Option<u64>,

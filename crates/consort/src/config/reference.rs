@@ -135,6 +135,8 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.serve", "browser_session_lifetime") => hours(gateway.browser_session_lifetime),
         ("consort.serve", "linger") => format!("{} s", gateway.linger.as_secs()),
         ("consort.serve", "linger_bytes") => gateway.linger_bytes.to_string(),
+        ("consort.serve", "metrics_connections") => gateway.metrics_connections.to_string(),
+        ("consort.serve", "lame_duck") => "5 s; none if only this machine reaches it".to_owned(),
         ("consort.limits", "held_bytes") => gateway.held_bytes.to_string(),
         ("consort.limits", "schema_bytes") => schemas.compiled_bytes.to_string(),
         ("consort.limits", "schema_patterns") => schemas.patterns.to_string(),

@@ -2,14 +2,15 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use consort_gateway::SiteBody;
+use bytes::Bytes;
+use consort_gateway::{BasePath, SiteBody};
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-const PAGE: &[u8] = include_bytes!("../../../../console/dist/index.html");
+const PAGE: &str = include_str!("../../../../console/dist/index.html");
 const SCRIPT: &[u8] = include_bytes!("../../../../console/dist/app.js");
 const STYLE: &[u8] = include_bytes!("../../../../console/dist/app.css");
 
@@ -25,22 +26,27 @@ pub(super) fn has(path: &str) -> bool {
 }
 
 /// A file of the page. Every path that names none is the page itself, which knows what to show there.
-pub(super) fn file(path: &str, asked: &HeaderMap) -> Response<SiteBody> {
+///
+/// Addresses are relative, or below the prefix where one is known: a reverse proxy may have put us under a path.
+pub(super) fn file(path: &str, base: Option<&BasePath>, asked: &HeaderMap) -> Response<SiteBody> {
     if path == "/" || path == "/console" {
-        let mut response = Response::new(SiteBody::Whole(bytes::Bytes::new()));
+        let mut response = Response::new(SiteBody::Whole(Bytes::new()));
         *response.status_mut() = StatusCode::FOUND;
-        response.headers_mut().insert(LOCATION, HeaderValue::from_static("/console/"));
+        let location =
+            base.map_or("console/".to_owned(), |base| format!("{}/console/", base.as_str()));
+        let location = HeaderValue::try_from(location).expect("a prefix is plain ASCII");
+        response.headers_mut().insert(LOCATION, location);
         return response;
     }
     let (bytes, kind) = match path {
-        "/console/app.js" => (SCRIPT, "text/javascript; charset=utf-8"),
-        "/console/app.css" => (STYLE, "text/css; charset=utf-8"),
-        _ => (PAGE, "text/html; charset=utf-8"),
+        "/console/app.js" => (Bytes::from_static(SCRIPT), "text/javascript; charset=utf-8"),
+        "/console/app.css" => (Bytes::from_static(STYLE), "text/css; charset=utf-8"),
+        _ => (page(path, base).into(), "text/html; charset=utf-8"),
     };
-    let mark = mark(bytes);
+    let mark = mark(&bytes);
     let known = asked.get(IF_NONE_MATCH).is_some_and(|known| *known == mark);
-    let body = if known { &[] } else { bytes };
-    let mut response = Response::new(SiteBody::Whole(bytes::Bytes::from_static(body)));
+    let body = if known { Bytes::new() } else { bytes };
+    let mut response = Response::new(SiteBody::Whole(body));
     if known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
@@ -49,6 +55,18 @@ pub(super) fn file(path: &str, asked: &HeaderMap) -> Response<SiteBody> {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(ETAG, mark);
     response
+}
+
+/// The page, with the addresses of its files as they are from a path.
+fn page(path: &str, base: Option<&BasePath>) -> String {
+    let folder = match base {
+        Some(base) => format!("{}/console/", base.as_str()),
+        None => {
+            let below = path.strip_prefix("/console/").unwrap_or_default();
+            "../".repeat(below.matches('/').count())
+        }
+    };
+    PAGE.replace("\"/console/", &format!("\"{folder}"))
 }
 
 /// What tells one version of a file from another.

@@ -1,11 +1,17 @@
 //! How the gateway shall serve, from the command line and the config.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use consort::config::Options;
+use consort::config::{ListenAddress, Options, Period};
 use consort_core::{Caller, ServerId};
-use consort_gateway::{Access, Limits, Naming, Permissions, Settings, Token};
+use consort_gateway::{
+    Access, BasePath, Limits, Naming, Permissions, Settings, Token, TrustedProxy,
+};
 
+use super::http::Places;
+use super::sockets::ActivatedSockets;
 use super::token::{self, Kept, MissingToken};
 use crate::cli::{Common, Serve};
 use crate::exit::Failure;
@@ -39,9 +45,14 @@ pub(super) fn of(
     if let Some(bytes) = options.serve.linger_bytes {
         limits.linger_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     }
+    if let Some(most) = options.serve.metrics_connections {
+        limits.metrics_connections = usize::try_from(most).unwrap_or(usize::MAX);
+    }
     let settings = Settings {
         access,
         hosts: serve.allow_host.clone(),
+        base_path: base_path(options)?,
+        trusted_proxies: trusted_proxies(options)?,
         permissions: permissions(serve, options),
         naming: naming.unwrap_or_default(),
         names: names(common),
@@ -49,6 +60,54 @@ pub(super) fn of(
         ..Settings::default()
     };
     Ok((settings, kept))
+}
+
+/// The time that load balancers get to notice that we leave, where some are.
+const LAME_DUCK: Duration = Duration::from_secs(5);
+
+/// The address that is taken unasked.
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8808);
+
+/// Where to listen.
+pub(super) fn places(
+    serve: &Serve,
+    options: &Options,
+    activated: ActivatedSockets,
+) -> Result<Places, Failure> {
+    let main = match &serve.listen {
+        Some(address) => Some(address.clone()),
+        // Whoever hands sockets over says where to listen.
+        None if !activated.is_empty() => None,
+        None => Some(ListenAddress::Tcp(USUAL)),
+    };
+    let written = options.serve.metrics_listen.as_deref();
+    let written = written.map(|text| text.parse().map_err(|error| wrong("metrics_listen", &error)));
+    let metrics = match &serve.metrics_listen {
+        Some(address) => Some(address.clone()),
+        None => written.transpose()?,
+    };
+    Ok(Places { activated, main, metrics, base_path: base_path(options)? })
+}
+
+/// The lame-duck time: none where nobody but this machine reaches us.
+pub(super) fn lame_duck(serve: &Serve, options: &Options, places: &Places) -> Duration {
+    let local = places.addresses().all(ListenAddress::is_local);
+    let usual = if local { Duration::ZERO } else { LAME_DUCK };
+    serve.lame_duck.or(options.serve.lame_duck.map(Period::get)).unwrap_or(usual)
+}
+
+fn base_path(options: &Options) -> Result<BasePath, Failure> {
+    let written = options.serve.base_path.as_deref().unwrap_or_default();
+    written.parse().map_err(|error| wrong("base_path", &error))
+}
+
+fn trusted_proxies(options: &Options) -> Result<Vec<TrustedProxy>, Failure> {
+    let written = options.serve.trusted_proxies.iter();
+    written.map(|text| text.parse().map_err(|error| wrong("trusted_proxies", &error))).collect()
+}
+
+fn wrong(key: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::usage(format!("`{key}` in `[consort.serve]`: {error}"))
 }
 
 /// What others than the owner and our own pages may do.

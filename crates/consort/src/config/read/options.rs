@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use consort_gateway::{BasePath, TrustedProxy};
 use consort_shape::CacheSpec;
 use consort_shape::exposure::{ExposureSpec, TableSpec};
 use consort_shape::policy::{CallerSpec, Policy, PolicyError, PolicySpec};
@@ -10,6 +11,7 @@ use consort_shape::transform::TransformSpec;
 use super::super::error::Mistake;
 use super::super::fields::{Fields, UnknownKeys, closest, shortened};
 use super::super::findings::Findings;
+use super::super::listen::{ListenAddress, is_origin};
 use super::super::options::{LimitsConfig, Options, ProfileConfig, ServeConfig, merged};
 use super::super::tree::{Entry, Node, Table, Value};
 use super::agents;
@@ -265,6 +267,11 @@ fn serve(fields: &Fields<'_>) -> ServeConfig {
     let made = ServeConfig {
         allowed_origins,
         metrics_callers: serve.strings("metrics_callers"),
+        base_path: parsed::<BasePath>(&serve, "base_path"),
+        trusted_proxies: trusted_proxies(&serve),
+        metrics_listen: parsed::<ListenAddress>(&serve, "metrics_listen"),
+        metrics_connections: serve.count("metrics_connections"),
+        lame_duck: serve.period("lame_duck"),
         max_browser_sessions: serve.count("max_browser_sessions"),
         browser_session_idle: serve.period("browser_session_idle"),
         browser_session_lifetime: serve.period("browser_session_lifetime"),
@@ -275,15 +282,29 @@ fn serve(fields: &Fields<'_>) -> ServeConfig {
     made
 }
 
-/// Whether a text is an origin as browsers send it.
-fn is_origin(text: &str) -> bool {
-    let Some((scheme, authority)) = text.split_once("://") else { return false };
-    let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '/' | '?' | '#' | '@' | '*' | '\\');
-    !scheme.is_empty()
-        && !authority.is_empty()
-        && text.len() == text.trim().len()
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-        && authority.chars().all(plain)
+/// A text that can be read as something.
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+    serve: &Fields<'_>,
+    key: &'static str,
+) -> Option<String> {
+    let text = serve.string(key)?;
+    if let Err(error) = text.parse::<T>() {
+        let reason = format!("`{}`: {error}", shortened(text));
+        serve.error(serve.at_of(key), Mistake::Spec { key: serve.path(key), reason });
+    }
+    Some(text.to_owned())
+}
+
+fn trusted_proxies(serve: &Fields<'_>) -> Vec<String> {
+    const KEY: &str = "trusted_proxies";
+    let proxies = serve.strings(KEY);
+    for proxy in &proxies {
+        if let Err(error) = proxy.parse::<TrustedProxy>() {
+            let reason = format!("`{}`: {error}", shortened(proxy));
+            serve.error(serve.at_of(KEY), Mistake::Spec { key: serve.path(KEY), reason });
+        }
+    }
+    proxies
 }
 
 /// `[consort.tokens]`.

@@ -1,0 +1,210 @@
+//! The gateway over HTTP: listening, saying where, and ending in order.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use consort::config::{ListenAddress, Reach, Recipient, snippet};
+use consort_gateway::{BasePath, Gateway};
+use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::sockets::{ActivatedSockets, bind};
+use super::token::Kept;
+use crate::cli::{Common, Serve};
+use crate::console::Console;
+use crate::exit::{Exit, Failure};
+use crate::gateways::RunningGateway;
+use crate::output::{json_text, line, note};
+
+/// The most threads that are taken unasked.
+const THREADS: usize = 4;
+
+/// Where to listen.
+pub(super) struct Places {
+    /// Sockets that were handed over; they take the place of what would be bound.
+    pub(super) activated: ActivatedSockets,
+    /// The address of the gateway, unless sockets were handed over.
+    pub(super) main: Option<ListenAddress>,
+    /// The address for health and metrics alone.
+    pub(super) metrics: Option<ListenAddress>,
+    /// The path prefix under which clients reach it.
+    pub(super) base_path: BasePath,
+}
+
+impl Places {
+    /// Returns every address at which the gateway is reached.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.activated.addresses().chain(&self.main)
+    }
+}
+
+/// Serves until somebody wants us to end.
+pub(super) async fn serve(
+    gateway: &Gateway,
+    common: &Common,
+    flags: &Serve,
+    places: Places,
+    entry: Entry<'_>,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let mut at = places.addresses().next().cloned();
+    let mut listeners = places.activated.listeners()?;
+    // Removed at the end.
+    let mut files = Vec::new();
+    if let Some(main) = &places.main {
+        let (listener, address, file) = bind(main).await?;
+        listeners.push(listener);
+        files.extend(file);
+        at = Some(address);
+    }
+    let at = at.ok_or_else(|| Failure::usage("there is no address to listen on"))?;
+    let metrics = match &places.metrics {
+        Some(address) => {
+            let (listener, address, file) = bind(address).await?;
+            files.extend(file);
+            note(format!("health and metrics at {address}"));
+            Some(listener)
+        }
+        None => None,
+    };
+    let here = RunningGateway::new(
+        at.clone(),
+        entry.config.clone(),
+        entry.kept.as_ref(),
+        entry.console.is_some(),
+    );
+    let recorded = here.record();
+    if let Err(error) = &recorded {
+        tracing::warn!(%error, "`consort reload` will not find this gateway");
+    }
+    announce(common, &at, &places.base_path, &entry);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = flags.threads.map_or(cores.min(THREADS), usize::from);
+    let watched = async {
+        if let Some(listener) = metrics {
+            gateway.serve_metrics(listener).await;
+        }
+    };
+    let serving = async { tokio::join!(gateway.serve_all(listeners, threads), watched) };
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        _ = serving.as_mut() => {}
+        () = signals.next() => {}
+    }
+    if !common.json {
+        note("ending; requests in progress may take up to 30 s, a second signal ends at once");
+    }
+    // Who follows what agents do is let go by it.
+    let ended = async {
+        if let Some(console) = entry.console {
+            console.end().await;
+        }
+    };
+    tokio::select! {
+        // Whoever balances load sees that we leave, and is still served.
+        () = async {
+            tokio::select! {
+                _ = serving.as_mut() => {}
+                () = gateway.leave() => {}
+            }
+            tokio::join!(gateway.drain(), serving, ended);
+        } => {}
+        () = signals.next() => gateway.end().await,
+    }
+    here.remove();
+    Ok(Exit::Ok)
+}
+
+/// What whoever starts us must know to come in.
+pub(super) struct Entry<'a> {
+    /// The owner's token, if one is needed.
+    pub(super) kept: Option<Kept>,
+    /// Who can be asked.
+    pub(super) asked: Vec<String>,
+    /// The console, if there is one.
+    pub(super) console: Option<&'a Console>,
+    /// The config, if there is one.
+    pub(super) config: Option<PathBuf>,
+}
+
+/// Says where we are, and how to come in.
+fn announce(common: &Common, at: &ListenAddress, base: &BasePath, entry: &Entry<'_>) {
+    let Entry { kept, asked, console, .. } = entry;
+    let kept = kept.as_ref();
+    // Whoever connects by a path still sends a name.
+    let (base, socket) = match at {
+        ListenAddress::Tcp(address) => (format!("http://{address}{}", base.as_str()), None),
+        ListenAddress::Unix(path) => (format!("http://localhost{}", base.as_str()), Some(path)),
+    };
+    let endpoint = format!("{base}/mcp");
+    if common.json {
+        let file = kept.map(|kept| kept.file.display().to_string());
+        let openai = (!asked.is_empty()).then(|| format!("{base}/v1"));
+        let console = console.map(|_| format!("{base}/console/"));
+        let told = json!({
+            "endpoint": endpoint, "socket": socket, "token_file": file, "openai": openai,
+            "console": console,
+        });
+        json_text(&told.to_string());
+        return;
+    }
+    line(format!("serving at {endpoint}"));
+    if let Some(path) = socket {
+        line(format!("on the Unix socket {}", path.display()));
+    }
+    if console.is_some() {
+        line(format!("console: {base}/console/"));
+    }
+    if !asked.is_empty() {
+        line(format!("for clients of OpenAI's formats: {base}/v1, model {}", asked.join(" or ")));
+    }
+    // What is no terminal is a journal or a file, and keeps what it is told.
+    let shown = std::io::stdout().is_terminal() && kept.is_some_and(|kept| kept.created);
+    match kept {
+        None => note("warning: whoever reaches this address may use it (--allow-unauthenticated)"),
+        Some(kept) if shown => {
+            line(format!("token: {}", kept.secret));
+            line(format!("it is kept in {} and not shown again", kept.file.display()));
+        }
+        Some(kept) => line(format!("token: as kept in {}", kept.file.display())),
+    }
+    let token = kept.map(|kept| if shown { kept.secret.clone() } else { "TOKEN".to_owned() });
+    let reach = Reach::Url { url: endpoint, token };
+    for (recipient, name) in [
+        (Recipient::ClaudeDesktop, "Claude Desktop"),
+        (Recipient::Cursor, "Cursor"),
+        (Recipient::VsCode, "VS Code"),
+    ] {
+        line(format!("\n{name}:\n{}", snippet(recipient, &reach).trim_end()));
+    }
+    line("\n`consort config export CLIENT` writes this into the client's own config");
+}
+
+/// The signals that ask us to end, heard from the time this is made.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+}
+
+impl Signals {
+    pub(super) fn new() -> Result<Self, Failure> {
+        let hear = |kind| {
+            signal(kind).map_err(|error| Failure::usage(format!("cannot hear signals: {error}")))
+        };
+        Ok(Self {
+            terminate: hear(SignalKind::terminate())?,
+            interrupt: hear(SignalKind::interrupt())?,
+            quit: hear(SignalKind::quit())?,
+        })
+    }
+
+    /// Waits until we are asked to end.
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.quit.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The sockets that a gateway listens on: bound here, or handed over by whoever started us (socket activation).
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use consort::config::ListenAddress;
+use consort_gateway::Listener;
+use rustix::io::FdFlags;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+
+use crate::exit::Failure;
+use crate::output::escaped_line;
+
+/// The first file descriptor that is handed over, as systemd counts them.
+const FIRST: i32 = 3;
+
+/// The most sockets that are taken.
+const MOST: i32 = 16;
+
+/// Who may open a Unix socket: its owner and its group, such as a reverse proxy.
+const MODE: u32 = 0o660;
+
+/// Sockets that listen already, handed over with `LISTEN_FDS`.
+pub(super) struct ActivatedSockets(Vec<(OwnedFd, ListenAddress)>);
+
+impl ActivatedSockets {
+    /// Takes the sockets that were handed over to this process.
+    pub(super) fn take() -> Result<Self, Failure> {
+        let variable = |name| std::env::var(name).ok()?.parse::<i32>().ok();
+        let ours = variable("LISTEN_PID") == i32::try_from(std::process::id()).ok();
+        let count = variable("LISTEN_FDS").filter(|_| ours).unwrap_or(0);
+        if count > MOST {
+            return Err(Failure::usage(format!(
+                "LISTEN_FDS is {count}: at most {MOST} sockets are taken"
+            )));
+        }
+        let mut sockets = Vec::new();
+        for number in FIRST..FIRST + count {
+            sockets.push(taken(number).map_err(|error| {
+                let message = format!("file descriptor {number} of LISTEN_FDS is no stream socket that listens: {error}");
+                Failure::usage(message).hint("use `ListenStream=` in the systemd socket unit, with `Accept=no`")
+            })?);
+        }
+        Ok(Self(sockets))
+    }
+
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.0.iter().map(|(_, address)| address)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the sockets, ready to take connections in.
+    pub(super) fn listeners(self) -> Result<Vec<Listener>, Failure> {
+        let unusable = |error: io::Error| {
+            Failure::usage(format!("cannot use a socket of LISTEN_FDS: {error}"))
+        };
+        let listener = |(socket, address): (OwnedFd, ListenAddress)| {
+            Ok(match address {
+                ListenAddress::Tcp(_) => {
+                    let socket = std::net::TcpListener::from(socket);
+                    socket.set_nonblocking(true)?;
+                    TcpListener::from_std(socket)?.into()
+                }
+                ListenAddress::Unix(_) => {
+                    let socket = std::os::unix::net::UnixListener::from(socket);
+                    socket.set_nonblocking(true)?;
+                    UnixListener::from_std(socket)?.into()
+                }
+            })
+        };
+        self.0.into_iter().map(listener).collect::<io::Result<_>>().map_err(unusable)
+    }
+}
+
+/// A socket that was handed over, closed in programs that we start, with the address it listens on.
+#[expect(unsafe_code, reason = "LISTEN_FDS hands file descriptors over by their numbers")]
+fn taken(number: i32) -> io::Result<(OwnedFd, ListenAddress)> {
+    // SAFETY: `LISTEN_PID` says that this process was given the descriptor to own, and nobody else takes it:
+    // this is called once, before anything else is opened or started.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    if let Err(error) = rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC) {
+        // It is not open, so it is not ours to close.
+        std::mem::forget(socket);
+        return Err(error.into());
+    }
+    let odd = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
+    if !rustix::net::sockopt::socket_acceptconn(&socket)? {
+        return Err(odd("it does not listen"));
+    }
+    let socket = std::net::TcpListener::from(socket);
+    if let Ok(address) = socket.local_addr() {
+        return Ok((socket.into(), ListenAddress::Tcp(address)));
+    }
+    let socket = std::os::unix::net::UnixListener::from(OwnedFd::from(socket));
+    let address = socket.local_addr()?;
+    let path = address.as_pathname().unwrap_or(Path::new("(abstract)")).to_owned();
+    Ok((socket.into(), ListenAddress::Unix(path)))
+}
+
+/// A socket that was bound here, and its address.
+type BoundSocket = (Listener, ListenAddress, Option<SocketFile>);
+
+/// The file of a Unix socket, removed when we no longer listen.
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Listens on an address.
+pub(super) async fn bind(address: &ListenAddress) -> Result<BoundSocket, Failure> {
+    let bound = match address {
+        ListenAddress::Tcp(address) => bind_tcp(*address).await,
+        ListenAddress::Unix(path) => bind_unix(path).await,
+    };
+    bound.map_err(|error| {
+        let message = format!("cannot listen on {address}: {error}");
+        Failure::usage(escaped_line(&message)).hint(hint(address, &error))
+    })
+}
+
+async fn bind_tcp(address: SocketAddr) -> io::Result<BoundSocket> {
+    let listener = TcpListener::bind(address).await?;
+    let address = ListenAddress::Tcp(listener.local_addr()?);
+    Ok((listener.into(), address, None))
+}
+
+async fn bind_unix(path: &Path) -> io::Result<BoundSocket> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if is_socket {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                // Nobody listens there any more.
+                std::fs::remove_file(path)?;
+            }
+            _ => return Err(io::ErrorKind::AddrInUse.into()),
+        }
+    }
+    let listener = UnixListener::bind(path)?;
+    let file = SocketFile(path.to_owned());
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(MODE))?;
+    let address = ListenAddress::Unix(path.to_owned());
+    Ok((listener.into(), address, Some(file)))
+}
+
+fn hint(address: &ListenAddress, error: &io::Error) -> &'static str {
+    match (error.kind(), address) {
+        (io::ErrorKind::PermissionDenied, ListenAddress::Tcp(_)) => {
+            "ports below 1024 are for root: choose another with --listen, give the program CAP_NET_BIND_SERVICE, \
+             or let systemd listen for it (socket activation)"
+        }
+        (io::ErrorKind::AddrNotAvailable, _) => {
+            "this machine has no such address; 0.0.0.0 and [::] stand for all it has"
+        }
+        (_, ListenAddress::Unix(_)) => {
+            "its folder must be there and yours to write to, and the path at most 107 bytes long"
+        }
+        _ => "another program may be there; choose another with --listen ADDRESS:PORT",
+    }
+}

@@ -1,0 +1,185 @@
+//! Sockets that clients connect to: TCP or Unix.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// A socket that listens.
+#[derive(Debug)]
+pub enum Listener {
+    /// At an address and a port.
+    Tcp(TcpListener),
+    /// At a path of this machine.
+    Unix(UnixListener),
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+impl From<UnixListener> for Listener {
+    fn from(listener: UnixListener) -> Self {
+        Self::Unix(listener)
+    }
+}
+
+impl Listener {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Stream>> {
+        match self {
+            Self::Tcp(listener) => listener
+                .poll_accept(cx)
+                .map_ok(|(stream, address)| Stream::Tcp(stream, address.ip().to_canonical())),
+            Self::Unix(listener) => {
+                listener.poll_accept(cx).map_ok(|(stream, _)| Stream::Unix(stream))
+            }
+        }
+    }
+}
+
+/// Every socket that listens, as one.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    listeners: Vec<Listener>,
+    /// The first to be looked at, another each time: a busy one keeps nobody out.
+    first: AtomicUsize,
+}
+
+impl Listeners {
+    pub(crate) fn new(listeners: Vec<Listener>) -> Self {
+        Self { listeners, first: AtomicUsize::new(0) }
+    }
+
+    /// Takes the next connection in.
+    pub(crate) async fn accept(&self) -> io::Result<Stream> {
+        let first = self.first.fetch_add(1, Ordering::Relaxed);
+        let count = self.listeners.len();
+        poll_fn(|cx| {
+            for n in 0..count {
+                let at = first.wrapping_add(n) % count;
+                if let Poll::Ready(accepted) = self.listeners[at].poll_accept(cx) {
+                    return Poll::Ready(accepted);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Ip(IpAddr),
+    /// A process of this machine that may open the socket.
+    Unix,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream, IpAddr),
+    Unix(UnixStream),
+}
+
+/// A connection that belongs to no runtime.
+pub(crate) enum DetachedStream {
+    Tcp(std::net::TcpStream, IpAddr),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Stream {
+    pub(crate) fn peer(&self) -> Peer {
+        match self {
+            Self::Tcp(_, address) => Peer::Ip(*address),
+            Self::Unix(_) => Peer::Unix,
+        }
+    }
+
+    /// Sends small messages at once.
+    pub(crate) fn set_nodelay(&self) {
+        if let Self::Tcp(stream, _) = self {
+            let _ = stream.set_nodelay(true);
+        }
+    }
+
+    /// Takes a connection out of this thread's runtime.
+    pub(crate) fn detach(self) -> io::Result<DetachedStream> {
+        Ok(match self {
+            Self::Tcp(stream, address) => DetachedStream::Tcp(stream.into_std()?, address),
+            Self::Unix(stream) => DetachedStream::Unix(stream.into_std()?),
+        })
+    }
+}
+
+impl DetachedStream {
+    /// Puts a connection into this thread's runtime.
+    pub(crate) fn attach(self) -> io::Result<Stream> {
+        Ok(match self {
+            Self::Tcp(stream, address) => Stream::Tcp(TcpStream::from_std(stream)?, address),
+            Self::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream, _) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream, _) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream, _) => Pin::new(stream).poll_write_vectored(cx, parts),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream, _) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream, _) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
