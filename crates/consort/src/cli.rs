@@ -164,6 +164,8 @@ pub(crate) enum Command {
     Doctor,
     /// Agree to what servers say, and notice when they say something else
     Lock(Lock),
+    /// Show what things are called in front of clients of a gateway, and why; or forget it
+    Names(NamesArguments),
     /// Trust the config of a working folder: its programs may be started until it changes
     Trust(Trust),
     /// Show, convert or import config
@@ -264,6 +266,9 @@ pub(crate) struct Reload {
     /// that is gone
     #[arg(long)]
     pub(crate) accept: bool,
+    /// Only show what a reload would change or keep out
+    #[arg(long, conflicts_with = "accept")]
+    pub(crate) dry_run: bool,
     /// Time to wait for each gateway's reply
     #[arg(long, value_name = "TIME", default_value = "40s", value_parser = duration::read)]
     pub(crate) timeout: std::time::Duration,
@@ -287,6 +292,14 @@ pub(crate) struct Lock {
     /// The lock's file (default: consort.lock beside the config)
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+}
+
+/// The names that a gateway gave.
+#[derive(Args, Debug)]
+pub(crate) struct NamesArguments {
+    /// Forget the names of this server, and those that others got because of them; may be given again
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) forget: Vec<String>,
 }
 
 /// Trust in configs of working folders.

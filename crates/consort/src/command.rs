@@ -16,6 +16,7 @@ mod lists;
 mod lock;
 mod login;
 mod man;
+mod names;
 mod prompts;
 mod reload;
 mod resources;
@@ -124,6 +125,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Check(options) => check::run(&common, &options).await,
         Command::Doctor => with(&common, async |running| doctor::run(running, &common).await).await,
         Command::Config(command) => config::run(&common, command),
+        Command::Names(wanted) => names::run(&common, &wanted),
         Command::Trust(options) => trust::run(&common, &options),
         Command::Lock(lock) => lock::run(&common, lock).await,
         Command::Ledger(ledger) => ledger::run(&common, ledger).await,

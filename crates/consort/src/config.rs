@@ -31,6 +31,7 @@ mod find;
 mod findings;
 mod import;
 mod input;
+mod installer;
 mod listen;
 mod names;
 mod network;
@@ -72,7 +73,7 @@ pub(crate) use options::merged;
 pub use options::{FindingLimits, LimitsConfig, Options, ProfileConfig, ReloadLimits, ServeConfig};
 pub use period::{InvalidPeriod, Period};
 pub use place::{Place, Spot};
-pub use resolve::{Resolve, System};
+pub use resolve::{Resolve, System, expand_variables};
 pub use server::{
     Address, Auth, Connect, Era, Grant, OAuth, Origin, Program, ServerConfig, Timeouts, ToolConfig,
     Transport,

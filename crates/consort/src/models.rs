@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use consort_agent::provider::{ChooseError, FactsSpec, PriceSpec, ProviderSpec, Providers};
 use consort_agent::{Model, Wire};
 
-use crate::config::{Config, ModelConfig, Options, ProviderConfig, Resolve, System};
+use crate::config::{
+    Config, ModelConfig, Options, ProviderConfig, Resolve, System, expand_variables,
+};
 
 /// The models there are: those of a config, of providers everybody knows, and of scripts.
 #[derive(Debug)]
@@ -143,7 +145,9 @@ fn spec(
 }
 
 fn read(file: &str, folder: &Path, resolve: &dyn Resolve) -> Result<String, String> {
-    let text = resolve.file(&folder.join(file));
+    let path = expand_variables(file, |name| resolve.variable(name))
+        .map_err(|name| format!("`{file}`: the variable `{name}` is not set"))?;
+    let text = resolve.file(&folder.join(path));
     let text = text.map_err(|error| format!("`{file}` cannot be read: {error}"))?;
     Ok(text.trim_end().to_owned())
 }

@@ -20,6 +20,8 @@ pub(crate) enum ReloadTrigger {
     Accept,
     /// The console wrote a file itself.
     Console,
+    /// Somebody wants to know what a reload would do; nothing takes effect.
+    DryRun,
 }
 
 /// A change that did not take effect, and the reason.

@@ -2,7 +2,7 @@
 
 mod prepare;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -111,7 +111,8 @@ impl Running {
         }
         let waiting = waiting(probing.len());
         let mut silent = BTreeMap::new();
-        while let Some(probed) = probing.join_next().await {
+        let mut slow = SlowStarts::new(&self.hub);
+        while let Some(probed) = slow.beside(probing.join_next(), &waiting).await {
             waiting.inc(1);
             if let Ok((server, Some(error))) = probed {
                 silent.insert(server, error);
@@ -180,7 +181,8 @@ impl Running {
             }
         }
         let waiting = waiting(reaching.len());
-        while let Some(reached) = reaching.join_next().await {
+        let mut slow = SlowStarts::new(&self.hub);
+        while let Some(reached) = slow.beside(reaching.join_next(), &waiting).await {
             waiting.inc(1);
             if let Ok(Some(error)) = reached {
                 let failure = Failure::from(error);
@@ -188,6 +190,41 @@ impl Running {
             }
         }
         waiting.finish_and_clear();
+    }
+}
+
+/// Servers whose start takes long, each told of once.
+struct SlowStarts<'a> {
+    hub: &'a Hub,
+    changes: tokio::sync::watch::Receiver<u64>,
+    told: BTreeSet<ServerId>,
+}
+
+impl<'a> SlowStarts<'a> {
+    fn new(hub: &'a Hub) -> Self {
+        Self { hub, changes: hub.stirred(), told: BTreeSet::new() }
+    }
+
+    /// Waits for something, and tells of slow starts meanwhile.
+    async fn beside<T>(&mut self, awaited: impl Future<Output = T>, bar: &ProgressBar) -> T {
+        let mut awaited = std::pin::pin!(awaited);
+        loop {
+            tokio::select! {
+                biased;
+                awaited = &mut awaited => return awaited,
+                Ok(()) = self.changes.changed() => self.tell(bar),
+            }
+        }
+    }
+
+    fn tell(&mut self, bar: &ProgressBar) {
+        for status in self.hub.statuses() {
+            if let (State::Connecting, Some(hint)) = (status.state, &status.hint)
+                && self.told.insert(status.server.clone())
+            {
+                bar.suspend(|| note(format!("{}: {}", status.server, escaped(hint))));
+            }
+        }
     }
 }
 
@@ -310,7 +347,7 @@ pub(crate) fn data_folder() -> Option<PathBuf> {
 }
 
 /// Where what servers offer is kept.
-fn kept_folder() -> Option<PathBuf> {
+pub(crate) fn kept_folder() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.filter(|path| path.is_absolute());
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")))?;

@@ -172,6 +172,10 @@ impl Front {
         // The owner sees most, and names are given in the order of what is seen.
         let owner = Caller::client(Caller::OWNER);
         let seen = toolbox.catalog(&owner);
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let grace = names.grace;
+        names.free_removed(seen.reserved(), grace);
+        drop(names);
         let mut written = vec![(Arc::clone(&seen), self.written(&seen))];
         let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
         for (caller, menu) in menus.iter() {
@@ -195,7 +199,9 @@ fn names(settings: &Settings, naming: &Naming, address: &str) -> Names {
     let plain = address.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     match &settings.names {
         Some(folder) if plain && *naming != Naming::Never => {
-            Names::kept(naming.clone(), folder.join(format!("{address}.json")))
+            let mut names = Names::kept(naming.clone(), folder.join(format!("{address}.json")));
+            names.grace = settings.limits.name_grace;
+            names
         }
         _ => Names::new(naming.clone()),
     }

@@ -57,7 +57,7 @@ pub use browser::{BrowserSession, Door, NewBrowserSession};
 pub use forwarded::{BasePath, InvalidBasePath, InvalidProxy, TrustedProxy};
 pub use gateway::{Counts, Gateway, Labelled, Labels};
 pub use guard::{HostPattern, InvalidHost};
-pub use naming::Naming;
+pub use naming::{NameRecord, Naming, forget_names, read_names};
 pub use recorded::{ModelRequestRecord, Recorded, Records, RunRecord};
 pub use settings::{Access, Limits, Permissions, Profile, Settings, States, Token, Toolboxes};
 pub use site::{Entrance, Site, SiteBody, Visit};

@@ -1,14 +1,19 @@
 //! What things are called in front of clients.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use consort_core::{Entry, Problem, Route, ServerId, ShelfKind};
 use consort_files::Readers;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+mod record;
+
+use record::Written;
+pub use record::{NameRecord, forget_names, read_names};
 
 /// The longest name of a tool that every model provider takes.
 const LONGEST: usize = 64;
@@ -36,11 +41,53 @@ pub(crate) struct Names {
     file: Option<PathBuf>,
     given: HashMap<(ShelfKind, Route), String>,
     taken: HashMap<(ShelfKind, String), Route>,
+    /// Servers that are no longer configured, and since when, in seconds since 1970.
+    removed: BTreeMap<ServerId, u64>,
+    /// How long names stay reserved for a server that is no longer configured.
+    pub(crate) grace: Duration,
 }
+
+/// Groups of tools that are our own, and configured without being servers.
+const OWN: [&str; 3] = ["agents", "builtin", "consort"];
 
 impl Names {
     pub(crate) fn new(naming: Naming) -> Self {
-        Self { naming, file: None, given: HashMap::new(), taken: HashMap::new() }
+        let (given, taken) = (HashMap::new(), HashMap::new());
+        Self { naming, file: None, given, taken, removed: BTreeMap::new(), grace: Duration::MAX }
+    }
+
+    /// Frees the names of servers that have not been configured for as long as `grace`. A server that comes back
+    /// before that has its names again.
+    pub(crate) fn free_removed(&mut self, configured: &BTreeSet<ServerId>, grace: Duration) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let is_there =
+            |server: &ServerId| configured.contains(server) || OWN.contains(&server.as_str());
+        let named: BTreeSet<&ServerId> =
+            self.given.keys().map(|(_, route)| &route.server).collect();
+        let mut removed = self.removed.clone();
+        removed.retain(|server, _| !is_there(server) && named.contains(server));
+        for server in named.into_iter().filter(|server| !is_there(server)) {
+            removed.entry(server.clone()).or_insert(now);
+        }
+        let is_over = |since: &u64| now.saturating_sub(*since) >= grace.as_secs();
+        let freed: BTreeSet<ServerId> = removed
+            .iter()
+            .filter(|(_, since)| is_over(since))
+            .map(|(server, _)| server.clone())
+            .collect();
+        removed.retain(|server, _| !freed.contains(server));
+        self.given.retain(|(_, route), _| !freed.contains(&route.server));
+        self.taken.retain(|_, route| !freed.contains(&route.server));
+        for server in &freed {
+            tracing::info!(%server, "names of a removed server were freed");
+        }
+        if removed == self.removed && freed.is_empty() {
+            return;
+        }
+        self.removed = removed;
+        if let Err(error) = self.keep() {
+            tracing::warn!(%error, "names could not be kept for the next time");
+        }
     }
 
     /// The names kept in a file, and from now on kept there. A file that cannot be read, or is of
@@ -48,7 +95,7 @@ impl Names {
     pub(crate) fn kept(naming: Naming, file: PathBuf) -> Self {
         let mut names = Self::new(naming);
         let written = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        if let Some(Written { naming, names: written }) = written
+        if let Some(Written { naming, names: written, removed }) = written
             && naming == format!("{:?}", names.naming)
         {
             for (kind, server, original, name) in written {
@@ -56,6 +103,7 @@ impl Names {
                 names.taken.insert((kind, name.clone()), route.clone());
                 names.given.insert((kind, route), name);
             }
+            names.removed = removed;
         }
         names.file = Some(file);
         names
@@ -72,7 +120,8 @@ impl Names {
             })
             .collect();
         names.sort_unstable();
-        let written = Written { naming: format!("{:?}", self.naming), names };
+        let naming = format!("{:?}", self.naming);
+        let written = Written { naming, names, removed: self.removed.clone() };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
         if let Some(folder) = file.parent() {
             consort_files::create_private_folder(folder)?;
@@ -162,13 +211,6 @@ impl Names {
 /// What a name stands for: a thing of a server, as it is called before it meets those of others.
 fn address(entry: &Entry) -> Route {
     Route { server: entry.route.server.clone(), name: entry.name.clone() }
-}
-
-/// Names as they are kept.
-#[derive(Serialize, Deserialize)]
-struct Written {
-    naming: String,
-    names: Vec<(ShelfKind, ServerId, String, String)>,
 }
 
 /// Names as their servers have them; whatever two servers have is left out.
@@ -321,6 +363,33 @@ mod tests {
         fs::write(&file, "{").unwrap();
         let mut broken = Names::kept(Naming::Auto, file);
         assert_eq!(give(&mut broken, ShelfKind::Tools, &alone), ["search"]);
+    }
+
+    #[test]
+    fn names_of_a_removed_server_are_freed_after_a_grace_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("whole.json");
+        let mut names = Names::kept(Naming::Auto, file.clone());
+        assert_eq!(give(&mut names, ShelfKind::Tools, &[("fs", "read")]), ["read"]);
+        let configured: BTreeSet<ServerId> = ["files".parse().unwrap()].into();
+        names.free_removed(&configured, Duration::from_hours(1));
+        assert_eq!(give(&mut names, ShelfKind::Tools, &[("files", "read")]), ["files_read"]);
+        let said = read_names(&file).unwrap();
+        let why = |name: &str| said.iter().find(|it| it.name == name).unwrap().reason.clone();
+        assert_eq!(why("files_read"), "`read` is still reserved for `fs`, which was removed");
+        // Whoever comes back in time has its names again, also over a restart.
+        let mut again = Names::kept(Naming::Auto, file.clone());
+        again.free_removed(
+            &["fs".parse().unwrap(), "files".parse().unwrap()].into(),
+            Duration::ZERO,
+        );
+        assert_eq!(give(&mut again, ShelfKind::Tools, &[("fs", "read")]), ["read"]);
+        again.free_removed(&configured, Duration::ZERO);
+        assert_eq!(give(&mut again, ShelfKind::Tools, &[("other", "read")]), ["read"]);
+        // Somebody who does not want to wait has it named anew.
+        assert_eq!(forget_names(&file, &"other".parse().unwrap()).unwrap(), 2);
+        let mut anew = Names::kept(Naming::Auto, file);
+        assert_eq!(give(&mut anew, ShelfKind::Tools, &[("files", "read")]), ["read"]);
     }
 
     #[test]

@@ -184,6 +184,8 @@ pub struct Limits {
     pub changes: Duration,
     /// Time that the first list waits for servers that are starting and of which nothing is known.
     pub list_wait: Duration,
+    /// How long names stay reserved for a server that is no longer configured.
+    pub name_grace: Duration,
     /// How long requests are still served, while `/readyz` says 503, before the gateway drains: the time that load
     /// balancers take to notice.
     pub lame_duck: Duration,
@@ -216,6 +218,7 @@ impl Default for Limits {
             silence: Duration::from_secs(15),
             changes: Duration::from_secs(1),
             list_wait: Duration::from_secs(1),
+            name_grace: Duration::from_hours(24),
             lame_duck: Duration::ZERO,
             metrics_connections: 64,
             drain: Duration::from_secs(30),

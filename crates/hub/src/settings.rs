@@ -85,6 +85,8 @@ pub struct ServerSettings {
     pub times: Times,
     /// How long, for single tools.
     pub tools: BTreeMap<String, ToolTimes>,
+    /// The program that may fetch a package before the server starts, such as `npx`: whoever waits is told.
+    pub installer: Option<String>,
     /// How long it may be unused before it is stopped; for ever if absent. The next call starts it.
     pub idle_stop: Option<Duration>,
     /// How often to ask an unused server whether it lives; never if absent.
@@ -104,6 +106,7 @@ impl ServerSettings {
             limits: Limits::default(),
             times: Times::default(),
             tools: BTreeMap::new(),
+            installer: None,
             idle_stop: None,
             probe: Some(Duration::from_mins(1)),
             disabled: false,

@@ -97,7 +97,12 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
         exit: Exit::Unreachable,
         ..Failure::usage(format!("cannot reach the gateway at {address}: {error}"))
     };
-    let body = json!({ "accept": options.accept }).to_string();
+    // A gateway of an earlier version refuses what it does not know, so nothing happens by mistake.
+    let body = match options.dry_run {
+        true => json!({ "dry_run": true }),
+        false => json!({ "accept": options.accept }),
+    };
+    let body = body.to_string();
     let asked = post(&address, token.as_deref(), &body);
     let answered = tokio::time::timeout(options.timeout, asked).await;
     let (status, body) = answered

@@ -2,6 +2,7 @@
 
 pub(crate) mod changes;
 mod findings;
+mod home;
 mod http;
 mod in_force;
 mod memory;
@@ -35,6 +36,7 @@ pub(crate) use offered::Askable;
 use offered::{Offered, Parts};
 use openai::OpenAi;
 use records::Recording;
+pub(crate) use settings::name_folder;
 use sockets::ActivatedSockets;
 pub(crate) use token::Kept;
 use token::MissingToken;
@@ -175,8 +177,17 @@ impl Setup {
         }
         let places = settings::places(serve, &options, activated)?;
         refuse_open_doors(serve, &places)?;
+        let unwritable = home::check(serve)?;
+        let file = prepared.config.as_ref().map(|config| config.file.as_path());
         let (mut gateway_settings, kept) =
-            settings::of(common, serve, &options, MissingToken::Create)?;
+            settings::of(common, serve, &options, file, MissingToken::Create)?;
+        // What cannot be kept is not tried again for every server.
+        if unwritable.cache {
+            prepared.settings.kept = None;
+        }
+        if unwritable.state {
+            gateway_settings.names = None;
+        }
         gateway_settings.limits.lame_duck = settings::lame_duck(serve, &options, &places);
         let budget = options.limits.budget();
         prepared.settings.budget = budget.clone();
@@ -194,7 +205,7 @@ pub(crate) async fn rehearse(common: &Common, config: &Config) -> Result<Vec<Pro
     let lock = running::locked(common, config)?;
     let ShapedConfig { shaping, mut problems, .. } = running::shape(common, config, lock)?;
     let serve = Serve::usual();
-    settings::of(common, &serve, &config.options, MissingToken::Leave)?;
+    settings::of(common, &serve, &config.options, Some(&config.file), MissingToken::Leave)?;
     let hub = Hub::start(consort_hub::Settings::default());
     let parts = Parts {
         hub: &hub,

@@ -271,6 +271,7 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
     used("timeout.idle", timeout.idle.is_some());
     used("timeout.total", timeout.total.is_some());
     used("timeout.connect", timeout.connect.is_some());
+    used("timeout.install", timeout.install.is_some());
     used("keep", !server.keep.is_empty());
     used("drop", !server.drop.is_empty());
     used("tools", !server.tools.is_empty());

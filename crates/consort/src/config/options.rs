@@ -81,6 +81,9 @@ pub struct ServeConfig {
     /// Connections open at once at that address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics_connections: Option<u64>,
+    /// Time for which names stay reserved for a server that was removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_grace: Option<Period>,
     /// Lame-duck time: after SIGTERM, `/readyz` says 503 for so long and requests are still served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lame_duck: Option<Period>,

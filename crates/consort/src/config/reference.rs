@@ -136,6 +136,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.serve", "linger") => format!("{} s", gateway.linger.as_secs()),
         ("consort.serve", "linger_bytes") => gateway.linger_bytes.to_string(),
         ("consort.serve", "metrics_connections") => gateway.metrics_connections.to_string(),
+        ("consort.serve", "name_grace") => hours(gateway.name_grace),
         ("consort.serve", "lame_duck") => "5 s; none if only this machine reaches it".to_owned(),
         ("consort.limits", "held_bytes") => gateway.held_bytes.to_string(),
         ("consort.limits", "schema_bytes") => schemas.compiled_bytes.to_string(),
@@ -210,6 +211,11 @@ fn timeouts() -> Vec<Key> {
         row("idle", times.idle, "a call without a word from the server"),
         row("total", times.total, "a call altogether; as long as `idle` if that is longer"),
         row("connect", times.handshake, "from starting or reaching it to knowing what it is"),
+        row(
+            "install",
+            super::installer::INSTALL,
+            "the same for a program that may have to fetch its package first: `npx`, `uvx`, `docker run`; `connect` if only that is written",
+        ),
     ]
 }
 

@@ -95,6 +95,28 @@ impl Resolve for System {
     }
 }
 
+/// Returns a path in which `${NAME}` and `${NAME:-default}` stand for variables; the name of one that is not set is the
+/// error.
+pub fn expand_variables(
+    path: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let (mut expanded, mut rest) = (String::new(), path);
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inside, behind)) = after.split_once('}') else { break };
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside.strip_prefix("env:").unwrap_or(inside), None),
+        };
+        let value = variable(name).filter(|value| default.is_none() || !value.is_empty());
+        let value = value.or_else(|| default.map(str::to_owned)).ok_or_else(|| name.to_owned())?;
+        expanded.push_str(before);
+        expanded.push_str(&value);
+        rest = behind;
+    }
+    Ok(expanded + rest)
+}
+
 /// One server's references, on the way to its settings.
 pub(super) struct Following<'a> {
     server: &'a ServerConfig,
@@ -171,7 +193,9 @@ impl<'a> Following<'a> {
 
     fn file(&self, key: &str, path: &str) -> Result<String, Mistake> {
         let beside = self.server.origin.file.parent().unwrap_or(Path::new(""));
-        let path = beside.join(self.expand(path)?);
+        let path = expand_variables(path, |name| self.resolve.variable(name))
+            .map_err(|name| Mistake::Unset { name })?;
+        let path = beside.join(self.expand(&path)?);
         let mut text = self.resolve.file(&path).map_err(|source| {
             // What the system says is safe to show; another error may quote what was read.
             let source = match source.raw_os_error() {

@@ -199,6 +199,9 @@ pub struct Timeouts {
     /// From starting or reaching it to knowing what it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<Period>,
+    /// The same, for a program that may have to fetch its package first, such as `npx`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<Period>,
 }
 
 /// How one tool is treated.

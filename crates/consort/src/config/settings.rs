@@ -11,6 +11,7 @@ use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
 
 use super::endpoint;
 use super::error::ConfigError;
+use super::installer;
 use super::period::Period;
 use super::resolve::{Following, Inputs, Resolve};
 use super::server::{
@@ -88,7 +89,8 @@ impl ServerConfig {
                 Era::Legacy => Speak::Legacy,
                 Era::Modern => Speak::Modern,
             },
-            times: times(&self.timeout),
+            times: self.times(),
+            installer: self.installer(),
             tools: self.tool_times(),
             idle_stop: self.idle_stop.map(Period::get),
             disabled: self.disabled,
@@ -189,6 +191,25 @@ impl ServerConfig {
         text: &Text,
     ) -> Result<String, ConfigError> {
         if self.disabled { Ok(text.to_string()) } else { following.text(key, text) }
+    }
+
+    /// The program that may fetch a package before the server starts.
+    fn installer(&self) -> Option<String> {
+        match &self.transport {
+            Transport::Stdio(program) => installer::installer(program),
+            Transport::Http(_) | Transport::Sse(_) => None,
+        }
+    }
+
+    /// How long to wait for the server. One that may have to be fetched first gets more time to start.
+    fn times(&self) -> Times {
+        let mut times = times(&self.timeout);
+        if self.installer().is_some() {
+            let Timeouts { connect, install, .. } = self.timeout;
+            let written = install.or(connect).map(Period::get);
+            times.handshake = written.unwrap_or(installer::INSTALL);
+        }
+        times
     }
 
     fn tool_times(&self) -> BTreeMap<String, ToolTimes> {

@@ -223,6 +223,7 @@ impl Sketch {
                 idle: fields.period("idle"),
                 total: fields.period("total"),
                 connect: fields.period("connect"),
+                install: fields.period("install"),
             };
             if self.timeout.idle.zip(self.timeout.total).is_some_and(|(idle, total)| idle > total) {
                 let message = "`timeout.idle` is longer than `timeout.total` and never ends a call";

@@ -22,6 +22,9 @@ struct ReloadBody {
     /// Whether a change that is kept out takes effect now.
     #[serde(default)]
     accept: bool,
+    /// Whether nothing takes effect: the answer says what would.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<ReloadReport>, Refusal> {
@@ -35,12 +38,16 @@ async fn reload(
     asked: Asked,
     wanted: ReloadBody,
 ) -> Result<Told<ReloadReport>, Refusal> {
-    if wanted.accept && !asked.door.is_locked() {
+    if wanted.accept && !wanted.dry_run && !asked.door.is_locked() {
         let why = "whoever reaches this address may use it, so nothing is accepted here";
         let refusal = Refusal::new(StatusCode::FORBIDDEN, why);
         return Err(refusal.hint("start it again, or serve it with a token"));
     }
-    let trigger = if wanted.accept { ReloadTrigger::Accept } else { ReloadTrigger::Demand };
+    let trigger = match (wanted.dry_run, wanted.accept) {
+        (true, _) => ReloadTrigger::DryRun,
+        (false, true) => ReloadTrigger::Accept,
+        (false, false) => ReloadTrigger::Demand,
+    };
     console.reload(trigger).await.map(Told)
 }
 

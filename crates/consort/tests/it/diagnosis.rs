@@ -93,6 +93,34 @@ fn a_server_that_the_config_keeps_from_starting_is_listed_as_failed() {
 }
 
 #[test]
+fn a_program_that_fetches_its_package_first_is_waited_for_and_told_of() {
+    let home = Home::new();
+    let rogue = testkit::bin("rogue").display().to_string();
+    let manner = serde_json::to_string(&Manner::modern()).unwrap();
+    // Like npx at its first start: silent for a while, then the server.
+    let script = format!("#!/bin/sh\nsleep 5\nexec {rogue:?} '{manner}'\n");
+    let npx = home.path("npx");
+    std::fs::write(&npx, script).unwrap();
+    std::fs::set_permissions(&npx, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let server = format!(
+        "[mcp.fetched]\ncommand = {:?}\nargs = ['-y', 'some-server']\n",
+        npx.display().to_string()
+    );
+    home.write("consort.toml", &server);
+    let ran = home.run(&["servers"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(
+        ran.err,
+        "fetched: `npx` may be fetching the package; waiting up to 300s (`timeout.install`)\n"
+    );
+    // Its time can be set apart from that of others.
+    home.write("consort.toml", &format!("{server}timeout = {{ install = '1s' }}\n"));
+    let ran = home.run(&["servers", "--json"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.out.contains("within 1s"), "{ran:?}");
+}
+
+#[test]
 fn what_is_unknown_is_called_what_it_is() {
     let home = Home::new();
     home.configure_everything();

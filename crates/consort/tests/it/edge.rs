@@ -279,6 +279,63 @@ fn a_unix_socket_is_served_and_found_by_reload_and_removed_at_the_end() {
 }
 
 #[test]
+fn a_home_that_cannot_be_written_is_named_as_a_whole_at_once() {
+    let home = Home::new();
+    // Also root cannot make a folder below a file.
+    std::fs::write(home.path(".local"), "").unwrap();
+    std::fs::write(home.path(".cache"), "").unwrap();
+    let ran = home.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    for words in [
+        ".local/state/consort",
+        ".local/share/consort",
+        ".cache/consort",
+        "--token-file",
+        "--ledger",
+    ] {
+        assert!(ran.err.contains(words), "{words}: {}", ran.err);
+    }
+    assert_eq!(ran.err.matches("error:").count(), 1, "{}", ran.err);
+    // With every place named it serves, and says once what is not kept.
+    let token = home.path("token").display().to_string();
+    home.configure("[mcp.two]\ncommand = \"/bin/false\"\n");
+    let serving = Serving::start(&home, &["--token-file", &token, "--no-ledger"]);
+    assert!(serving.tools("/mcp").contains(&"get_weather".to_owned()));
+    let (_, logged) = serving.end();
+    assert_eq!(logged.matches("could not be kept").count(), 0, "{logged}");
+    assert_eq!(logged.matches("cannot write to").count(), 1, "{logged}");
+}
+
+#[test]
+fn each_config_has_names_of_its_own_and_those_of_a_renamed_server_can_be_forgotten() {
+    let home = Home::new();
+    let server = |name: &str| {
+        format!(
+            "[mcp.{name}]\ncommand = {:?}\nargs = [\"demo-server\"]\n",
+            env!("CARGO_BIN_EXE_consort")
+        )
+    };
+    let tools = |config: &str| {
+        let serving = Serving::start(&home, &["-c", config, "--no-ledger"]);
+        let tools = serving.tools("/mcp");
+        serving.end();
+        tools
+    };
+    home.write("one.toml", &server("fs"));
+    home.write("two.toml", &server("files"));
+    assert!(tools("one.toml").contains(&"search".to_owned()));
+    assert!(tools("two.toml").contains(&"search".to_owned()), "another config, other names");
+    // Renamed: the old names stay reserved for a while, and can be forgotten.
+    home.write("one.toml", &server("files"));
+    assert!(tools("one.toml").contains(&"files_search".to_owned()));
+    let ran = home.run(&["-c", "one.toml", "names", "--json"]);
+    assert!(ran.out.contains("`search` is still reserved for `fs`, which was removed"), "{ran:?}");
+    let ran = home.run(&["-c", "one.toml", "names", "--forget", "fs"]);
+    assert_eq!(ran.out, "10 names forgotten\n", "{ran:?}");
+    assert!(tools("one.toml").contains(&"search".to_owned()));
+}
+
+#[test]
 fn a_port_that_cannot_be_had_is_explained() {
     let home = Home::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -35,6 +35,54 @@ fn denied(serving: &Serving) -> bool {
 }
 
 #[test]
+fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
+    let home = Home::new();
+    home.write("consort.toml", &demo("one"));
+    let serving = serve(&home);
+    assert_eq!(serving.tools("/mcp").len(), 5);
+    let dry_run = || home.run(&["-c", "consort.toml", "reload", "--dry-run"]);
+    let ran = dry_run();
+    assert!(ran.code == 0 && ran.out.contains("nothing changed"), "{ran:?}");
+    // A change that is kept out stays so, and shows what is wrong with it.
+    home.write(
+        "consort.toml",
+        &format!(
+            "{}[mcp.two]\nurl = 'http://127.0.0.1:9'\nheaders.X = 'env:NOT_SET_HERE'\n",
+            demo("one")
+        ),
+    );
+    let ran = dry_run();
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.out.contains("NOT_SET_HERE"), "{ran:?}");
+    let json = home.run(&["-c", "consort.toml", "reload", "--dry-run", "--json"]);
+    let told: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(told[0]["kept_out"][0]["acceptable"], true, "{told}");
+    assert_eq!(serving.tools("/mcp").len(), 5);
+}
+
+#[test]
+fn a_secret_file_may_be_named_by_a_variable() {
+    let home = Home::new();
+    fs::create_dir(home.path("credentials")).unwrap();
+    let token = "a-token-of-at-least-thirty-two-characters";
+    fs::write(home.path("credentials/ci"), token).unwrap();
+    home.write(
+        "consort.toml",
+        &format!("{}[consort.tokens]\nci = \"file:${{CREDENTIALS_DIRECTORY}}/ci\"\n", demo("one")),
+    );
+    let arguments =
+        ["serve", "--listen", "127.0.0.1:0", "--json", "-c", "consort.toml", "--no-ledger"];
+    let mut command = home.command(&arguments);
+    command.env("CREDENTIALS_DIRECTORY", home.path("credentials"));
+    let mut serving = Serving::run(&mut command);
+    serving.token = Some(token.to_owned());
+    assert_eq!(serving.tools("/mcp").len(), 5);
+    drop(serving);
+    let ran = home.run(&arguments);
+    assert!(ran.code == 2 && ran.err.contains("`CREDENTIALS_DIRECTORY`"), "{ran:?}");
+}
+
+#[test]
 fn a_config_that_is_being_written_does_not_count_until_it_is_whole() {
     let home = Home::new();
     let whole = format!("{}{POLICY}", demo("one"));

@@ -22,6 +22,9 @@ use crate::state::{State, Status};
 /// How long the start of a server is held back at most while what it offers is known.
 const LINGER: Duration = Duration::from_millis(50);
 
+/// The time after which a slow start of a program that fetches packages is explained.
+const NOTICE: Duration = Duration::from_secs(3);
+
 /// What the task that keeps a connection works with.
 pub(crate) struct Keeper {
     pub(crate) connection: Arc<Connection>,
@@ -169,6 +172,8 @@ impl Keeper {
         let wire = self.connection.wire_settings(found, host, &self.client);
         let mut connecting = pin!(Client::connect(&self.connection.settings.server, wire));
         let mut adopted = false;
+        let mut notice = pin!(tokio::time::sleep(NOTICE));
+        let mut noticed = self.connection.settings.installer.is_none();
         let reached = loop {
             tokio::select! {
                 biased;
@@ -183,6 +188,10 @@ impl Keeper {
                     None => return Err(Over::Ended),
                 },
                 reached = &mut connecting => break reached,
+                () = &mut notice, if !noticed => {
+                    noticed = true;
+                    self.tell_of_install();
+                }
             }
         };
         let client = reached.map_err(|error| self.failed(&error))?;
@@ -191,6 +200,18 @@ impl Keeper {
             return Err(Over::Adopted);
         }
         Ok(client)
+    }
+
+    /// Says that a start takes long because a package may be fetched.
+    fn tell_of_install(&self) {
+        let settings = &self.connection.settings;
+        let Some(installer) = &settings.installer else { return };
+        let limit = settings.times.handshake;
+        let hint = format!(
+            "`{installer}` may be fetching the package; waiting up to {limit:?} (`timeout.install`)"
+        );
+        tracing::info!(server = %self.connection.id, hint, "server takes long to start");
+        self.update(|status| status.hint = Some(hint));
     }
 
     /// Notes that the server could not be reached.

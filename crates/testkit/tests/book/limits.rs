@@ -274,7 +274,13 @@ const CLIENTS: &[Row] = &[
         "`limits.list_wait`",
         "lists have what is known by then, and clients are told when there is more",
     ),
-    (SERVE, "lame_duck", "`--lame-duck`, `[consort.serve] lame_duck`", "the gateway drains"),
+    (SERVE, "name_grace", "`[consort.serve] name_grace`", "the names are free for others"),
+    (
+        "consort/src/command/serve/settings.rs",
+        "LAME_DUCK",
+        "`--lame-duck`, `[consort.serve] lame_duck`",
+        "the gateway drains",
+    ),
     (
         SERVE,
         "metrics_connections",

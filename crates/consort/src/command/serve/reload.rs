@@ -87,6 +87,9 @@ impl Following<'_> {
 
     /// Looks at the files once, and takes over what counts.
     fn turn(&self, state: &mut InForce, trigger: ReloadTrigger) -> ReloadReport {
+        if trigger == ReloadTrigger::DryRun {
+            return self.rehearse(state);
+        }
         let asked = trigger != ReloadTrigger::Change;
         let look = state.look(asked);
         if !(look.config || look.lock || look.secrets) {
@@ -117,6 +120,25 @@ impl Following<'_> {
         }
         let config = state.file.as_ref().map(|file| file.display().to_string());
         ReloadReport { config, changes, kept_out: state.kept_out.all().cloned().collect() }
+    }
+
+    /// Returns what a reload would do, and does nothing of it.
+    fn rehearse(&self, state: &mut InForce) -> ReloadReport {
+        let before = state.kept_out.clone();
+        let source = state.read_config(ReloadTrigger::DryRun);
+        let lock = state.read_lock(ReloadTrigger::DryRun);
+        let changes = match self.apply(state, source, lock, ReloadTrigger::DryRun) {
+            Ok(changes) => changes,
+            Err(refused) => {
+                let kept_out = KeptOut::new("config", refused.reason, refused.acceptable);
+                state.kept_out.config = Some(kept_out);
+                Vec::new()
+            }
+        };
+        let config = state.file.as_ref().map(|file| file.display().to_string());
+        let kept_out = state.kept_out.all().cloned().collect();
+        state.kept_out = before;
+        ReloadReport { config, changes, kept_out }
     }
 
     /// Takes over a config and a lock as a whole or not at all, and returns what is different. A config
@@ -163,6 +185,9 @@ impl Following<'_> {
         trigger: ReloadTrigger,
     ) -> Result<Vec<String>, Refused> {
         let Some(source) = source else {
+            if trigger == ReloadTrigger::DryRun {
+                return Ok(Vec::new());
+            }
             self.gateway.set_access(&self.access(&Options::default())?.0);
             state.secrets.mark();
             return Ok(Vec::new());
@@ -203,6 +228,9 @@ impl Following<'_> {
         let mut changes = changes::of_servers(&state.servers, &settings.servers);
         changes.extend(changes::of_options(&state.options, &options));
         changes.extend(changes::of_locks(state.lock.as_ref(), lock.as_ref()));
+        if trigger == ReloadTrigger::DryRun {
+            return Ok(changes);
+        }
         let problems: Vec<Problem> = problems.into_iter().chain(left_out).chain(dangling).collect();
         problems.iter().for_each(tell);
         state.servers.clone_from(&settings.servers);
@@ -239,6 +267,9 @@ pub(super) fn token_files(options: &Options, owner: Option<&Path>) -> Vec<PathBu
     // Without a token of the owner none is asked for.
     let Some(owner) = owner else { return Vec::new() };
     let others = options.tokens.values().filter_map(|place| place.strip_prefix("file:"));
+    let others = others.filter_map(|file| {
+        consort::config::expand_variables(file, |name| std::env::var(name).ok()).ok()
+    });
     others.map(PathBuf::from).chain([owner.to_owned()]).collect()
 }
 

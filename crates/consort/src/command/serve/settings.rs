@@ -1,10 +1,10 @@
 //! How the gateway shall serve, from the command line and the config.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use consort::config::{ListenAddress, Options, Period};
+use consort::config::{ConfigDigest, ListenAddress, Options, Period, located};
 use consort_core::{Caller, ServerId};
 use consort_gateway::{
     Access, BasePath, Limits, Naming, Permissions, Settings, Token, TrustedProxy,
@@ -22,6 +22,7 @@ pub(super) fn of(
     common: &Common,
     serve: &Serve,
     options: &Options,
+    file: Option<&Path>,
     missing: MissingToken,
 ) -> Result<(Settings, Option<Kept>), Failure> {
     let (access, kept) = access(serve, options, missing)?;
@@ -45,6 +46,9 @@ pub(super) fn of(
     if let Some(bytes) = options.serve.linger_bytes {
         limits.linger_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     }
+    if let Some(grace) = options.serve.name_grace {
+        limits.name_grace = grace.get();
+    }
     if let Some(most) = options.serve.metrics_connections {
         limits.metrics_connections = usize::try_from(most).unwrap_or(usize::MAX);
     }
@@ -55,7 +59,7 @@ pub(super) fn of(
         trusted_proxies: trusted_proxies(options)?,
         permissions: permissions(serve, options),
         naming: naming.unwrap_or_default(),
-        names: names(common),
+        names: name_folder(common, file),
         limits,
         ..Settings::default()
     };
@@ -119,9 +123,17 @@ pub(super) fn permissions(serve: &Serve, options: &Options) -> Permissions {
     }
 }
 
-/// Where names are kept: a profile in the place of the whole has names of its own.
-fn names(common: &Common) -> Option<PathBuf> {
-    let folder = running::state_folder()?.join("names");
+/// Where names are kept: each config has names of its own, and so has a profile in the place of the whole.
+pub(crate) fn name_folder(common: &Common, file: Option<&Path>) -> Option<PathBuf> {
+    let names = running::state_folder()?.join("names");
+    let folder = match file {
+        Some(file) => {
+            let file = located(file).unwrap_or_else(|| file.to_owned());
+            let digest = ConfigDigest::of(file.as_os_str().as_encoded_bytes()).to_string();
+            names.join(format!("config-{}", &digest["sha256:".len()..][..16]))
+        }
+        None => names.join("demo"),
+    };
     Some(match &common.profile {
         Some(profile) => folder.join(format!("only-{}", ServerId::derive(profile))),
         None => folder,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use consort::config::expand_variables;
 use consort::token::{self, SHORTEST};
 
 use crate::exit::Failure;
@@ -56,7 +57,10 @@ pub(crate) fn read_from(name: &str, place: &str) -> Result<String, Failure> {
         })?
     } else {
         let file = place.strip_prefix("file:").unwrap_or(place);
-        fs::read_to_string(file).map_err(|error| {
+        let path = expand_variables(file, |name| std::env::var(name).ok()).map_err(|name| {
+            Failure::usage(format!("the token of `{whose}`: `{name}` in `{file}` is not set"))
+        })?;
+        fs::read_to_string(path).map_err(|error| {
             Failure::usage(format!("the token of `{whose}`: cannot read `{file}`: {error}"))
         })?
     };

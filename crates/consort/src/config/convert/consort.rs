@@ -33,6 +33,7 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
         ("idle", Out::maybe(server.timeout.idle, period)),
         ("total", Out::maybe(server.timeout.total, period)),
         ("connect", Out::maybe(server.timeout.connect, period)),
+        ("install", Out::maybe(server.timeout.install, period)),
     ]);
     let rest = Out::table([
         ("era", era),

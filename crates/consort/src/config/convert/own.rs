@@ -24,6 +24,7 @@ pub(super) fn keys(writer: &mut Writer, server: &ServerConfig, wanted: &[&str]) 
         ("idle", period("timeout.idle", server.timeout.idle)),
         ("total", period("timeout.total", server.timeout.total)),
         ("connect", period("timeout.connect", server.timeout.connect)),
+        ("install", period("timeout.install", server.timeout.install)),
     ]);
     let era = match server.era {
         Era::Legacy => Out::text("legacy"),

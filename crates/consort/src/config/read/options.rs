@@ -271,6 +271,7 @@ fn serve(fields: &Fields<'_>) -> ServeConfig {
         trusted_proxies: trusted_proxies(&serve),
         metrics_listen: parsed::<ListenAddress>(&serve, "metrics_listen"),
         metrics_connections: serve.count("metrics_connections"),
+        name_grace: serve.period("name_grace"),
         lame_duck: serve.period("lame_duck"),
         max_browser_sessions: serve.count("max_browser_sessions"),
         browser_session_idle: serve.period("browser_session_idle"),

@@ -1,0 +1,116 @@
+//! `consort names`: what things are called in front of clients, and why.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use consort_core::ServerId;
+use consort_gateway::{NameRecord, forget_names, read_names};
+use serde_json::json;
+
+use super::serve::name_folder;
+use crate::cli::{Common, NamesArguments};
+use crate::exit::{Exit, Failure};
+use crate::gateways::RunningGateway;
+use crate::output::{Cell, Table, escaped_line, json, line, width};
+use crate::running::{source, unknown_server};
+
+pub(super) fn run(common: &Common, wanted: &NamesArguments) -> Result<Exit, Failure> {
+    let config = source(common)?.map(|source| source.file);
+    let Some(folder) = name_folder(common, config.as_deref()) else {
+        return Err(Failure::usage("there is no home folder that names could be kept in"));
+    };
+    let files = files(&folder).map_err(|error| failed("read", &folder, &error))?;
+    if !wanted.forget.is_empty() {
+        return forget(common, config.as_deref(), &files, &wanted.forget);
+    }
+    let mut records: Vec<(String, NameRecord)> = Vec::new();
+    for file in &files {
+        let endpoint = endpoint(file);
+        let read = read_names(file).map_err(|error| failed("read", file, &error))?;
+        records.extend(read.into_iter().map(|record| (endpoint.clone(), record)));
+    }
+    if common.json {
+        let told = |(endpoint, record): &(String, NameRecord)| {
+            json!({
+                "endpoint": endpoint, "name": record.name, "kind": record.kind,
+                "server": record.server, "original": record.original, "reason": record.reason,
+            })
+        };
+        json(&records.iter().map(told).collect::<Vec<_>>());
+        return Ok(Exit::Ok);
+    }
+    if records.is_empty() {
+        line("no names are kept for this config: a gateway gives them when it first serves");
+        return Ok(Exit::Ok);
+    }
+    let mut table = Table::new(&["ENDPOINT", "NAME", "KIND", "SERVER", "WHY"]);
+    for (endpoint, record) in records {
+        table.row([
+            Cell::from(endpoint),
+            Cell::from(record.name),
+            Cell::from(record.kind),
+            Cell::from(record.server.as_str()),
+            Cell::from(record.reason),
+        ]);
+    }
+    line(table.render(width()));
+    Ok(Exit::Ok)
+}
+
+/// Forgets the names of servers, so that the next start of the gateway gives them anew.
+fn forget(
+    common: &Common,
+    config: Option<&Path>,
+    files: &[PathBuf],
+    servers: &[String],
+) -> Result<Exit, Failure> {
+    let absolute = config.and_then(|file| std::path::absolute(file).ok());
+    let running = RunningGateway::all().into_iter().find(|it| it.uses(absolute.as_deref()));
+    if let Some(gateway) = running {
+        let message = format!("the gateway at {} uses these names", gateway.address);
+        return Err(
+            Failure::usage(message).hint("end it first; it gives names anew when it starts")
+        );
+    }
+    let mut count = 0;
+    for name in servers {
+        let server: ServerId =
+            name.parse().map_err(|_| unknown_server(name, std::iter::empty()))?;
+        for file in files {
+            count += forget_names(file, &server).map_err(|error| failed("change", file, &error))?;
+        }
+    }
+    if common.json {
+        json(&json!({ "forgotten": count }));
+    } else {
+        line(format!("{count} names forgotten"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// The files of every endpoint.
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let files = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
+    let is_json = |file: &PathBuf| file.extension().is_some_and(|end| end == "json");
+    let mut files: Vec<PathBuf> = files.into_iter().filter(is_json).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The path of the endpoint whose names are in a file.
+fn endpoint(file: &Path) -> String {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    match name.strip_prefix("profile-") {
+        Some(profile) => format!("/mcp/{profile}"),
+        None => "/mcp".to_owned(),
+    }
+}
+
+fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
+    Failure::usage(escaped_line(&format!("cannot {what} `{}`: {error}", file.display())))
+}

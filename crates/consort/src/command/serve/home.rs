@@ -1,0 +1,64 @@
+//! The folders that a gateway writes to, looked at before anything is written: all that is wrong is said at once.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cli::Serve;
+use crate::exit::Failure;
+use crate::output::{escaped_line, note};
+use crate::running::{data_folder, kept_folder, state_folder};
+
+/// Folders that cannot be written to.
+#[derive(Default)]
+pub(super) struct UnwritableFolders {
+    /// That of the token, the ledger, names and logins.
+    pub(super) state: bool,
+    /// That of what servers offered the last time.
+    pub(super) cache: bool,
+}
+
+/// Finds the folders that cannot be written to. Fails if something that is asked for needs one of them; else says
+/// what is not kept.
+pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
+    let folders = [
+        (state_folder(), "the token, the ledger, names and logins"),
+        (kept_folder(), "what servers offered the last time"),
+        (data_folder(), "conversations"),
+    ];
+    let wrong = folders.map(|(folder, holds)| {
+        let folder = folder?;
+        let error = try_to_write(&folder).err()?;
+        Some(format!("`{}` for {holds}: {error}", folder.display()))
+    });
+    let unwritable = UnwritableFolders { state: wrong[0].is_some(), cache: wrong[1].is_some() };
+    let told: Vec<String> = wrong.into_iter().flatten().collect();
+    if told.is_empty() {
+        return Ok(unwritable);
+    }
+    let message = escaped_line(&format!("cannot write to {}", told.join("; ")));
+    let mut flags = Vec::new();
+    if serve.token_file.is_none() && !serve.stdio && !serve.allow_unauthenticated {
+        flags.push("--token-file FILE");
+    }
+    if serve.ledger.is_none() && !serve.no_ledger {
+        flags.push("--ledger FILE (or --no-ledger)");
+    }
+    if unwritable.state && !flags.is_empty() {
+        let hint = format!(
+            "set XDG_STATE_HOME, XDG_CACHE_HOME and XDG_DATA_HOME to folders that can be written to, or name other \
+             places: {}",
+            flags.join(", ")
+        );
+        return Err(Failure::usage(message).hint(hint));
+    }
+    note(format!("warning: {message}: nothing is kept there"));
+    Ok(unwritable)
+}
+
+/// Makes a folder if need be, and a file in it that is removed again.
+fn try_to_write(folder: &Path) -> io::Result<()> {
+    consort_files::create_private_folder(folder)?;
+    let probe: PathBuf = folder.join(format!(".probe-{}", std::process::id()));
+    std::fs::File::create(&probe)?;
+    std::fs::remove_file(&probe)
+}

@@ -1,0 +1,101 @@
+//! Names as they are kept between runs, for whoever wants to know why something is called what it is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use consort_core::{ServerId, ShelfKind};
+use consort_files::Readers;
+use serde::{Deserialize, Serialize};
+
+/// Names as they are written.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Written {
+    pub(super) naming: String,
+    pub(super) names: Vec<(ShelfKind, ServerId, String, String)>,
+    /// Servers that are no longer configured, and since when, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) removed: BTreeMap<ServerId, u64>,
+}
+
+/// A name that was given, and why it is that one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NameRecord {
+    /// The name in front of clients.
+    pub name: String,
+    /// The kind of thing: `tool`, `prompt`, `resource` or `template`.
+    pub kind: &'static str,
+    /// Its server.
+    pub server: ServerId,
+    /// What the server calls it.
+    pub original: String,
+    /// The reason for the name.
+    pub reason: String,
+}
+
+/// Reads the names in a file; none if there is no file.
+pub fn read_names(file: &Path) -> io::Result<Vec<NameRecord>> {
+    let written = read(file)?;
+    let taken = |kind: ShelfKind, name: &str| {
+        let mut names = written.names.iter();
+        names.find(|(of, _, _, given)| *of == kind && given == name).map(|(_, server, ..)| server)
+    };
+    let record = |(kind, server, original, name): &(ShelfKind, ServerId, String, String)| {
+        let reason = if name == original {
+            "as its server calls it".to_owned()
+        } else if written.naming.starts_with("Template") {
+            "by the template of `naming`".to_owned()
+        } else {
+            match taken(*kind, original) {
+                Some(other) if written.removed.contains_key(other) => {
+                    format!("`{original}` is still reserved for `{other}`, which was removed")
+                }
+                Some(other) => format!("`{original}` was given to `{other}` first"),
+                None if name.contains(server.as_str()) => {
+                    format!("several servers had `{original}` when it was named")
+                }
+                None => "model providers do not take the name that its server gives it".to_owned(),
+            }
+        };
+        NameRecord {
+            name: name.clone(),
+            kind: kind.singular(),
+            server: server.clone(),
+            original: original.clone(),
+            reason,
+        }
+    };
+    Ok(written.names.iter().map(record).collect())
+}
+
+/// Forgets the names of a server in a file, and those that others were given because of them: all of these are
+/// named anew. Returns how many were forgotten.
+pub fn forget_names(file: &Path, server: &ServerId) -> io::Result<usize> {
+    let mut written = read(file)?;
+    let before = written.names.len();
+    let freed: Vec<(ShelfKind, String)> = written
+        .names
+        .iter()
+        .filter(|(_, of, ..)| of == server)
+        .map(|(kind, _, _, name)| (*kind, name.clone()))
+        .collect();
+    written.names.retain(|(kind, of, original, name)| {
+        let second = name != original && freed.contains(&(*kind, original.clone()));
+        of != server && !second
+    });
+    written.removed.remove(server);
+    if written.names.len() < before {
+        let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
+        consort_files::replace(file, &bytes, Readers::Owner)?;
+    }
+    Ok(before - written.names.len())
+}
+
+fn read(file: &Path) -> io::Result<Written> {
+    match fs::read(file) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Written::default()),
+        Err(error) => Err(error),
+    }
+}
