@@ -158,16 +158,23 @@ async fn a_client_certificate_is_presented_through_the_proxy_too() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_http_sse_server_is_reached_through_the_proxy() {
-    let server = Http::start(Manner::legacy()).await;
+#[test]
+fn an_http_sse_server_is_reached_through_the_proxy() {
+    let server = testkit::everything(testkit::Everything::Sse);
     let (squid, home) = (Squid::start(), Home::new());
-    let url = proxied("http", &server).replace("/mcp", "/sse");
-    let text = format!("[mcp.web]\nurl = \"{url}\"\ntransport = \"sse\"\ninsecure = true\n");
+    let url = server.url("/sse");
+    let text =
+        format!("[mcp.web]\nurl = \"{url}\"\ntransport = \"sse\"\nproxy = \"{}\"\n", squid.url());
     home.write("consort.toml", &text);
-    worked(&call(&home, &[("HTTP_PROXY", &squid.url())]));
+    let ran = home.run(&["call", "web.echo", "message=hello"]);
+    assert!(ran.code == 0 && ran.out.contains("hello"), "{ran:?}");
     // The stream is logged when it ends.
     crate::serve::until(|| squid.requests().contains(&format!("GET {url}")));
+
+    // Nobody listens there any more, as the proxy says.
+    drop(server);
+    let ran = home.run(&["call", "web.echo", "message=hello"]);
+    failed(&ran, &["503", &format!("the proxy `{}`", squid.address())]);
 }
 
 #[test]

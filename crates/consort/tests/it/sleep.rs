@@ -99,12 +99,12 @@ impl Network {
         command
     }
 
-    fn set(&self, state: &str) {
+    fn ip(&self, words: &str) {
         let mut command = self.command("ip".as_ref());
-        assert!(command.args(["link", "set", "lo", state]).status().unwrap().success());
+        assert!(command.args(words.split(' ')).status().unwrap().success(), "{words}");
     }
 
-    /// FastMCP on a port of it, or on any.
+    /// `FastMCP` on a port of it, or on any.
     fn server(&self, port: u16) -> (Running, u16) {
         let mut command = self.command(testkit::fixtures::python("python3").as_os_str());
         command.arg(testkit::fixtures::fastmcp_server()).args(["http", &port.to_string()]);
@@ -175,10 +175,10 @@ fn a_connection_that_died_in_the_sleep_is_noticed_and_made_anew_within_seconds()
     std::thread::sleep(Duration::from_secs(1));
     // The server goes, and none of its words about that arrives.
     kill_process(pid, Signal::STOP).unwrap();
-    network.set("down");
+    network.ip("link set lo down");
     drop(server);
     std::thread::sleep(Duration::from_secs(6));
-    network.set("up");
+    network.ip("link set lo up");
     let (_server, _) = network.server(port);
     kill_process(pid, Signal::CONT).unwrap();
     let resumed = Instant::now();
@@ -186,6 +186,35 @@ fn a_connection_that_died_in_the_sleep_is_noticed_and_made_anew_within_seconds()
     let took = resumed.elapsed();
     assert!(lost.to_string().contains("unknown"), "{lost}");
     assert!(took < Duration::from_secs(5), "{took:?}: {lost}");
+    gateway.call(3, "add", &json!({ "a": 2, "b": 2 }));
+    assert_eq!(gateway.answer(3)["result"]["content"][0]["text"], "4");
+}
+
+#[test]
+fn a_connection_that_died_when_the_network_changed_is_noticed_within_seconds() {
+    let Some(network) = Network::new() else {
+        eprintln!("not run: no network namespaces here");
+        return;
+    };
+    network.ip("route add 10.1.0.0/24 dev lo");
+    let (server, port) = network.server(0);
+    let home = Home::new();
+    home.write("consort.toml", &format!("[mcp.web]\nurl = \"http://127.0.0.1:{port}/mcp\"\n"));
+    let mut gateway = Piped::start(&network, &home);
+    gateway.call(1, "add", &json!({ "a": 1, "b": 2 }));
+    assert_eq!(gateway.answer(1)["result"]["content"][0]["text"], "3");
+    gateway.call(2, "compute", &json!({ "steps": 1, "milliseconds": 600_000 }));
+    std::thread::sleep(Duration::from_secs(1));
+    network.ip("link set lo down");
+    drop(server);
+    network.ip("link set lo up");
+    network.ip("route add 10.2.0.0/24 dev lo");
+    let changed = Instant::now();
+    let lost = gateway.answer(2);
+    let took = changed.elapsed();
+    assert!(lost.to_string().contains("unknown"), "{lost}");
+    assert!(took < Duration::from_secs(5), "{took:?}: {lost}");
+    let (_server, _) = network.server(port);
     gateway.call(3, "add", &json!({ "a": 2, "b": 2 }));
     assert_eq!(gateway.answer(3)["result"]["content"][0]["text"], "4");
 }

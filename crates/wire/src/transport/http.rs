@@ -310,11 +310,16 @@ pub(crate) async fn refused(reply: Reply) -> CallError {
         return CallError::Unauthorized { status, challenge, advice: None };
     }
     let retry_after = text("retry-after");
+    let proxy = reply.gateway_proxy();
     let body = reply.collect_short().await;
     match crate::Message::parse(body.clone()) {
         Ok(crate::Message::Error { error, .. }) => CallError::Refused(error),
         _ => {
-            let body = String::from_utf8_lossy(&body).chars().take(400).collect();
+            let mut body: String = String::from_utf8_lossy(&body).chars().take(400).collect();
+            if let Some(proxy) = proxy {
+                // Behind it: of a long text the end is shown.
+                body = format!("{} (perhaps said by the proxy `{proxy}`)", body.trim_end());
+            }
             CallError::Status { status, retry_after, body }
         }
     }

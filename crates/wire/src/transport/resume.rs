@@ -1,4 +1,4 @@
-//! A computer that slept: its connections may be dead and nobody has said so.
+//! A computer that slept, or changed its network: its connections may be dead and nobody has said so.
 //!
 //! When it resumes, every connection in use is checked by the kernel within seconds instead of minutes: a peer that is
 //! gone does not acknowledge, and the connection breaks. Those who wait for it learn so.
@@ -37,17 +37,20 @@ static EPOCH: AtomicU64 = AtomicU64::new(0);
 /// Those who wait for something on a connection.
 static WAITING: Mutex<Vec<Weak<Mutex<Option<Waker>>>>> = Mutex::new(Vec::new());
 
-/// Watches for resumes until it is dropped: checks all connections after each, and calls `resumed`.
+/// Watches for resumes and changes of the network until it is dropped: checks all connections after each, and calls
+/// `resumed`.
 pub async fn watch_resumes(mut resumed: impl FnMut()) {
     let (mut before, mut looked) = (slept(), Instant::now());
+    let mut network = routes();
     let mut checked_until: Option<Instant> = None;
     loop {
         sleep_until(looked + LOOK).await;
         let (now, asleep) = (Instant::now(), slept());
         let is_resume = asleep >= before + SLEPT || now >= looked + LOOK + STOPPED;
         (before, looked) = (asleep, now);
-        if is_resume {
-            tracing::info!("the process or the computer was stopped: connections are checked");
+        let is_moved = follow_network(&mut network, routes());
+        if is_resume || is_moved {
+            tracing::info!(is_resume, is_moved, "upstream connections are checked");
             checked_until = Some(now + CHECKING);
             set_epoch(true);
             resumed();
@@ -56,6 +59,22 @@ pub async fn watch_resumes(mut resumed: impl FnMut()) {
             set_epoch(false);
         }
     }
+}
+
+/// The routes of this computer; none while it has no network.
+fn routes() -> Option<String> {
+    let routes = std::fs::read_to_string("/proc/net/route").ok()?;
+    // The first line is a heading.
+    (routes.lines().count() > 1).then_some(routes)
+}
+
+/// Notes the routes of now. Returns true if they differ from those that there were last: a network that goes and comes
+/// back as it was is no change, for connections survive that.
+fn follow_network(last: &mut Option<String>, now: Option<String>) -> bool {
+    if now.is_none() || *last == now {
+        return false;
+    }
+    std::mem::replace(last, now).is_some()
 }
 
 /// The time that this computer has slept since it was started: one clock counts it, another does not.
@@ -172,6 +191,23 @@ mod tests {
         let before = slept();
         assert!(!has_slept(before));
         assert!(before < Duration::from_secs(60) || has_slept(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_network_that_comes_back_as_it_was_is_no_change() {
+        let (one, two) = (Some("one".to_owned()), Some("two".to_owned()));
+        let mut last = None;
+        for (now, is_change) in [
+            (None, false),
+            (one.clone(), false),
+            (None, false),
+            (one.clone(), false),
+            (two.clone(), true),
+            (None, false),
+            (one, true),
+        ] {
+            assert_eq!(follow_network(&mut last, now.clone()), is_change, "{now:?}");
+        }
     }
 
     #[tokio::test]

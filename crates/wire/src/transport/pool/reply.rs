@@ -90,6 +90,12 @@ impl Reply {
         if bytes.len() > most { Err(BodyError::TooLarge) } else { Ok(room.attach(bytes)) }
     }
 
+    /// The proxy that may have answered in place of the server, because it did not reach it.
+    pub(crate) fn gateway_proxy(&self) -> Option<String> {
+        let proxy = self.pool.0.route.forward_proxy()?;
+        matches!(self.status.as_u16(), 502..=504).then(|| proxy.to_string())
+    }
+
     /// The body of an error or of an answer that nobody waits for; nothing if it is large.
     pub(crate) async fn collect_short(self) -> Bytes {
         let room = Reservation::default();
