@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, query } from "../api";
 import { generation, servers, session } from "../live";
 import { useLoad } from "../load";
-import { route, setQuery, to } from "../router";
+import { go, route, setQuery, to } from "../router";
 import type { Tool } from "../types";
 import { Badge } from "../ui/badge";
 import { Empty, Failure, Skeleton } from "../ui/empty";
@@ -55,7 +55,7 @@ export function Tools({ id }: { id: string }) {
             <div class="filters">
               <Search label="Search tools" value={typed} onInput={(event) => type(event.currentTarget.value)} onKeyDown={keys} />
               <Select label="Server" hideLabel value={server} onChange={(event) => setQuery({ server: event.currentTarget.value })} options={[{ value: "", label: "All servers" }, ...names.map((name) => ({ value: name, label: name }))]} />
-              <Select label="Exposure" hideLabel value={seen} onChange={(event) => setQuery({ seen: event.currentTarget.value })} options={choices} />
+              <Select label="Exposure" hideLabel value={seen} onChange={(event) => go(to("tools", undefined, { q: asked, server, seen: event.currentTarget.value }))} options={choices} />
             </div>
           )}>
             {loaded.error && <Failure error={loaded.error} retry={loaded.reload} />}

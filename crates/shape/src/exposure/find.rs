@@ -185,7 +185,8 @@ fn no_server(catalog: &Catalog, name: &str) -> String {
     let servers: BTreeSet<&str> = servers.collect();
     let near = nearest(name, servers.iter().copied());
     let near = near.first().map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    format!("unknown server `{}`; {near}there are {}", name.escape_debug(), extent(catalog))
+    // The name is not repeated: a hidden server must not be told from one that does not exist.
+    format!("`server` names none that has tools; {near}there are {}", extent(catalog))
 }
 
 /// The names of a server's tools, as `call_tool` takes them.

@@ -94,8 +94,8 @@ fn a_profile_takes_the_place_of_everything_on_the_command_line() {
     assert_snapshot!(home.run(&["--profile", "wide", "tools", "--exposed"]).out, @"
     TOOL           DESCRIPTION
     demo.search    Searches a small built-in library of papers about agents and protocols.
-    demo.mcp_demo  MCP server 'demo' (stdio) - provides access to multiple tools
-    ref.mcp_ref    MCP server 'ref' (stdio) - provides access to multiple tools
+    demo.mcp_demo  MCP server 'demo' (stdio) - provides access to multiple tools. Tools: long_computati…
+    ref.mcp_ref    MCP server 'ref' (stdio) - provides access to multiple tools. Tools: echo, add, weat…
     ");
     let ran = home.run(&["--profile", "smal", "tools"]);
     assert_eq!(ran.code, 2);
