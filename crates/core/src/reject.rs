@@ -6,6 +6,7 @@ use std::fmt;
 use crate::Json;
 use crate::caller::Caller;
 use crate::catalog::Entry;
+use crate::error::CallError;
 use crate::name::ServerId;
 
 /// The reason why a call was refused before it reached a server. It is for the operator: a caller that may not
@@ -75,6 +76,8 @@ pub struct RefusedCall {
     pub target: RefusedTarget,
     /// The arguments.
     pub arguments: Option<Json>,
+    /// The error that its caller gets, unless that is that nothing has this name.
+    pub error: Option<CallError>,
 }
 
 /// The name in a refused call.

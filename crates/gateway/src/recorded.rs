@@ -325,8 +325,11 @@ impl Toolbox for Recorded {
     }
 
     fn refused(&self, call: &RefusedCall) {
-        let RefusedCall { caller, method, target, arguments } = call;
-        let withheld = withheld(&*self.inner, caller, method, target);
+        let RefusedCall { caller, method, target, arguments, error } = call;
+        let mut withheld = withheld(&*self.inner, caller, method, target);
+        if let Some(server) = error.as_ref().and_then(CallError::server) {
+            withheld.get_or_insert((server.clone(), RejectReason::UnknownName));
+        }
         let reason = match &withheld {
             Some((_, reason)) => *reason,
             None if target.name.is_empty() => RejectReason::InvalidArguments,
@@ -341,7 +344,8 @@ impl Toolbox for Recorded {
             parent: None,
             agent: None,
         });
-        record.note(Class::Rejected { reason: Some(reason) }, 0);
+        let class = Class::Rejected { reason: Some(reason) };
+        record.note(error.as_ref().map_or(class, Class::of_error), 0);
     }
 }
 

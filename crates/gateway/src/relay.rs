@@ -41,7 +41,7 @@ pub(crate) async fn relay(
 /// Where a request goes that names nothing on offer, once the servers that may have it are waited for.
 async fn found(gateway: &Inner, request: &Request, failure: Failure) -> Result<Way, Failure> {
     let refused = |failure: Failure| {
-        request.record_refusal();
+        request.record_refusal(None);
         Err(failure)
     };
     let sought = match (&request.sought, request.subject()) {
@@ -54,10 +54,11 @@ async fn found(gateway: &Inner, request: &Request, failure: Failure) -> Result<W
     match sought {
         None | Some(Ok(false)) => refused(failure),
         Some(Ok(true)) => route(&request.menu(), request).or_else(refused),
-        Some(Err(error)) => match answer::failed(request.era(), &error) {
-            Err(failure) => refused(failure),
-            Ok(_) => refused(failure),
-        },
+        Some(Err(error)) => {
+            let failed = answer::failed(request.era(), &error).err().unwrap_or(failure);
+            request.record_refusal(Some(error));
+            Err(failed)
+        }
     }
 }
 

@@ -127,14 +127,15 @@ impl Request {
         Some((kind, self.params.text(member).unwrap_or_default()))
     }
 
-    /// Has it recorded that the request names nothing its caller is offered.
-    pub(crate) fn record_refusal(&self) {
+    /// Has it recorded that the request names nothing its caller is offered, or cannot be passed on for this reason.
+    pub(crate) fn record_refusal(&self, error: Option<CallError>) {
         let Some((kind, name)) = self.subject() else { return };
         let call = RefusedCall {
             caller: self.caller.clone(),
             method: self.method.clone().into(),
             target: RefusedTarget { server: None, name },
             arguments: self.params.get("arguments"),
+            error,
         };
         self.front.refused(kind, call);
     }

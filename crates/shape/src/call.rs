@@ -82,6 +82,7 @@ impl Call {
             method: "tools/call".into(),
             target: RefusedTarget { server: server.cloned(), name: name.to_owned() },
             arguments: Some(self.arguments()),
+            error: None,
         }
     }
 
@@ -157,12 +158,13 @@ impl SoughtCall {
     ) -> Events {
         let Self { mut call, missing, otherwise } = self;
         let server = missing.servers.first().filter(|_| missing.named);
-        let refused = call.refused(server, &missing.name);
+        let mut refused = call.refused(server, &missing.name);
         Emitting::new(|emitter| async move {
             let found = match toolbox.find_missing(missing).await {
                 Ok(true) => find(&toolbox.catalog(call.caller())),
                 Ok(false) => None,
                 Err(error) => {
+                    refused.error = Some(error.clone());
                     toolbox.refused(&refused);
                     return Event::End(Err(error));
                 }

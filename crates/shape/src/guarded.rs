@@ -220,13 +220,12 @@ impl Guard {
         kind: ShelfKind,
         server: &ServerId,
         name: &str,
-        annotations: &Annotations,
+        annotations: Annotations,
     ) -> bool {
         if kind != ShelfKind::Tools {
             return self.opens(caller, server);
         }
         let shows = |tool: &str| {
-            let annotations = annotations.clone();
             let (profile, server) = (self.profile.as_deref(), server.as_str());
             let arguments = None;
             let question = Question { caller, profile, server, tool, annotations, arguments };
@@ -396,7 +395,7 @@ impl Toolbox for Guarded {
         let MissingName { caller, kind, name, servers, .. } = &mut missing;
         // Nobody knows yet what it does: that it only reads is assumed in favour of whoever may read.
         let reads = Annotations { read_only: Some(true), ..Annotations::default() };
-        servers.retain(|server| self.guard.may_show(caller, *kind, server, name, &reads));
+        servers.retain(|server| self.guard.may_show(caller, *kind, server, name, reads));
         let (guard, sought) = (Arc::clone(&self.guard), missing.clone());
         let found = self.inner.find_missing(missing);
         Box::pin(async move {
@@ -405,7 +404,7 @@ impl Toolbox for Guarded {
                 Err(CallError::Withheld { server, reason }) => {
                     let MissingName { caller, kind, name, .. } = &sought;
                     let unknown = Annotations::default();
-                    if guard.may_show(caller, *kind, &server, name, &unknown) {
+                    if guard.may_show(caller, *kind, &server, name, unknown) {
                         return Err(CallError::Withheld { server, reason });
                     }
                     Ok(false)

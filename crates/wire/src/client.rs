@@ -48,6 +48,7 @@ use request::Request;
 use crate::json::Json;
 use crate::limits::{Limits, Times};
 use crate::operator::OperatorText;
+use crate::revision::Era;
 use crate::shelf::ShelfKind;
 use crate::splice;
 use crate::transport::Transport;
@@ -167,6 +168,16 @@ impl Client {
     /// What the server says of itself.
     pub fn about(&self) -> Arc<About> {
         self.link.about()
+    }
+
+    /// Asks a modern server again what it says of itself. A legacy one says that in its handshake only.
+    pub async fn rediscover(&self) -> Result<(), ConnectError> {
+        match self.about().found {
+            Found { revision, way } if revision.era() == Era::Modern => {
+                connect::modern(&self.link, way).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The number of the session in force: another one once the server forgot it, or 0 if it has none.

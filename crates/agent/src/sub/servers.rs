@@ -141,7 +141,7 @@ impl ServerAgents {
         arguments: Option<Json>,
     ) {
         let (method, target) = ("tools/call".into(), RefusedTarget { server, name });
-        self.inner.refused(&RefusedCall { caller, method, target, arguments });
+        self.inner.refused(&RefusedCall { caller, method, target, arguments, error: None });
     }
 
     fn shown(&self, caller: &Caller) -> Arc<Made> {

@@ -21,10 +21,10 @@ const FAILED: Duration = Duration::from_mins(1);
 
 /// The age at which a list is read again: its time to live, if the server gave it one and does not tell of changes,
 /// else `max_age`.
-pub(crate) fn age(ttl: Option<Duration>, max_age: Duration) -> Option<Duration> {
+pub(crate) fn age(ttl: Option<Duration>, max_age: Duration) -> Duration {
     match ttl {
-        Some(ttl) if !ttl.is_zero() => Some(ttl.max(FRESH)),
-        _ => Some(max_age),
+        Some(ttl) if !ttl.is_zero() => ttl.max(FRESH),
+        _ => max_age,
     }
 }
 
@@ -78,12 +78,12 @@ impl Lists {
         &mut self,
         kind: ShelfKind,
         left_out: Vec<LeftOut>,
-        age: Option<Duration>,
+        age: Duration,
         now: Instant,
     ) {
         let one = &mut self.0[kind as usize];
         one.refresh.read(now);
-        one.stale = age.and_then(|age| now.checked_add(age));
+        one.stale = now.checked_add(age);
         one.error = None;
         one.left_out = left_out;
         one.announced = false;
@@ -217,7 +217,7 @@ mod tests {
         let start = Instant::now();
         let mut lists = Lists::default();
         for kind in ShelfKind::ALL {
-            lists.read(kind, Vec::new(), None, start);
+            lists.read(kind, Vec::new(), Duration::MAX, start);
         }
         assert_eq!(lists.due(), None);
         let max_age = Duration::from_mins(5);

@@ -55,7 +55,7 @@ impl Keeper {
         // What changes while the lists are read is heard, and they are read again.
         let changes = Changes::new(client).await;
         let mut lists = Lists::default();
-        let read = self.read(client, lists.begin(Instant::now())).await;
+        let read = read(client, lists.begin(Instant::now())).await;
         self.take(client, &mut lists, read);
         self.put_client(Some(Line::new(client.clone(), Arc::clone(&self.offers))));
         self.backoff.up(Instant::now());
@@ -96,10 +96,11 @@ impl Keeper {
                     let due = lists.begin(Instant::now()).into_iter();
                     let due = due.filter(|kind| !asked.contains(kind));
                     let kinds = asked.iter().copied().chain(due).collect();
-                    reading = Some(Box::pin(self.read(client, kinds)));
+                    reading = Some(Box::pin(read_again(client, kinds)));
                 }
                 () = until(lists.due()), if reading.is_none() => {
-                    reading = Some(Box::pin(self.read(client, lists.begin(Instant::now()))));
+                    let due = lists.begin(Instant::now());
+                    reading = Some(Box::pin(read_again(client, due)));
                 }
                 () = until(check) => {
                     checked = Instant::now();
@@ -143,24 +144,6 @@ impl Keeper {
             return true;
         }
         probe(client).await.is_ok()
-    }
-
-    /// Reads some of a server's lists.
-    async fn read(&self, client: &Client, kinds: Vec<ShelfKind>) -> Vec<ListRead> {
-        let begun = Instant::now();
-        let list = async |kind: ShelfKind| {
-            if !kinds.contains(&kind) {
-                return None;
-            }
-            Some(ListRead { kind, begun, listing: list(client, kind).await })
-        };
-        let read = tokio::join!(
-            list(ShelfKind::Tools),
-            list(ShelfKind::Prompts),
-            list(ShelfKind::Resources),
-            list(ShelfKind::Templates),
-        );
-        [read.0, read.1, read.2, read.3].into_iter().flatten().collect()
     }
 
     /// Puts what was read on offer. A list that could not be read stays what it was.
@@ -261,6 +244,32 @@ struct ListRead {
     kind: ShelfKind,
     begun: Instant,
     listing: Result<consort_wire::Listing, consort_wire::ListError>,
+}
+
+/// Reads some of a server's lists.
+async fn read(client: &Client, kinds: Vec<ShelfKind>) -> Vec<ListRead> {
+    let begun = Instant::now();
+    let list = async |kind: ShelfKind| {
+        if !kinds.contains(&kind) {
+            return None;
+        }
+        Some(ListRead { kind, begun, listing: list(client, kind).await })
+    };
+    let read = tokio::join!(
+        list(ShelfKind::Tools),
+        list(ShelfKind::Prompts),
+        list(ShelfKind::Resources),
+        list(ShelfKind::Templates),
+    );
+    [read.0, read.1, read.2, read.3].into_iter().flatten().collect()
+}
+
+/// Reads some of a server's lists again, and with its tools what it says of itself: that may change too.
+async fn read_again(client: &Client, kinds: Vec<ShelfKind>) -> Vec<ListRead> {
+    if kinds.contains(&ShelfKind::Tools) {
+        let _ = tokio::time::timeout(PROBE, client.rediscover()).await;
+    }
+    read(client, kinds).await
 }
 
 /// Waits for the reading in progress, if there is one.

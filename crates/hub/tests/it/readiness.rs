@@ -34,13 +34,10 @@ fn missing(hub: &Hub, name: &str) -> MissingName {
 
 #[tokio::test]
 async fn a_list_waits_a_moment_for_a_server_that_is_starting_and_never_again_for_one_that_hangs() {
-    let wait = Duration::from_millis(300);
-    let lists = ListLimits { wait, ..ListLimits::default() };
+    let lists = ListLimits { wait: Duration::from_secs(3), ..ListLimits::default() };
     let hub = with_lists(vec![program("hung", "sleep", &["1000"])], lists);
-    let begun = Instant::now();
     let first = hub.await_lists(LISTING).expect("nothing is known of it");
     assert!(!first.await);
-    assert!(begun.elapsed() >= wait - Duration::from_millis(50), "{:?}", begun.elapsed());
     assert_eq!(status(&hub, "hung").state, State::Connecting);
     assert!(hub.await_lists(LISTING).is_none(), "it was seen hanging");
     hub.drain().await;
@@ -106,7 +103,7 @@ async fn a_call_of_a_tool_of_a_server_that_is_starting_waits_for_it() {
     hub.drain().await;
 }
 
-/// A FastMCP server that adds tools while it runs, and the tool that was added.
+/// A `FastMCP` server that adds tools while it runs, and the tool that was added.
 async fn grown(lists: ListLimits) -> (Hub, testkit::Listening) {
     let server = fastmcp_growing();
     let url = Endpoint::new(&server.url("/mcp")).unwrap();
@@ -123,7 +120,7 @@ async fn grown(lists: ListLimits) -> (Hub, testkit::Listening) {
 const NEVER: ListLimits = ListLimits {
     wait: Duration::from_secs(1),
     server_wait: Duration::from_secs(10),
-    max_age: Duration::from_secs(3600),
+    max_age: Duration::from_hours(1),
     min_age: Duration::from_millis(1),
     change_wait: Duration::from_secs(5),
 };
@@ -163,6 +160,32 @@ async fn a_tool_that_was_added_silently_is_read_on_a_timer() {
     let mut catalogs = hub.watch();
     let grown = catalogs.wait_for(|catalog| catalog.tools.len() == 2);
     tokio::time::timeout(Duration::from_secs(20), grown).await.unwrap().unwrap();
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn what_a_modern_server_says_of_itself_is_read_again_with_its_lists() {
+    let about = |instructions: &str| {
+        json!({
+            "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+            "instructions": instructions, "resultType": "complete",
+        })
+    };
+    let manner = Manner::modern()
+        .answer("server/discover", &about("Read first."))
+        .answer("server/discover", &about("Write first."));
+    let http = Http::start(manner).await;
+    let lists = ListLimits { max_age: Duration::from_millis(300), ..NEVER };
+    let hub = with_lists(vec![rogue_http("a", &http)], lists);
+    let mut catalogs = hub.watch();
+    for said in ["Read first.", "Write first."] {
+        let says = catalogs.wait_for(|catalog| {
+            let about = catalog.abouts().get(&id("a"));
+            about.is_some_and(|about| about.instructions.as_deref() == Some(said))
+        });
+        let says = tokio::time::timeout(Duration::from_secs(20), says).await;
+        assert!(says.is_ok(), "{said}");
+    }
     hub.drain().await;
 }
 

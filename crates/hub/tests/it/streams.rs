@@ -12,7 +12,7 @@ use testkit::{Everything, everything, everything_on};
 use crate::{id, me, quick, ready, rogue_http, start};
 
 const URI: &str = "file:///a";
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A legacy server that tells of a resource.
 fn telling() -> Manner {
@@ -94,7 +94,7 @@ async fn what_a_typescript_server_has_after_a_restart_is_announced_without_a_cal
         let endpoint = Endpoint::new(&server.url(path)).unwrap();
         let at = match way {
             Everything::Sse => Server::Sse(endpoint),
-            _ => Server::Http(endpoint),
+            Everything::StreamableHttp => Server::Http(endpoint),
         };
         let hub = start(vec![ServerSettings::new(id("ts"), at)]);
         ready(&hub, "ts").await;

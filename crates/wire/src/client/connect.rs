@@ -269,7 +269,7 @@ fn may_be_legacy(error: &ConnectError) -> bool {
 }
 
 /// Asks a modern server what it is, in a revision we both speak.
-async fn modern(link: &Arc<Link>, way: Way) -> Result<(), ConnectError> {
+pub(crate) async fn modern(link: &Arc<Link>, way: Way) -> Result<(), ConnectError> {
     let request = Request::new("server/discover").tasks(Tasks::Never);
     let revision = Revision::NEWEST_MODERN;
     let dialect = Dialect::new(revision, &link.settings.client, &link.settings.host.offers());
