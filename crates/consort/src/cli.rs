@@ -56,6 +56,9 @@ pub(crate) struct Common {
     /// Refuse to start without a `consort.lock`, or with servers that are not in it
     #[arg(long, global = true)]
     pub(crate) locked: bool,
+    /// Takes no config, whatever there is: for `demo`.
+    #[arg(skip)]
+    pub(crate) bundled: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,11 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use consort_agent::provider::{ChooseError, FactsSpec, PriceSpec, ProviderSpec, Providers};
-use consort_agent::{Model, Wire};
+use consort_agent::{Model, Script, Wire};
 
 use crate::config::{
     Config, ModelConfig, Options, ProviderConfig, Resolve, System, expand_variables,
 };
+
+/// The model that plays the bundled script over the demo's tools.
+pub const DEMO: &str = "scripted:demo";
+
+/// What it plays.
+const DEMO_SCRIPT: &str = include_str!("../../../docs/demo.script.json");
 
 /// The models there are: those of a config, of providers everybody knows, and of scripts.
 #[derive(Debug)]
@@ -87,6 +93,10 @@ impl Models {
         if let Some(reason) = self.broken.get(provider) {
             let (provider, reason) = (provider.to_owned(), reason.clone());
             return Err(ModelError::Provider { provider, reason });
+        }
+        if said == DEMO {
+            let script = Script::parse(DEMO_SCRIPT).expect("the bundled script is tested");
+            return Ok(Model { id: said.to_owned(), ..Model::scripted(script) });
         }
         let beside = said.strip_prefix("scripted:").map(|script| self.folder.join(script));
         match beside {

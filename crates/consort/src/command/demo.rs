@@ -1,9 +1,11 @@
 //! `consort demo`: Consort at work, with nothing configured.
 
+use clap::Parser;
+use consort::models::DEMO;
 use consort::shaping::Shaping;
 
 use super::call;
-use crate::cli::{Call, Common};
+use crate::cli::{Call, Cli, Command, Common};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, TerminalText, line, styled, width};
 use crate::person::Person;
@@ -19,7 +21,26 @@ pub(super) async fn run(common: &Common) -> Result<Exit, Failure> {
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
     };
     running.hub.drain().await;
-    shown
+    match shown? {
+        Exit::Ok => {}
+        exit => return Ok(exit),
+    }
+    let exit = agent(common).await?;
+    heading(
+        "Now with your own servers: `consort config import`, or `consort --config mcp.json tools`.",
+    );
+    Ok(exit)
+}
+
+/// A model with the same tools: scripted, so that no key is needed.
+async fn agent(common: &Common) -> Result<Exit, Failure> {
+    heading("An agent: a model that calls these tools. This one is scripted, and needs no key.");
+    let words = ["ask", "--model", DEMO, "--no-store", "what", "do", "you", "find"];
+    line(format!("$ consort {}", words.join(" ")));
+    let typed = Cli::parse_from(["consort"].into_iter().chain(words));
+    let Command::Ask(ask) = typed.command else { unreachable!("`ask` is the command") };
+    let common = Common { bundled: true, ..common.clone() };
+    super::ask::run(&common, ask).await
 }
 
 async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
@@ -69,9 +90,6 @@ async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
             Err(unmade) => unmade.failure.tell(line),
         }
     }
-    heading(
-        "Now with your own servers: `consort config import`, or `consort --config mcp.json tools`.",
-    );
     Ok(Exit::Ok)
 }
 

@@ -98,9 +98,10 @@ async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport,
         ..Failure::usage(format!("cannot reach the gateway at {address}: {error}"))
     };
     // A gateway of an earlier version refuses what it does not know, so nothing happens by mistake.
-    let body = match options.dry_run {
-        true => json!({ "dry_run": true }),
-        false => json!({ "accept": options.accept }),
+    let body = if options.dry_run {
+        json!({ "dry_run": true })
+    } else {
+        json!({ "accept": options.accept })
     };
     let body = body.to_string();
     let asked = post(&address, token.as_deref(), &body);

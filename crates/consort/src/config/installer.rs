@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::server::Program;
+use super::text::Text;
 
 /// The time that a package may take to be fetched and started, where `timeout` names none.
 pub(super) const INSTALL: Duration = Duration::from_mins(5);
@@ -28,7 +29,7 @@ const WORDS: [(&str, &[&str]); 9] = [
 pub(super) fn installer(program: &Program) -> Option<String> {
     let command = program.command.as_literal()?;
     let name = Path::new(&*command).file_name()?.to_str()?;
-    let first = program.arguments.first().and_then(|argument| argument.as_literal());
+    let first = program.arguments.first().and_then(Text::as_literal);
     let fetches = |(runner, words): &(&str, &[&str])| {
         *runner == name && first.as_deref().is_some_and(|first| words.contains(&first))
     };

@@ -62,6 +62,9 @@ pub(crate) fn refuse_blocking(config: &Config) -> Result<(), Failure> {
 
 /// The text of the config in force, if there is one.
 pub(crate) fn source(common: &Common) -> Result<Option<ConfigSource>, Failure> {
+    if common.bundled {
+        return Ok(None);
+    }
     let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
     let lookup =
         config::find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
@@ -135,7 +138,12 @@ pub(crate) fn prepare_source(
         None => {
             let shaping = Shaping::default();
             let shaping = if common.read_only { shaping.read_only() } else { shaping };
-            Ok(Prepared { config: None, settings: embedded()?, shaping, problems: Vec::new() })
+            let mut settings = embedded()?;
+            if common.bundled {
+                // A demo keeps nothing.
+                settings.kept = None;
+            }
+            Ok(Prepared { config: None, settings, shaping, problems: Vec::new() })
         }
     }
 }

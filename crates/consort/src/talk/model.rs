@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use consort::models::{ModelError, Models};
+use consort::models::{DEMO, ModelError, Models};
 use consort_agent::Model;
 
 use crate::exit::{Exit, Failure};
@@ -27,11 +27,11 @@ pub(crate) async fn model(models: &Models, said: Option<&str>) -> Result<Model, 
 /// A name as it was typed: a script is where the person is, not where the config is.
 pub(crate) fn typed(said: &str) -> String {
     match said.strip_prefix(SCRIPTED) {
-        Some(path) => {
+        Some(path) if said != DEMO => {
             let path = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
             format!("{SCRIPTED}{}", path.display())
         }
-        None => said.to_owned(),
+        _ => said.to_owned(),
     }
 }
 

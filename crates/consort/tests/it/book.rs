@@ -76,10 +76,7 @@ pub(crate) fn guide_blocks() -> Vec<(Block, Option<String>)> {
         blocks("docs/start.md", before).into_iter().map(|block| (block, None)).collect();
     walk.extend(blocks_after.next().map(|block| (block, Some(config.to_owned()))));
     walk.extend(blocks_after.map(|block| (block, None)));
-    // The script of the model is in the repository, which whoever follows the guide may not have.
-    walk.retain(|(block, _)| {
-        block.unrun.is_none() && !block.lines.iter().any(|line| line.contains("scripted:"))
-    });
+    walk.retain(|(block, _)| block.unrun.is_none());
     walk
 }
 

@@ -132,9 +132,18 @@ fn the_demo_plays_with_nothing_configured() {
         "\nhello\n",
         "One door for many servers",
         "\"kelvin\" is not one of",
+        "consort ask --model scripted:demo",
+        "Found it: one door for many servers.",
     ] {
         assert!(ran.out.contains(piece), "{piece} in\n{}", ran.out);
     }
+    // The computation reports each step, called by a person and by the agent.
+    assert_eq!(ran.err.matches("step 1 took 300 ms").count(), 2, "{}", ran.err);
+    // It is always on the bundled servers, whatever is configured.
+    let home = Home::new();
+    home.write("consort.toml", "[mcp.broken]\ncommand = \"/bin/false\"\n");
+    let ran = home.run(&["demo"]);
+    assert!(ran.code == 0 && ran.out.contains("Found it"), "{ran:?}");
 }
 
 #[test]

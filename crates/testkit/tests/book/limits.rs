@@ -118,6 +118,13 @@ const SENT: &[Row] = &[
 ];
 
 const KEEPING: &[Row] = &[
+    (
+        "consort/src/config/installer.rs",
+        "INSTALL",
+        "`timeout.install`",
+        "the start has failed; it is tried again",
+    ),
+    ("hub/src/connection/keep.rs", "NOTICE", FIXED, "it is said that a package may be fetched"),
     (WIRE, "connect", TIMES, "the server cannot be reached, and is tried again"),
     (WIRE, "handshake", "`timeout.connect`", "the same"),
     (WIRE, "probe", TIMES, "it is taken for a legacy server if it then answers `initialize`"),
@@ -293,7 +300,7 @@ const CLIENTS: &[Row] = &[
     ("gateway/src/session.rs", "NOTICES", FIXED, "the oldest are dropped"),
     ("gateway/src/naming.rs", "LONGEST", FIXED, "the name is cut and gets a hash"),
     ("consort/src/token.rs", "SHORTEST", FIXED, "a shorter token is refused when it starts"),
-    ("consort/src/command/serve.rs", "THREADS", "`--threads`", "requests share them"),
+    ("consort/src/command/serve/http.rs", "THREADS", "`--threads`", "requests share them"),
 ];
 
 const RECORDS: &[Row] = &[
