@@ -120,3 +120,38 @@ async fn an_operator_who_asks_for_it_has_the_standard_error_of_servers_in_the_lo
         }
     }
 }
+
+/// The messages of a call that logs its steps for four seconds.
+async fn logging(peer: &Peer, log: &str) -> String {
+    let params = json!({
+        "name": "compute",
+        "arguments": { "steps": 20, "milliseconds": 200, "log": log },
+        "_meta": { "io.modelcontextprotocol/logLevel": "info" },
+    });
+    let messages = peer.begin("tools/call", params).await.all().await;
+    let end = messages.last().unwrap();
+    assert_eq!(end["result"]["content"][0]["text"], "20 steps", "{end}");
+    json!(messages).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn log_messages_that_may_be_of_several_callers_are_for_the_operator_alone() {
+    let python = testkit::fixtures::python("python3");
+    let script = testkit::fixtures::fastmcp_server();
+    let server = format!("command = {python:?}\nargs = [{script:?}]\nera = \"modern\"");
+    for (flags, logs) in [(&[][..], false), (&["--log-server-output"], true)] {
+        let (_home, serving, ada, bob) = shared(&server, "compute", flags);
+        let (of_ada, of_bob) = tokio::join!(logging(&ada, SECRET), logging(&bob, "bob's own"));
+        assert!(!of_bob.contains(SECRET), "{of_bob}");
+        assert!(!of_ada.contains("bob's own"), "{of_ada}");
+        let (_, logged) = serving.end();
+        assert!(logged.contains("may belong to calls of several callers"), "{logged}");
+        let line = logged.lines().find(|line| line.contains(SECRET));
+        assert_eq!(line.is_some(), logs, "{logged}");
+        if let Some(line) = line {
+            let line: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(line["target"], "consort::server_output");
+            assert_eq!((&line["server"], &line["level"]), (&json!("book"), &json!("info")));
+        }
+    }
+}
