@@ -362,7 +362,8 @@ pub(crate) struct Serve {
     /// How to say what happens, on the standard error (default: text on a terminal, else JSON)
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) log: Option<LogFormat>,
-    /// Write the standard error of servers to the log when they end; it may hold what callers sent them
+    /// Write the standard error of servers to the log when they end, and log messages of servers that may be
+    /// of several callers; both may hold what callers sent them
     #[arg(long)]
     pub(crate) log_server_output: bool,
     /// Serve on so many threads (default: as many as there are processors, at most 4)
