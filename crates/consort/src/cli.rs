@@ -14,6 +14,8 @@ use consort::config::ListenAddress;
 use consort_gateway::HostPattern;
 use consort_shape::Exposure;
 
+use crate::log::LogLevels;
+
 pub(crate) use config::{Add, ConfigCommand, Export, Receiver, Source, Target};
 pub(crate) use conversations::{Conversations, ConversationsCommand};
 pub(crate) use ledger::{ExportFormat, Ledger, LedgerCommand};
@@ -362,10 +364,13 @@ pub(crate) struct Serve {
     /// How to say what happens, on the standard error (default: text on a terminal, else JSON)
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) log: Option<LogFormat>,
-    /// Write the standard error of servers to the log when they end, and log messages of servers that may be
+    /// Level of the log, for all and by part, as in `info,hub=debug`: off, error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVELS")]
+    pub(crate) log_level: Option<LogLevels>,
+    /// Write the standard error of servers to the log, when they end or live, and log messages of servers that may be
     /// of several callers; both may hold what callers sent them
-    #[arg(long)]
-    pub(crate) log_server_output: bool,
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "end")]
+    pub(crate) log_server_output: Option<ServerOutput>,
     /// Serve on so many threads (default: as many as there are processors, at most 4)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: Option<u8>,
@@ -390,6 +395,15 @@ impl Serve {
         let Command::Serve(serve) = command else { unreachable!("`serve` is the command") };
         serve
     }
+}
+
+/// When what servers write to their standard error is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerOutput {
+    /// When a process ends
+    End,
+    /// As it comes
+    Live,
 }
 
 /// How log lines are written.

@@ -1,20 +1,29 @@
-//! What happens behind the scenes, said on the standard error.
+//! The log, on the standard error: lines of text for people, or an object a line for programs.
+
+mod json;
+mod level;
 
 use std::io::{self, IsTerminal};
+use std::sync::OnceLock;
 
 use consort_wire::SERVER_OUTPUT;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, fmt, reload};
 
-use crate::cli::{Cli, Command, LogFormat};
-use crate::output::{LogText, LogWriter};
+use crate::cli::{Cli, Command, LogFormat, ServerOutput};
+use crate::output::{self, LogText, LogWriter};
+use json::JsonLines;
+pub(crate) use level::LogLevels;
 
-/// Starts to say what our own crates report: warnings, a gateway's news or, with `--verbose`,
-/// everything. No arguments and no results are among it. What servers write may hold those of callers: a
-/// gateway says it only if it is told to, a command of a person's own with `--verbose`.
+/// The filter in force, so that a config can add to what the command line says.
+static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
+
+/// Starts the log of our own crates: warnings, the events of a gateway or, with `--verbose`, everything; or what
+/// `--log-level` says. Arguments and results are not in it. What servers write may hold those of callers: a
+/// gateway logs it only if it is told to, a command of a person's own with `--verbose`.
 pub(crate) fn start(cli: &Cli) {
     let serve = match &cli.command {
         Command::Serve(serve) => Some(serve),
@@ -26,18 +35,42 @@ pub(crate) fn start(cli: &Cli) {
         (false, None) => LevelFilter::WARN,
     };
     let servers = match serve {
-        Some(serve) if serve.log_server_output => LevelFilter::DEBUG,
-        Some(_) => LevelFilter::OFF,
+        Some(serve) => serve.log_server_output.map_or(LevelFilter::OFF, level_of),
         None => level,
     };
     let usual = if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json };
     let format = serve.map_or(LogFormat::Text, |serve| serve.log.unwrap_or(usual));
-    let targets = Targets::new().with_target("consort", level).with_target(SERVER_OUTPUT, servers);
-    let ours = tracing_subscriber::registry().with(targets);
+    let levels = serve.and_then(|serve| serve.log_level.clone()).unwrap_or_default();
+    let targets = levels.over(level).with_target(SERVER_OUTPUT, servers);
+    let (filter, handle) = reload::Layer::new(targets);
+    let _ = FILTER.set(handle);
+    let ours = tracing_subscriber::registry().with(filter);
     let text = if format == LogFormat::Json { LogText::Json } else { LogText::Plain };
     let lines = fmt::layer().with_writer(move || LogWriter(text)).with_ansi(false);
     match format {
         LogFormat::Text => ours.with(lines.compact()).init(),
-        LogFormat::Json => ours.with(lines.json().flatten_event(true)).init(),
+        LogFormat::Json => {
+            ours.with(lines.event_format(JsonLines)).init();
+            // From here on every line is an object.
+            output::log_notes();
+        }
+    }
+}
+
+/// Has the log say what servers write to their standard error, as a config wants it.
+pub(crate) fn show_server_output(output: ServerOutput) {
+    if let Some(filter) = FILTER.get() {
+        let _ = filter.modify(|targets| {
+            let shown = std::mem::take(targets).with_target(SERVER_OUTPUT, level_of(output));
+            *targets = shown;
+        });
+    }
+}
+
+/// Lines that come while a server lives are traces; those at its end are for debugging.
+fn level_of(output: ServerOutput) -> LevelFilter {
+    match output {
+        ServerOutput::End => LevelFilter::DEBUG,
+        ServerOutput::Live => LevelFilter::TRACE,
     }
 }

@@ -10,6 +10,7 @@ mod terminal;
 mod text;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
@@ -25,9 +26,28 @@ pub(crate) fn line(text: impl Into<TerminalText>) {
     out(&(text.into() + "\n"));
 }
 
+/// Whether what is printed to the standard error is part of a log of objects.
+static IS_LOGGED: AtomicBool = AtomicBool::new(false);
+
+/// Has notes be events of the log from now on: all that is printed to the standard error then has one form.
+pub(crate) fn log_notes() {
+    IS_LOGGED.store(true, Ordering::Relaxed);
+}
+
 /// Prints a line to the standard error.
 pub(crate) fn note(text: impl Into<TerminalText>) {
-    aside(&(text.into() + "\n"));
+    let text = text.into();
+    if !IS_LOGGED.load(Ordering::Relaxed) {
+        return aside(&(text + "\n"));
+    }
+    let text = anstream::adapter::strip_str(text.as_str()).to_string();
+    let text = text.trim();
+    match text.split_once(": ") {
+        Some(("error", text)) => tracing::error!("{text}"),
+        Some(("warning", text)) => tracing::warn!("{text}"),
+        _ if text.contains("panicked at") => tracing::error!("{text}"),
+        _ => tracing::info!("{text}"),
+    }
 }
 
 /// Prints a piece to the standard output, at once.

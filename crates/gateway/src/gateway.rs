@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use consort_core::{Caller, Json, Route, ServerId, ShelfKind};
+use consort_core::{Caller, Json, Route, ShelfKind};
 use consort_wire::MemoryBudget;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use crate::park::Park;
 use crate::recorded::Records;
 use crate::seal::Seal;
 use crate::session::Sessions;
-use crate::settings::{Access, Permissions, Settings, Toolboxes};
+use crate::settings::{Access, Limits, Permissions, ServerStatus, Settings, Toolboxes};
 use crate::sse::Pipes;
 use crate::tasks::TaskInputs;
 
@@ -95,6 +95,7 @@ impl Gateway {
             records,
             settings,
         });
+        inner.records.metrics.set_limits(limits_in_force(&inner.settings.limits));
         inner.crew.spawn(follow(Arc::clone(&inner), known));
         inner.crew.spawn(sweep(Arc::clone(&inner)));
         Self(inner)
@@ -238,12 +239,12 @@ impl Inner {
     }
 
     /// What is counted, with how things are now.
-    pub(crate) fn metrics(&self, states: Vec<(ServerId, &'static str)>) -> String {
+    pub(crate) fn metrics(&self, servers: Vec<ServerStatus>) -> String {
         let Records { metrics, ledger, tracer, .. } = &self.records;
         metrics.sessions.set(self.sessions.len() + self.pipes.len());
         metrics.parked.set(self.park.len() + self.task_inputs.len());
         metrics.render(&Extra {
-            states,
+            servers,
             ledger: ledger.as_ref().map(Ledger::stats),
             spans_dropped: tracer.is_on().then(|| tracer.dropped()),
         })
@@ -260,7 +261,7 @@ impl Inner {
         self.fronts.refresh();
         let catalog = self.fronts.plain().catalog(&Caller::client(Caller::OWNER));
         // Also those that are hidden from whoever runs us.
-        let reached = (self.settings.states)().into_iter().map(|(server, _)| server);
+        let reached = (self.settings.states)().into_iter().map(|status| status.server);
         self.records.metrics.know(catalog.abouts().keys().cloned().chain(reached));
     }
 
@@ -306,11 +307,24 @@ async fn sweep(gateway: Arc<Inner>) {
             () = tokio::time::sleep(SWEEP) => {}
             () = gateway.draining.cancelled() => return,
         }
+        gateway.records.lines.flush(&gateway.records.metrics);
         gateway.park.sweep();
         gateway.task_inputs.sweep();
         gateway.sessions.sweep();
         gateway.browser_sessions.sweep(&gateway.keys());
     }
+}
+
+/// Returns the limits that metrics compare with what is going on, by their names.
+fn limits_in_force(limits: &Limits) -> [(&'static str, i64); 5] {
+    let whole = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
+    [
+        ("connections", whole(limits.connections)),
+        ("sessions", whole(limits.sessions)),
+        ("suspended_calls", whole(limits.parked)),
+        ("request_body_bytes", whole(limits.body_bytes)),
+        ("held_bytes", whole(limits.held_bytes)),
+    ]
 }
 
 /// An object without members.

@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use sha2::{Digest, Sha256};
 
 use crate::browser::{Door, has_cookie};
+use crate::gateway::Inner;
 use crate::settings::{Access, Token};
 use crate::site::{Entrance, Visit};
 
@@ -32,6 +33,18 @@ impl Refused {
             Self::Target => StatusCode::BAD_REQUEST,
             Self::Host | Self::Origin | Self::Page => StatusCode::FORBIDDEN,
             Self::Token | Self::Session => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    /// Returns the word for it, one of [`RefusalMetrics::REASONS`](crate::metrics::RefusalMetrics::REASONS).
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Session => "session",
+            Self::Host => "host",
+            Self::Target => "target",
+            Self::Origin => "origin",
+            Self::Page => "page",
         }
     }
 
@@ -242,6 +255,29 @@ fn own_page(headers: &HeaderMap) -> Result<Page, Refused> {
     let origin = origin.to_str().map_err(|_| Refused::Page)?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if is_own_origin(origin, host) { Ok(Page::Own) } else { Err(Refused::Page) }
+}
+
+/// The most characters of a header or a path that are logged: whoever sends them chooses them.
+const LOGGED: usize = 128;
+
+impl Inner {
+    /// Counts a request that is refused, and logs it as far as there are not too many. The token is not in it.
+    pub(crate) fn note_refusal(&self, refused: Refused, path: &str, headers: &HeaderMap) {
+        let reason = refused.as_str();
+        self.records.metrics.refusals.count(reason);
+        if !self.records.lines.refusals.admits() {
+            return;
+        }
+        let short = |text: &str| -> String {
+            let short: String = text.chars().take(LOGGED).collect();
+            short.escape_debug().to_string()
+        };
+        let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(short);
+        let (host, origin) = (header(HOST), header(ORIGIN));
+        let has_token = headers.contains_key(AUTHORIZATION);
+        let (path, status) = (short(path), refused.status().as_u16());
+        tracing::warn!(reason, status, path, host, origin, has_token, "request refused");
+    }
 }
 
 #[cfg(test)]

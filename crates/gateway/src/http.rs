@@ -118,6 +118,7 @@ pub(crate) async fn connection(
 ) {
     stream.set_nodelay();
     let peer = stream.peer();
+    let _counted = gateway.records.metrics.connections.hold();
     let stream = Stall::new(stream, gateway.settings.limits.stalled);
     let limits = &gateway.settings.limits;
     let io = TokioIo::new(LingeringClose::new(StrictHeads::new(stream), limits));
@@ -194,15 +195,19 @@ async fn admit(gateway: &Arc<Inner>, origins: &[String], request: HttpRequest<In
         });
         return match visit {
             Ok(visit) => Box::pin(site::respond(gateway, &**site, visit, request)).await,
-            Err(refused) => site::refused(gateway, &**site, refused).await,
+            Err(refused) => {
+                gateway.note_refusal(refused, path, headers);
+                site::refused(gateway, &**site, refused).await
+            }
         };
     }
     let caller = match meant.and_then(|()| guard::who(&gateway.keys(), headers)) {
         Ok(caller) => caller,
-        Err(refused @ Refused::Token) => {
-            return challenged(text(refused.status(), refused.message()));
+        Err(refused) => {
+            gateway.note_refusal(refused, path, headers);
+            let reply = text(refused.status(), refused.message());
+            return if refused == Refused::Token { challenged(reply) } else { reply };
         }
-        Err(refused) => return text(refused.status(), refused.message()),
     };
     if path == "/metrics" && matches!(*request.method(), Method::GET | Method::HEAD) {
         return health::metrics(gateway, &caller);

@@ -32,7 +32,9 @@
 //! # Ok::<(), consort_gateway::ledger::LedgerError>(())
 //! ```
 
+mod archive;
 mod chain;
+mod damage;
 mod filter;
 mod queue;
 mod read;
@@ -41,6 +43,8 @@ mod report;
 mod run;
 mod search;
 mod store;
+mod tables;
+mod usage;
 mod verify;
 mod visit;
 mod writer;
@@ -57,12 +61,13 @@ use tokio::sync::oneshot;
 use crate::clock;
 pub use filter::Filter;
 use queue::{Queue, Taken};
-pub use read::{CallRow, Follow, Row, UsageRow, tail};
+pub use read::{CallRow, Follow, Row, tail};
 pub(crate) use record::kind_of;
-pub use record::{Class, Cost, Digest, Intent, ModelUsage};
+pub use record::{Class, Digest, Intent};
 pub use report::{ReportKey, ReportTotals, UsageReport, report};
 pub use search::{Found, Search, search};
 use store::{CallEnd, Message, Store};
+pub use usage::{Cost, ModelUsage, UsageRow};
 pub use verify::{Break, Report, verify};
 pub use visit::visit;
 
@@ -73,6 +78,10 @@ pub struct LedgerSettings {
     pub mode: Mode,
     /// The most bytes the file takes; beyond it the oldest records are dropped.
     pub size: u64,
+    /// How long records are kept; for ever, as far as the size allows, if absent.
+    pub age: Option<Duration>,
+    /// The folder that records are written to before they are dropped; they are gone if absent.
+    pub archive: Option<PathBuf>,
     /// The most calls that wait to be written.
     pub queue: usize,
     /// How long records are gathered before they are written together, in lenient mode.
@@ -86,6 +95,8 @@ impl Default for LedgerSettings {
         Self {
             mode: Mode::Lenient,
             size: 64 << 20,
+            age: None,
+            archive: None,
             queue: 16_384,
             gather: Duration::from_millis(40),
             patience: Duration::from_secs(1),
@@ -121,6 +132,14 @@ pub enum LedgerError {
         /// The file.
         path: PathBuf,
     },
+    /// The file is damaged, and nothing may be lost.
+    #[error("the ledger `{}` is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// There is no such file.
     #[error("there is no ledger at `{}`", path.display())]
     Missing {
@@ -135,6 +154,9 @@ impl LedgerError {
         match self {
             Self::Unusable { .. } => "see that the folder can be written to and the disk has room",
             Self::Foreign { .. } => "name another file",
+            Self::Damaged { .. } => {
+                "see `consort ledger verify`, keep a copy, and move it away; the next start makes a new one"
+            }
             Self::Missing { .. } => "it is made when the gateway first runs",
         }
     }
@@ -156,6 +178,12 @@ pub struct Stats {
     pub refused: u64,
     /// Whether the last attempt to write failed.
     pub failing: bool,
+    /// Records that were dropped because of the size or the age.
+    pub dropped: u64,
+    /// Attempts to archive records that failed; they were not dropped.
+    pub archive_failures: u64,
+    /// Bytes that the file takes.
+    pub bytes: u64,
 }
 
 /// A ledger that is written to. Copies are the same ledger.

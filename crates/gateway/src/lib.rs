@@ -17,6 +17,7 @@ mod heads;
 mod health;
 mod http;
 pub mod ledger;
+mod lines;
 mod linger;
 mod listen;
 mod menu;
@@ -57,8 +58,11 @@ pub use browser::{BrowserSession, Door, NewBrowserSession};
 pub use forwarded::{BasePath, InvalidBasePath, InvalidProxy, TrustedProxy};
 pub use gateway::{Counts, Gateway, Labelled, Labels};
 pub use guard::{HostPattern, InvalidHost};
+pub use lines::{LINES_PER_SECOND, LogLimits};
 pub use naming::{NameRecord, Naming, forget_names, read_names};
-pub use recorded::{ModelRequestRecord, Recorded, Records, RunRecord};
-pub use settings::{Access, Limits, Permissions, Profile, Settings, States, Token, Toolboxes};
+pub use recorded::{ModelRequestRecord, Recorded, Records, RunRecord, ServerLookup};
+pub use settings::{
+    Access, Limits, Permissions, Profile, ServerStatus, Settings, States, Token, Toolboxes,
+};
 pub use site::{Entrance, Site, SiteBody, Visit};
 pub use socket::Listener;

@@ -5,6 +5,9 @@
 
 mod expose;
 mod models;
+mod refusals;
+mod reloads;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -17,11 +20,15 @@ use consort_wire::Era;
 pub use expose::{Extra, Family, Measure, Series, Value};
 use models::ModelMetrics;
 pub(crate) use models::provider_and_name;
+pub use refusals::RefusalMetrics;
+pub use reloads::ReloadMetrics;
+pub use tools::MOST_TOOLS;
+use tools::ToolMetrics;
 
 use crate::ledger::{Class, ModelUsage};
 
 /// The methods that are counted by name.
-pub const METHODS: [&str; 19] = [
+pub const METHODS: [&str; 22] = [
     "initialize",
     "server/discover",
     "ping",
@@ -38,6 +45,9 @@ pub const METHODS: [&str; 19] = [
     "logging/setLevel",
     "subscriptions/listen",
     "tasks/get",
+    "tasks/list",
+    "tasks/result",
+    "tasks/update",
     "tasks/cancel",
     "notifications/cancelled",
     "other",
@@ -51,6 +61,9 @@ pub const BOUNDS: [f64; 16] = [
 /// The most servers that metrics tell apart.
 const MOST_SERVERS: usize = 256;
 
+/// The methods that are passed on to servers: their requests end in every way that calls do.
+const CALLED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "completion/complete"];
+
 const CLASSES: usize = Class::WORDS.len();
 
 /// What is counted.
@@ -62,7 +75,18 @@ pub struct Metrics {
     pub sessions: Gauge,
     /// Calls that wait for an answer of the client.
     pub parked: Gauge,
+    /// Connections of clients.
+    pub connections: Gauge,
+    /// Attempts to load the config, the lock or secrets anew.
+    pub reloads: ReloadMetrics,
+    /// Requests that were refused before they were read.
+    pub refusals: RefusalMetrics,
     started: SystemTime,
+    durations: [Histogram; METHODS.len()],
+    limits: RwLock<Vec<(&'static str, i64)>>,
+    tools: ToolMetrics,
+    /// Log lines that were left out because there were too many.
+    pub(crate) suppressed_lines: AtomicU64,
     requests: [[[AtomicU64; CLASSES]; METHODS.len()]; 2],
     /// By the first digit of their status.
     sites: [AtomicU64; 6],
@@ -86,7 +110,14 @@ impl Default for Metrics {
             in_flight: Gauge::default(),
             sessions: Gauge::default(),
             parked: Gauge::default(),
+            connections: Gauge::default(),
+            reloads: ReloadMetrics::default(),
+            refusals: RefusalMetrics::default(),
             started: SystemTime::now(),
+            durations: std::array::from_fn(|_| Histogram::default()),
+            limits: RwLock::default(),
+            tools: ToolMetrics::default(),
+            suppressed_lines: AtomicU64::new(0),
             requests: std::array::from_fn(|_| {
                 std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0)))
             }),
@@ -111,11 +142,27 @@ impl Metrics {
         }
     }
 
-    /// Counts a request of a client that was answered.
-    pub fn request(&self, era: Era, method: &str, class: Class) {
+    /// Counts a request of a client that ended.
+    pub fn request(&self, era: Era, method: &str, class: Class, took: Duration) {
         let method = METHODS.iter().position(|known| *known == method);
         let method = method.unwrap_or(METHODS.len() - 1);
         self.requests[at(era)][method][class.index()].fetch_add(1, Ordering::Relaxed);
+        self.durations[method].observe(took);
+    }
+
+    /// Sets the limits that are in force, by their names.
+    pub fn set_limits(&self, limits: impl IntoIterator<Item = (&'static str, i64)>) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits.into_iter().collect();
+    }
+
+    /// Tells calls apart by tool too, at most so many tools; 0 for none.
+    pub fn tell_tools(&self, most: usize) {
+        self.tools.tell(most);
+    }
+
+    /// Counts a call of a tool that ended, if tools are told apart.
+    pub fn tool_call(&self, server: &ServerId, tool: &str, class: Class) {
+        self.tools.count(server, tool, class);
     }
 
     /// Counts a request that was answered by a site, by its HTTP status.
@@ -159,19 +206,31 @@ impl Metrics {
 
     /// Everything, as it is now.
     pub fn families(&self, extra: &Extra) -> Vec<Family> {
-        let mut families = vec![self.requests(), self.sites()];
+        let mut families = vec![self.requests(), self.request_durations(), self.sites()];
         families.extend(self.calls());
+        families.extend(self.tools.family());
+        families.push(self.refusals.family());
+        families.extend(self.reloads.families());
         families.extend(self.models.families());
         let gauge = |name, help, gauge: &Gauge| Family::gauge(name, help, gauge.get());
         let counter = |name, help, unit, counter: &AtomicU64| {
             Family::counter(name, help, unit, counter.load(Ordering::Relaxed))
         };
         families.extend([
+            gauge("consort_connections", "Connections of clients", &self.connections),
             gauge("consort_calls_in_flight", "Calls that are being made", &self.in_flight),
             gauge("consort_sessions", "Sessions of legacy clients", &self.sessions),
             gauge("consort_calls_parked", "Calls that wait for the client", &self.parked),
             counter("consort_received_bytes", "Bytes from clients", "By", &self.received),
             counter("consort_sent_bytes", "Bytes to clients", "By", &self.sent),
+            counter(
+                "consort_log_lines_suppressed",
+                "Log lines left out because there were too many",
+                "1",
+                &self.suppressed_lines,
+            ),
+            self.limits(),
+            build_info(),
         ]);
         families.extend(extra.families());
         families.extend(expose::process(self.started));
@@ -189,7 +248,9 @@ impl Metrics {
             for (method, classes) in METHODS.into_iter().zip(methods) {
                 for (outcome, count) in Class::WORDS.into_iter().zip(classes) {
                     let count = count.load(Ordering::Relaxed);
-                    if count > 0 {
+                    // A series that is not there yet has no rate when it appears.
+                    let usual = CALLED.contains(&method) || matches!(outcome, "ok" | "error");
+                    if usual || count > 0 {
                         let labels = [("method", method), ("era", era), ("outcome", outcome)];
                         series.push(Series::new(labels, Value::Count(count)));
                     }
@@ -203,12 +264,33 @@ impl Metrics {
         )
     }
 
+    fn request_durations(&self) -> Family {
+        let durations = METHODS.into_iter().zip(&self.durations);
+        let told = durations.filter(|(method, it)| CALLED.contains(method) || it.is_used());
+        let series = told.map(|(method, it)| Series::new([("method", method)], it.read()));
+        Family::durations(
+            "consort_request_duration_seconds",
+            "How long requests of clients took, by method",
+            series.collect(),
+        )
+    }
+
+    fn limits(&self) -> Family {
+        let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
+        let series = limits
+            .iter()
+            .map(|(name, value)| Series::new([("limit", *name)], Value::Level(*value)));
+        Family::gauges("consort_limit", "The limits in force", series.collect())
+    }
+
     fn sites(&self) -> Family {
         const WORDS: [&str; 6] = ["0xx", "1xx", "2xx", "3xx", "4xx", "5xx"];
         let counts = WORDS.into_iter().zip(&self.sites);
         let counts = counts.map(|(status, count)| (status, count.load(Ordering::Relaxed)));
         let series = |(status, count)| Series::new([("status", status)], Value::Count(count));
-        let series = counts.filter(|(_, count)| *count > 0).map(series).collect();
+        let told =
+            counts.filter(|(status, count)| *count > 0 || matches!(*status, "2xx" | "4xx" | "5xx"));
+        let series = told.map(series).collect();
         Family::counters("consort_site_requests", "Requests beside MCP, by HTTP status", series)
     }
 
@@ -218,15 +300,10 @@ impl Metrics {
         let known = known.iter().map(|(server, calls)| (server.as_str(), calls));
         for (server, calls) in known.chain([("other", &self.others)]) {
             for (outcome, count) in Class::WORDS.into_iter().zip(&calls.ended) {
-                let count = count.load(Ordering::Relaxed);
-                if count > 0 {
-                    let labels = [("server", server), ("outcome", outcome)];
-                    ended.push(Series::new(labels, Value::Count(count)));
-                }
+                let labels = [("server", server), ("outcome", outcome)];
+                ended.push(Series::new(labels, Value::Count(count.load(Ordering::Relaxed))));
             }
-            if let Some(histogram) = calls.durations.read() {
-                durations.push(Series::new([("server", server)], histogram));
-            }
+            durations.push(Series::new([("server", server)], calls.durations.read()));
         }
         [
             Family::counters("consort_calls", "Calls by server and outcome", ended),
@@ -237,6 +314,12 @@ impl Metrics {
             ),
         ]
     }
+}
+
+fn build_info() -> Family {
+    let labels = [("version", env!("CARGO_PKG_VERSION"))];
+    let series = vec![Series::new(labels, Value::Level(1))];
+    Family::gauges("consort_build_info", "The version that runs", series)
 }
 
 fn at(era: Era) -> usize {
@@ -296,172 +379,16 @@ impl Histogram {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// None if nothing was observed.
-    fn read(&self) -> Option<Value> {
+    fn is_used(&self) -> bool {
+        self.buckets.iter().any(|count| count.load(Ordering::Relaxed) > 0)
+    }
+
+    fn read(&self) -> Value {
         let counts = self.buckets.each_ref().map(|count| count.load(Ordering::Relaxed));
         let micros = Duration::from_micros(self.micros.load(Ordering::Relaxed));
-        let any = counts.iter().any(|count| *count > 0);
-        any.then(|| Value::Histogram {
-            bounds: &BOUNDS,
-            counts: counts.to_vec(),
-            sum: micros.as_secs_f64(),
-        })
+        Value::Histogram { bounds: &BOUNDS, counts: counts.to_vec(), sum: micros.as_secs_f64() }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ledger::Stats;
-
-    fn server(name: &str) -> ServerId {
-        name.parse().unwrap()
-    }
-
-    fn without_process(text: &str) -> &str {
-        text.split_once("# HELP process_").unwrap().0
-    }
-
-    fn counted() -> Metrics {
-        let metrics = Metrics::default();
-        metrics.know([server("files"), server("idle")]);
-        metrics.request(Era::Modern, "tools/call", Class::Ok);
-        metrics.request(Era::Modern, "tools/call", Class::Ok);
-        metrics.request(Era::Legacy, "x/unheard-of", Class::Error { code: Some(-32601) });
-        metrics.call(Some(&server("files")), Class::Ok, Duration::from_millis(3));
-        metrics.call(Some(&server("files")), Class::OutcomeUnknown, Duration::from_mins(10));
-        metrics.call(Some(&server("stranger")), Class::NotSent, Duration::from_millis(1));
-        metrics.received(10);
-        metrics.sent(20);
-        metrics
-    }
-
-    #[test]
-    fn what_was_counted_is_what_prometheus_reads() {
-        let metrics = counted();
-        let _held = metrics.sessions.hold();
-        drop(metrics.in_flight.hold());
-        let states = vec![(server("files"), "ready"), (server("idle"), "failed")];
-        let ledger = Some(Stats { written: 2, lost: 1, refused: 0, failing: false });
-        let text = metrics.render(&Extra { states, ledger, spans_dropped: Some(4) });
-        insta::assert_snapshot!(without_process(&text), @r#"
-        # HELP consort_requests_total Requests of clients by method, era and outcome
-        # TYPE consort_requests_total counter
-        consort_requests_total{method="other",era="legacy",outcome="error"} 1
-        consort_requests_total{method="tools/call",era="modern",outcome="ok"} 2
-        # HELP consort_calls_total Calls by server and outcome
-        # TYPE consort_calls_total counter
-        consort_calls_total{server="files",outcome="ok"} 1
-        consort_calls_total{server="files",outcome="outcome_unknown"} 1
-        consort_calls_total{server="other",outcome="not_sent"} 1
-        # HELP consort_call_duration_seconds How long calls took, by server
-        # TYPE consort_call_duration_seconds histogram
-        consort_call_duration_seconds_bucket{server="files",le="0.001"} 0
-        consort_call_duration_seconds_bucket{server="files",le="0.0025"} 0
-        consort_call_duration_seconds_bucket{server="files",le="0.005"} 1
-        consort_call_duration_seconds_bucket{server="files",le="0.01"} 1
-        consort_call_duration_seconds_bucket{server="files",le="0.025"} 1
-        consort_call_duration_seconds_bucket{server="files",le="0.05"} 1
-        consort_call_duration_seconds_bucket{server="files",le="0.1"} 1
-        consort_call_duration_seconds_bucket{server="files",le="0.25"} 1
-        consort_call_duration_seconds_bucket{server="files",le="0.5"} 1
-        consort_call_duration_seconds_bucket{server="files",le="1"} 1
-        consort_call_duration_seconds_bucket{server="files",le="2.5"} 1
-        consort_call_duration_seconds_bucket{server="files",le="5"} 1
-        consort_call_duration_seconds_bucket{server="files",le="10"} 1
-        consort_call_duration_seconds_bucket{server="files",le="30"} 1
-        consort_call_duration_seconds_bucket{server="files",le="60"} 1
-        consort_call_duration_seconds_bucket{server="files",le="300"} 1
-        consort_call_duration_seconds_bucket{server="files",le="+Inf"} 2
-        consort_call_duration_seconds_sum{server="files"} 600.003
-        consort_call_duration_seconds_count{server="files"} 2
-        consort_call_duration_seconds_bucket{server="other",le="0.001"} 1
-        consort_call_duration_seconds_bucket{server="other",le="0.0025"} 1
-        consort_call_duration_seconds_bucket{server="other",le="0.005"} 1
-        consort_call_duration_seconds_bucket{server="other",le="0.01"} 1
-        consort_call_duration_seconds_bucket{server="other",le="0.025"} 1
-        consort_call_duration_seconds_bucket{server="other",le="0.05"} 1
-        consort_call_duration_seconds_bucket{server="other",le="0.1"} 1
-        consort_call_duration_seconds_bucket{server="other",le="0.25"} 1
-        consort_call_duration_seconds_bucket{server="other",le="0.5"} 1
-        consort_call_duration_seconds_bucket{server="other",le="1"} 1
-        consort_call_duration_seconds_bucket{server="other",le="2.5"} 1
-        consort_call_duration_seconds_bucket{server="other",le="5"} 1
-        consort_call_duration_seconds_bucket{server="other",le="10"} 1
-        consort_call_duration_seconds_bucket{server="other",le="30"} 1
-        consort_call_duration_seconds_bucket{server="other",le="60"} 1
-        consort_call_duration_seconds_bucket{server="other",le="300"} 1
-        consort_call_duration_seconds_bucket{server="other",le="+Inf"} 1
-        consort_call_duration_seconds_sum{server="other"} 0.001
-        consort_call_duration_seconds_count{server="other"} 1
-        # HELP consort_calls_in_flight Calls that are being made
-        # TYPE consort_calls_in_flight gauge
-        consort_calls_in_flight 0
-        # HELP consort_sessions Sessions of legacy clients
-        # TYPE consort_sessions gauge
-        consort_sessions 1
-        # HELP consort_calls_parked Calls that wait for the client
-        # TYPE consort_calls_parked gauge
-        consort_calls_parked 0
-        # HELP consort_received_bytes_total Bytes from clients
-        # TYPE consort_received_bytes_total counter
-        consort_received_bytes_total 10
-        # HELP consort_sent_bytes_total Bytes to clients
-        # TYPE consort_sent_bytes_total counter
-        consort_sent_bytes_total 20
-        # HELP consort_server_state The state each server is in
-        # TYPE consort_server_state gauge
-        consort_server_state{server="files",state="ready"} 1
-        consort_server_state{server="idle",state="failed"} 1
-        # HELP consort_ledger_calls_written_total Calls in the ledger
-        # TYPE consort_ledger_calls_written_total counter
-        consort_ledger_calls_written_total 2
-        # HELP consort_ledger_calls_lost_total Calls the ledger lacks
-        # TYPE consort_ledger_calls_lost_total counter
-        consort_ledger_calls_lost_total 1
-        # HELP consort_ledger_calls_refused_total Calls not made for it
-        # TYPE consort_ledger_calls_refused_total counter
-        consort_ledger_calls_refused_total 0
-        # HELP consort_ledger_failing Whether the ledger cannot be written
-        # TYPE consort_ledger_failing gauge
-        consort_ledger_failing 0
-        # HELP consort_spans_dropped_total Spans that could not be exported
-        # TYPE consort_spans_dropped_total counter
-        consort_spans_dropped_total 4
-        "#);
-        assert!(text.contains("\nprocess_resident_memory_bytes "), "{text}");
-    }
-
-    #[test]
-    fn no_client_makes_more_series() {
-        let metrics = Metrics::default();
-        metrics.know((0..1000).map(|at| server(&format!("s{at}"))));
-        let empty = metrics.render(&Extra::default()).len();
-        for at in 0..10_000 {
-            let name = server(&format!("x{at}"));
-            metrics.call(Some(&name), Class::Ok, Duration::ZERO);
-            metrics.request(Era::Legacy, name.as_str(), Class::Ok);
-        }
-        let full = metrics.render(&Extra::default());
-        assert!(full.len() < empty + 3_000, "{full}");
-        assert!(full.contains("consort_calls_total{server=\"other\",outcome=\"ok\"} 10000\n"));
-        assert_eq!(metrics.servers.read().unwrap().len(), MOST_SERVERS);
-    }
-
-    #[test]
-    fn threads_count_together() {
-        let metrics = Metrics::default();
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..10_000 {
-                        let _held = metrics.in_flight.hold();
-                        metrics.call(None, Class::Ok, Duration::from_micros(1));
-                    }
-                });
-            }
-        });
-        assert_eq!(metrics.in_flight.get(), 0);
-        assert_eq!(metrics.others.ended[0].load(Ordering::Relaxed), 40_000);
-    }
-}
+mod tests;

@@ -188,11 +188,11 @@ impl Work {
         count
     }
 
-    fn warn(&mut self, target: &str, message: &str) {
+    fn warn(&mut self, endpoint: &str, reason: &str) {
         if self.told.is_none_or(|told| told.elapsed() >= WARN) {
             self.told = Some(Instant::now());
             let dropped = self.tracer.dropped();
-            tracing::warn!(target, message, dropped, "telemetry cannot be sent");
+            tracing::warn!(endpoint, reason, dropped, "telemetry cannot be sent");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A client on one channel for everything: standard input and output, or HTTP+SSE.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use consort_core::Caller;
@@ -14,9 +14,10 @@ use crate::answer::{Answer, Failure};
 use crate::front::Front;
 use crate::gateway::Inner;
 use crate::listen;
+use crate::otlp::Via;
 use crate::pieces::Pieces;
 use crate::post::{hear, open, welcome};
-use crate::request::{Modern, Out, Request, Speaker, named_revision};
+use crate::request::{Modern, Origin, Out, Request, Speaker, named_revision};
 use crate::serve::serve;
 use crate::session::Session;
 
@@ -29,6 +30,7 @@ pub(crate) struct Pipe {
     gateway: Arc<Inner>,
     front: Arc<Front>,
     pub(crate) caller: Caller,
+    via: Via,
     out: mpsc::Sender<Pieces>,
     state: Mutex<State>,
 }
@@ -58,10 +60,11 @@ impl Pipe {
         gateway: &Arc<Inner>,
         front: &Arc<Front>,
         caller: Caller,
+        via: Via,
     ) -> (Arc<Self>, mpsc::Receiver<Pieces>) {
         let (out, sent) = mpsc::channel(WAITING);
         let (gateway, front) = (Arc::clone(gateway), Arc::clone(front));
-        (Arc::new(Self { gateway, front, caller, out, state: Mutex::default() }), sent)
+        (Arc::new(Self { gateway, front, caller, via, out, state: Mutex::default() }), sent)
     }
 
     /// Takes a message in.
@@ -184,6 +187,8 @@ impl Pipe {
             speaker,
             hears: true,
             sought: None,
+            origin: Origin { via: self.via, trace: None },
+            outcome: OnceLock::new(),
         };
         let pipe = Arc::clone(self);
         self.spawn(lasts, async move {

@@ -1,6 +1,6 @@
 //! What is sent to an endpoint: requests of either era, told apart by how they speak.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use consort_core::{Caller, Emitting, Json, Object, Offers, Refusal, ShelfKind};
@@ -18,11 +18,13 @@ use crate::gateway::Inner;
 use crate::http::{Reply, SESSION, answer, bare, message, only, read, stream, text};
 use crate::listen;
 use crate::menu;
+use crate::otlp::Via;
 use crate::pieces::Pieces;
 use crate::relay;
-use crate::request::{Answering, Modern, Out, Request, Sought, Speaker, named_revision};
+use crate::request::{Answering, Modern, Origin, Out, Request, Sought, Speaker, named_revision};
 use crate::serve::serve;
 use crate::session::Session;
+use crate::trace;
 
 /// Answers a request to an endpoint.
 pub(crate) async fn respond(
@@ -31,8 +33,9 @@ pub(crate) async fn respond(
     caller: Caller,
     request: HttpRequest<Incoming>,
 ) -> Reply {
-    let here = Here { gateway, front, caller };
     let (Parts { method, headers, .. }, body) = request.into_parts();
+    let origin = Origin { via: Via::Http, trace: trace::of_headers(&headers) };
+    let here = Here { gateway, front, caller, origin };
     match method {
         Method::POST => {
             let bytes = match read(gateway, &headers, body).await {
@@ -70,6 +73,7 @@ struct Here<'a> {
     gateway: &'a Arc<Inner>,
     front: &'a Arc<Front>,
     caller: Caller,
+    origin: Origin,
 }
 
 impl Here<'_> {
@@ -288,6 +292,8 @@ impl Here<'_> {
             speaker,
             hears,
             sought,
+            origin: self.origin.clone(),
+            outcome: OnceLock::new(),
         };
         serve(self.gateway, request)
     }

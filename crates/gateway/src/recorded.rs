@@ -1,5 +1,6 @@
 //! Calls, recorded: counted, traced and written to the ledger on their way to the server.
 
+mod record;
 mod run;
 
 use std::borrow::Cow;
@@ -8,18 +9,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, CallingAgent, Catalog, Changes, Emitting, Event, Events,
-    Invocation, Json, ListPurpose, MissingName, Object, Passage, Postmark, RefusedCall,
-    RefusedTarget, RejectReason, ServerId, ShelfKind, Toolbox,
+    BoxFuture, CallError, Caller, CallingAgent, Catalog, Changes, Events, Invocation, Json,
+    ListPurpose, MissingName, Object, Passage, RefusedCall, RejectReason, ServerId, Toolbox,
 };
 use consort_wire::splice::Writer;
 
-use crate::feed::{Feed, Running};
+use crate::feed::Feed;
 use crate::ledger::{Class, Digest, Entry, Intent, Ledger};
-use crate::metrics::{Held, Metrics};
-use crate::otlp::{About, Side, Span, Tracer};
+use crate::lines::LogLimits;
+use crate::metrics::Metrics;
+use crate::otlp::{About, Side, Tracer};
+use crate::settings::ServerStatus;
 use crate::trace::TraceContext;
 
+use record::{Record, withheld};
 pub use run::{ModelRequestRecord, RunRecord};
 
 /// The most characters of a name that leads nowhere which are recorded: whoever calls chooses it.
@@ -36,11 +39,45 @@ pub struct Records {
     pub tracer: Tracer,
     /// What can be watched.
     pub feed: Feed,
+    /// How many log lines are written of calls and requests that failed.
+    pub lines: Arc<LogLimits>,
+    /// How servers are reached, for traces.
+    pub servers: ServerLookup,
+}
+
+/// Returns how a server is reached, if that is known.
+#[derive(Clone, Default)]
+pub struct ServerLookup(Option<LookupFunction>);
+
+type LookupFunction = Arc<dyn Fn(&ServerId) -> Option<ServerStatus> + Send + Sync>;
+
+impl ServerLookup {
+    /// A lookup by this function.
+    pub fn new(find: impl Fn(&ServerId) -> Option<ServerStatus> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(find)))
+    }
+
+    fn find(&self, server: &ServerId) -> Option<ServerStatus> {
+        self.0.as_ref()?(server)
+    }
+}
+
+impl fmt::Debug for ServerLookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerLookup").finish_non_exhaustive()
+    }
 }
 
 impl Default for Records {
     fn default() -> Self {
-        Self { metrics: Arc::default(), ledger: None, tracer: Tracer::off(), feed: Feed::off() }
+        Self {
+            metrics: Arc::default(),
+            ledger: None,
+            tracer: Tracer::off(),
+            feed: Feed::off(),
+            lines: Arc::default(),
+            servers: ServerLookup::default(),
+        }
     }
 }
 
@@ -66,8 +103,15 @@ impl Recorded {
 
     /// Begins the record of a call.
     fn begin(&self, call: &Call<'_>) -> Record {
-        let Records { metrics, ledger, tracer, feed } = &self.records;
+        let Records { metrics, ledger, tracer, feed, lines, servers } = &self.records;
+        let reached = call.server.filter(|_| tracer.is_on()).and_then(|it| servers.find(it));
+        let reached = reached.as_ref();
         let about = About {
+            revision: reached.and_then(|it| it.revision),
+            via: reached.and_then(|it| it.via),
+            address: reached
+                .and_then(|it| it.address.as_ref())
+                .map(|(host, port)| (&**host, *port)),
             // A name that leads nowhere is whatever its caller wrote.
             name: (!call.name.is_empty() && call.server.is_some()).then_some(call.name),
             server: call.server.map(ServerId::as_str),
@@ -76,30 +120,29 @@ impl Recorded {
         };
         let traced = tracer.is_on().then(|| tracer.begin(&about, call.parent.as_ref()));
         let trace = traced.as_ref().map(|span| span.context().trace);
-        // One for both.
-        let intent = (ledger.is_some() || feed.is_on()).then(|| {
-            Arc::new(Intent {
-                caller: call.caller.clone(),
-                front: Arc::clone(&self.front),
-                server: call.server.cloned(),
-                method: call.method.clone(),
-                name: call.name.to_owned(),
-                arguments: match ledger {
-                    Some(_) => Digest::of(call.arguments),
-                    None => Digest { bytes: call.arguments.len() as u64, sha256: [0; 32] },
-                },
-                trace: trace.or_else(|| call.parent.as_ref().map(|parent| parent.trace)),
-                agent: call.agent.cloned(),
-            })
+        // One for the ledger, the feed and the log.
+        let intent = Arc::new(Intent {
+            caller: call.caller.clone(),
+            front: Arc::clone(&self.front),
+            server: call.server.cloned(),
+            method: call.method.clone(),
+            name: call.name.to_owned(),
+            arguments: match ledger {
+                Some(_) => Digest::of(call.arguments),
+                None => Digest { bytes: call.arguments.len() as u64, sha256: [0; 32] },
+            },
+            trace: trace.or_else(|| call.parent.as_ref().map(|parent| parent.trace)),
+            agent: call.agent.cloned(),
         });
-        let entry = ledger.as_ref().zip(intent.as_ref());
-        let entry = entry.map(|(ledger, intent)| ledger.begin(Arc::clone(intent)));
+        let entry = ledger.as_ref().map(|ledger| ledger.begin(Arc::clone(&intent)));
         let begun = Instant::now();
         let time = entry.as_ref().map(Entry::time);
-        let running = intent.clone().and_then(|intent| feed.begin(time, begun, intent));
+        let running = feed.begin(time, begun, Arc::clone(&intent));
         Record {
             metrics: Arc::clone(metrics),
-            server: call.server.cloned(),
+            lines: Arc::clone(lines),
+            is_over: false,
+            request_id: Arc::default(),
             intent,
             entry,
             span: traced,
@@ -108,22 +151,6 @@ impl Recorded {
             _held: metrics.in_flight.hold(),
         }
     }
-}
-
-/// Returns why a caller is not offered what it names, and whose it is. The caller is not told.
-fn withheld(
-    toolbox: &dyn Toolbox,
-    caller: &Caller,
-    method: &str,
-    target: &RefusedTarget,
-) -> Option<(ServerId, RejectReason)> {
-    let kinds: &[ShelfKind] = match method {
-        "tools/call" => &[ShelfKind::Tools],
-        "prompts/get" => &[ShelfKind::Prompts],
-        "resources/read" => &[ShelfKind::Resources, ShelfKind::Templates],
-        _ => &[],
-    };
-    kinds.iter().find_map(|kind| toolbox.withheld(caller, *kind, target))
 }
 
 /// Returns a name that leads nowhere as it is recorded: short, and without control characters.
@@ -141,113 +168,6 @@ struct Call<'a> {
     arguments: &'a [u8],
     parent: Option<TraceContext>,
     agent: Option<&'a Arc<CallingAgent>>,
-}
-
-/// The record of a call in progress. Dropped without an end, the call was cancelled.
-struct Record {
-    metrics: Arc<Metrics>,
-    server: Option<ServerId>,
-    intent: Option<Arc<Intent>>,
-    entry: Option<Entry>,
-    span: Option<Span>,
-    running: Option<Running>,
-    begun: Instant,
-    _held: Held,
-}
-
-impl Record {
-    /// Passes events on, and notes the end.
-    fn follow(mut self, inner: Arc<dyn Toolbox>, mut events: Events) -> Events {
-        Emitting::new(|emitter| async move {
-            if let Some(entry) = &mut self.entry
-                && entry.durable().await.is_err()
-            {
-                let reason = "the ledger cannot be written".to_owned();
-                return Event::End(Err(self.end(CallError::Unavailable { reason })));
-            }
-            loop {
-                match events.next().await {
-                    Some(Event::End(end)) => {
-                        let bytes =
-                            end.as_ref().map_or(0, |outcome| outcome.object().as_bytes().len());
-                        let class = match &end {
-                            Err(CallError::Unknown { .. }) => self.unknown(&*inner),
-                            end => Class::of(end),
-                        };
-                        self.note(class, bytes);
-                        return Event::End(end);
-                    }
-                    Some(mut event) => {
-                        if let Some(running) = &self.running {
-                            running.note(&mut event);
-                        }
-                        emitter.emit(event).await;
-                    }
-                    None => unreachable!("an end comes before nothing"),
-                }
-            }
-        })
-    }
-
-    /// Returns how a call ended whose tool is unknown to its caller: why that is so is for the operator alone.
-    fn unknown(&self, inner: &dyn Toolbox) -> Class {
-        let withheld = self.intent.as_ref().and_then(|intent| {
-            let (server, name) = (intent.server.clone(), intent.name.clone());
-            let target = RefusedTarget { server, name };
-            withheld(inner, &intent.caller, &intent.method, &target)
-        });
-        let reason = withheld.map_or(RejectReason::UnknownName, |(_, reason)| reason);
-        Class::Rejected { reason: Some(reason) }
-    }
-
-    /// Who wants to know when it leaves.
-    fn postmark(&self) -> Option<Arc<dyn Postmark>> {
-        self.running.as_ref().map(|running| running.call().postmark())
-    }
-
-    fn end(&mut self, error: CallError) -> CallError {
-        self.note(Class::of_error(&error), 0);
-        error
-    }
-
-    fn note(&mut self, class: Class, bytes: usize) {
-        let took = self.begun.elapsed();
-        tracing::debug!(server = ?self.server, outcome = class.as_str(), bytes, ?took, "a call ended");
-        if let (Class::Rejected { reason }, Some(intent)) = (class, &self.intent) {
-            let reason = reason.map_or("unknown", RejectReason::as_str);
-            // A URI may say more than a name.
-            let name = if intent.method == "resources/read" { "" } else { &intent.name };
-            let (caller, server) =
-                (&*intent.caller.name, intent.server.as_ref().map(ServerId::as_str));
-            tracing::info!(caller, server, method = &*intent.method, name, reason, "call refused");
-        }
-        self.metrics.call(self.server.take().as_ref(), class, took);
-        if let Some(running) = self.running.take() {
-            running.end(class, took, bytes as u64);
-        }
-        if let Some(entry) = self.entry.take() {
-            entry.end_after(took, class, bytes as u64);
-        }
-        if let Some(span) = self.span.take() {
-            span.end(class);
-        }
-    }
-}
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        if self.running.is_none() && self.entry.is_none() {
-            return;
-        }
-        // Nobody waits for it any more. The ledger and the feed say the same of it.
-        let (took, class) = (self.begun.elapsed(), Class::Cancelled { sent: None });
-        if let Some(running) = self.running.take() {
-            running.end(class, took, 0);
-        }
-        if let Some(entry) = self.entry.take() {
-            entry.end_after(took, class, 0);
-        }
-    }
 }
 
 impl Toolbox for Recorded {
@@ -345,7 +265,7 @@ impl Toolbox for Recorded {
             agent: None,
         });
         let class = Class::Rejected { reason: Some(reason) };
-        record.note(error.as_ref().map_or(class, Class::of_error), 0);
+        record.note(error.as_ref().map_or(class, Class::of_error), 0, None);
     }
 }
 

@@ -13,6 +13,7 @@ use consort_wire::{Era, Id};
 use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, URL_REQUIRED};
 use crate::front::Front;
 use crate::gateway::Inner;
+use crate::ledger::Class;
 use crate::park::{self, Found, Kind, Parked, input_required};
 use crate::pieces::Pieces;
 use crate::request::{Modern, Out, Request, Sought, Speaker};
@@ -143,6 +144,7 @@ pub(crate) async fn answered_in_session(
                 Some(splice::notification(&method, Some(about_task(params).json())))
             }
             Event::End(end) => {
+                let _ = request.outcome.set(Class::of(&end));
                 for withdrawn in asked.withdraw() {
                     emitter.emit(Out::Message(withdrawn.into())).await;
                 }
@@ -312,6 +314,7 @@ impl Relay<'_> {
                     Some(splice::notification(&method, Some(params.json())))
                 }
                 Event::End(end) => {
+                    let _ = self.request.outcome.set(Class::of(&end));
                     let result = self.end(end, &parked.server);
                     if let Some(call) = place {
                         let kept = result.as_ref().ok().map(|result| result.clone().whole());

@@ -1,7 +1,7 @@
 //! A request of a client, whichever way it came.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use consort_core::{
     CallError, Caller, Emitting, Json, LogLevel, Object, Offers, RefusedCall, RefusedTarget,
@@ -11,9 +11,12 @@ use consort_wire::{Era, Id, Revision};
 
 use crate::answer::{Answer, Failure, INVALID_PARAMS, UNSUPPORTED_VERSION};
 use crate::front::Front;
+use crate::ledger::Class;
 use crate::menu::{self, Menu};
+use crate::otlp::Via;
 use crate::pieces::Pieces;
 use crate::session::Session;
+use crate::trace::TraceContext;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -33,6 +36,17 @@ pub(crate) struct Request {
     pub(crate) hears: bool,
     /// What came of looking for what it names, if that was done already.
     pub(crate) sought: Option<Sought>,
+    /// The transport, and the trace context in the headers that came with it.
+    pub(crate) origin: Origin,
+    /// How the call ended that the request was passed on as, once it has.
+    pub(crate) outcome: OnceLock<Class>,
+}
+
+/// The transport of a request, and the trace context in its headers.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) via: Via,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// What came of looking for something that was not on offer: whether to look again, or why it is not there.
@@ -130,6 +144,8 @@ impl Request {
     /// Has it recorded that the request names nothing its caller is offered, or cannot be passed on for this reason.
     pub(crate) fn record_refusal(&self, error: Option<CallError>) {
         let Some((kind, name)) = self.subject() else { return };
+        let class = error.as_ref().map_or(Class::Rejected { reason: None }, Class::of_error);
+        let _ = self.outcome.set(class);
         let call = RefusedCall {
             caller: self.caller.clone(),
             method: self.method.clone().into(),

@@ -1,6 +1,7 @@
 //! One request answered: by ourselves, or by the server it is meant for.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use consort_core::{
     Emitter, Json, ListPurpose, LogLevel, Route, ServerId, ShelfKind, Target, nearest,
@@ -14,6 +15,7 @@ use crate::gateway::{Inner, empty};
 use crate::ledger::Class;
 use crate::listen;
 use crate::menu::{self, Menu};
+use crate::metrics::Metrics;
 use crate::otlp::{About, Side, Span};
 use crate::recorded::{parent, with_context};
 use crate::relay;
@@ -35,28 +37,67 @@ pub(crate) fn serve(gateway: &Arc<Inner>, mut request: Request) -> Answering {
     Emitting::new(|emitter| async move {
         let (id, era) = (request.id.clone(), request.era());
         let span = traced(&gateway, &mut request);
-        let answered = until_cancelled(&gateway, &request, &emitter).await;
-        let class = match &answered {
-            Ok(answer) if answer.message.is_none() => Class::Cancelled { sent: None },
-            Ok(_) => Class::Ok,
-            Err(failure) => Class::Error { code: Some(failure.code) },
+        let mut record = RequestRecord {
+            metrics: Arc::clone(&gateway.records.metrics),
+            era,
+            method: request.method.clone(),
+            begun: Instant::now(),
+            span,
+            is_over: false,
         };
-        gateway.records.metrics.request(era, &request.method, class);
-        if let Some(span) = span {
-            span.end(class);
-        }
+        let answered = until_cancelled(&gateway, &request, &emitter).await;
+        record.note(match (&answered, request.outcome.get()) {
+            (Ok(answer), _) if answer.message.is_none() => Class::Cancelled { sent: None },
+            (_, Some(class)) => *class,
+            (Ok(_), None) => Class::Ok,
+            (Err(failure), None) => Class::Error { code: Some(failure.code) },
+        });
         drop(running);
         Out::End(answered.unwrap_or_else(|failure| Answer::error(era, Some(&id), &failure)))
     })
 }
 
+/// The record of a request in progress. Dropped without an end, the client went away.
+struct RequestRecord {
+    metrics: Arc<Metrics>,
+    era: Era,
+    method: String,
+    begun: Instant,
+    span: Option<Span>,
+    is_over: bool,
+}
+
+impl RequestRecord {
+    fn note(&mut self, class: Class) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        self.metrics.request(self.era, &self.method, class, self.begun.elapsed());
+        if let Some(span) = self.span.take() {
+            span.end(class);
+        }
+    }
+}
+
+impl Drop for RequestRecord {
+    fn drop(&mut self) {
+        self.note(Class::Cancelled { sent: None });
+    }
+}
+
 /// Begins the span of a request, and has what follows become part of it.
 fn traced(gateway: &Inner, request: &mut Request) -> Option<Span> {
+    // A message may be of another trace than the request that carries it.
+    let parent = parent(&request.params);
+    let in_headers = parent.is_none().then(|| request.origin.trace.take()).flatten();
     let tracer = &gateway.records.tracer;
     if !tracer.is_on() {
+        if let Some(context) = in_headers {
+            request.params = with_context(&request.params, &context);
+        }
         return None;
     }
-    let name = request.params.text("name").or_else(|| request.params.text("uri"));
+    let name = known_name(request);
     let id = request.id.json().to_string();
     let (session, revision) = match &request.speaker {
         Speaker::Modern(_) => (None, Revision::NEWEST_MODERN),
@@ -67,11 +108,24 @@ fn traced(gateway: &Inner, request: &mut Request) -> Option<Span> {
         request: Some(&id),
         session,
         revision: Some(revision.as_str()),
+        via: Some(request.origin.via),
         ..About::new(Side::Server, &request.method)
     };
-    let span = tracer.begin(&about, parent(&request.params).as_ref());
+    let span = tracer.begin(&about, parent.or(in_headers).as_ref());
     request.params = with_context(&request.params, span.context());
     Some(span)
+}
+
+/// Returns the name of what a request names, if the caller is offered it: others are whatever a client wrote.
+fn known_name(request: &Request) -> Option<String> {
+    let (kind, member) = match request.method.as_str() {
+        "tools/call" => (ShelfKind::Tools, "name"),
+        "prompts/get" => (ShelfKind::Prompts, "name"),
+        "resources/read" => (ShelfKind::Resources, "uri"),
+        _ => return None,
+    };
+    let name = request.params.text(member)?;
+    request.menu().board(kind).get(&name).map(|_| name)
 }
 
 /// Answers a request, until a legacy client cancels it. A modern one cancels by leaving.

@@ -12,6 +12,7 @@ use consort_wire::MemoryBudget;
 use crate::forwarded::{BasePath, TrustedProxy};
 use crate::guard::HostPattern;
 use crate::naming::Naming;
+use crate::otlp::Via;
 use crate::site::Site;
 
 /// How a gateway serves.
@@ -42,8 +43,32 @@ pub struct Settings {
     pub budget: Option<MemoryBudget>,
 }
 
-/// Says how every server is doing, in a word.
-pub type States = Arc<dyn Fn() -> Vec<(ServerId, &'static str)> + Send + Sync>;
+/// Returns how every server is doing.
+pub type States = Arc<dyn Fn() -> Vec<ServerStatus> + Send + Sync>;
+
+/// How a server is doing, and how it is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// The server.
+    pub server: ServerId,
+    /// The state it is in, in a word.
+    pub state: &'static str,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// The revision of MCP that it speaks, once that is known.
+    pub revision: Option<&'static str>,
+    /// The transport, once that is known.
+    pub via: Option<Via>,
+    /// The host and the port of a server that is reached over HTTP.
+    pub address: Option<(String, u16)>,
+}
+
+impl ServerStatus {
+    /// A server of which only the state is known.
+    pub fn new(server: ServerId, state: &'static str) -> Self {
+        Self { server, state, restarts: 0, revision: None, via: None, address: None }
+    }
+}
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,6 +14,7 @@ use crate::forwarded::BasePath;
 use crate::front::Front;
 use crate::gateway::Inner;
 use crate::http::{Reply, bare, only, read, stream, text};
+use crate::otlp::Via;
 use crate::pipe::Pipe;
 use crate::request::Out;
 use crate::seal::secret;
@@ -68,7 +69,7 @@ fn open(gateway: &Arc<Inner>, front: &Arc<Front>, caller: Caller, path: &str) ->
     if gateway.pipes.len() + gateway.sessions.len() >= gateway.settings.limits.sessions {
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
     }
-    let (pipe, mut sent) = Pipe::new(gateway, front, caller);
+    let (pipe, mut sent) = Pipe::new(gateway, front, caller, Via::Http);
     let name = secret();
     gateway.pipes.lock().insert(name.clone(), Arc::clone(&pipe));
     let first = Bytes::from(format!("event: endpoint\ndata: {path}?session={name}\n\n")).into();

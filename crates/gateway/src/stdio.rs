@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use crate::gateway::Gateway;
+use crate::otlp::Via;
 use crate::pieces::Pieces;
 use crate::pipe::Pipe;
 
@@ -37,7 +38,7 @@ impl Gateway {
             Some(profile) => inner.fronts.profile(profile),
         };
         let Some(front) = front else { return false };
-        let (pipe, sent) = Pipe::new(inner, &front, Caller::client(Caller::OWNER));
+        let (pipe, sent) = Pipe::new(inner, &front, Caller::client(Caller::OWNER), Via::Pipe);
         let mut writing = tokio::spawn(write(sent, output));
         let reading = read(inner.settings.limits.body_bytes, input, &pipe);
         tokio::select! {

@@ -151,6 +151,21 @@ impl Hub {
         self.0.connections().values().map(|connection| connection.status()).collect()
     }
 
+    /// How one server is doing.
+    pub fn status(&self, server: &ServerId) -> Option<Status> {
+        self.0.connection(server).map(|connection| connection.status())
+    }
+
+    /// The host and the port of a server that is reached over HTTP.
+    pub fn address(&self, server: &ServerId) -> Option<(String, u16)> {
+        match &self.0.connection(server)?.settings.server {
+            consort_wire::Server::Command(_) => None,
+            consort_wire::Server::Http(endpoint) | consort_wire::Server::Sse(endpoint) => {
+                Some(endpoint.address())
+            }
+        }
+    }
+
     /// Wakes whenever a server's status changes.
     pub fn stirred(&self) -> watch::Receiver<u64> {
         self.0.shared.stirred()

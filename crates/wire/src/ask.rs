@@ -108,6 +108,9 @@ impl fmt::Debug for Reply {
 pub trait Postmark: fmt::Debug + Send + Sync {
     /// The last byte was handed to the transport. A call that is sent in rounds says so for each.
     fn sent(&self);
+
+    /// The id under which the request is about to be sent. A call that is sent in rounds has one for each.
+    fn numbered(&self, _id: u64) {}
 }
 
 /// What a server may ask.

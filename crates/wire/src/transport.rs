@@ -11,6 +11,7 @@ pub(crate) mod http;
 #[cfg(target_os = "linux")]
 pub(crate) mod keeper;
 pub(crate) mod letter;
+mod live;
 pub(crate) mod network;
 pub(crate) mod origin;
 pub(crate) mod pool;

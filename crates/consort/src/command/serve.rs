@@ -13,6 +13,7 @@ mod reload;
 mod runs;
 mod settings;
 mod sockets;
+mod states;
 mod token;
 mod watch;
 
@@ -22,8 +23,8 @@ use std::sync::Arc;
 use consort::config::{Config, Options, STDIN, System};
 use consort_agent::sub::Roster;
 use consort_core::Problem;
-use consort_gateway::{Gateway, Records, States};
-use consort_hub::{Hub, Status};
+use consort_gateway::{Gateway, Records};
+use consort_hub::Hub;
 
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Desk, Scene, Start};
@@ -51,9 +52,9 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let file = config.as_ref().map(|config| config.file.clone());
     let budget = settings.budget.clone();
     let hub = Hub::start(settings);
-    let states = states(&hub);
+    let states = states::all(&hub);
     gateway_settings.states = Arc::clone(&states);
-    let recording = match Recording::start(&serve, &states) {
+    let recording = match Recording::start(&serve, &options, file.as_deref(), &states, &hub) {
         Ok(recording) => recording,
         Err(failure) => {
             hub.drain().await;
@@ -127,6 +128,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     let served = tokio::select! {
         served = serving => served,
         never = findings::log(&hub, options.limits.findings()) => match never {},
+        never = states::log(&hub) => match never {},
         never = following.follow(in_force, requests) => match never {},
         never = memory::give_back(&budget) => match never {},
     };
@@ -138,6 +140,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     hub.drain().await;
     drop(gateway);
     recording.end().await;
+    tracing::info!("ended");
     served
 }
 
@@ -238,13 +241,6 @@ fn secrets(
     files
 }
 
-/// How every server is doing, whenever somebody wants to know.
-fn states(hub: &Hub) -> States {
-    let hub = hub.clone();
-    let state = |status: Status| (status.server, status.state.as_str());
-    Arc::new(move || hub.statuses().into_iter().map(state).collect())
-}
-
 /// An address that others reach is served only to those who show a token and name us rightly.
 fn refuse_open_doors(serve: &Serve, places: &Places) -> Result<(), Failure> {
     if serve.stdio {
@@ -267,7 +263,14 @@ fn refuse_open_doors(serve: &Serve, places: &Places) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Logs that we serve, and what.
+fn started(address: &str, config: Option<&str>) {
+    let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
+    tracing::info!(version, address, config, pid, "started");
+}
+
 async fn stdio(gateway: &Gateway, signals: &mut Signals) -> Result<Exit, Failure> {
+    started("stdio", None);
     tokio::select! {
         // A profile has taken the place of the whole already.
         _ = gateway.serve_stdio(None) => {}

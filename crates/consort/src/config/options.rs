@@ -102,6 +102,24 @@ pub struct ServeConfig {
     /// Bytes of the rest of a refused request that are read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linger_bytes: Option<u64>,
+    /// Standard error of servers in the log: `end` (when a process ends) or `live` (as it comes). It may hold what callers sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_server_output: Option<String>,
+    /// Count calls by tool too, in `consort_tool_calls_total`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics_by_tool: Option<bool>,
+    /// Make a call only when its intent is on disk in the ledger, and refuse to start with a damaged one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger_strict: Option<bool>,
+    /// Bytes that the ledger may take; beyond it the oldest records are dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger_bytes: Option<u64>,
+    /// Age at which records of the ledger are dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger_age: Option<Period>,
+    /// Folder to which records of the ledger are written before they are dropped, from where the config is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger_archive: Option<String>,
 }
 
 impl ServeConfig {
@@ -193,6 +211,12 @@ pub struct LimitsConfig {
     /// if 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_ping: Option<Period>,
+    /// Tools that metrics tell apart if `metrics_by_tool` is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric_tools: Option<u64>,
+    /// Log lines of calls that failed, and of requests that were refused, that are written in a second each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_lines: Option<u64>,
 }
 
 impl LimitsConfig {

@@ -113,11 +113,13 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         0 => format!("{} s", time.as_secs()),
         _ => format!("{} ms", time.as_millis()),
     };
+    let ledger = consort_gateway::ledger::LedgerSettings::default();
     let hours = |time: std::time::Duration| format!("{} h", time.as_secs() / 3600);
     match (fields.table, name) {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
         ("consort.agents.NAME", "max_calls") => run.calls.to_string(),
-        ("consort.agents.NAME", "max_tokens" | "max_cost" | "max_time") => "no limit".to_owned(),
+        ("consort.agents.NAME", "max_tokens" | "max_cost" | "max_time")
+        | ("consort.serve", "ledger_age") => "no limit".to_owned(),
         ("consort.agents.NAME", "summarize") => "`false`".to_owned(),
         ("consort.agents.NAME", "summary_tokens") => {
             consort_agent::Settings::SUMMARY_TOKENS.to_string()
@@ -138,6 +140,12 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.serve", "metrics_connections") => gateway.metrics_connections.to_string(),
         ("consort.serve", "name_grace") => hours(gateway.name_grace),
         ("consort.serve", "lame_duck") => "5 s; none if only this machine reaches it".to_owned(),
+        ("consort.serve", "ledger_bytes") => ledger.size.to_string(),
+        ("consort.serve", "ledger_archive") => "they are not kept".to_owned(),
+        ("consort.serve", "log_server_output") => "not logged".to_owned(),
+        ("consort.serve", "metrics_by_tool" | "ledger_strict") => "`false`".to_owned(),
+        ("consort.limits", "metric_tools") => consort_gateway::metrics::MOST_TOOLS.to_string(),
+        ("consort.limits", "log_lines") => consort_gateway::LINES_PER_SECOND.to_string(),
         ("consort.limits", "held_bytes") => gateway.held_bytes.to_string(),
         ("consort.limits", "schema_bytes") => schemas.compiled_bytes.to_string(),
         ("consort.limits", "schema_patterns") => schemas.patterns.to_string(),

@@ -41,6 +41,7 @@ mod tasks;
 mod terminal;
 mod trust;
 mod waiting;
+mod watching;
 
 use std::io::Write;
 use std::path::PathBuf;

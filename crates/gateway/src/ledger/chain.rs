@@ -1,13 +1,38 @@
 //! The end of the chain: records are added there, all or none, and the oldest are dropped.
 
-use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, Statement, Transaction, TransactionBehavior};
+use std::path::PathBuf;
+use std::time::Duration;
 
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior};
+
+use super::archive::archive;
 use super::record::{COLUMNS, Class, Hash, Kind, Record, WIDTH, chained, whole};
 use crate::clock::now;
 
 /// The share of the records that is dropped at once.
 const SEGMENT: i64 = 16;
+
+/// The most records that are dropped at once, and so are in one file of the archive.
+const MOST_DROPPED: i64 = 16_384;
+
+/// How much of a ledger is kept, and where the rest goes.
+#[derive(Clone, Debug)]
+pub(super) struct Retention {
+    /// The most bytes the file takes.
+    pub(super) size: u64,
+    /// How long records are kept; for ever if absent.
+    pub(super) age: Option<Duration>,
+    /// The folder that records are written to before they are dropped.
+    pub(super) archive: Option<PathBuf>,
+}
+
+/// What was dropped.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TrimCount {
+    pub(super) dropped: u64,
+    pub(super) archive_failures: u64,
+}
 
 /// The end of the chain, while records are added to it.
 pub(super) struct Chain<'a> {
@@ -71,32 +96,76 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Drops the oldest records until the rest fits, leaving a checkpoint to start from.
-    fn fit(&mut self, size: u64) -> Result<(), rusqlite::Error> {
+    /// Drops the oldest records until the rest fits and is young enough, leaving a checkpoint to start from.
+    fn fit(&mut self, retention: &Retention, count: &mut TrimCount) -> Result<(), rusqlite::Error> {
         // What is not yet in the file itself takes room beside it.
-        let most = whole(size - size / 4);
-        while self.used()? > most {
-            let first: i64 =
-                self.transaction.query_row("SELECT min(seq) FROM records", [], |row| row.get(0))?;
-            let last = first + (self.sequence - first) / SEGMENT;
-            if self.sequence - first < SEGMENT {
-                break;
+        let most = whole(retention.size - retention.size / 4);
+        loop {
+            let used = self.used()?;
+            let Some(first) = self.first()? else { return Ok(()) };
+            let last = if used > most && self.sequence - first >= SEGMENT {
+                first + ((self.sequence - first) / SEGMENT).min(MOST_DROPPED)
+            } else if let Some(last) = self.expired(first, retention.age)? {
+                last
+            } else {
+                return Ok(());
+            };
+            if let Some(folder) = &retention.archive
+                && let Err(error) = archive(folder, self.transaction, first, last)
+            {
+                count.archive_failures += 1;
+                // What cannot be archived stays, as long as there is room for it.
+                if used > most.saturating_mul(2) {
+                    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+                    return Err(rusqlite::Error::SqliteFailure(code, Some(error.to_string())));
+                }
+                return Ok(());
             }
-            self.carry(last)?;
-            let hash: Vec<u8> = self.transaction.query_row(
-                "SELECT hash FROM records WHERE seq = ?",
-                [last],
-                |row| row.get(0),
-            )?;
-            let gone = self.transaction.execute("DELETE FROM records WHERE seq <= ?", [last])?;
-            self.push(Record {
-                call: Some(last),
-                digest: Some(&hash),
-                count: Some(whole(gone)),
-                ..Record::new(Kind::Checkpoint, now(), 0)
-            })?;
+            count.dropped += self.cut(last)?;
         }
-        Ok(())
+    }
+
+    /// The number of the first record.
+    fn first(&self) -> Result<Option<i64>, rusqlite::Error> {
+        self.transaction.query_row("SELECT min(seq) FROM records", [], |row| row.get(0))
+    }
+
+    /// The number of the last of the first records that are too old, if it is time to drop some.
+    fn expired(&self, first: i64, age: Option<Duration>) -> Result<Option<i64>, rusqlite::Error> {
+        let Some(age) = age else { return Ok(None) };
+        let age = whole(age.as_micros());
+        let oldest = now().saturating_sub(age);
+        let time = |at: i64| -> Result<Option<i64>, rusqlite::Error> {
+            let one = "SELECT time FROM records WHERE seq = ?";
+            self.transaction.query_row(one, [at], |row| row.get(0)).optional()
+        };
+        // Many at once: each time costs a checkpoint, which is a record too.
+        if time(first)?.is_none_or(|time| time >= oldest.saturating_sub(age / 64)) {
+            return Ok(None);
+        }
+        let young = "SELECT seq FROM records WHERE time >= ? ORDER BY seq LIMIT 1";
+        let young: Option<i64> =
+            self.transaction.query_row(young, [oldest], |row| row.get(0)).optional()?;
+        let last = young.map_or(self.sequence, |young| young - 1).min(first + MOST_DROPPED);
+        Ok((last >= first).then_some(last))
+    }
+
+    /// Drops the records up to this one, leaving a checkpoint; returns how many there were.
+    fn cut(&mut self, last: i64) -> Result<u64, rusqlite::Error> {
+        self.carry(last)?;
+        let hash: Vec<u8> = self.transaction.query_row(
+            "SELECT hash FROM records WHERE seq = ?",
+            [last],
+            |row| row.get(0),
+        )?;
+        let gone = self.transaction.execute("DELETE FROM records WHERE seq <= ?", [last])?;
+        self.push(Record {
+            call: Some(last),
+            digest: Some(&hash),
+            count: Some(whole(gone)),
+            ..Record::new(Kind::Checkpoint, now(), 0)
+        })?;
+        Ok(gone as u64)
     }
 
     /// Writes again what is about to be dropped and not over.
@@ -137,26 +206,36 @@ impl Chain<'_> {
 /// Where a chain ends: the number and the hash of its last record.
 pub(super) type Head = (i64, Hash);
 
-/// Adds records to the chain, all or none. Others may have added some since the last time. Where the chain
-/// then ends is told before it is committed: should that fail, it may be so all the same.
-pub(super) fn append(
-    connection: &mut Connection,
-    size: u64,
-    tried: &mut Option<Head>,
-    add: impl FnOnce(&mut Chain<'_>) -> Result<(), rusqlite::Error>,
-) -> Result<(), rusqlite::Error> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let (sequence, hash) = transaction
-        .query_row("SELECT seq, hash FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let holes = "?,".repeat(WIDTH);
-    let insert = format!("INSERT INTO records ({COLUMNS}, hash) VALUES ({holes}?)");
-    let insert = transaction.prepare(&insert)?;
-    let mut chain = Chain { transaction: &transaction, insert, sequence, hash };
-    add(&mut chain)?;
-    chain.fit(size)?;
-    let (sequence, hash) = (chain.sequence, chain.hash);
-    drop(chain);
-    transaction.execute("UPDATE head SET seq = ?, hash = ?", rusqlite::params![sequence, hash])?;
-    *tried = Some((sequence, hash));
-    transaction.commit()
+/// An addition to the chain.
+pub(super) struct Append<'a> {
+    pub(super) retention: &'a Retention,
+    /// What was dropped on the way.
+    pub(super) trimmed: &'a mut TrimCount,
+    /// Where the chain then ends, told before it is committed: should that fail, it may be so all the same.
+    pub(super) tried: &'a mut Option<Head>,
+}
+
+impl Append<'_> {
+    /// Adds records to the chain, all or none. Others may have added some since the last time.
+    pub(super) fn to(
+        self,
+        connection: &mut Connection,
+        add: impl FnOnce(&mut Chain<'_>) -> Result<(), rusqlite::Error>,
+    ) -> Result<(), rusqlite::Error> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let (sequence, hash) = transaction
+            .query_row("SELECT seq, hash FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let holes = "?,".repeat(WIDTH);
+        let insert = format!("INSERT INTO records ({COLUMNS}, hash) VALUES ({holes}?)");
+        let insert = transaction.prepare(&insert)?;
+        let mut chain = Chain { transaction: &transaction, insert, sequence, hash };
+        add(&mut chain)?;
+        chain.fit(self.retention, self.trimmed)?;
+        let (sequence, hash) = (chain.sequence, chain.hash);
+        drop(chain);
+        transaction
+            .execute("UPDATE head SET seq = ?, hash = ?", rusqlite::params![sequence, hash])?;
+        *self.tried = Some((sequence, hash));
+        transaction.commit()
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::chain::TrimCount;
 use super::record::Intent;
 use super::store::Message;
 use super::{Mode, Stats, Unavailable};
@@ -29,6 +30,9 @@ pub(super) struct Queue {
     refused: AtomicU64,
     written: AtomicU64,
     failing: AtomicBool,
+    dropped: AtomicU64,
+    archive_failures: AtomicU64,
+    bytes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +69,9 @@ impl Queue {
             refused: AtomicU64::new(0),
             written: AtomicU64::new(0),
             failing: AtomicBool::new(false),
+            dropped: AtomicU64::new(0),
+            archive_failures: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
         }
     }
 
@@ -183,6 +190,13 @@ impl Queue {
         self.failing.store(false, Ordering::Relaxed);
     }
 
+    /// So many records were dropped, and so large is the file.
+    pub(super) fn trimmed(&self, trimmed: TrimCount, bytes: u64) {
+        self.dropped.fetch_add(trimmed.dropped, Ordering::Relaxed);
+        self.archive_failures.fetch_add(trimmed.archive_failures, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
     pub(super) fn fail(&self) {
         self.failing.store(true, Ordering::Relaxed);
     }
@@ -193,6 +207,9 @@ impl Queue {
             lost: self.lost.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             failing: self.failing.load(Ordering::Relaxed),
+            dropped: self.dropped.load(Ordering::Relaxed),
+            archive_failures: self.archive_failures.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
         }
     }
 

@@ -12,8 +12,9 @@ use serde::Serialize;
 
 use super::LedgerError;
 use super::filter::Filter;
-use super::record::{COLUMNS, COLUMNS_V1, Class, Cost, Intent, Kind};
-use super::store::{APPLICATION, FIRST_VERSION, VERSION};
+use super::record::{COLUMNS, COLUMNS_V1, Class, Intent, Kind};
+use super::tables::{APPLICATION, FIRST_VERSION, VERSION};
+use super::usage::{UsageRow, usage};
 use crate::clock::told;
 
 /// How long a reader waits for a writer.
@@ -85,23 +86,6 @@ pub struct CallRow {
     /// The tokens of a model request, if they are known.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageRow>,
-}
-
-/// The tokens of a model request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct UsageRow {
-    /// Input tokens, cached ones included.
-    pub input_tokens: i64,
-    /// Output tokens, reasoning included.
-    pub output_tokens: i64,
-    /// Input tokens that were read from a cache.
-    pub cached_read_tokens: i64,
-    /// Input tokens that were written to a cache.
-    pub cached_write_tokens: i64,
-    /// Output tokens of reasoning.
-    pub reasoning_tokens: i64,
-    /// The price in US dollars, where that of the model was known.
-    pub cost_usd: Option<Cost>,
 }
 
 impl CallRow {
@@ -355,18 +339,6 @@ pub(super) fn ended(row: &rusqlite::Row<'_>) -> Result<Ended, rusqlite::Error> {
         bytes_out: row.get("bytes_out")?,
         usage: usage(row)?,
     })
-}
-
-fn usage(row: &rusqlite::Row<'_>) -> Result<Option<UsageRow>, rusqlite::Error> {
-    let Some(input_tokens) = row.get("tokens_in")? else { return Ok(None) };
-    Ok(Some(UsageRow {
-        input_tokens,
-        output_tokens: row.get("tokens_out")?,
-        cached_read_tokens: row.get("cached_read")?,
-        cached_write_tokens: row.get("cached_write")?,
-        reasoning_tokens: row.get("reasoning")?,
-        cost_usd: row.get::<_, Option<i64>>("cost")?.map(Cost::nanos),
-    }))
 }
 
 pub(super) fn intent(call: i64, row: &rusqlite::Row<'_>) -> Result<CallRow, rusqlite::Error> {

@@ -12,6 +12,7 @@ use rusqlite::types::ValueRef;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
+use super::usage::{Cost, ModelUsage};
 use crate::trace::TraceId;
 
 /// The longest text in a record; what is longer is cut, so that no call fills the ledger.
@@ -65,63 +66,6 @@ pub struct Intent {
 impl Intent {
     /// The method under which model requests are recorded, as OpenTelemetry names the operation.
     pub const CHAT: &str = "chat";
-}
-
-/// The tokens of a model request, and their price.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ModelUsage {
-    /// Input tokens, cached ones included.
-    pub input: u64,
-    /// Output tokens, reasoning included.
-    pub output: u64,
-    /// Input tokens that were read from a cache.
-    pub cached_read: u64,
-    /// Input tokens that were written to a cache.
-    pub cached_write: u64,
-    /// Output tokens of reasoning.
-    pub reasoning: u64,
-    /// The price, where that of the model is known.
-    pub cost: Option<Cost>,
-}
-
-/// An amount of US dollars, exact to a billionth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cost(i64);
-
-impl Cost {
-    /// Returns an amount in US dollars.
-    #[expect(clippy::cast_possible_truncation, reason = "a cast of a float saturates")]
-    pub fn dollars(amount: f64) -> Self {
-        Self((amount * 1e9).round() as i64)
-    }
-
-    /// Returns an amount in billionths of a US dollar.
-    pub fn nanos(amount: i64) -> Self {
-        Self(amount)
-    }
-
-    /// Returns the amount in billionths of a US dollar.
-    pub fn as_nanos(self) -> i64 {
-        self.0
-    }
-
-    /// Returns the amount in US dollars.
-    #[expect(clippy::cast_precision_loss, reason = "nobody spends 2^52 billionths")]
-    pub fn as_dollars(self) -> f64 {
-        self.0 as f64 / 1e9
-    }
-}
-
-impl std::ops::AddAssign for Cost {
-    fn add_assign(&mut self, other: Self) {
-        self.0 = self.0.saturating_add(other.0);
-    }
-}
-
-impl Serialize for Cost {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.as_dollars())
-    }
 }
 
 /// The size of something and its SHA-256, which prove what it was and do not say it.
@@ -339,7 +283,7 @@ impl FromStr for Kind {
 }
 
 /// One record, before it has its hash. What a kind does not say is absent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Record<'a> {
     pub(super) sequence: i64,
     pub(super) kind: Kind,

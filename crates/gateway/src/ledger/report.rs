@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::filter::Filter;
 use super::read::{CallRow, Row};
-use super::record::Cost;
+use super::usage::Cost;
 use super::visit::visit;
 use super::{Class, LedgerError};
 

@@ -1,60 +1,26 @@
 //! The ledger's file: a table that only grows at its end and is only cut at its start.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::chain::{Head, append};
-use super::record::{Class, Hash, Intent, Kind, ModelUsage, Record, whole};
+use super::chain::{Append, Head, Retention, TrimCount};
+use super::damage::{damage, set_aside};
+use super::record::{Class, Hash, Intent, Kind, Record, whole};
 use super::run::Run;
+use super::tables::{Refused, create, failed, is_busy, prepare};
+use super::usage::ModelUsage;
 use super::{LedgerError, LedgerSettings, Mode};
 use crate::clock::now;
 
-/// The version of the tables. Version 2 adds the columns about agents and models.
-pub(super) const VERSION: i64 = 2;
-
-/// The first version of the tables: it can be read, and becomes the newest when it is written to.
-pub(super) const FIRST_VERSION: i64 = 1;
-
-/// Says whose file it is: `Cons`.
-pub(super) const APPLICATION: i64 = 0x436f_6e73;
-
 /// How long we wait for another process that writes to the same ledger.
 const BUSY: Duration = Duration::from_secs(2);
-
-const TABLES: &str = "
-    CREATE TABLE IF NOT EXISTS records (
-        seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, time INTEGER NOT NULL, run INTEGER NOT NULL,
-        call INTEGER, caller_kind TEXT, caller TEXT, front TEXT, server TEXT, method TEXT,
-        name TEXT, trace BLOB, digest BLOB, bytes_in INTEGER, class TEXT, code INTEGER,
-        sent INTEGER, duration INTEGER, bytes_out INTEGER, count INTEGER, hash BLOB NOT NULL,
-        agent TEXT, model TEXT, tokens_in INTEGER, tokens_out INTEGER, cached_read INTEGER,
-        cached_write INTEGER, reasoning INTEGER, cost INTEGER
-    ) STRICT;
-    CREATE TABLE IF NOT EXISTS head (
-        one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash BLOB NOT NULL
-    ) STRICT;
-    CREATE TABLE IF NOT EXISTS runs (run INTEGER PRIMARY KEY, seq INTEGER NOT NULL) STRICT;
-    INSERT OR IGNORE INTO head VALUES (1, 0, zeroblob(32));
-";
-
-/// What turns tables of version 1 into those of version 2.
-const UPGRADE: &str = "
-    ALTER TABLE records ADD COLUMN agent TEXT;
-    ALTER TABLE records ADD COLUMN model TEXT;
-    ALTER TABLE records ADD COLUMN tokens_in INTEGER;
-    ALTER TABLE records ADD COLUMN tokens_out INTEGER;
-    ALTER TABLE records ADD COLUMN cached_read INTEGER;
-    ALTER TABLE records ADD COLUMN cached_write INTEGER;
-    ALTER TABLE records ADD COLUMN reasoning INTEGER;
-    ALTER TABLE records ADD COLUMN cost INTEGER;
-";
 
 /// What the writer is told.
 #[derive(Debug)]
@@ -92,7 +58,9 @@ impl CallEnd {
 pub(super) struct Store {
     path: PathBuf,
     mode: Mode,
-    size: u64,
+    retention: Retention,
+    /// What was dropped since somebody asked.
+    trimmed: TrimCount,
     connection: Option<Connection>,
     /// Which file that is, should another take its name.
     inode: u64,
@@ -127,12 +95,25 @@ impl Store {
     /// Opens or makes the file, and closes what earlier processes left open.
     pub(super) fn open(path: &Path, settings: &LedgerSettings) -> Result<Self, LedgerError> {
         let unusable = |source| LedgerError::Unusable { path: path.to_owned(), source };
+        if let Some(reason) = damage(path) {
+            if settings.mode == Mode::Strict {
+                return Err(LedgerError::Damaged { path: path.to_owned(), reason });
+            }
+            let kept = set_aside(path).map_err(unusable)?;
+            let (file, kept) = (path.display(), kept.display());
+            tracing::error!(%file, reason, %kept, "the ledger is damaged: it is kept, and a new one begins");
+        }
         create(path).map_err(unusable)?;
         let run = Run::start(path).map_err(unusable)?;
         let mut store = Self {
             path: path.to_owned(),
             mode: settings.mode,
-            size: settings.size,
+            retention: Retention {
+                size: settings.size,
+                age: settings.age,
+                archive: settings.archive.clone(),
+            },
+            trimmed: TrimCount::default(),
             connection: None,
             inode: 0,
             run,
@@ -183,7 +164,10 @@ impl Store {
         let lenient = self.mode == Mode::Lenient;
         let lost = lost.saturating_sub(there.lost);
         let (mut opened, mut tried) = (HashMap::new(), None);
-        let done = append(connection, self.size, &mut tried, |chain| {
+        let mut trimmed = TrimCount::default();
+        let append =
+            Append { retention: &self.retention, trimmed: &mut trimmed, tried: &mut tried };
+        let done = append.to(connection, |chain| {
             if lost > 0 {
                 chain.push(Record {
                     count: Some(whole(lost)),
@@ -221,7 +205,9 @@ impl Store {
             }
             Ok(())
         });
+        self.trimmed.archive_failures += trimmed.archive_failures;
         if done.is_ok() {
+            self.trimmed.dropped += trimmed.dropped;
             self.there = There::default();
             self.changed(opened, outcomes(messages));
         } else if let Some(head) = tried {
@@ -262,20 +248,37 @@ impl Store {
     pub(super) fn finish(mut self) -> Result<(), rusqlite::Error> {
         let run = self.run.number;
         if let Some(connection) = &mut self.connection {
-            append(connection, self.size, &mut None, |chain| chain.abandon(run))?;
+            let (trimmed, tried) = (&mut TrimCount::default(), &mut None);
+            let append = Append { retention: &self.retention, trimmed, tried };
+            append.to(connection, |chain| chain.abandon(run))?;
         }
         self.run.end();
         Ok(())
+    }
+
+    /// Returns what was dropped since the last time.
+    pub(super) fn take_trimmed(&mut self) -> TrimCount {
+        std::mem::take(&mut self.trimmed)
+    }
+
+    /// Returns the size of the file, with what is not yet in it itself.
+    pub(super) fn bytes(&self) -> u64 {
+        let mut beside = self.path.as_os_str().to_owned();
+        beside.push("-wal");
+        let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+        size(&self.path) + size(Path::new(&beside))
     }
 
     fn connect(&mut self) -> Result<(), Refused> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY)?;
-        prepare(&connection, self.mode, self.size)?;
+        prepare(&connection, self.mode, self.retention.size)?;
         let inode = fs::metadata(&self.path).map_err(|error| failed(&error))?.ino();
         let (run, mut fresh) = (self.run.number, false);
-        append(&mut connection, self.size, &mut None, |chain| {
+        let tried = &mut None;
+        let append = Append { retention: &self.retention, trimmed: &mut self.trimmed, tried };
+        append.to(&mut connection, |chain| {
             for dead in chain.runs()?.into_iter().filter(|other| *other != run) {
                 if Run::is_over(&self.path, dead) {
                     chain.abandon(dead)?;
@@ -346,83 +349,4 @@ impl Ends {
         let at = usize::try_from(id.checked_sub(self.first)?).ok()?;
         self.ends.get_mut(at)
     }
-}
-
-/// Why a file cannot be used.
-enum Refused {
-    Foreign,
-    Failed(rusqlite::Error),
-}
-
-impl From<rusqlite::Error> for Refused {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase) => Self::Foreign,
-            _ => Self::Failed(error),
-        }
-    }
-}
-
-/// Makes the file, for its owner alone.
-fn create(path: &Path) -> io::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        consort_files::create_private_folder(folder)?;
-    }
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
-        // By its name: to open and close it would drop the locks we may hold on it.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::set_permissions(path, Permissions::from_mode(0o600))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn prepare(connection: &Connection, mode: Mode, size: u64) -> Result<(), Refused> {
-    let ask = |question: &str| connection.query_row(question, [], |row| row.get::<_, i64>(0));
-    let application = ask("PRAGMA application_id")?;
-    let version = ask("PRAGMA user_version")?;
-    let new = application == 0 && ask("SELECT count(*) FROM sqlite_schema")? == 0;
-    if !new && (application != APPLICATION || !(FIRST_VERSION..=VERSION).contains(&version)) {
-        return Err(Refused::Foreign);
-    }
-    let beside = size / 8;
-    let set = |name: &str, value: &dyn rusqlite::ToSql| connection.pragma_update(None, name, value);
-    set("journal_mode", &"wal")?;
-    set("synchronous", &if mode == Mode::Strict { "full" } else { "normal" })?;
-    set("journal_size_limit", &whole(beside))?;
-    set("wal_autocheckpoint", &whole(beside / 2 / 4096).clamp(8, 1000))?;
-    if !new && version == FIRST_VERSION {
-        upgrade(connection)?;
-    }
-    if new {
-        connection.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION};
-             PRAGMA user_version = {VERSION}; COMMIT;"
-        ))?;
-    }
-    Ok(())
-}
-
-/// Adds the columns of the newest version, unless another process has done so meanwhile.
-fn upgrade(connection: &Connection) -> Result<(), rusqlite::Error> {
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let steps = if version == FIRST_VERSION { UPGRADE } else { "" };
-    let done =
-        connection.execute_batch(&format!("{steps} PRAGMA user_version = {VERSION}; COMMIT;"));
-    if done.is_err() {
-        let _ = connection.execute_batch("ROLLBACK");
-    }
-    done
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
-    matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked))
-}
-
-fn failed(error: &io::Error) -> rusqlite::Error {
-    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
-    rusqlite::Error::SqliteFailure(code, Some(error.to_string()))
 }

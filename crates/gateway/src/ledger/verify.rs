@@ -196,7 +196,7 @@ impl Check {
     }
 }
 
-fn is_damage(error: &rusqlite::Error) -> bool {
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{
         FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, QueryReturnedNoRows,
     };

@@ -23,6 +23,7 @@ const LAST_TRIES: u32 = 3;
 
 /// Writes until the queue is closed and empty.
 pub(super) fn run(queue: &Queue, mut store: Store, settings: &LedgerSettings) {
+    queue.trimmed(store.take_trimmed(), store.bytes());
     let gather = match settings.mode {
         Mode::Lenient => settings.gather,
         // Somebody waits for each; those who come during a commit share the next.
@@ -36,7 +37,9 @@ pub(super) fn run(queue: &Queue, mut store: Store, settings: &LedgerSettings) {
         let failing = queue.stats().failing;
         let idle = if failing { PROBE } else { IDLE };
         let (mut messages, mut answers, last) = queue.take(idle, gather);
-        if messages.is_empty() && (queue.unsaid() > 0 || failing) {
+        // Records grow old also while nobody calls.
+        let ages = settings.age.is_some();
+        if messages.is_empty() && (queue.unsaid() > 0 || failing || ages) {
             write(queue, &mut store, Vec::new(), &mut answers, &mut told);
         }
         while !messages.is_empty() {
@@ -64,7 +67,9 @@ fn write(
     let (mut wait, mut tries) = (AGAIN.0, 0);
     loop {
         let lost = queue.unsaid();
-        let Err(error) = store.write(&messages, lost) else {
+        let written = store.write(&messages, lost);
+        queue.trimmed(store.take_trimmed(), store.bytes());
+        let Err(error) = written else {
             queue.wrote(intents(&messages), lost);
             for message in &messages {
                 answer(answers, message, Ok(()));

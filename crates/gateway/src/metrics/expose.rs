@@ -3,15 +3,14 @@
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use consort_core::ServerId;
-
 use crate::ledger::Stats;
+use crate::settings::ServerStatus;
 
 /// What only others know when metrics are asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Extra {
     /// The state of every server.
-    pub states: Vec<(ServerId, &'static str)>,
+    pub servers: Vec<ServerStatus>,
     /// How the ledger is doing.
     pub ledger: Option<Stats>,
     /// Spans that could not be exported.
@@ -112,12 +111,8 @@ impl Series {
 impl Extra {
     pub(super) fn families(&self) -> Vec<Family> {
         let mut families = Vec::new();
-        if !self.states.is_empty() {
-            let series = self.states.iter().map(|(server, state)| {
-                Series::new([("server", server.as_str()), ("state", state)], Value::Level(1))
-            });
-            let help = "The state each server is in";
-            families.push(Family::gauges("consort_server_state", help, series.collect()));
+        if !self.servers.is_empty() {
+            families.extend(servers(&self.servers));
         }
         if let Some(ledger) = &self.ledger {
             let counter = |name, help, count| Family::counter(name, help, "1", count);
@@ -125,6 +120,24 @@ impl Extra {
                 counter("consort_ledger_calls_written", "Calls in the ledger", ledger.written),
                 counter("consort_ledger_calls_lost", "Calls the ledger lacks", ledger.lost),
                 counter("consort_ledger_calls_refused", "Calls not made for it", ledger.refused),
+                counter(
+                    "consort_ledger_records_dropped",
+                    "Records dropped for the size or the age of the ledger",
+                    ledger.dropped,
+                ),
+                counter(
+                    "consort_ledger_archive_failures",
+                    "Attempts to archive records that failed",
+                    ledger.archive_failures,
+                ),
+                Family {
+                    unit: "By",
+                    ..Family::gauge(
+                        "consort_ledger_size_bytes",
+                        "Bytes that the ledger takes",
+                        i64::try_from(ledger.bytes).unwrap_or(i64::MAX),
+                    )
+                },
                 Family::gauge(
                     "consort_ledger_failing",
                     "Whether the ledger cannot be written",
@@ -138,6 +151,27 @@ impl Extra {
         }
         families
     }
+}
+
+/// The states a server can be in.
+const STATES: [&str; 8] =
+    ["configured", "known", "connecting", "ready", "needs auth", "degraded", "failed", "disabled"];
+
+fn servers(servers: &[ServerStatus]) -> [Family; 2] {
+    let (mut states, mut restarts) = (Vec::new(), Vec::new());
+    for ServerStatus { server, state, restarts: count, .. } in servers {
+        for known in STATES {
+            let labels = [("server", server.as_str()), ("state", known)];
+            states.push(Series::new(labels, Value::Level(i64::from(known == *state))));
+        }
+        let count = Value::Count(u64::from(*count));
+        restarts.push(Series::new([("server", server.as_str())], count));
+    }
+    let help = "How often each server was started again";
+    [
+        Family::gauges("consort_server_state", "The state each server is in", states),
+        Family::counters("consort_server_restarts", help, restarts),
+    ]
 }
 
 /// What the system says of this process, where it says it in `/proc`.

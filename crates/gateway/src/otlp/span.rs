@@ -8,7 +8,11 @@ use tokio::sync::mpsc;
 
 use super::Sampler;
 use crate::ledger::Class;
+use crate::metrics::METHODS;
 use crate::trace::{SpanId, TraceContext};
+
+/// The method of a request that names none of those we know, as OpenTelemetry writes it.
+const OTHER: &str = "_OTHER";
 
 /// Which side of a call a span is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub struct About<'a> {
     pub server: Option<&'a str>,
     /// The agent that makes the call.
     pub agent: Option<&'a str>,
+    /// The host and the port of the server that was called.
+    pub address: Option<(&'a str, u16)>,
 }
 
 impl<'a> About<'a> {
@@ -66,7 +72,13 @@ impl<'a> About<'a> {
             via: None,
             server: None,
             agent: None,
+            address: None,
         }
+    }
+
+    /// The method, if it is a known one: others are whatever a client wrote.
+    fn known_method(&self) -> &'a str {
+        if METHODS.contains(&self.method) { self.method } else { OTHER }
     }
 
     /// A name with few values: a URI is not in it.
@@ -79,7 +91,7 @@ impl<'a> About<'a> {
             Some(name) if matches!(self.method, "tools/call" | "prompts/get") => {
                 format!("{} {name}", self.method)
             }
-            _ => self.method.to_owned(),
+            _ => self.known_method().to_owned(),
         }
     }
 
@@ -93,7 +105,7 @@ impl<'a> About<'a> {
         let transport = self.via.map(|via| if via == Via::Pipe { "pipe" } else { "tcp" });
         let protocol = self.via.and_then(|via| (via == Via::Http).then_some("http"));
         let texts = [
-            ("mcp.method.name", Some(self.method)),
+            ("mcp.method.name", Some(self.known_method())),
             (named, self.name),
             ("gen_ai.operation.name", operation),
             ("mcp.session.id", self.session),
@@ -105,7 +117,13 @@ impl<'a> About<'a> {
             ("gen_ai.agent.name", self.agent),
         ];
         let given = texts.into_iter().filter_map(|(key, text)| Some((key, text?)));
-        given.map(|(key, text)| (key, Attribute::Text(text.to_owned()))).collect()
+        let mut attributes: Vec<_> =
+            given.map(|(key, text)| (key, Attribute::Text(text.to_owned()))).collect();
+        if let Some((host, port)) = self.address {
+            attributes.push(("server.address", Attribute::Text(host.to_owned())));
+            attributes.push(("server.port", Attribute::Number(port.into())));
+        }
+        attributes
     }
 }
 

@@ -369,3 +369,116 @@ fn what_a_model_used_cannot_be_changed_unnoticed() {
         assert!(verify(&path).unwrap().broken.is_some(), "{change}");
     }
 }
+
+#[test]
+fn records_are_archived_before_they_are_dropped_and_none_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, archive) = (folder.path().join("ledger.db"), folder.path().join("archive"));
+    let settings = LedgerSettings {
+        size: 256 << 10,
+        archive: Some(archive.clone()),
+        ..LedgerSettings::default()
+    };
+    let ledger = Ledger::open(&path, settings).unwrap();
+    for at in 0..4000 {
+        ledger.begin(intent(&at.to_string())).end(Class::Ok, 0);
+    }
+    ledger.close();
+    let stats = ledger.stats();
+    assert!(stats.dropped > 500 && stats.bytes > 0, "{stats:?}");
+    let report = verify(&path).unwrap();
+    assert_eq!(report.broken, None);
+    let mut files: Vec<_> =
+        std::fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let numbers: Vec<i64> = text
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["seq"].as_i64().unwrap()
+        })
+        .collect();
+    let all: Vec<i64> = (1..report.first.unwrap()).collect();
+    assert_eq!(numbers, all, "every record is in the archive or in the ledger");
+}
+
+#[test]
+fn what_cannot_be_archived_is_not_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, archive) = (folder.path().join("ledger.db"), folder.path().join("archive"));
+    std::fs::write(&archive, "a file, and no folder").unwrap();
+    let settings =
+        LedgerSettings { size: 1 << 20, archive: Some(archive), ..LedgerSettings::default() };
+    let ledger = Ledger::open(&path, settings).unwrap();
+    for at in 0..5000 {
+        ledger.begin(intent(&at.to_string())).end(Class::Ok, 0);
+        if at % 500 == 0 {
+            std::thread::sleep(Duration::from_millis(60));
+        }
+    }
+    ledger.close();
+    let stats = ledger.stats();
+    assert!(stats.dropped == 0 && stats.archive_failures > 0 && stats.lost == 0, "{stats:?}");
+    assert_eq!(verify(&path).unwrap().first, Some(1));
+}
+
+#[test]
+fn records_are_dropped_when_they_are_too_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let settings = |age| LedgerSettings { age, ..LedgerSettings::default() };
+    let ledger = Ledger::open(&path, settings(None)).unwrap();
+    ledger.begin(intent("old")).end(Class::Ok, 0);
+    let running = ledger.begin(intent("carried"));
+    ledger.close();
+    drop(running);
+    std::thread::sleep(Duration::from_millis(300));
+    let ledger = Ledger::open(&path, settings(Some(Duration::from_millis(200)))).unwrap();
+    ledger.begin(intent("new")).end(Class::Ok, 0);
+    ledger.close();
+    assert!(ledger.stats().dropped > 0, "{:?}", ledger.stats());
+    let names: Vec<String> = calls(&path).into_iter().map(|(name, _)| name).collect();
+    assert!(!names.contains(&"old".to_owned()) && names.contains(&"new".to_owned()), "{names:?}");
+    assert_eq!(verify(&path).unwrap().broken, None);
+}
+
+#[test]
+fn a_damaged_ledger_is_not_appended_to() {
+    let (_folder, path) = written();
+    let damages: [&dyn Fn(&Path); 2] = [
+        &|path| {
+            Connection::open(path)
+                .unwrap()
+                .execute_batch("UPDATE records SET name = 'other' WHERE seq = 4")
+                .unwrap();
+        },
+        &|path| {
+            let mut bytes = std::fs::read(path).unwrap();
+            let len = bytes.len();
+            bytes[4096..len].fill(0x55);
+            std::fs::write(path, bytes).unwrap();
+        },
+    ];
+    for damage in damages {
+        let copy = path.with_file_name("copy.db");
+        std::fs::copy(&path, &copy).unwrap();
+        damage(&copy);
+        let bytes = std::fs::read(&copy).unwrap();
+        let refused = Ledger::open(&copy, strict()).unwrap_err();
+        assert!(matches!(refused, LedgerError::Damaged { .. }), "{refused:?}");
+        assert_eq!(std::fs::read(&copy).unwrap(), bytes, "it is as it was");
+        let ledger = Ledger::open(&copy, LedgerSettings::default()).unwrap();
+        ledger.begin(intent("after")).end(Class::Ok, 0);
+        ledger.close();
+        assert_eq!(verify(&copy).unwrap().broken, None);
+        assert_eq!(calls(&copy).len(), 1, "a new one begins");
+        let kept = std::fs::read_dir(copy.parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|file| file.to_string_lossy().contains("copy.db.damaged-"))
+            .unwrap();
+        assert_eq!(std::fs::read(&kept).unwrap(), bytes);
+        std::fs::remove_file(&kept).unwrap();
+        std::fs::remove_file(&copy).unwrap();
+    }
+}

@@ -304,12 +304,41 @@ const CLIENTS: &[Row] = &[
 ];
 
 const RECORDS: &[Row] = &[
-    (LEDGER, "size", "`LedgerSettings`", "the oldest records go, behind a checkpoint"),
+    (LEDGER, "size", "`serve.ledger_bytes`", "the oldest records go, behind a checkpoint"),
     (LEDGER, "queue", "`LedgerSettings`", "further ones are lost, counted, and told in the ledger"),
     (LEDGER, "gather", "`LedgerSettings`", "they are written"),
     ("gateway/src/ledger/record.rs", "LONGEST", FIXED, "the text is cut"),
     ("gateway/src/recorded.rs", "REFUSED_NAME", FIXED, "the rest of the name is not recorded"),
     ("gateway/src/metrics.rs", "MOST_SERVERS", FIXED, "further ones are `other`"),
+    ("gateway/src/metrics/models.rs", "MOST_MODELS", FIXED, "further ones are `other`"),
+    (
+        "gateway/src/metrics/tools.rs",
+        "MOST_TOOLS",
+        "`limits.metric_tools`",
+        "further ones are `other`",
+    ),
+    (
+        "gateway/src/lines.rs",
+        "LINES_PER_SECOND",
+        "`limits.log_lines`",
+        "further ones are left out, counted, and the count is logged",
+    ),
+    ("gateway/src/guard.rs", "LOGGED", FIXED, "the rest of the text is not logged"),
+    ("gateway/src/ledger/chain.rs", "MOST_DROPPED", FIXED, "the rest goes in further steps"),
+    (
+        "gateway/src/ledger/damage.rs",
+        "CHECKED",
+        FIXED,
+        "earlier ones are checked by `ledger verify`",
+    ),
+    ("gateway/src/ledger/damage.rs", "LARGEST", FIXED, "only the last records are checked"),
+    (
+        "wire/src/transport/live.rs",
+        "LINES_PER_SECOND",
+        FIXED,
+        "further ones are left out, and counted",
+    ),
+    ("wire/src/transport/live.rs", "LONGEST", FIXED, "it is logged as several"),
     ("gateway/src/trace.rs", "LONGEST_STATE", FIXED, "it is not passed on"),
     ("gateway/src/trace.rs", "LONGEST_BAGGAGE", FIXED, "it is not passed on"),
 ];

@@ -127,6 +127,9 @@ impl Run<'_> {
         let stream = dialect.is_modern() && matches!(self.link.transport, Transport::Http(_));
         let handshake = matches!(self.request.method.as_ref(), "initialize" | "server/discover");
         let silent = stream || handshake;
+        if let Some(postmark) = &self.request.postmark {
+            postmark.numbered(id);
+        }
         Ok(Open {
             link: self.link,
             id,

@@ -19,6 +19,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
 #[cfg(target_os = "linux")]
 use super::keeper::{self, ServerChannel, StartRequest};
+use super::live::LiveLog;
 use super::watchdog;
 use crate::limits::Times;
 use crate::operator::OperatorText;
@@ -355,11 +356,12 @@ impl Tail {
 pub(crate) struct Stderr {
     pub(crate) tail: Tail,
     pipe: Option<ChildStderr>,
+    live: LiveLog,
 }
 
 impl Stderr {
-    pub(crate) fn new(tail: Tail, pipe: ChildStderr) -> Self {
-        Self { tail, pipe: Some(pipe) }
+    pub(crate) fn new(server: &str, tail: Tail, pipe: ChildStderr) -> Self {
+        Self { tail, pipe: Some(pipe), live: LiveLog::new(server) }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -372,8 +374,14 @@ impl Stderr {
         let mut chunk = [0; 4096];
         while let Some(pipe) = &mut self.pipe {
             match pipe.read(&mut chunk).await {
-                Ok(count @ 1..) => self.tail.keep(&chunk[..count]),
-                Ok(0) | Err(_) => self.pipe = None,
+                Ok(count @ 1..) => {
+                    self.tail.keep(&chunk[..count]);
+                    self.live.take(&chunk[..count]);
+                }
+                Ok(0) | Err(_) => {
+                    self.pipe = None;
+                    self.live.finish();
+                }
             }
         }
     }

@@ -12,6 +12,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 
 use super::Ticket;
+use super::live::LiveLog;
 use super::process::{Command, Process, Stderr, Tail};
 use crate::client::error::{Closed, NotSent};
 use crate::client::link::{Link, Origin};
@@ -126,7 +127,7 @@ impl Pipes {
     /// Serves the pipes until the server ends or we stop, then ends the process.
     pub(crate) async fn serve(self, link: Arc<Link>) {
         let Self { mut process, stdin, stdout, stderr, outgoing } = self;
-        let mut stderr = Stderr::new(process.tail.clone(), stderr);
+        let mut stderr = Stderr::new(link.settings.label.as_str(), process.tail.clone(), stderr);
         let closed = {
             let mut carrying = pin!(carry(stdin, stdout, outgoing, &link));
             loop {
@@ -161,7 +162,8 @@ fn exited(link: &Link, status: ExitStatus, stderr: OperatorText) -> Closed {
     let (status, incident) = (status.to_string(), IncidentId::random());
     let server = link.settings.label.as_str();
     tracing::info!(server, status, %incident, "server process ended");
-    for line in stderr.lines_for_operator() {
+    // Unless they were logged when they came.
+    for line in stderr.lines_for_operator().filter(|_| !LiveLog::is_on()) {
         tracing::debug!(target: SERVER_OUTPUT, server, %incident, line, "standard error");
     }
     Closed::Exited { status, incident, stderr }

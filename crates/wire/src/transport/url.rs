@@ -109,6 +109,13 @@ impl Endpoint {
         self.url.path.query().unwrap_or_default()
     }
 
+    /// The host and the port that are connected to.
+    pub fn address(&self) -> (String, u16) {
+        let usual = if self.url.secure { 443 } else { 80 };
+        let port = self.url.authority.port_u16().unwrap_or(usual);
+        (self.url.authority.host().to_owned(), port)
+    }
+
     /// The URL without its query, for messages.
     pub fn url(&self) -> String {
         self.url.to_string()

@@ -78,6 +78,8 @@ pub(super) async fn serve(
         tracing::warn!(%error, "`consort reload` will not find this gateway");
     }
     announce(common, &at, &places.base_path, &entry);
+    let config = entry.config.as_deref().map(|file| file.display().to_string());
+    super::started(&at.to_string(), config.as_deref());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = flags.threads.map_or(cores.min(THREADS), usize::from);
     let watched = async {

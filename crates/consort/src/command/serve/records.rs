@@ -1,17 +1,22 @@
 //! Where calls are recorded: counters, ledger, traces.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use consort::config::{Options, Period, ServeConfig};
 use consort_gateway::feed::{Feed, RING};
-use consort_gateway::ledger::{Ledger, LedgerSettings, Search, search};
-use consort_gateway::metrics::{Extra, Metrics};
+use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, Search, search};
+use consort_gateway::metrics::{Extra, MOST_TOOLS, Metrics};
 use consort_gateway::otlp::{Exporter, OtlpSettings};
-use consort_gateway::{Records, States};
+use consort_gateway::{LINES_PER_SECOND, Records, States};
+use consort_hub::Hub;
 use tokio::task::JoinHandle;
 
-use crate::cli::Serve;
+use super::states;
+use crate::cli::{Serve, ServerOutput};
 use crate::command::ledger::ledger_path;
 use crate::exit::Failure;
+use crate::log;
 use crate::output::note;
 
 /// What records calls while we serve.
@@ -23,12 +28,19 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    pub(super) fn start(serve: &Serve, states: &States) -> Result<Self, Failure> {
+    pub(super) fn start(
+        serve: &Serve,
+        options: &Options,
+        config: Option<&Path>,
+        states: &States,
+        hub: &Hub,
+    ) -> Result<Self, Failure> {
         let metrics = Arc::<Metrics>::default();
         let file = serve.ledger.clone().or_else(ledger_path).filter(|_| !serve.no_ledger);
         let ledger = match file {
             Some(file) => {
-                Some(Ledger::open(&file, LedgerSettings::default()).map_err(|error| {
+                let settings = ledger_settings(&options.serve, config);
+                Some(Ledger::open(&file, settings).map_err(|error| {
                     Failure::from(error)
                         .hint("name another file with --ledger, or serve with --no-ledger")
                 })?)
@@ -42,13 +54,15 @@ impl Recording {
         let exporter = settings.map(|settings| {
             let (states, ledger) = (Arc::clone(states), ledger.clone());
             let extra = move || Extra {
-                states: states(),
+                servers: states(),
                 ledger: ledger.as_ref().map(Ledger::stats),
                 spans_dropped: None,
             };
             Exporter::start(settings, Arc::clone(&metrics), Box::new(extra))
         });
-        let mut records = Records { metrics, ledger, ..Records::default() };
+        let servers = states::lookup(hub);
+        let mut records = Records { metrics, ledger, servers, ..Records::default() };
+        configure(&records, serve, options);
         if let Some(exporter) = &exporter {
             records.tracer = exporter.tracer().clone();
         }
@@ -70,6 +84,42 @@ impl Recording {
         if let Some(ledger) = self.records.ledger {
             ledger.close();
         }
+    }
+}
+
+/// Applies what a config says of metrics and the log.
+pub(super) fn configure(records: &Records, serve: &Serve, options: &Options) {
+    let limit = |count: Option<u64>, usual: usize| {
+        count.map_or(usual, |count| usize::try_from(count).unwrap_or(usize::MAX))
+    };
+    let by_tool = options.serve.metrics_by_tool == Some(true);
+    let tools = limit(options.limits.metric_tools, MOST_TOOLS);
+    records.metrics.tell_tools(if by_tool { tools } else { 0 });
+    let lines = options
+        .limits
+        .log_lines
+        .map_or(LINES_PER_SECOND, |lines| u32::try_from(lines).unwrap_or(u32::MAX));
+    records.lines.set(lines);
+    // The command line has the last word.
+    if serve.log_server_output.is_none() {
+        match options.serve.log_server_output.as_deref() {
+            Some("live") => log::show_server_output(ServerOutput::Live),
+            Some("end") => log::show_server_output(ServerOutput::End),
+            _ => {}
+        }
+    }
+}
+
+/// Returns how a config wants the ledger kept.
+fn ledger_settings(serve: &ServeConfig, config: Option<&Path>) -> LedgerSettings {
+    let usual = LedgerSettings::default();
+    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
+    LedgerSettings {
+        mode: if serve.ledger_strict == Some(true) { Mode::Strict } else { usual.mode },
+        size: serve.ledger_bytes.unwrap_or(usual.size),
+        age: serve.ledger_age.map(Period::get),
+        archive: serve.ledger_archive.as_ref().map(|archive| folder.join(archive)),
+        ..usual
     }
 }
 

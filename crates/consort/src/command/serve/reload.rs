@@ -20,6 +20,7 @@ use super::changes;
 use super::in_force::{InForce, broken, key, lost};
 use super::offered::{Offered, Parts};
 use super::openai::OpenAi;
+use super::records::configure;
 use super::settings::{access, permissions};
 use super::token::MissingToken;
 use super::watch::FileWatch;
@@ -107,6 +108,10 @@ impl Following<'_> {
         let mut changes = Vec::new();
         if asked || changed || renewed {
             changes = self.take_over(state, source, lock, trigger);
+        }
+        let refused = state.kept_out.all().any(|it| !before.all().any(|known| known == it));
+        if asked || changed || renewed || refused {
+            self.records.metrics.reloads.count(state.kept_out.all().next().is_none());
         }
         for kept_out in state.kept_out.all() {
             if asked || !before.all().any(|known| known == kept_out) {
@@ -240,6 +245,7 @@ impl Following<'_> {
         self.gateway.set(toolboxes);
         self.gateway.set_access(&access);
         self.gateway.set_permissions(permissions(self.serve, &options));
+        configure(self.records, self.serve, &options);
         // Last: whoever waits there for a config waits for all of this.
         if let Some(console) = self.console {
             console.set(Scene { config, shaping, tools, views, askable, problems });

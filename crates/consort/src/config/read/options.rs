@@ -116,6 +116,8 @@ fn limits(fields: &Fields<'_>) -> LimitsConfig {
         list_min_age: limits.period("list_min_age"),
         list_change_wait: limits.period("list_change_wait"),
         stream_ping: limits.period("stream_ping"),
+        metric_tools: limits.count("metric_tools"),
+        log_lines: limits.count("log_lines"),
     };
     limits.finish();
     read
@@ -252,6 +254,9 @@ fn profiles(
     profiles
 }
 
+/// The least bytes that a ledger takes.
+const LEAST_LEDGER: u64 = 1 << 20;
+
 /// `[consort.serve]`.
 fn serve(fields: &Fields<'_>) -> ServeConfig {
     let Some(serve) = fields.table("serve") else { return ServeConfig::default() };
@@ -264,7 +269,25 @@ fn serve(fields: &Fields<'_>) -> ServeConfig {
         let at = serve.at_of("allowed_origins");
         serve.error(at, Mistake::Spec { key: serve.path("allowed_origins"), reason });
     }
+    let log_server_output = serve.string("log_server_output").map(str::to_owned);
+    if let Some(word) = log_server_output.as_deref().filter(|it| !matches!(*it, "end" | "live")) {
+        let reason = format!("`{}` is not known: use `end` or `live`", shortened(word));
+        let at = serve.at_of("log_server_output");
+        serve.error(at, Mistake::Spec { key: serve.path("log_server_output"), reason });
+    }
+    let ledger_bytes = serve.count("ledger_bytes");
+    if let Some(bytes) = ledger_bytes.filter(|bytes| *bytes < LEAST_LEDGER) {
+        let reason = format!("{bytes} bytes are too few: use at least {LEAST_LEDGER}");
+        let at = serve.at_of("ledger_bytes");
+        serve.error(at, Mistake::Spec { key: serve.path("ledger_bytes"), reason });
+    }
     let made = ServeConfig {
+        log_server_output,
+        metrics_by_tool: serve.bool("metrics_by_tool"),
+        ledger_strict: serve.bool("ledger_strict"),
+        ledger_bytes,
+        ledger_age: serve.period("ledger_age"),
+        ledger_archive: serve.string("ledger_archive").map(str::to_owned),
         allowed_origins,
         metrics_callers: serve.strings("metrics_callers"),
         base_path: parsed::<BasePath>(&serve, "base_path"),

@@ -106,7 +106,7 @@ fn what_must_be_locked_is_not_started_otherwise() {
     error: `sums` is not started: the server is started otherwise than the lock says, or is somewhere else
     hint: agree with `consort lock --update sums`
     ");
-    assert_eq!(home.run(&["serve", "--stdio", "--locked"]), ran);
+    assert_eq!(home.run(&["serve", "--stdio", "--locked", "--log", "text"]), ran);
     // Without the flag, the server is left out and said so.
     let ran = home.run(&["tools"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "no tools\n"));

@@ -1,0 +1,70 @@
+//! States of servers, logged whenever one changes.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use consort_core::ServerId;
+use consort_gateway::otlp::Via;
+use consort_gateway::{ServerLookup, ServerStatus, States};
+use consort_hub::{Hub, State, Status};
+use consort_wire::Way;
+
+/// Logs each change of a server's state, up and down.
+pub(super) async fn log(hub: &Hub) -> Infallible {
+    let mut stirred = hub.stirred();
+    let mut known: BTreeMap<ServerId, State> = BTreeMap::new();
+    loop {
+        stirred.mark_unchanged();
+        let statuses = hub.statuses();
+        for status in &statuses {
+            let before = known.insert(status.server.clone(), status.state);
+            if before != Some(status.state) {
+                tell(status, before);
+            }
+        }
+        known.retain(|server, _| statuses.iter().any(|status| status.server == *server));
+        if stirred.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn tell(status: &Status, before: Option<State>) {
+    let Status { server, state, error, restarts, .. } = status;
+    let (state, was) = (state.as_str(), before.map(State::as_str));
+    let reason = error.as_deref();
+    match status.state {
+        State::Ready => tracing::info!(%server, state, was, restarts, "server is up"),
+        State::Failed | State::NeedsAuth | State::Degraded => {
+            tracing::warn!(%server, state, was, restarts, reason, "server is not available");
+        }
+        _ => tracing::info!(%server, state, was, "server state changed"),
+    }
+}
+
+/// Returns how every server is doing, whenever somebody wants to know.
+pub(super) fn all(hub: &Hub) -> States {
+    let hub = hub.clone();
+    Arc::new(move || hub.statuses().into_iter().map(|status| reached(&hub, status)).collect())
+}
+
+/// Returns how one server is doing, whenever somebody wants to know.
+pub(super) fn lookup(hub: &Hub) -> ServerLookup {
+    let hub = hub.clone();
+    ServerLookup::new(move |server| Some(reached(&hub, hub.status(server)?)))
+}
+
+fn reached(hub: &Hub, status: Status) -> ServerStatus {
+    let address = hub.address(&status.server);
+    ServerStatus {
+        restarts: status.restarts,
+        revision: status.found.as_ref().map(|found| found.revision.as_str()),
+        via: status.found.as_ref().map(|found| match found.way {
+            Way::Stdio => Via::Pipe,
+            Way::Http | Way::Sse => Via::Http,
+        }),
+        address,
+        ..ServerStatus::new(status.server, status.state.as_str())
+    }
+}

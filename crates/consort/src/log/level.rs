@@ -1,0 +1,94 @@
+//! Levels of the log, by target.
+
+use std::str::FromStr;
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+
+/// The parts of Consort that can have a level of their own, and their targets.
+const PARTS: [(&str, &str); 8] = [
+    ("agent", "consort_agent"),
+    ("core", "consort_core"),
+    ("gateway", "consort_gateway"),
+    ("hub", "consort_hub"),
+    ("login", "consort_login"),
+    ("shape", "consort_shape"),
+    ("wire", "consort_wire"),
+    ("cli", "consort::"),
+];
+
+/// Levels of the log: one for everything, and others for some targets, as in `info,hub=debug`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogLevels {
+    all: Option<LevelFilter>,
+    parts: Vec<(String, LevelFilter)>,
+}
+
+impl LogLevels {
+    /// Returns the filter that they are, with this level where they do not say otherwise.
+    pub(super) fn over(&self, usual: LevelFilter) -> Targets {
+        let all = Targets::new().with_target("consort", self.all.unwrap_or(usual));
+        let parts = self.parts.iter();
+        parts.fold(all, |targets, (target, level)| targets.with_target(target.clone(), *level))
+    }
+}
+
+impl FromStr for LogLevels {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let level = |word: &str| match word.trim().to_ascii_lowercase().as_str() {
+            "off" => Ok(LevelFilter::OFF),
+            "error" => Ok(LevelFilter::ERROR),
+            "warn" => Ok(LevelFilter::WARN),
+            "info" => Ok(LevelFilter::INFO),
+            "debug" => Ok(LevelFilter::DEBUG),
+            "trace" => Ok(LevelFilter::TRACE),
+            other => Err(format!(
+                "unknown level `{}`: use off, error, warn, info, debug or trace",
+                other.escape_debug()
+            )),
+        };
+        let mut levels = Self::default();
+        for part in text.split(',') {
+            let Some((name, word)) = part.split_once('=') else {
+                levels.all = Some(level(part)?);
+                continue;
+            };
+            let name = name.trim();
+            let known = PARTS.iter().find(|(known, _)| *known == name);
+            let target = match known {
+                Some((_, target)) => (*target).to_owned(),
+                None if name.starts_with("consort") => name.to_owned(),
+                None => {
+                    let known: Vec<&str> = PARTS.iter().map(|(known, _)| *known).collect();
+                    let name = name.escape_debug();
+                    return Err(format!("unknown target `{name}`: use {}", known.join(", ")));
+                }
+            };
+            levels.parts.push((target, level(word)?));
+        }
+        Ok(levels)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn each_part_has_the_level_that_is_said() {
+        let levels: LogLevels = "warn,hub=debug,consort_gateway::recorded=off".parse().unwrap();
+        let targets = levels.over(LevelFilter::INFO);
+        assert!(targets.would_enable("consort_hub::connection", &Level::DEBUG));
+        assert!(!targets.would_enable("consort_wire", &Level::INFO));
+        assert!(targets.would_enable("consort::log", &Level::WARN));
+        assert!(!targets.would_enable("consort_gateway::recorded", &Level::ERROR));
+        assert!(!targets.would_enable("hyper", &Level::ERROR));
+        for wrong in ["loud", "hub", "hub=loud", "hyper=debug", ""] {
+            assert!(wrong.parse::<LogLevels>().is_err(), "{wrong}");
+        }
+    }
+}

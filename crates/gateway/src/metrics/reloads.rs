@@ -1,0 +1,60 @@
+//! Counters of attempts to load the config anew.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use super::expose::{Family, Series, Value};
+use crate::clock;
+
+/// Attempts to load the config, the lock or secrets anew.
+#[derive(Debug)]
+pub struct ReloadMetrics {
+    succeeded: AtomicU64,
+    failed: AtomicU64,
+    /// 1 if the last attempt succeeded.
+    last: AtomicI64,
+    /// The time of the last success, in seconds since 1970.
+    succeeded_at: AtomicI64,
+}
+
+impl Default for ReloadMetrics {
+    fn default() -> Self {
+        Self {
+            succeeded: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            last: AtomicI64::new(1),
+            succeeded_at: AtomicI64::new(clock::now() / 1_000_000),
+        }
+    }
+}
+
+impl ReloadMetrics {
+    /// Counts an attempt.
+    pub fn count(&self, succeeded: bool) {
+        let count = if succeeded { &self.succeeded } else { &self.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+        self.last.store(i64::from(succeeded), Ordering::Relaxed);
+        if succeeded {
+            self.succeeded_at.store(clock::now() / 1_000_000, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn families(&self) -> [Family; 3] {
+        let count = |result, count: &AtomicU64| {
+            Series::new([("result", result)], Value::Count(count.load(Ordering::Relaxed)))
+        };
+        let series = vec![count("success", &self.succeeded), count("failure", &self.failed)];
+        [
+            Family::counters("consort_config_reloads", "Attempts to load the config anew", series),
+            Family::gauge(
+                "consort_config_last_reload_successful",
+                "Whether the last attempt to load the config succeeded",
+                self.last.load(Ordering::Relaxed),
+            ),
+            Family::gauge(
+                "consort_config_last_reload_success_timestamp_seconds",
+                "When the config was last loaded, in seconds since 1970",
+                self.succeeded_at.load(Ordering::Relaxed),
+            ),
+        ]
+    }
+}

@@ -1,0 +1,57 @@
+//! Counters of calls by tool, where somebody asks for them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use consort_core::ServerId;
+
+use super::expose::{Family, Series, Value};
+use crate::ledger::Class;
+
+/// The most tools that metrics tell apart, unless another limit is set.
+pub const MOST_TOOLS: usize = 200;
+
+/// The tool under which those are counted that are not told apart.
+const OTHER: &str = "other";
+
+/// Calls by tool. Off unless a limit is set.
+#[derive(Debug, Default)]
+pub(super) struct ToolMetrics {
+    most: AtomicUsize,
+    counts: Mutex<BTreeMap<(String, String), [u64; Class::WORDS.len()]>>,
+}
+
+impl ToolMetrics {
+    pub(super) fn tell(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
+    }
+
+    pub(super) fn count(&self, server: &ServerId, tool: &str, class: Class) {
+        let most = self.most.load(Ordering::Relaxed);
+        if most == 0 {
+            return;
+        }
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key = (server.to_string(), tool.to_owned());
+        if counts.len() >= most && !counts.contains_key(&key) {
+            key = (OTHER.to_owned(), OTHER.to_owned());
+        }
+        counts.entry(key).or_default()[class.index()] += 1;
+    }
+
+    pub(super) fn family(&self) -> Option<Family> {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.most.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut series = Vec::new();
+        for ((server, tool), classes) in &*counts {
+            for (outcome, count) in Class::WORDS.into_iter().zip(classes) {
+                let labels = [("server", server.as_str()), ("tool", tool), ("outcome", outcome)];
+                series.push(Series::new(labels, Value::Count(*count)));
+            }
+        }
+        Some(Family::counters("consort_tool_calls", "Calls by tool and outcome", series))
+    }
+}

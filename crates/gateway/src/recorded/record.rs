@@ -1,0 +1,233 @@
+//! The record of a call in progress.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use consort_core::{
+    CallError, Caller, Emitting, Event, Events, Postmark, RefusedTarget, RejectReason, ServerId,
+    ShelfKind, Toolbox,
+};
+
+use crate::feed::Running;
+use crate::ledger::{Class, Entry, Intent};
+use crate::lines::LogLimits;
+use crate::metrics::{Held, Metrics};
+use crate::otlp::{Attribute, Span};
+
+/// Returns why a caller is not offered what it names, and whose it is. The caller is not told.
+pub(super) fn withheld(
+    toolbox: &dyn Toolbox,
+    caller: &Caller,
+    method: &str,
+    target: &RefusedTarget,
+) -> Option<(ServerId, RejectReason)> {
+    let kinds: &[ShelfKind] = match method {
+        "tools/call" => &[ShelfKind::Tools],
+        "prompts/get" => &[ShelfKind::Prompts],
+        "resources/read" => &[ShelfKind::Resources, ShelfKind::Templates],
+        _ => &[],
+    };
+    kinds.iter().find_map(|kind| toolbox.withheld(caller, *kind, target))
+}
+
+/// The record of a call in progress. Dropped without an end, the call was cancelled.
+pub(super) struct Record {
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) lines: Arc<LogLimits>,
+    pub(super) is_over: bool,
+    /// The id of the first request that was sent to the server.
+    pub(super) request_id: Arc<OnceLock<u64>>,
+    pub(super) intent: Arc<Intent>,
+    pub(super) entry: Option<Entry>,
+    pub(super) span: Option<Span>,
+    pub(super) running: Option<Running>,
+    pub(super) begun: Instant,
+    pub(super) _held: Held,
+}
+
+impl Record {
+    /// Passes events on, and notes the end.
+    pub(super) fn follow(mut self, inner: Arc<dyn Toolbox>, mut events: Events) -> Events {
+        Emitting::new(|emitter| async move {
+            if let Some(entry) = &mut self.entry
+                && entry.durable().await.is_err()
+            {
+                let reason = "the ledger cannot be written".to_owned();
+                return Event::End(Err(self.end(CallError::Unavailable { reason })));
+            }
+            loop {
+                match events.next().await {
+                    Some(Event::End(end)) => {
+                        let bytes =
+                            end.as_ref().map_or(0, |outcome| outcome.object().as_bytes().len());
+                        let class = match &end {
+                            Err(CallError::Unknown { .. }) => self.unknown(&*inner),
+                            end => Class::of(end),
+                        };
+                        self.note(class, bytes, end.as_ref().err());
+                        return Event::End(end);
+                    }
+                    Some(mut event) => {
+                        if let Some(running) = &self.running {
+                            running.note(&mut event);
+                        }
+                        emitter.emit(event).await;
+                    }
+                    None => unreachable!("an end comes before nothing"),
+                }
+            }
+        })
+    }
+
+    /// Returns how a call ended whose tool is unknown to its caller: why that is so is for the operator alone.
+    fn unknown(&self, inner: &dyn Toolbox) -> Class {
+        let intent = &self.intent;
+        let target = RefusedTarget { server: intent.server.clone(), name: intent.name.clone() };
+        let withheld = withheld(inner, &intent.caller, &intent.method, &target);
+        let reason = withheld.map_or(RejectReason::UnknownName, |(_, reason)| reason);
+        Class::Rejected { reason: Some(reason) }
+    }
+
+    /// Who wants to know when it leaves, and under which id.
+    pub(super) fn postmark(&self) -> Option<Arc<dyn Postmark>> {
+        let inner = self.running.as_ref().map(|running| running.call().postmark());
+        if self.span.is_none() {
+            return inner;
+        }
+        Some(Arc::new(NumberedPostmark { inner, id: Arc::clone(&self.request_id) }))
+    }
+
+    fn end(&mut self, error: CallError) -> CallError {
+        self.note(Class::of_error(&error), 0, Some(&error));
+        error
+    }
+
+    pub(super) fn note(&mut self, class: Class, bytes: usize, error: Option<&CallError>) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        let took = self.begun.elapsed();
+        self.log(class, bytes, took, error);
+        let Intent { server, method, name, .. } = &*self.intent;
+        self.metrics.call(server.as_ref(), class, took);
+        if let Some(server) = server.as_ref().filter(|_| method == "tools/call") {
+            self.metrics.tool_call(server, name, class);
+        }
+        if let Some(running) = self.running.take() {
+            running.end(class, took, bytes as u64);
+        }
+        if let Some(entry) = self.entry.take() {
+            entry.end_after(took, class, bytes as u64);
+        }
+        if let Some(mut span) = self.span.take() {
+            if let Some(id) = self.request_id.get() {
+                span.set("jsonrpc.request.id", Attribute::Text(id.to_string()));
+            }
+            span.end(class);
+        }
+    }
+
+    /// Writes a log line: of a call that failed or was refused always, as far as there are not too many.
+    fn log(&self, class: Class, bytes: usize, took: Duration, error: Option<&CallError>) {
+        let intent = &self.intent;
+        // A URI may say more than a name.
+        let tool = if intent.method == "resources/read" { "" } else { &intent.name };
+        let (caller, method) = (&*intent.caller.name, &*intent.method);
+        let server = intent.server.as_ref().map(ServerId::as_str);
+        let agent = intent.agent.as_ref().map(|agent| &*agent.name);
+        let trace = intent.trace.map(|trace| trace.to_string());
+        let outcome = class.as_str();
+        #[expect(clippy::cast_precision_loss, reason = "nobody waits for 2^52 microseconds")]
+        let duration_ms = took.as_micros() as f64 / 1000.0;
+        let fine = matches!(class, Class::Ok | Class::Cancelled { .. });
+        if fine || !self.lines.calls.admits() {
+            tracing::debug!(
+                caller,
+                tool,
+                server,
+                method,
+                outcome,
+                bytes,
+                duration_ms,
+                "call ended"
+            );
+            return;
+        }
+        let reason = reason(class, error);
+        if let Class::Rejected { .. } = class {
+            tracing::info!(
+                caller,
+                tool,
+                server,
+                method,
+                agent,
+                outcome,
+                reason,
+                trace,
+                duration_ms,
+                "call refused"
+            );
+        } else {
+            tracing::warn!(
+                caller,
+                tool,
+                server,
+                method,
+                agent,
+                outcome,
+                reason,
+                trace,
+                duration_ms,
+                "call failed"
+            );
+        }
+    }
+}
+
+/// Returns the reason why a call failed, for the operator. What a server says is not in it: it may hold
+/// arguments.
+fn reason(class: Class, error: Option<&CallError>) -> String {
+    match (class, error) {
+        (Class::Rejected { reason }, _) => {
+            reason.map_or("unknown", RejectReason::as_str).to_owned()
+        }
+        (Class::ToolError, _) => "the tool reported an error".to_owned(),
+        (_, Some(CallError::Execution { code, .. })) => format!("the server answered error {code}"),
+        (_, Some(error)) => {
+            let mut text = error.to_string();
+            let mut cause = std::error::Error::source(error);
+            while let Some(error) = cause {
+                text = format!("{text}: {error}");
+                cause = error.source();
+            }
+            text
+        }
+        (class, None) => class.as_str().to_owned(),
+    }
+}
+
+/// A postmark that remembers the id of the request.
+#[derive(Debug)]
+struct NumberedPostmark {
+    inner: Option<Arc<dyn Postmark>>,
+    id: Arc<OnceLock<u64>>,
+}
+
+impl Postmark for NumberedPostmark {
+    fn sent(&self) {
+        if let Some(inner) = &self.inner {
+            inner.sent();
+        }
+    }
+
+    fn numbered(&self, id: u64) {
+        let _ = self.id.set(id);
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        // Nobody waits for it any more.
+        self.note(Class::Cancelled { sent: None }, 0, None);
+    }
+}
