@@ -18,7 +18,7 @@ use crate::call::{Call, SoughtCall, answered};
 const PAGE: usize = 20;
 
 /// Bytes of a page of `list`, unless one tool alone has more.
-const PAGE_BYTES: usize = 32 << 10;
+const PAGE_BYTES: usize = 24 << 10;
 
 /// Tools that need no query and no second page.
 const FEW: usize = 10;
