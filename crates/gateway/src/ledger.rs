@@ -35,6 +35,7 @@
 mod archive;
 mod chain;
 mod damage;
+mod digest;
 mod filter;
 mod queue;
 mod read;
@@ -59,11 +60,12 @@ use consort_core::RejectReason;
 use tokio::sync::oneshot;
 
 use crate::clock;
+pub use digest::Digest;
 pub use filter::Filter;
 use queue::{Queue, Taken};
 pub use read::{CallRow, Follow, Row, tail};
 pub(crate) use record::kind_of;
-pub use record::{Class, Digest, Intent};
+pub use record::{Class, Intent};
 pub use report::{ReportKey, ReportTotals, UsageReport, report};
 pub use search::{Found, Search, search};
 use store::{CallEnd, Message, Store};

@@ -114,9 +114,9 @@ pub struct ServeConfig {
     /// Bytes that the ledger may take; beyond it the oldest records are dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_bytes: Option<u64>,
-    /// Age at which records of the ledger are dropped.
+    /// Days after which records of the ledger are dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ledger_age: Option<Period>,
+    pub ledger_days: Option<u64>,
     /// Folder to which records of the ledger are written before they are dropped, from where the config is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_archive: Option<String>,

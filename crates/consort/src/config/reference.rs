@@ -119,7 +119,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
         ("consort.agents.NAME", "max_calls") => run.calls.to_string(),
         ("consort.agents.NAME", "max_tokens" | "max_cost" | "max_time")
-        | ("consort.serve", "ledger_age") => "no limit".to_owned(),
+        | ("consort.serve", "ledger_days") => "no limit".to_owned(),
         ("consort.agents.NAME", "summarize") => "`false`".to_owned(),
         ("consort.agents.NAME", "summary_tokens") => {
             consort_agent::Settings::SUMMARY_TOKENS.to_string()

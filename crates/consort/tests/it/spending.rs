@@ -13,7 +13,7 @@ use crate::Home;
 use crate::serve::{Running, Serving};
 
 /// How long what must happen soon may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An OTLP receiver that somebody else wrote the messages of.
 pub(crate) struct OtlpReceiver {
@@ -51,10 +51,10 @@ impl OtlpReceiver {
         let mut got = Vec::new();
         while !enough(&got) {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) => got.push(line),
-                Err(_) => panic!("not enough was received: {got:#?}"),
-            }
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                panic!("not enough was received: {got:#?}");
+            };
+            got.push(line);
         }
         let errors: Vec<_> = got.iter().filter(|line| line["signal"] == "error").collect();
         assert!(errors.is_empty(), "{errors:#?}");

@@ -12,6 +12,7 @@ use rusqlite::types::ValueRef;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
+use super::digest::Digest;
 use super::usage::{Cost, ModelUsage};
 use crate::trace::TraceId;
 
@@ -66,22 +67,6 @@ pub struct Intent {
 impl Intent {
     /// The method under which model requests are recorded, as OpenTelemetry names the operation.
     pub const CHAT: &str = "chat";
-}
-
-/// The size of something and its SHA-256, which prove what it was and do not say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digest {
-    /// How large it is.
-    pub bytes: u64,
-    /// Its SHA-256.
-    pub sha256: [u8; 32],
-}
-
-impl Digest {
-    /// That of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.len() as u64, sha256: Sha256::digest(bytes).into() }
-    }
 }
 
 /// How a call ended, in one word.

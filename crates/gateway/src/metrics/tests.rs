@@ -29,7 +29,7 @@ fn told(text: &str) -> String {
     let is_told =
         |line: &&str| !line.starts_with('#') && !line.contains("_bucket{") && !line.ends_with(" 0");
     let lines = text.lines().filter(is_told).filter(|line| !line.starts_with("process_"));
-    lines.filter(|line| !line.contains("timestamp")).map(|line| format!("{line}\n")).collect()
+    lines.filter(|line| !line.contains("timestamp")).collect::<Vec<_>>().join("\n")
 }
 
 #[test]

@@ -475,7 +475,11 @@ fn a_damaged_ledger_is_not_appended_to() {
         let kept = std::fs::read_dir(copy.parent().unwrap())
             .unwrap()
             .map(|entry| entry.unwrap().path())
-            .find(|file| file.to_string_lossy().contains("copy.db.damaged-"))
+            .find(|file| {
+                let name = file.to_string_lossy();
+                let (_, rest) = name.rsplit_once("copy.db.damaged-").unwrap_or_default();
+                !rest.is_empty() && !rest.contains('-')
+            })
             .unwrap();
         assert_eq!(std::fs::read(&kept).unwrap(), bytes);
         std::fs::remove_file(&kept).unwrap();

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use consort::config::{Options, Period, ServeConfig};
+use consort::config::{Options, ServeConfig};
 use consort_gateway::feed::{Feed, RING};
 use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, Search, search};
 use consort_gateway::metrics::{Extra, MOST_TOOLS, Metrics};
@@ -18,6 +19,8 @@ use crate::command::ledger::ledger_path;
 use crate::exit::Failure;
 use crate::log;
 use crate::output::note;
+
+const DAY: Duration = Duration::from_hours(24);
 
 /// What records calls while we serve.
 pub(super) struct Recording {
@@ -117,7 +120,9 @@ fn ledger_settings(serve: &ServeConfig, config: Option<&Path>) -> LedgerSettings
     LedgerSettings {
         mode: if serve.ledger_strict == Some(true) { Mode::Strict } else { usual.mode },
         size: serve.ledger_bytes.unwrap_or(usual.size),
-        age: serve.ledger_age.map(Period::get),
+        age: serve
+            .ledger_days
+            .map(|days| DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX))),
         archive: serve.ledger_archive.as_ref().map(|archive| folder.join(archive)),
         ..usual
     }

@@ -286,7 +286,7 @@ fn serve(fields: &Fields<'_>) -> ServeConfig {
         metrics_by_tool: serve.bool("metrics_by_tool"),
         ledger_strict: serve.bool("ledger_strict"),
         ledger_bytes,
-        ledger_age: serve.period("ledger_age"),
+        ledger_days: serve.count("ledger_days"),
         ledger_archive: serve.string("ledger_archive").map(str::to_owned),
         allowed_origins,
         metrics_callers: serve.strings("metrics_callers"),
