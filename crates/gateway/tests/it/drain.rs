@@ -214,7 +214,7 @@ async fn whoever_waits_for_the_first_list_is_answered_before_the_gateway_ends() 
     let slow = Manner { slow_start: 60_000, ..Manner::legacy() };
     let mut server = stdio("r", &slow);
     server.times.handshake = Duration::from_mins(1);
-    let served = Served::new(vec![server], quick()).await;
+    let served = Served::begun(vec![server], quick()).await;
     let peer = served.modern();
     assert_eq!(peer.at("/readyz").bare("GET").await.head.status, 503);
     assert_eq!(peer.at("/healthz").bare("GET").await.head.status, 200);

@@ -43,7 +43,15 @@ struct Served {
 }
 
 impl Served {
+    /// A gateway whose servers are known, so that what is sent reaches them at once.
     async fn new(servers: Vec<ServerSettings>, settings: Settings) -> Self {
+        let served = Self::begun(servers, settings).await;
+        let _ = tokio::time::timeout(Duration::from_secs(20), served.hub.known()).await;
+        served
+    }
+
+    /// A gateway that was started this moment.
+    async fn begun(servers: Vec<ServerSettings>, settings: Settings) -> Self {
         let lists = ListLimits { wait: settings.limits.list_wait, ..ListLimits::default() };
         let hub = Hub::start(consort_hub::Settings {
             servers,

@@ -26,7 +26,7 @@ fn names(list: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handshake_never_waits_for_servers() {
     // Far longer than an answer takes on the slowest machine.
-    let served = Served::new(vec![hung()], waiting(Duration::from_mins(5))).await;
+    let served = Served::begun(vec![hung()], waiting(Duration::from_mins(5))).await;
     let answered = async {
         let legacy = served.legacy().await;
         assert_eq!(legacy.ask("ping", json!({})).await["result"], json!({}));
@@ -42,7 +42,7 @@ async fn a_handshake_never_waits_for_servers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_delays_one_list_by_a_moment_and_no_other() {
     let wait = Duration::from_secs(2);
-    let served = Served::new(vec![hung(), stdio("r", &Manner::modern())], waiting(wait)).await;
+    let served = Served::begun(vec![hung(), stdio("r", &Manner::modern())], waiting(wait)).await;
     let begun = Instant::now();
     let peer = served.modern();
     peer.ask("tools/list", json!({})).await;
@@ -62,7 +62,7 @@ async fn a_server_that_hangs_delays_one_list_by_a_moment_and_no_other() {
 async fn what_a_slow_server_has_is_announced_to_a_client_that_shook_hands_before() {
     let manner = Manner { slow_start: 3000, ..Manner::modern() };
     let served =
-        Served::new(vec![stdio("slow", &manner)], waiting(Duration::from_millis(10))).await;
+        Served::begun(vec![stdio("slow", &manner)], waiting(Duration::from_millis(10))).await;
     let peer = served.legacy().await;
     let mut heard = peer.bare("GET").await;
     let early = peer.ask("tools/list", json!({})).await;
@@ -80,7 +80,7 @@ async fn what_a_slow_server_has_is_announced_to_a_client_that_shook_hands_before
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_of_a_tool_of_a_server_that_is_down_is_not_sent_and_may_be_repeated() {
     let down = hasty(program("down", Command::new("false")));
-    let served = Served::new(vec![down, stdio("other", &Manner::modern())], quick()).await;
+    let served = Served::begun(vec![down, stdio("other", &Manner::modern())], quick()).await;
     for peer in served.peers(json!({})).await {
         peer.ask("tools/list", json!({})).await;
         for name in ["down_result", "down.result", "resutl"] {
@@ -105,7 +105,7 @@ async fn a_call_waits_for_the_server_it_names() {
     for (revision, manner) in [("modern", Manner::modern()), ("legacy", Manner::legacy())] {
         let manner = Manner { slow_start: 1500, ..manner };
         let settings = waiting(Duration::from_millis(10));
-        let served = Served::new(vec![stdio("slow", &manner)], settings).await;
+        let served = Served::begun(vec![stdio("slow", &manner)], settings).await;
         for peer in served.peers(json!({})).await {
             let called = peer.call("result", json!({ "raw": r#"{"content":[]}"# })).await;
             assert_eq!(called["result"]["content"], json!([]), "{revision}: {called}");
