@@ -86,7 +86,7 @@ fn a_policy_denies_asks_and_remembers() {
         out,
         "on offer: search, analyze, summarize, get_weather\n\
          long_computation: unknown tool `demo.long_computation`\n\
-         asked: `agent:assistant` wants to call `demo.analyze` (destructive, open-world): it reads your words\n\
+         asked: `agent:assistant` wants to call `demo.analyze` (read): it reads your words\n\
          analyze: ok\n\
          analyze: ok\n\
          asked 1 time\n"
