@@ -301,6 +301,6 @@ async fn without_a_terminal_nobody_is_asked_and_the_call_is_denied() {
     assert_snapshot!(home.run(&["tools", "--explain", "r.find"]).out, @"
     r.find -> r.find
       nothing changes it
-      policy: a person is asked by rule 1 (it costs money); the tool is read
+      policy: a person is asked by rule 1 (it costs money); the tool is destructive, open-world
     ");
 }
