@@ -64,7 +64,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Servers => {
             with(&common, async |running| servers::run(running, &common).await).await
         }
-        Command::Serve(serve) => serve::run(&common, serve).await,
+        Command::Serve(serve) => Box::pin(serve::run(&common, serve)).await,
         Command::Reload(options) => reload::run(&common, &options).await,
         Command::Watch => with(&common, async |running| watch::run(running, &common).await).await,
         Command::Tools { explain: Some(tool), fresh, .. } => {

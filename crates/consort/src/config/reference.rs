@@ -120,7 +120,6 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.agents.NAME", "max_calls") => run.calls.to_string(),
         ("consort.agents.NAME", "max_tokens" | "max_cost" | "max_time")
         | ("consort.serve", "ledger_days") => "no limit".to_owned(),
-        ("consort.agents.NAME", "summarize") => "`false`".to_owned(),
         ("consort.agents.NAME", "summary_tokens") => {
             consort_agent::Settings::SUMMARY_TOKENS.to_string()
         }
@@ -143,7 +142,8 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.serve", "ledger_bytes") => ledger.size.to_string(),
         ("consort.serve", "ledger_archive") => "they are not kept".to_owned(),
         ("consort.serve", "log_server_output") => "not logged".to_owned(),
-        ("consort.serve", "metrics_by_tool" | "ledger_strict") => "`false`".to_owned(),
+        ("consort.agents.NAME", "summarize")
+        | ("consort.serve", "metrics_by_tool" | "ledger_strict") => "`false`".to_owned(),
         ("consort.limits", "metric_tools") => consort_gateway::metrics::MOST_TOOLS.to_string(),
         ("consort.limits", "log_lines") => consort_gateway::LINES_PER_SECOND.to_string(),
         ("consort.limits", "held_bytes") => gateway.held_bytes.to_string(),

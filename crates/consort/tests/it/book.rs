@@ -169,7 +169,7 @@ impl Stage {
     }
 
     /// A command of the guide, by words that are in it.
-    pub(crate) fn line(&self, words: &str) -> String {
+    pub(crate) fn line(words: &str) -> String {
         let blocks = guide_blocks().into_iter().flat_map(|(block, _)| block.lines);
         blocks.into_iter().find(|line| line.contains(words)).unwrap()
     }

@@ -71,7 +71,7 @@ fn the_guide_can_be_followed_from_a_home_that_holds_nothing() {
         }
         stage.follow(&block).unwrap();
     }
-    let line = stage.line("config export");
+    let line = Stage::line("config export");
     let printed = stage.bash(&line).output().unwrap();
     let entry: Value = serde_json::from_slice(&printed.stdout).unwrap();
     let entry = &entry["mcpServers"]["consort"];

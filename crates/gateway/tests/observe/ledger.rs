@@ -345,7 +345,8 @@ fn a_ledger_of_the_first_version_is_read_and_written_on() {
         .unwrap()
         .query_row("SELECT hash FROM records WHERE seq = 5", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(old.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), head);
+    let old: Vec<String> = old.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(old.concat(), head);
 }
 
 #[test]
