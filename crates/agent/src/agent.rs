@@ -7,15 +7,14 @@ mod people;
 mod request;
 mod sampling;
 mod shorter;
+mod tools;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{
-    CallError, CallingAgent, Emitter, Emitting, ListPurpose, ShelfKind, Tool, Toolbox, resolve,
-};
+use consort_core::{CallingAgent, Emitter, Emitting, Tool, Toolbox};
 use tokio::sync::Semaphore;
 
 use crate::bound::{self, Bound};
@@ -184,7 +183,9 @@ impl Agent {
         let began = taken.look(|run| run.began().cloned()).filter(|_| resumed);
         let tools = match tools {
             Some(tools) => tools,
-            None => self.choose(began.as_ref()).await.map_err(|error| failed_call(&error))?,
+            None => {
+                self.choose(began.as_ref()).await.map_err(|error| tools::unavailable(&error))?
+            }
         };
         let run = match began {
             Some(began) => {
@@ -214,41 +215,6 @@ impl Agent {
         })
     }
 
-    /// The tools of a run. Taken up again, it has those it had, as far as they are still there.
-    async fn choose(&self, began: Option<&Began>) -> Result<Bound, CallError> {
-        let caller = &self.settings.caller;
-        let names = began.map(|began| &began.tools).or(self.settings.tools.as_ref());
-        let Some(names) = names else {
-            if let Some(lists) = self.toolbox.await_lists(ListPurpose::Run) {
-                lists.await;
-            }
-            return Ok(Bound::all(&self.toolbox.catalog(caller)));
-        };
-        // Patterns may fit tools of any server.
-        if names.iter().any(|name| name.contains(['*', '?']))
-            && let Some(lists) = self.toolbox.await_lists(ListPurpose::Run)
-        {
-            lists.await;
-        }
-        for name in names {
-            let found = resolve(&*self.toolbox, caller, ShelfKind::Tools, name).await;
-            // One that is not there is told by its name below.
-            if let Err(error @ (CallError::Connection { .. } | CallError::Withheld { .. })) = found
-                && began.is_none()
-                && !name.contains(['*', '?'])
-            {
-                return Err(error);
-            }
-        }
-        let catalog = self.toolbox.catalog(caller);
-        if began.is_none() {
-            return Ok(Bound::chosen(&catalog, names, None)?);
-        }
-        let there = |id: &&String| catalog.tools.get(id).is_some();
-        let ids: Vec<String> = names.iter().filter(there).cloned().collect();
-        Ok(Bound::chosen(&catalog, &ids, None)?)
-    }
-
     fn start(&self, taken: &Taken, input: &[Message], tools: &Bound) -> std::io::Result<String> {
         let run = id();
         taken.step(What::Began(Began {
@@ -275,14 +241,6 @@ impl Agent {
         }
         Ok(())
     }
-}
-
-/// The end of a run whose tools are not there.
-fn failed_call(error: &CallError) -> End {
-    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-    let cause = std::error::Error::source(error);
-    let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-    (Status::Error, format!("{error}{cause}{hint}"))
 }
 
 /// A run at work.

@@ -3,9 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use consort_core::{Caller, Emitting, Json, Object, Offers, Refusal, ShelfKind};
+use consort_core::{Caller, Emitting, Object, Refusal, ShelfKind};
 use consort_wire::headers::decode;
-use consort_wire::splice::Writer;
 use consort_wire::{Era, Id, Message, MessageError, Notification, Revision};
 use http::header::ACCEPT;
 use http::request::Parts;
@@ -15,13 +14,13 @@ use hyper::body::Incoming;
 use crate::answer::{Answer, Failure, HEADER_MISMATCH};
 use crate::front::Front;
 use crate::gateway::Inner;
+use crate::handshake::{open, welcome};
 use crate::http::{Reply, SESSION, answer, bare, message, only, read, stream, text};
 use crate::listen;
-use crate::menu;
 use crate::otlp::Via;
 use crate::pieces::Pieces;
-use crate::relay;
 use crate::request::{Answering, Modern, Origin, Out, Request, Sought, Speaker, named_revision};
+use crate::seek;
 use crate::serve::serve;
 use crate::session::Session;
 use crate::trace;
@@ -165,7 +164,7 @@ impl Here<'_> {
             self.gateway.settled().await;
             if let Some(name) = body.params.text("name") {
                 let (front, caller) = (self.front, &self.caller);
-                sought = relay::seek(self.gateway, front, caller, ShelfKind::Tools, &name).await;
+                sought = seek::seek(self.gateway, front, caller, ShelfKind::Tools, &name).await;
             }
         }
         let check = |version: &str| check(self, headers, &body, version);
@@ -297,31 +296,6 @@ impl Here<'_> {
         };
         serve(self.gateway, request)
     }
-}
-
-/// A session for a legacy client, in the newest revision both know.
-pub(crate) fn open(front: &Arc<Front>, caller: Caller, params: &Object) -> Arc<Session> {
-    let asked = params.text("protocolVersion").and_then(|version| version.parse().ok());
-    let revision = asked.filter(|revision: &Revision| revision.era() == Era::Legacy);
-    let capabilities = params.get("capabilities").and_then(|json| json.to_object());
-    let offers = Offers::declared(&capabilities.unwrap_or_else(Object::empty));
-    Session::new(Arc::clone(front), caller, revision.unwrap_or(Revision::NEWEST_LEGACY), offers)
-}
-
-/// What we are, to a legacy client.
-pub(crate) fn welcome(session: &Session) -> Json {
-    let menu = session.front.menu(&session.caller);
-    if menu.is_partial() {
-        session.promise_all();
-    }
-    let mut writer = Writer::new();
-    writer.text("protocolVersion", session.revision.as_str());
-    writer.raw("capabilities", menu.capabilities(Era::Legacy).as_bytes());
-    writer.raw("serverInfo", menu::identity().as_bytes());
-    if let Some(instructions) = menu.instructions() {
-        writer.text("instructions", &instructions);
-    }
-    writer.finish()
 }
 
 /// Takes in what a legacy client says without asking.

@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    Asked, CallError, Caller, Emitter, Event, Events, Json, Logs, Object, Outcome, Passage,
-    Questions, Refusal, ServerId, ShelfKind, Tasks,
+    Asked, CallError, Emitter, Event, Events, Json, Logs, Object, Outcome, Passage, Questions,
+    Refusal, ServerId, Tasks,
 };
 use consort_wire::splice::{self, Writer};
 use consort_wire::{Era, Id};
 
 use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, URL_REQUIRED};
-use crate::front::Front;
 use crate::gateway::Inner;
 use crate::ledger::Class;
 use crate::park::{self, Found, Kind, Parked, input_required};
 use crate::pieces::Pieces;
-use crate::request::{Modern, Out, Request, Sought, Speaker};
+use crate::request::{Modern, Out, Request, Speaker};
 use crate::retold::{logged, report, under_our_names, wanted};
 use crate::seal::secret;
-use crate::serve::{Way, route};
+use crate::seek;
+use crate::serve::route;
 use crate::session::Session;
 use crate::tasks;
 
@@ -34,52 +34,9 @@ pub(crate) async fn relay(
 ) -> Result<Answer, Failure> {
     let (server, renamed) = match route(&request.menu(), request) {
         Ok(way) => way,
-        Err(failure) => Box::pin(found(gateway, request, failure)).await?,
+        Err(failure) => Box::pin(seek::found(gateway, request, failure)).await?,
     };
     pass(gateway, request, server, renamed, emitter).await
-}
-
-/// Where a request goes that names nothing on offer, once the servers that may have it are waited for.
-async fn found(gateway: &Inner, request: &Request, failure: Failure) -> Result<Way, Failure> {
-    let refused = |failure: Failure| {
-        request.record_refusal(None);
-        Err(failure)
-    };
-    let sought = match (&request.sought, request.subject()) {
-        (Some(sought), _) => Some(sought.clone()),
-        (None, Some((kind, name))) => {
-            seek(gateway, &request.front, &request.caller, kind, &name).await
-        }
-        (None, None) => None,
-    };
-    match sought {
-        None | Some(Ok(false)) => refused(failure),
-        Some(Ok(true)) => route(&request.menu(), request).or_else(refused),
-        Some(Err(error)) => {
-            let failed = answer::failed(request.era(), &error).err().unwrap_or(failure);
-            request.record_refusal(Some(error));
-            Err(failed)
-        }
-    }
-}
-
-/// Looks for something that a caller is not offered, if that is so.
-pub(crate) async fn seek(
-    gateway: &Inner,
-    front: &Front,
-    caller: &Caller,
-    kind: ShelfKind,
-    name: &str,
-) -> Option<Sought> {
-    if name.is_empty() || front.menu(caller).board(kind).get(name).is_some() {
-        return None;
-    }
-    let missing = front.missing(caller, kind, name);
-    let sought = Box::pin(front.toolbox().find_missing(missing)).await;
-    if matches!(sought, Ok(true)) {
-        gateway.refresh();
-    }
-    Some(sought)
 }
 
 /// Passes a request on to a server.

@@ -1,5 +1,7 @@
 //! A toolbox of which every caller sees and calls what it may.
 
+mod missing;
+
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -212,32 +214,6 @@ impl Guard {
         self.policy.decide(&question).shows()
     }
 
-    /// Returns true if a caller may see something of a server that has this name here: the name that the server
-    /// gave it, or that name behind the server's.
-    fn may_show(
-        &self,
-        caller: &Caller,
-        kind: ShelfKind,
-        server: &ServerId,
-        name: &str,
-        annotations: Annotations,
-    ) -> bool {
-        if kind != ShelfKind::Tools {
-            return self.opens(caller, server);
-        }
-        let shows = |tool: &str| {
-            let (profile, server) = (self.profile.as_deref(), server.as_str());
-            let arguments = None;
-            let question = Question { caller, profile, server, tool, annotations, arguments };
-            self.policy.decide(&question).shows()
-        };
-        let rest = name.strip_prefix(server.as_str());
-        match rest.and_then(|rest| rest.strip_prefix(RefusedTarget::SEPARATORS)) {
-            Some(own) => shows(own),
-            None => shows(name),
-        }
-    }
-
     fn key(
         &self,
         caller: &Caller,
@@ -388,30 +364,8 @@ impl Toolbox for Guarded {
         self.inner.await_lists(purpose)
     }
 
-    fn find_missing(
-        &self,
-        mut missing: MissingName,
-    ) -> BoxFuture<'static, Result<bool, CallError>> {
-        let MissingName { caller, kind, name, servers, .. } = &mut missing;
-        // Nobody knows yet what it does: that it only reads is assumed in favour of whoever may read.
-        let reads = Annotations { read_only: Some(true), ..Annotations::default() };
-        servers.retain(|server| self.guard.may_show(caller, *kind, server, name, reads));
-        let (guard, sought) = (Arc::clone(&self.guard), missing.clone());
-        let found = self.inner.find_missing(missing);
-        Box::pin(async move {
-            match found.await {
-                // One that is withheld is there, so a caller that may not see it must not learn of it.
-                Err(CallError::Withheld { server, reason }) => {
-                    let MissingName { caller, kind, name, .. } = &sought;
-                    let unknown = Annotations::default();
-                    if guard.may_show(caller, *kind, &server, name, unknown) {
-                        return Err(CallError::Withheld { server, reason });
-                    }
-                    Ok(false)
-                }
-                found => found,
-            }
-        })
+    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
+        self.seek(missing)
     }
 
     fn await_definitions(

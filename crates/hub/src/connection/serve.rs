@@ -1,6 +1,5 @@
 //! A server that is up: its lists read, its changes heard, its health watched.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use tokio::time::Instant;
 
 use super::backoff::FailureKind;
 use super::keep::{Keeper, Over};
+use super::reading::{ListRead, current, read, read_again};
 use super::refresh::{self, Lists};
 use super::{Wish, Wishes, chain};
 use crate::connection::chance;
@@ -18,7 +18,7 @@ use crate::lines::Line;
 use crate::state::State;
 
 /// How long a server may take to say that it lives.
-const PROBE: Duration = Duration::from_secs(10);
+pub(super) const PROBE: Duration = Duration::from_secs(10);
 
 /// How long the reading of a server's lists waits until it tells of their changes.
 const SUBSCRIBE: Duration = Duration::from_secs(2);
@@ -239,49 +239,6 @@ pub(crate) async fn probe(client: &Client) -> Result<(), consort_wire::CallError
     }
 }
 
-/// A list as it was read.
-struct ListRead {
-    kind: ShelfKind,
-    begun: Instant,
-    listing: Result<consort_wire::Listing, consort_wire::ListError>,
-}
-
-/// Reads some of a server's lists.
-async fn read(client: &Client, kinds: Vec<ShelfKind>) -> Vec<ListRead> {
-    let begun = Instant::now();
-    let list = async |kind: ShelfKind| {
-        if !kinds.contains(&kind) {
-            return None;
-        }
-        Some(ListRead { kind, begun, listing: list(client, kind).await })
-    };
-    let read = tokio::join!(
-        list(ShelfKind::Tools),
-        list(ShelfKind::Prompts),
-        list(ShelfKind::Resources),
-        list(ShelfKind::Templates),
-    );
-    [read.0, read.1, read.2, read.3].into_iter().flatten().collect()
-}
-
-/// Reads some of a server's lists again, and with its tools what it says of itself: that may change too.
-async fn read_again(client: &Client, kinds: Vec<ShelfKind>) -> Vec<ListRead> {
-    if kinds.contains(&ShelfKind::Tools) {
-        let _ = tokio::time::timeout(PROBE, client.rediscover()).await;
-    }
-    read(client, kinds).await
-}
-
-/// Waits for the reading in progress, if there is one.
-async fn current<F: Future<Output = Vec<ListRead>>>(
-    reading: &mut Option<Pin<Box<F>>>,
-) -> Vec<ListRead> {
-    match reading {
-        Some(reading) => reading.await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Whether a server says that it tells when a list changes.
 fn told(offer: &Offer, kind: ShelfKind) -> bool {
     let path = match kind {
@@ -290,28 +247,6 @@ fn told(offer: &Offer, kind: ShelfKind) -> bool {
         ShelfKind::Resources | ShelfKind::Templates => "resources.listChanged",
     };
     offer.about.as_ref().is_some_and(|about| about.offers(path))
-}
-
-/// Reads a list, again if that failed on the way.
-async fn list(
-    client: &Client,
-    kind: ShelfKind,
-) -> Result<consort_wire::Listing, consort_wire::ListError> {
-    let (mut n, begun) = (1, Instant::now());
-    loop {
-        match client.list(kind).await {
-            Err(consort_wire::ListError::Call(error)) => {
-                let Some(pause) =
-                    crate::retry::again("tools/list", &error, n, begun.elapsed(), chance())
-                else {
-                    return Err(error.into());
-                };
-                tokio::time::sleep(pause).await;
-                n += 1;
-            }
-            result => return result,
-        }
-    }
 }
 
 /// The way a server failed whose connection ended: only a lost connection is no fault of the server.

@@ -1,0 +1,52 @@
+//! The tools of a run, once the servers that have them are waited for.
+
+use consort_core::{CallError, ListPurpose, ShelfKind, resolve};
+
+use super::{Agent, End};
+use crate::bound::Bound;
+use crate::step::{Began, Status};
+
+impl Agent {
+    /// The tools of a run. Taken up again, it has those it had, as far as they are still there.
+    pub(super) async fn choose(&self, began: Option<&Began>) -> Result<Bound, CallError> {
+        let caller = &self.settings.caller;
+        let names = began.map(|began| &began.tools).or(self.settings.tools.as_ref());
+        let Some(names) = names else {
+            if let Some(lists) = self.toolbox.await_lists(ListPurpose::Run) {
+                lists.await;
+            }
+            return Ok(Bound::all(&self.toolbox.catalog(caller)));
+        };
+        // Patterns may fit tools of any server.
+        if names.iter().any(|name| name.contains(['*', '?']))
+            && let Some(lists) = self.toolbox.await_lists(ListPurpose::Run)
+        {
+            lists.await;
+        }
+        for name in names {
+            let found = resolve(&*self.toolbox, caller, ShelfKind::Tools, name).await;
+            // One that is not there is told by its name below.
+            if let Err(error @ (CallError::Connection { .. } | CallError::Withheld { .. })) = found
+                && began.is_none()
+                && !name.contains(['*', '?'])
+            {
+                return Err(error);
+            }
+        }
+        let catalog = self.toolbox.catalog(caller);
+        if began.is_none() {
+            return Ok(Bound::chosen(&catalog, names, None)?);
+        }
+        let there = |id: &&String| catalog.tools.get(id).is_some();
+        let ids: Vec<String> = names.iter().filter(there).cloned().collect();
+        Ok(Bound::chosen(&catalog, &ids, None)?)
+    }
+}
+
+/// The end of a run whose tools are not there.
+pub(super) fn unavailable(error: &CallError) -> End {
+    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let cause = std::error::Error::source(error);
+    let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+    (Status::Error, format!("{error}{cause}{hint}"))
+}

@@ -1,0 +1,36 @@
+//! The handshake of legacy clients.
+
+use std::sync::Arc;
+
+use consort_core::{Caller, Json, Object, Offers};
+use consort_wire::splice::Writer;
+use consort_wire::{Era, Revision};
+
+use crate::front::Front;
+use crate::menu;
+use crate::session::Session;
+
+/// A session for a legacy client, in the newest revision both know.
+pub(crate) fn open(front: &Arc<Front>, caller: Caller, params: &Object) -> Arc<Session> {
+    let asked = params.text("protocolVersion").and_then(|version| version.parse().ok());
+    let revision = asked.filter(|revision: &Revision| revision.era() == Era::Legacy);
+    let capabilities = params.get("capabilities").and_then(|json| json.to_object());
+    let offers = Offers::declared(&capabilities.unwrap_or_else(Object::empty));
+    Session::new(Arc::clone(front), caller, revision.unwrap_or(Revision::NEWEST_LEGACY), offers)
+}
+
+/// What we are, to a legacy client.
+pub(crate) fn welcome(session: &Session) -> Json {
+    let menu = session.front.menu(&session.caller);
+    if menu.is_partial() {
+        session.promise_all();
+    }
+    let mut writer = Writer::new();
+    writer.text("protocolVersion", session.revision.as_str());
+    writer.raw("capabilities", menu.capabilities(Era::Legacy).as_bytes());
+    writer.raw("serverInfo", menu::identity().as_bytes());
+    if let Some(instructions) = menu.instructions() {
+        writer.text("instructions", &instructions);
+    }
+    writer.finish()
+}
