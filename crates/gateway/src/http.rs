@@ -5,15 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use consort_core::Caller;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN, WWW_AUTHENTICATE,
-};
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
-};
-use hyper::body::{Body as HttpBody, Incoming};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ORIGIN, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -38,6 +34,8 @@ use crate::sse;
 use crate::stall::Stall;
 use crate::threads::Threads;
 
+pub(crate) use crate::received::{read, read_any};
+
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// The most headers a request may have.
@@ -51,10 +49,6 @@ const RELIEF: Duration = Duration::from_millis(100);
 
 /// How long whoever only looks on has to hear that it is over.
 const FAREWELL: Duration = Duration::from_millis(500);
-
-/// A message of fewer bytes is copied out of what its connection reads into: that can then be read into
-/// again, and a call that waits keeps what it needs, not a whole buffer.
-const COPIED: usize = 8 << 10;
 
 /// What is answered.
 pub(crate) type Reply = Response<Body>;
@@ -329,111 +323,4 @@ pub(crate) async fn held(gateway: &Inner, pieces: Pieces) -> Pieces {
     let mut room = gateway.budget.reservation();
     room.extend(pieces.len(), pieces.len()).await;
     pieces.owned(|bytes| room.attach(bytes))
-}
-
-/// Why a body was not taken.
-pub(crate) enum BadBody {
-    Kind,
-    Encoded,
-    TooLarge,
-    Slow,
-    Broken,
-}
-
-impl BadBody {
-    pub(crate) fn status(&self) -> StatusCode {
-        match self {
-            Self::Kind | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Slow => StatusCode::REQUEST_TIMEOUT,
-            Self::Broken => StatusCode::BAD_REQUEST,
-        }
-    }
-
-    pub(crate) fn message(&self) -> &'static str {
-        match self {
-            Self::Kind => "send application/json",
-            Self::Encoded => "send it uncompressed",
-            Self::TooLarge => "the message is too large",
-            Self::Slow => "the message took too long",
-            Self::Broken => "the message broke off",
-        }
-    }
-
-    pub(crate) fn reply(&self) -> Reply {
-        let mut reply = text(self.status(), self.message());
-        if matches!(self, Self::TooLarge | Self::Slow) {
-            reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        reply
-    }
-}
-
-/// Reads a message of JSON, within its limits.
-pub(crate) async fn read(
-    gateway: &Inner,
-    headers: &HeaderMap,
-    body: Incoming,
-) -> Result<Bytes, BadBody> {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(BadBody::Kind);
-    }
-    read_any(gateway, headers, body).await
-}
-
-/// Reads a body of any kind, within its limits.
-pub(crate) async fn read_any(
-    gateway: &Inner,
-    headers: &HeaderMap,
-    body: Incoming,
-) -> Result<Bytes, BadBody> {
-    if headers.contains_key(CONTENT_ENCODING) {
-        return Err(BadBody::Encoded);
-    }
-    let limits = &gateway.settings.limits;
-    let size = body.size_hint();
-    let expected = size.upper().unwrap_or(limits.body_bytes as u64);
-    if size.lower() > limits.body_bytes as u64 {
-        return Err(BadBody::TooLarge);
-    }
-    let reading = async {
-        let expected = usize::try_from(expected).unwrap_or(usize::MAX);
-        let mut room = gateway.budget.reservation();
-        room.extend(expected, expected).await;
-        Ok(room.attach(collect(body, limits.body_bytes).await?))
-    };
-    let read =
-        consort_wire::late::timeout(limits.body, reading).await.unwrap_or(Err(BadBody::Slow));
-    gateway.records.metrics.received(read.as_ref().map_or(0, Bytes::len));
-    read
-}
-
-async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BadBody> {
-    let mut first = Bytes::new();
-    let mut rest: Option<BytesMut> = None;
-    loop {
-        let frame = std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await;
-        let Some(frame) = frame else { break };
-        let Ok(data) = frame.map_err(|_| BadBody::Broken)?.into_data() else { continue };
-        if first.len() + rest.as_ref().map_or(0, BytesMut::len) + data.len() > limit {
-            return Err(BadBody::TooLarge);
-        }
-        match &mut rest {
-            None if first.is_empty() => first = data,
-            None => {
-                let mut bytes = BytesMut::with_capacity(first.len() + data.len());
-                bytes.extend_from_slice(&std::mem::take(&mut first));
-                bytes.extend_from_slice(&data);
-                rest = Some(bytes);
-            }
-            Some(rest) => rest.extend_from_slice(&data),
-        }
-    }
-    Ok(match rest {
-        Some(rest) => rest.freeze(),
-        None if first.len() < COPIED => Bytes::copy_from_slice(&first),
-        None => first,
-    })
 }

@@ -30,6 +30,7 @@ mod park;
 mod pieces;
 mod pipe;
 mod post;
+mod received;
 mod recorded;
 mod relay;
 mod request;
