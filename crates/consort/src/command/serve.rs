@@ -6,6 +6,7 @@ mod home;
 mod http;
 mod in_force;
 mod memory;
+mod names;
 mod offered;
 mod openai;
 mod records;
@@ -33,11 +34,11 @@ use crate::reloading::ReloadHandle;
 use crate::running::{self, Prepared, ShapedConfig, tell};
 use http::{Entry, Places, Signals};
 use in_force::InForce;
+pub(crate) use names::folder as name_folder;
 pub(crate) use offered::Askable;
 use offered::{Offered, Parts};
 use openai::OpenAi;
 use records::Recording;
-pub(crate) use settings::name_folder;
 use sockets::ActivatedSockets;
 pub(crate) use token::Kept;
 use token::MissingToken;
@@ -184,6 +185,10 @@ impl Setup {
         let file = prepared.config.as_ref().map(|config| config.file.as_path());
         let (mut gateway_settings, kept) =
             settings::of(common, serve, &options, file, MissingToken::Create)?;
+        let adopted = gateway_settings.names.as_deref();
+        if let Some(Err(error)) = adopted.map(|folder| names::adopt_earlier(common, folder)) {
+            tracing::warn!(%error, "names that an earlier version kept cannot be read: things may be named anew");
+        }
         // What cannot be kept is not tried again for every server.
         if unwritable.cache {
             prepared.settings.kept = None;

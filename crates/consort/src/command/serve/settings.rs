@@ -1,21 +1,21 @@
 //! How the gateway shall serve, from the command line and the config.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use consort::config::{ConfigDigest, ListenAddress, Options, Period, located};
-use consort_core::{Caller, ServerId};
+use consort::config::{ListenAddress, Options, Period};
+use consort_core::Caller;
 use consort_gateway::{
     Access, BasePath, Limits, Naming, Permissions, Settings, Token, TrustedProxy,
 };
 
 use super::http::Places;
+use super::names;
 use super::sockets::ActivatedSockets;
 use super::token::{self, Kept, MissingToken};
 use crate::cli::{Common, Serve};
 use crate::exit::Failure;
-use crate::running;
 
 /// The settings, and the owner's token if one is needed.
 pub(super) fn of(
@@ -59,7 +59,7 @@ pub(super) fn of(
         trusted_proxies: trusted_proxies(options)?,
         permissions: permissions(serve, options),
         naming: naming.unwrap_or_default(),
-        names: name_folder(common, file),
+        names: names::folder(common, file),
         limits,
         ..Settings::default()
     };
@@ -121,23 +121,6 @@ pub(super) fn permissions(serve: &Serve, options: &Options) -> Permissions {
         origins: flags.iter().chain(&config.allowed_origins).cloned().collect(),
         metrics: config.metrics_callers.clone(),
     }
-}
-
-/// Where names are kept: each config has names of its own, and so has a profile in the place of the whole.
-pub(crate) fn name_folder(common: &Common, file: Option<&Path>) -> Option<PathBuf> {
-    let names = running::state_folder()?.join("names");
-    let folder = match file {
-        Some(file) => {
-            let file = located(file).unwrap_or_else(|| file.to_owned());
-            let digest = ConfigDigest::of(file.as_os_str().as_encoded_bytes()).to_string();
-            names.join(format!("config-{}", &digest["sha256:".len()..][..16]))
-        }
-        None => names.join("demo"),
-    };
-    Some(match &common.profile {
-        Some(profile) => folder.join(format!("only-{}", ServerId::derive(profile))),
-        None => folder,
-    })
 }
 
 /// Who may use the gateway, and the owner's token if one is needed.
