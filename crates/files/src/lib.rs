@@ -100,7 +100,10 @@ pub fn create_private_folder(folder: &Path) -> io::Result<()> {
 pub fn restrict_folder(folder: &Path) -> io::Result<()> {
     let about = match fs::symlink_metadata(folder) {
         Ok(about) => about,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        // Where there is no folder, nobody reads anything in it.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
         Err(error) => return Err(error),
     };
     if !about.is_dir() || is_private(about.mode()) {

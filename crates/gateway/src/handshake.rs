@@ -1,4 +1,4 @@
-//! The handshake of legacy clients.
+//! The handshake of legacy clients, and how we introduce ourselves.
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use consort_wire::splice::Writer;
 use consort_wire::{Era, Revision};
 
 use crate::front::Front;
-use crate::menu;
 use crate::session::Session;
 
 /// A session for a legacy client, in the newest revision both know.
@@ -28,9 +27,20 @@ pub(crate) fn welcome(session: &Session) -> Json {
     let mut writer = Writer::new();
     writer.text("protocolVersion", session.revision.as_str());
     writer.raw("capabilities", menu.capabilities(Era::Legacy).as_bytes());
-    writer.raw("serverInfo", menu::identity().as_bytes());
+    writer.raw("serverInfo", identity().as_bytes());
     if let Some(instructions) = menu.instructions() {
         writer.text("instructions", &instructions);
     }
     writer.finish()
+}
+
+/// Who we are, to clients.
+pub(crate) fn identity() -> Json {
+    serde_json::json!({ "name": "consort", "title": "Consort", "version": env!("CARGO_PKG_VERSION") }).into()
+}
+
+/// The modern revisions we speak: those a client may name in a request.
+pub(crate) fn revisions() -> Vec<&'static str> {
+    let modern = Revision::ALL.iter().filter(|revision| revision.era() == Era::Modern);
+    modern.map(|revision| revision.as_str()).collect()
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, BytesMut};
 use consort_core::{About, Catalog, Entry, Json, Object, Problem, Route, ServerId, ShelfKind};
+use consort_wire::Era;
 use consort_wire::headers::Mirrors;
 use consort_wire::splice::Writer;
-use consort_wire::{Era, Revision};
 use serde_json::json;
 
 use crate::answer;
@@ -387,17 +387,6 @@ fn fits(template: &str, uri: &str) -> bool {
         }
     }
     open || rest.is_empty()
-}
-
-/// Who we are, to clients.
-pub(crate) fn identity() -> Json {
-    json!({ "name": "consort", "title": "Consort", "version": env!("CARGO_PKG_VERSION") }).into()
-}
-
-/// The modern revisions we speak: those a client may name in a request.
-pub(crate) fn revisions() -> Vec<&'static str> {
-    let modern = Revision::ALL.iter().filter(|revision| revision.era() == Era::Modern);
-    modern.map(|revision| revision.as_str()).collect()
 }
 
 #[cfg(test)]

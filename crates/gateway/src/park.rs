@@ -340,3 +340,15 @@ fn give_way(places: &mut HashMap<u64, Place>) -> bool {
     let oldest = kept.min_by_key(|(_, place)| place.until).map(|(call, _)| *call);
     oldest.is_some_and(|call| places.remove(&call).is_some())
 }
+
+/// Forgets a parked call whose client went away.
+pub(crate) struct Forget<'a> {
+    pub(crate) gateway: &'a crate::gateway::Inner,
+    pub(crate) call: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.gateway.park.forget(self.call);
+    }
+}

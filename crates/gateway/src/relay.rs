@@ -230,7 +230,7 @@ impl Relay<'_> {
         if !parked.questions.is_empty() {
             return self.park(Some(call), parked);
         }
-        let guard = Forget { gateway: self.gateway, call };
+        let guard = park::Forget { gateway: self.gateway, call };
         let answer = self.follow(Some(call), parked).await;
         std::mem::forget(guard);
         answer
@@ -383,18 +383,6 @@ impl Relay<'_> {
             });
         }
         Some(input_required(&requests.finish(), &self.seal(server, Kind::Again)))
-    }
-}
-
-/// Forgets a parked call whose client went away.
-struct Forget<'a> {
-    gateway: &'a Inner,
-    call: u64,
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        self.gateway.park.forget(self.call);
     }
 }
 

@@ -12,7 +12,7 @@ use consort_wire::{Era, Id, Revision};
 use crate::answer::{Answer, Failure, INVALID_PARAMS, UNSUPPORTED_VERSION};
 use crate::front::Front;
 use crate::ledger::Class;
-use crate::menu::{self, Menu};
+use crate::menu::Menu;
 use crate::otlp::Via;
 use crate::pieces::Pieces;
 use crate::session::Session;
@@ -99,7 +99,8 @@ impl Modern {
         if version.parse::<Revision>().is_ok_and(|known| known.era() == Era::Modern) {
             return Ok(());
         }
-        let data = serde_json::json!({ "supported": menu::revisions(), "requested": version });
+        let data =
+            serde_json::json!({ "supported": crate::handshake::revisions(), "requested": version });
         Err(Failure::new(UNSUPPORTED_VERSION, "unsupported protocol version").data(data))
     }
 

@@ -14,7 +14,7 @@ use crate::answer::{Answer, Failure, INVALID_PARAMS};
 use crate::gateway::{Inner, empty};
 use crate::ledger::Class;
 use crate::listen;
-use crate::menu::{self, Menu};
+use crate::menu::Menu;
 use crate::metrics::Metrics;
 use crate::otlp::{About, Side, Span};
 use crate::recorded::{parent, with_context};
@@ -245,7 +245,7 @@ fn stale() -> Failure {
 fn discover(request: &Request) -> Answer {
     let menu = request.menu();
     let mut writer = Writer::new();
-    let revisions = Json::from(json!(menu::revisions()));
+    let revisions = Json::from(json!(crate::handshake::revisions()));
     writer.raw("supportedVersions", revisions.as_bytes());
     writer.raw("capabilities", menu.capabilities(Era::Modern).as_bytes());
     if let Some(instructions) = menu.instructions() {
@@ -255,7 +255,7 @@ fn discover(request: &Request) -> Answer {
     writer.number("ttlMs", if menu.is_partial() { PARTIAL_TTL } else { ABOUT_TTL });
     writer.text("cacheScope", "private");
     writer.object("_meta", |meta| {
-        meta.raw("io.modelcontextprotocol/serverInfo", menu::identity().as_bytes());
+        meta.raw("io.modelcontextprotocol/serverInfo", crate::handshake::identity().as_bytes());
     });
     Answer::result(&request.id, &writer.finish())
 }

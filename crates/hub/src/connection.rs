@@ -8,6 +8,7 @@ pub(crate) mod refresh;
 mod serve;
 mod wishes;
 
+pub(crate) use backoff::chance;
 pub(crate) use serve::probe;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -403,11 +404,4 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-/// A number between 0 and 1 that nobody can foresee.
-pub(crate) fn chance() -> f64 {
-    use std::hash::{BuildHasher, Hasher};
-    let bits = std::hash::RandomState::new().build_hasher().finish();
-    f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / f64::from(u32::MAX)
 }

@@ -1,21 +1,23 @@
 //! The hub: every server and every group of local tools as one toolbox.
 
+mod starter;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use consort_core::{
     BoxFuture, CallError, Caller, Catalog, Changes, Event, Events, Invocation, ListPurpose,
-    LocalTool, MissingName, Offer, OperatorText, Passage, ServerId, Toolbox,
+    LocalTool, MissingName, OperatorText, Passage, ServerId, Toolbox,
 };
-use consort_wire::{Client, ClientInfo, Emitting, Host, MemoryBudget};
+use consort_wire::{Client, Emitting};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call;
-use crate::connection::{self, Connection, Wish, Wishes, keep::Keeper};
+use crate::connection::{self, Connection, Wish, keep::Keeper};
 use crate::kept::Kept;
 use crate::local;
 use crate::pass;
@@ -23,6 +25,7 @@ use crate::schema::ValidatorStore;
 use crate::settings::{ServerSettings, Settings};
 use crate::shared::{ServerNames, Shared};
 use crate::state::Status;
+use starter::{Prepared, Starter};
 
 /// How often unused connections are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
@@ -337,31 +340,6 @@ async fn watch_resumes(hub: Weak<Inner>, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
         () = consort_wire::watch_resumes(resumed) => {}
-    }
-}
-
-/// What every server is started with.
-struct Starter {
-    kept: Option<Kept>,
-    host: Arc<dyn Host>,
-    client: ClientInfo,
-    budget: MemoryBudget,
-}
-
-/// A connection that is not kept yet, and the receiver of its wishes.
-type Prepared = (Arc<Connection>, Wishes);
-
-impl Starter {
-    /// Prepares a connection, and puts on offer what is kept from the last time.
-    fn prepare(&self, server: ServerSettings, offers: &mut BTreeMap<ServerId, Offer>) -> Prepared {
-        let kept = self.kept.as_ref().filter(|_| !server.disabled);
-        let memory = kept.and_then(|kept| kept.load(&server));
-        let (connection, wishes) = Connection::new(server, self.budget.clone());
-        if let Some(memory) = memory {
-            connection.remember(&memory);
-            offers.insert(connection.id.clone(), memory.offer);
-        }
-        (connection, wishes)
     }
 }
 

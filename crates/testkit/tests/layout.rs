@@ -203,6 +203,10 @@ const WALL_CLOCK: &[(&str, &str)] = &[
     ("agent/src/conversation.rs", "when a conversation began"),
     ("gateway/src/clock.rs", "when a call was made; never earlier than the one before"),
     ("gateway/src/metrics.rs", "when we began"),
+    (
+        "gateway/src/naming.rs",
+        "since when a server is no longer configured; its names are freed a day later",
+    ),
     ("gateway/src/otlp.rs", "when a metric was taken"),
     ("gateway/src/otlp/span.rs", "when a span began"),
     ("hub/src/builtin.rs", "the tool that tells the time"),

@@ -295,7 +295,8 @@ fn a_home_that_cannot_be_written_is_named_as_a_whole_at_once() {
     ] {
         assert!(ran.err.contains(words), "{words}: {}", ran.err);
     }
-    assert_eq!(ran.err.matches("error:").count(), 1, "{}", ran.err);
+    assert_eq!(ran.err.matches(r#""level":"ERROR""#).count(), 1, "{}", ran.err);
+    assert!(!ran.err.contains("others may read"), "{}", ran.err);
     // With every place named it serves, and says once what is not kept.
     let token = home.path("token").display().to_string();
     home.configure("[mcp.two]\ncommand = \"/bin/false\"\n");

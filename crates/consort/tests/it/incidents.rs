@@ -151,7 +151,7 @@ async fn log_messages_that_may_be_of_several_callers_are_for_the_operator_alone(
         if let Some(line) = line {
             let line: Value = serde_json::from_str(line).unwrap();
             assert_eq!(line["target"], "consort::server_output");
-            assert_eq!((&line["server"], &line["level"]), (&json!("book"), &json!("info")));
+            assert_eq!((&line["server"], &line["server_level"]), (&json!("book"), &json!("info")));
         }
     }
 }

@@ -60,6 +60,6 @@ impl Link {
         let level = notification.params.text("level").unwrap_or_default();
         let data = notification.params.get("data").map(|data| data.to_string());
         let text = OperatorText::from(data.unwrap_or_default()).excerpt_for_operator();
-        tracing::debug!(target: SERVER_OUTPUT, server, level = %level.escape_debug(), text, "log message");
+        tracing::debug!(target: SERVER_OUTPUT, server, server_level = %level.escape_debug(), text, "log message");
     }
 }
