@@ -153,32 +153,6 @@ impl Connection {
         self.main().await.map(|line| line.client)
     }
 
-    /// Returns the server, reached, or why the first attempt failed.
-    pub(crate) async fn reach_once(&self) -> Result<Client, CallError> {
-        let mut status = self.status.subscribe();
-        let limit = Instant::now() + self.settings.times.handshake + PATIENCE;
-        let mut wished = false;
-        loop {
-            if let Some(line) = self.current() {
-                return Ok(line.client);
-            }
-            let now = status.borrow_and_update().clone();
-            match now.state {
-                State::NeedsAuth | State::Disabled | State::Failed => {
-                    return Err(self.down(&now, None));
-                }
-                State::Configured | State::Known if !wished => {
-                    wished = true;
-                    self.wish(Wish::Connect).await;
-                }
-                _ => {}
-            }
-            if tokio::time::timeout_at(limit, status.changed()).await.is_err() {
-                return Err(self.down(&self.status(), None));
-            }
-        }
-    }
-
     /// The main connection to the server: now, or as soon as that can be.
     pub(crate) async fn main(&self) -> Result<Line, CallError> {
         if let Some(line) = self.current() {

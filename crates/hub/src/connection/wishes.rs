@@ -3,10 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use consort_core::CallError;
+use consort_wire::Client;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::Connection;
+use super::{Connection, PATIENCE};
 use crate::settings::Connect;
 use crate::state::State;
 
@@ -50,6 +52,32 @@ impl Wishes {
 }
 
 impl Connection {
+    /// Returns the server, reached, or why the first attempt failed.
+    pub(crate) async fn reach_once(&self) -> Result<Client, CallError> {
+        let mut status = self.status.subscribe();
+        let limit = Instant::now() + self.settings.times.handshake + PATIENCE;
+        let mut wished = false;
+        loop {
+            if let Some(line) = self.current() {
+                return Ok(line.client);
+            }
+            let now = status.borrow_and_update().clone();
+            match now.state {
+                State::NeedsAuth | State::Disabled | State::Failed => {
+                    return Err(self.down(&now, None));
+                }
+                State::Configured | State::Known if !wished => {
+                    wished = true;
+                    self.wish(Wish::Connect).await;
+                }
+                _ => {}
+            }
+            if tokio::time::timeout_at(limit, status.changed()).await.is_err() {
+                return Err(self.down(&self.status(), None));
+            }
+        }
+    }
+
     pub(super) async fn wish(&self, wish: Wish) {
         let _ = self.wishes.send((wish, None)).await;
     }
