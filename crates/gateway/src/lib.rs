@@ -61,7 +61,7 @@ pub use browser::{BrowserSession, Door, NewBrowserSession};
 pub use forwarded::{BasePath, InvalidBasePath, InvalidProxy, TrustedProxy};
 pub use gateway::{Counts, Gateway, Labelled, Labels};
 pub use guard::{HostPattern, InvalidHost};
-pub use lines::{LINES_PER_SECOND, LogLimits};
+pub use lines::{LINES_PER_SECOND, LogLimits, REFUSED_NAME_CHARS};
 pub use naming::{NameRecord, Naming, forget_names, read_names};
 pub use recorded::{ModelRequestRecord, Recorded, Records, RunRecord, ServerLookup};
 pub use settings::{

@@ -1,6 +1,6 @@
 //! Limits on log lines that clients can cause: beyond them lines are counted, and the count is logged.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,9 @@ use crate::metrics::Metrics;
 
 /// The log lines of each kind that are written in a second.
 pub const LINES_PER_SECOND: u32 = 50;
+
+/// The characters of a refused call's name that are logged and written to the ledger: the caller chooses it.
+pub const REFUSED_NAME_CHARS: usize = 128;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -18,13 +21,27 @@ pub struct LogLimits {
     pub(crate) calls: LineLimit,
     /// Requests that were refused before they were read.
     pub(crate) refusals: LineLimit,
+    /// Characters of a refused call's name that are logged and written to the ledger.
+    refused_name: AtomicUsize,
 }
 
 impl LogLimits {
     /// Returns limits of so many lines of each kind in a second.
     pub fn new(lines_per_second: u32) -> Self {
         let limit = |kind| LineLimit::new(kind, lines_per_second);
-        Self { calls: limit("call"), refusals: limit("auth failure") }
+        let refused_name = AtomicUsize::new(REFUSED_NAME_CHARS);
+        Self { calls: limit("call"), refusals: limit("auth failure"), refused_name }
+    }
+
+    /// Sets how many characters of a refused call's name are logged and written to the ledger.
+    pub fn set_refused_name(&self, chars: usize) {
+        self.refused_name.store(chars, Ordering::Relaxed);
+    }
+
+    /// Returns the name of a refused call as it is recorded: short, and without control characters.
+    pub(crate) fn refused_name(&self, name: &str) -> String {
+        let short: String = name.chars().take(self.refused_name.load(Ordering::Relaxed)).collect();
+        short.escape_debug().to_string()
     }
 
     /// Sets another limit.

@@ -25,9 +25,6 @@ use crate::trace::TraceContext;
 use record::{Record, withheld};
 pub use run::{ModelRequestRecord, RunRecord};
 
-/// The most characters of a name that leads nowhere which are recorded: whoever calls chooses it.
-const REFUSED_NAME: usize = 128;
-
 /// Where calls are recorded.
 #[derive(Clone, Debug)]
 pub struct Records {
@@ -153,12 +150,6 @@ impl Recorded {
     }
 }
 
-/// Returns a name that leads nowhere as it is recorded: short, and without control characters.
-fn recorded_name(name: &str) -> String {
-    let short: String = name.chars().take(REFUSED_NAME).collect();
-    short.escape_debug().to_string()
-}
-
 /// What is known of a call before it is made.
 struct Call<'a> {
     caller: &'a Caller,
@@ -197,7 +188,7 @@ impl Toolbox for Recorded {
     fn call(&self, mut invocation: Invocation) -> Events {
         let catalog = self.inner.catalog(&invocation.caller);
         let entry = catalog.tools.find(&invocation.target);
-        let unknown = || recorded_name(&invocation.target.to_string());
+        let unknown = || self.records.lines.refused_name(&invocation.target.to_string());
         let written = if entry.is_none() { unknown() } else { String::new() };
         let record = self.begin(&Call {
             caller: &invocation.caller,
@@ -259,7 +250,7 @@ impl Toolbox for Recorded {
             caller,
             server: withheld.as_ref().map(|(server, _)| server),
             method,
-            name: &recorded_name(&target.name),
+            name: &self.records.lines.refused_name(&target.name),
             arguments: arguments.as_ref().map(Json::as_bytes).unwrap_or_default(),
             parent: None,
             agent: None,

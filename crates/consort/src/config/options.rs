@@ -217,6 +217,9 @@ pub struct LimitsConfig {
     /// Log lines of calls that failed, and of requests that were refused, that are written in a second each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_lines: Option<u64>,
+    /// Characters of a refused call's name that are logged and written to the ledger; the caller chooses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_name_chars: Option<u64>,
 }
 
 impl LimitsConfig {

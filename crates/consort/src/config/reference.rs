@@ -146,6 +146,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         | ("consort.serve", "metrics_by_tool" | "ledger_strict") => "`false`".to_owned(),
         ("consort.limits", "metric_tools") => consort_gateway::metrics::MOST_TOOLS.to_string(),
         ("consort.limits", "log_lines") => consort_gateway::LINES_PER_SECOND.to_string(),
+        ("consort.limits", "refused_name_chars") => consort_gateway::REFUSED_NAME_CHARS.to_string(),
         ("consort.limits", "held_bytes") => gateway.held_bytes.to_string(),
         ("consort.limits", "schema_bytes") => schemas.compiled_bytes.to_string(),
         ("consort.limits", "schema_patterns") => schemas.patterns.to_string(),

@@ -308,7 +308,12 @@ const RECORDS: &[Row] = &[
     (LEDGER, "queue", "`LedgerSettings`", "further ones are lost, counted, and told in the ledger"),
     (LEDGER, "gather", "`LedgerSettings`", "they are written"),
     ("gateway/src/ledger/record.rs", "LONGEST", FIXED, "the text is cut"),
-    ("gateway/src/recorded.rs", "REFUSED_NAME", FIXED, "the rest of the name is not recorded"),
+    (
+        "gateway/src/lines.rs",
+        "REFUSED_NAME_CHARS",
+        "`limits.refused_name_chars`",
+        "the rest of the name is not recorded",
+    ),
     ("gateway/src/metrics.rs", "MOST_SERVERS", FIXED, "further ones are `other`"),
     ("gateway/src/metrics/models.rs", "MOST_MODELS", FIXED, "further ones are `other`"),
     (

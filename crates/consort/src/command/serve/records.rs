@@ -9,7 +9,7 @@ use consort_gateway::feed::{Feed, RING};
 use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, Search, search};
 use consort_gateway::metrics::{Extra, MOST_TOOLS, Metrics};
 use consort_gateway::otlp::{Exporter, OtlpSettings};
-use consort_gateway::{LINES_PER_SECOND, Records, States};
+use consort_gateway::{LINES_PER_SECOND, REFUSED_NAME_CHARS, Records, States};
 use consort_hub::Hub;
 use tokio::task::JoinHandle;
 
@@ -103,6 +103,8 @@ pub(super) fn configure(records: &Records, serve: &Serve, options: &Options) {
         .log_lines
         .map_or(LINES_PER_SECOND, |lines| u32::try_from(lines).unwrap_or(u32::MAX));
     records.lines.set(lines);
+    let chars = limit(options.limits.refused_name_chars, REFUSED_NAME_CHARS);
+    records.lines.set_refused_name(chars);
     // The command line has the last word.
     if serve.log_server_output.is_none() {
         match options.serve.log_server_output.as_deref() {

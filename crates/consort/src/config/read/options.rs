@@ -118,6 +118,7 @@ fn limits(fields: &Fields<'_>) -> LimitsConfig {
         stream_ping: limits.period("stream_ping"),
         metric_tools: limits.count("metric_tools"),
         log_lines: limits.count("log_lines"),
+        refused_name_chars: limits.count("refused_name_chars"),
     };
     limits.finish();
     read
