@@ -27,7 +27,7 @@ impl Proxy {
             .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
             .concat();
         let config = format!(
-            "daemon off;\nuser root;\npid {folder}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}
+            "daemon off;\nmaster_process off;\nuser root;\npid {folder}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}
             proxy_http_version 1.1; proxy_buffering off;
             server {{
                 listen 127.0.0.1:{port};
@@ -45,7 +45,8 @@ impl Proxy {
         let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default());
         let mut command =
             home.program("nginx", &["-e", "stderr", "-c", &file.display().to_string()]);
-        let child = command.env("PATH", path).stdin(Stdio::null()).spawn().unwrap();
+        let child =
+            command.env("PATH", path).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let proxy = Self { _child: Running::of(child), port };
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
