@@ -13,10 +13,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use consort_shape::Exposure;
 
+use crate::log::LogSettings;
+
 pub(crate) use config::{Add, ConfigCommand, Export, Receiver, Source, Target};
 pub(crate) use conversations::{Conversations, ConversationsCommand};
 pub(crate) use ledger::{ExportFormat, Ledger, LedgerCommand};
-pub(crate) use serve::{LogFormat, Serve, ServerOutput};
+pub(crate) use serve::Serve;
 pub(crate) use talk::{Ask, Chat, Run, Talk};
 
 /// Many MCP servers play as one.
@@ -317,6 +319,17 @@ pub(crate) struct Trust {
     /// Trust it no longer
     #[arg(long)]
     pub(crate) remove: bool,
+}
+
+impl Cli {
+    /// The settings of the log.
+    pub(crate) fn log(&self) -> LogSettings {
+        let gateway = match &self.command {
+            Command::Serve(serve) => Some(serve.log()),
+            _ => None,
+        };
+        LogSettings { verbose: self.common.verbose, gateway }
+    }
 }
 
 fn long_version() -> &'static str {

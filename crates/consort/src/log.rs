@@ -6,6 +6,7 @@ mod level;
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
+use clap::ValueEnum;
 use consort_wire::SERVER_OUTPUT;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -13,10 +14,44 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt, reload};
 
-use crate::cli::{Cli, Command, LogFormat, ServerOutput};
 use crate::output::{self, LogText, LogWriter};
 use json::JsonLines;
 pub(crate) use level::LogLevels;
+
+/// Settings of the log, from the command line.
+#[derive(Debug)]
+pub(crate) struct LogSettings {
+    /// Everything is logged.
+    pub(crate) verbose: bool,
+    /// The flags of a gateway; nothing for other commands.
+    pub(crate) gateway: Option<GatewayLog>,
+}
+
+/// The flags of a gateway's log.
+#[derive(Debug)]
+pub(crate) struct GatewayLog {
+    pub(crate) format: Option<LogFormat>,
+    pub(crate) levels: Option<LogLevels>,
+    pub(crate) server_output: Option<ServerOutput>,
+}
+
+/// When what servers write to their standard error is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerOutput {
+    /// When a process ends
+    End,
+    /// As it comes
+    Live,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// For programs, an object a line
+    Json,
+}
 
 /// The filter in force, so that a config can add to what the command line says.
 static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
@@ -24,23 +59,20 @@ static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 /// Starts the log of our own crates: warnings, the events of a gateway or, with `--verbose`, everything; or what
 /// `--log-level` says. Arguments and results are not in it. What servers write may hold those of callers: a
 /// gateway logs it only if it is told to, a command of a person's own with `--verbose`.
-pub(crate) fn start(cli: &Cli) {
-    let serve = match &cli.command {
-        Command::Serve(serve) => Some(serve),
-        _ => None,
-    };
-    let level = match (cli.common.verbose, serve) {
+pub(crate) fn start(settings: &LogSettings) {
+    let gateway = settings.gateway.as_ref();
+    let level = match (settings.verbose, gateway) {
         (true, _) => LevelFilter::DEBUG,
         (false, Some(_)) => LevelFilter::INFO,
         (false, None) => LevelFilter::WARN,
     };
-    let servers = match serve {
-        Some(serve) => serve.log_server_output.map_or(LevelFilter::OFF, level_of),
+    let servers = match gateway {
+        Some(gateway) => gateway.server_output.map_or(LevelFilter::OFF, level_of),
         None => level,
     };
     let usual = if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json };
-    let format = serve.map_or(LogFormat::Text, |serve| serve.log.unwrap_or(usual));
-    let levels = serve.and_then(|serve| serve.log_level.clone()).unwrap_or_default();
+    let format = gateway.map_or(LogFormat::Text, |gateway| gateway.format.unwrap_or(usual));
+    let levels = gateway.and_then(|gateway| gateway.levels.clone()).unwrap_or_default();
     let targets = levels.over(level).with_target(SERVER_OUTPUT, servers);
     let (filter, handle) = reload::Layer::new(targets);
     let _ = FILTER.set(handle);

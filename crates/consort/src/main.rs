@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     };
     // The standard output of a gateway may be the protocol.
     let json = cli.common.json && !matches!(cli.command, Command::Serve(_) | Command::DemoServer);
-    log::start(&cli);
+    log::start(&cli.log());
     running::restrict_folders();
     // What serves many at once is quicker on threads that do not share their work: see `serve`.
     let mut runtime = match cli.command {

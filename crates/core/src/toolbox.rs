@@ -55,6 +55,11 @@ pub trait Toolbox: Send + Sync {
     /// An item whenever what is on offer changed.
     fn changes(&self) -> Changes;
 
+    /// The toolbox that this one wraps, if it is a layer. Waiting for servers is passed on to it.
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        None
+    }
+
     /// Finds a tool that is on offer without being listed, because an exposure shows other tools in its place; else
     /// a hint at what to do next. Returns `None` where every tool on offer is listed.
     fn unlisted(&self, _caller: &Caller, _text: &str) -> Option<Result<Target, String>> {
@@ -62,25 +67,28 @@ pub trait Toolbox: Send + Sync {
     }
 
     /// Waits for the lists of servers of which nothing is known yet, for as long as the purpose allows; nothing
-    /// if there is nothing to wait for. It ends with true if the catalog changed. A layer passes it on.
-    fn await_lists(&self, _purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        None
+    /// if there is nothing to wait for. It ends with true if the catalog changed.
+    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
+        self.inner()?.await_lists(purpose)
     }
 
     /// Waits for the servers that may have a name which the catalog lacks, and has those read again that may be
     /// out of date. It ends with true if the catalog changed, with an error if such a server cannot be reached
-    /// or the thing is withheld. A layer passes it on, without servers that are hidden from the caller.
-    fn find_missing(&self, _missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        Box::pin(std::future::ready(Ok(false)))
+    /// or the thing is withheld. A layer that hides servers from the caller leaves them out.
+    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
+        match self.inner() {
+            Some(inner) => inner.find_missing(missing),
+            None => Box::pin(std::future::ready(Ok(false))),
+        }
     }
 
     /// Waits until a server's definitions are those it has now, if it is known that they may be others: it said
     /// that they changed, or is not connected. An error if they could not be read in time.
     fn await_definitions(
         &self,
-        _server: &ServerId,
+        server: &ServerId,
     ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        None
+        self.inner()?.await_definitions(server)
     }
 
     /// Takes note of a call that was refused by whoever is outside, because it names nothing that its caller is

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, CallingAgent, Catalog, Changes, Events, Invocation, Json,
-    ListPurpose, MissingName, Object, Passage, RefusedCall, RejectReason, ServerId, Toolbox,
+    CallError, Caller, CallingAgent, Catalog, Changes, Events, Invocation, Json, Object, Passage,
+    RefusedCall, RejectReason, ServerId, Toolbox,
 };
 use consort_wire::splice::Writer;
 
@@ -166,19 +166,8 @@ impl Toolbox for Recorded {
         self.inner.catalog(caller)
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
-    }
-
-    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        self.inner.find_missing(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn changes(&self) -> Changes {

@@ -74,6 +74,8 @@ impl Hub {
     /// Starts a hub. It lists at once what is kept from the last time, and connects behind that, to all
     /// servers side by side.
     pub fn start(settings: Settings) -> Self {
+        #[cfg(target_os = "linux")]
+        consort_wire::keeper::set_times(settings.keeper);
         let stream_ping = Some(settings.stream_ping).filter(|ping| !ping.is_zero());
         let Settings { servers, mut reserved, local, host, client, kept, .. } = settings;
         let Settings { schemas, lists, budget, .. } = settings;

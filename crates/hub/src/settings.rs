@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use consort_core::{LocalTool, ServerId};
 use consort_wire::{
-    ClientInfo, Host, Limits, MemoryBudget, Server, Silent, Speak, Times, ToolTimes,
+    ClientInfo, Host, KeeperTimes, Limits, MemoryBudget, Server, Silent, Speak, Times, ToolTimes,
 };
 
 use crate::limits::ListLimits;
@@ -34,6 +34,8 @@ pub struct Settings {
     pub kept: Option<PathBuf>,
     /// How large the schemas of servers may become.
     pub schemas: SchemaLimits,
+    /// Time limits of the process that starts stdio servers; of several hubs, the last one's hold.
+    pub keeper: KeeperTimes,
     /// How long lists of servers are waited for, and how old they may become.
     pub lists: ListLimits,
     /// Time after which an idle HTTP+SSE stream of a server is kept open by a ping; never if zero.
@@ -52,6 +54,7 @@ impl Default for Settings {
             client: ClientInfo::default(),
             kept: None,
             schemas: SchemaLimits::default(),
+            keeper: KeeperTimes::default(),
             lists: ListLimits::default(),
             stream_ping: STREAM_PING,
             budget: MemoryBudget::default(),

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Emitting, Event, Events, Invocation,
-    ListPurpose, MissingName, Outcome, Passage, Pattern, ServerId, ToolResult, Toolbox,
+    Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Outcome, Passage, Pattern,
+    ServerId, ToolResult, Toolbox,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -249,19 +249,8 @@ impl Toolbox for Cached {
         if Call::is(&passage) { self.go(Call::Passed(passage)) } else { self.inner.pass(passage) }
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
-    }
-
-    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        self.inner.find_missing(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn changes(&self) -> Changes {

@@ -13,8 +13,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Entry, Events, Invocation, ListPurpose,
-    MissingName, Passage, Pattern, RefusedCall, ServerId, ShelfKind, Target, Toolbox,
+    Caller, Catalog, Changes, Entry, Events, Invocation, Passage, Pattern, RefusedCall, ServerId,
+    ShelfKind, Target, Toolbox,
 };
 
 use crate::call::{Call, ended};
@@ -278,19 +278,8 @@ impl Toolbox for Exposed {
         if Call::is(&passage) { self.go(Call::Passed(passage)) } else { self.inner.pass(passage) }
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
-    }
-
-    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        self.inner.find_missing(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn changes(&self) -> Changes {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use consort_core::{
     Annotations, Asked, BoxFuture, CallError, Caller, Catalog, Changes, Emitter, Emitting, Entry,
-    Event, Events, Invocation, Json, ListPurpose, MissingName, Passage, Refusal, RefusedTarget,
-    RejectReason, Reply, Revision, ServerId, ShelfKind, Toolbox,
+    Event, Events, Invocation, Json, MissingName, Passage, Refusal, RefusedTarget, RejectReason,
+    Reply, Revision, ServerId, ShelfKind, Toolbox,
 };
 use tokio::sync::oneshot;
 
@@ -360,19 +360,12 @@ impl Toolbox for Guarded {
         self.inner.pass(passage)
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
         self.seek(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
     }
 
     fn changes(&self) -> Changes {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use consort_core::{
     BoxFuture, CallError, Caller, Catalog, Changes, Emitting, Entry, Event, Events, Invocation,
-    Json, ListPurpose, MissingName, Passage, RefusedTarget, RejectReason, Route, ServerId,
-    ShelfKind, Toolbox,
+    Json, MissingName, Passage, RefusedTarget, RejectReason, Route, ServerId, ShelfKind, Toolbox,
 };
 
 use crate::call::{Call, ended, follow};
@@ -124,8 +123,8 @@ impl Toolbox for Pinned {
         self.0.inner.pass(passage)
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.0.inner.await_lists(purpose)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.0.inner)
     }
 
     fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
@@ -144,13 +143,6 @@ impl Toolbox for Pinned {
             let error = meant.find_map(|entry| held.withheld(&whole, kind, entry));
             error.map_or(Ok(found), Err)
         })
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.0.inner.await_definitions(server)
     }
 
     fn changes(&self) -> Changes {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Entry, Events, Invocation, ListPurpose,
-    MissingName, Outcome, Passage, Problem, RefusedCall, ServerId, ShelfKind, ToolResult, Toolbox,
+    BoxFuture, CallError, Caller, Catalog, Changes, Entry, Events, Invocation, MissingName,
+    Outcome, Passage, Problem, RefusedCall, ServerId, ShelfKind, ToolResult, Toolbox,
 };
 
 use crate::aside::{self, Aside};
@@ -176,8 +176,8 @@ impl Toolbox for Shaped {
         }
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn find_missing(
@@ -188,13 +188,6 @@ impl Toolbox for Shaped {
             missing.servers.retain(|server| servers.contains(server));
         }
         self.inner.find_missing(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
     }
 
     fn changes(&self) -> Changes {

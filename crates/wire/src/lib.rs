@@ -9,6 +9,8 @@ mod emit;
 #[cfg(feature = "headers")]
 pub mod headers;
 pub mod json;
+#[cfg(feature = "client")]
+mod keeper_times;
 #[cfg(feature = "budget")]
 pub mod late;
 mod limits;
@@ -24,7 +26,7 @@ mod unreadable;
 #[cfg(all(feature = "client", target_os = "linux"))]
 pub mod keeper {
     //! A process below this one that ends all that stdio servers leave behind.
-    pub use crate::transport::keeper::{KeeperTimes, init, set_times};
+    pub use crate::transport::keeper::{init, set_times};
 }
 #[cfg(feature = "client")]
 mod transport;
@@ -34,6 +36,8 @@ pub use ask::{Asked, LogLevel, Offers, Postmark, Progress, Questions, Refusal, R
 pub use budget::{MemoryBudget, Reservation};
 pub use emit::{Emitter, Emitting};
 pub use json::{Json, JsonError, Object, fold};
+#[cfg(feature = "client")]
+pub use keeper_times::KeeperTimes;
 pub use limits::{Limits, Times};
 pub use message::{Id, Message, MessageError, Notification, ServerError};
 pub use operator::{IncidentId, OperatorText, SERVER_OUTPUT};

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_core::{
-    Asked as Question, BoxFuture, CallError, Caller, Catalog, Changes, Emitting, Event, Events,
-    Invocation, ListPurpose, MissingName, Passage, Reply as Answering, ServerId, Toolbox,
+    Asked as Question, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Passage,
+    Reply as Answering, Toolbox,
 };
 use serde_json::Value;
 
@@ -277,19 +277,8 @@ impl Toolbox for Watched {
         self.watch(Request::pass(&passage), self.inner.pass(passage))
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
-    }
-
-    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        self.inner.find_missing(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn changes(&self) -> Changes {

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Content, CostMeter, Emitter, Emitting,
-    Event as Happening, Events, Invocation, Json, ListPurpose, MissingName, Object, Outcome,
-    Passage, Progress, ServerId, Tool, ToolResult, Toolbox,
+    Caller, Catalog, Changes, Content, CostMeter, Emitter, Emitting, Event as Happening, Events,
+    Invocation, Json, Object, Outcome, Passage, Progress, Tool, ToolResult, Toolbox,
 };
 use consort_wire::splice::{self, Writer};
 use serde_json::json;
@@ -197,19 +196,8 @@ impl Toolbox for Nested {
         self.inner.pass(passage)
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
-    }
-
-    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        self.inner.find_missing(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn changes(&self) -> Changes {

@@ -5,9 +5,8 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Entry, Events, Invocation, Json, ListPurpose,
-    MissingName, Object, Passage, RefusedTarget, RejectReason, Route, ServerId, ShelfKind, Target,
-    ToolResult, Toolbox,
+    Caller, Catalog, Changes, Entry, Events, Invocation, Json, Object, Passage, RefusedTarget,
+    RejectReason, Route, ServerId, ShelfKind, Target, ToolResult, Toolbox,
 };
 use consort_shape::Memo;
 
@@ -130,19 +129,8 @@ impl Toolbox for WithAgents {
         self.inner.pass(passage)
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
-    }
-
-    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        self.inner.find_missing(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn changes(&self) -> Changes {

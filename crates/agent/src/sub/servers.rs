@@ -5,9 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Emitting, Entry, Event, Events, Invocation,
-    Json, ListPurpose, MissingName, Object, Passage, Pattern, RefusedCall, RefusedTarget, Route,
-    ServerId, ShelfKind, Toolbox,
+    CallError, Caller, Catalog, Changes, Emitting, Entry, Event, Events, Invocation, Json, Object,
+    Passage, Pattern, RefusedCall, RefusedTarget, Route, ServerId, ShelfKind, Toolbox,
 };
 use consort_shape::{Memo, Shape, Shaped};
 
@@ -195,19 +194,8 @@ impl Toolbox for ServerAgents {
         }
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
-    }
-
-    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        self.inner.find_missing(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn changes(&self) -> Changes {

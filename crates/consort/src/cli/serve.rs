@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser as _, ValueEnum};
+use clap::{Args, Parser as _};
 use consort::config::ListenAddress;
 use consort_gateway::HostPattern;
 
 use super::{Cli, Command, duration};
-use crate::log::LogLevels;
+use crate::log::{GatewayLog, LogFormat, LogLevels, ServerOutput};
 
 /// How to serve.
 #[derive(Args, Debug)]
@@ -77,28 +77,19 @@ fn origin(text: &str) -> Result<String, String> {
 }
 
 impl Serve {
+    /// The flags of the log.
+    pub(super) fn log(&self) -> GatewayLog {
+        GatewayLog {
+            format: self.log,
+            levels: self.log_level.clone(),
+            server_output: self.log_server_output,
+        }
+    }
+
     /// The flags of somebody who types none.
     pub(crate) fn usual() -> Self {
         let command = Cli::parse_from(["consort", "serve"]).command;
         let Command::Serve(serve) = command else { unreachable!("`serve` is the command") };
         serve
     }
-}
-
-/// When what servers write to their standard error is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ServerOutput {
-    /// When a process ends
-    End,
-    /// As it comes
-    Live,
-}
-
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// For people
-    Text,
-    /// For programs, an object a line
-    Json,
 }

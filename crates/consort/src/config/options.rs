@@ -8,8 +8,7 @@ use consort_shape::CacheSpec;
 use consort_shape::exposure::ExposureSpec;
 use consort_shape::policy::PolicySpec;
 use consort_shape::transform::TransformSpec;
-use consort_wire::keeper::KeeperTimes;
-use consort_wire::{MemoryBudget, Times};
+use consort_wire::{KeeperTimes, MemoryBudget, Times};
 use serde::Serialize;
 
 use super::agents::{AgentConfig, ModelConfig, ProviderConfig};

@@ -106,7 +106,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
     let patience = consort_agent::provider::Patience::default();
     let gateway = consort_gateway::Limits::default();
     let times = Times::default();
-    let keeper = consort_wire::keeper::KeeperTimes::default();
+    let keeper = consort_wire::KeeperTimes::default();
     let limits = super::options::LimitsConfig::default();
     let (reload, findings) = (limits.reload(), limits.findings());
     let span = |time: std::time::Duration| match time.subsec_millis() {

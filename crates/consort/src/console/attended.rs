@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use consort_core::{
-    Asked, BoxFuture, CallError, Caller, Catalog, Changes, Emitting, Event, Events, Invocation,
-    Json, ListPurpose, MissingName, Passage, Refusal, RefusedTarget, RejectReason, Reply, ServerId,
-    ShelfKind, Toolbox,
+    Asked, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Passage, Refusal,
+    RefusedTarget, RejectReason, Reply, ServerId, ShelfKind, Toolbox,
 };
 use consort_shape::ANSWER;
 
@@ -156,19 +155,8 @@ impl Toolbox for Attended {
         self.attend(self.inner.pass(passage), subject)
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.inner.await_lists(purpose)
-    }
-
-    fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
-        self.inner.find_missing(missing)
-    }
-
-    fn await_definitions(
-        &self,
-        server: &ServerId,
-    ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.inner.await_definitions(server)
+    fn inner(&self) -> Option<&dyn Toolbox> {
+        Some(&*self.inner)
     }
 
     fn changes(&self) -> Changes {

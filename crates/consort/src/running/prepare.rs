@@ -238,6 +238,7 @@ pub(crate) fn settings_of(config: &TrustedConfig, resolve: &System) -> (Settings
     let mut settings = Settings {
         kept: kept_folder(),
         schemas: config.options.limits.schemas(),
+        keeper: config.options.limits.keeper(),
         lists: config.options.limits.lists(),
         stream_ping: config.options.limits.stream_ping(),
         ..Settings::default()
@@ -252,7 +253,6 @@ pub(crate) fn settings_of(config: &TrustedConfig, resolve: &System) -> (Settings
     let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
     problems.extend(config.problems.iter().cloned());
     let limits = &config.options.limits;
-    consort_wire::keeper::set_times(limits.keeper());
     for server in &config.servers {
         match logins::settings(server, resolve) {
             Ok(mut made) => {

@@ -17,7 +17,7 @@ const TIMES: &str = "`wire::Times`";
 const GATEWAY: &str = "`gateway::Limits`";
 
 const WIRE: &str = "wire/src/limits.rs";
-const KEEPER: &str = "wire/src/transport/keeper/times.rs";
+const KEEPER: &str = "wire/src/keeper_times.rs";
 const OPTIONS: &str = "consort/src/config/options.rs";
 const SERVE: &str = "gateway/src/settings.rs";
 const SCHEMAS: &str = "hub/src/schema/limits.rs";

@@ -30,7 +30,9 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 pub(super) use channel::ServerChannel;
 pub(super) use request::StartRequest;
-pub use times::{KeeperTimes, set_times};
+pub use times::set_times;
+
+use crate::keeper_times::KeeperTimes;
 
 /// This very program, even if its file was replaced or removed since.
 const OURSELVES: &str = "/proc/self/exe";

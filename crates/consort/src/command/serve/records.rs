@@ -14,10 +14,10 @@ use consort_hub::Hub;
 use tokio::task::JoinHandle;
 
 use super::states;
-use crate::cli::{Serve, ServerOutput};
+use crate::cli::Serve;
 use crate::command::ledger::ledger_path;
 use crate::exit::Failure;
-use crate::log;
+use crate::log::{self, ServerOutput};
 use crate::output::note;
 
 const DAY: Duration = Duration::from_hours(24);

@@ -3,27 +3,9 @@
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-/// Time limits of the keeper, for all servers that this process starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeeperTimes {
-    /// The keeper's reply to a request to start a server.
-    pub reply: Duration,
-    /// A server's exit after this program was killed, before SIGTERM.
-    pub close: Duration,
-    /// A server's exit after that SIGTERM, before SIGKILL.
-    pub terminate: Duration,
-    /// The end of processes after SIGKILL, before they are left to the kernel.
-    pub kill: Duration,
-}
+use crate::keeper_times::KeeperTimes;
 
 impl KeeperTimes {
-    const DEFAULT: Self = Self {
-        reply: Duration::from_secs(5),
-        close: Duration::from_millis(400),
-        terminate: Duration::from_millis(800),
-        kill: Duration::from_secs(5),
-    };
-
     /// The argument that hands them to a keeper process.
     pub(super) fn to_argument(self) -> String {
         let Self { reply, close, terminate, kill } = self;
@@ -37,12 +19,6 @@ impl KeeperTimes {
         let mut next = || parts.next()?.ok();
         let times = Self { reply: next()?, close: next()?, terminate: next()?, kill: next()? };
         parts.next().is_none().then_some(times)
-    }
-}
-
-impl Default for KeeperTimes {
-    fn default() -> Self {
-        Self::DEFAULT
     }
 }
 
