@@ -22,10 +22,11 @@ export interface Session {
   problems: Problem[];       // of the config and the catalog
   kept_out: KeptOut[];       // changes of files that did not take effect
 }
-// GET  /api/reload             -> ReloadReport   changes that are kept out now
+// GET  /api/reload             -> ReloadReport   changes that are kept out and servers that cannot be used now
 // POST /api/reload {accept}    -> ReloadReport   reads config, lock and secrets again; with accept, what is kept out counts
 export interface KeptOut { what: string; reason: string; acceptable: boolean }
-export interface ReloadReport { config?: string; changes: string[]; kept_out: KeptOut[] }
+export interface UnusableServer { server?: string; reason: string; hint?: string; keeps_last_good: boolean }
+export interface ReloadReport { config?: string; changes: string[]; kept_out: KeptOut[]; unusable: UnusableServer[] }
 
 // ---- what happens now ----------------------------------------------------------------------------------------
 // GET /api/events -> text/event-stream; `event:` is the name, `data:` its JSON. First everything as it is, then changes.

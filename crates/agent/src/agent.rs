@@ -1,4 +1,4 @@
-//! A model over a toolbox, at work: what the run's state says is to be done next is done.
+//! Execution of a run: performs the next action that the run's state requires.
 
 mod call;
 mod cost;
@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{CallingAgent, Emitter, Emitting, Tool, Toolbox};
+use consort_core::{CallingAgent, ClientSession, Emitter, Emitting, Tool, Toolbox};
 use tokio::sync::Semaphore;
 
 use crate::bound::{self, Bound};
@@ -33,20 +33,19 @@ use crate::task::Ready;
 use fit::Fit;
 pub use sampling::{Consent, Sampling};
 
-/// How a run ends, and why.
+/// Status and reason of a run's end.
 type End = (Status, String);
 
-/// A model over a toolbox.
+/// An agent: a model with a toolbox.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use consort_agent::{Agent, Conversation, Event, Message, Model, Script, Settings, Status};
-/// # use consort_core::{Caller, Catalog, Changes, Emitting, Events, Invocation, Passage, Toolbox};
+/// # use consort_core::{Call, Caller, Catalog, Changes, Emitting, Events, Toolbox};
 /// # struct Nothing;
 /// # impl Toolbox for Nothing {
 /// #     fn catalog(&self, _: &Caller) -> Arc<Catalog> { Arc::default() }
-/// #     fn call(&self, _: Invocation) -> Events { unreachable!() }
-/// #     fn pass(&self, _: Passage) -> Events { unreachable!() }
+/// #     fn call(&self, _: Call) -> Events { unreachable!() }
 /// #     fn changes(&self) -> Changes { Emitting::new(|_| std::future::pending()) }
 /// # }
 /// # let toolbox = Arc::new(Nothing);
@@ -67,9 +66,9 @@ type End = (Status, String);
 pub struct Agent {
     /// The model.
     pub model: Model,
-    /// What it may call.
+    /// Tools that it may call.
     pub toolbox: Arc<dyn Toolbox>,
-    /// How it works.
+    /// Settings of its runs.
     pub settings: Settings,
 }
 
@@ -80,21 +79,20 @@ impl std::fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// A model over a toolbox.
+    /// Creates an agent from a model and a toolbox.
     pub fn new(model: Model, toolbox: Arc<dyn Toolbox>, settings: Settings) -> Self {
         Self { model, toolbox, settings }
     }
 
-    /// Answers what is said. The run goes on while the stream is read; dropping the stream breaks it
-    /// off and cancels its calls, and [`Conversation::stop`] ends it in order. With nothing said, a run
-    /// that was broken off, or that waited for a person, goes on where it was, and one that completed says so
-    /// again. The last event is
-    /// [`Event::Over`], and there is exactly one.
+    /// Answers the input. The run proceeds while the stream is read; dropping the stream interrupts it and cancels its
+    /// calls, and [`Conversation::stop`] ends it in order. Without input, a run that was interrupted, or that waited
+    /// for a user, continues where it was, and one that completed reports its end again. The stream ends with exactly
+    /// one [`Event::Over`].
     pub fn run(&self, conversation: &Conversation, input: Vec<Message>) -> Emitting<Event> {
         self.go(conversation, input, None)
     }
 
-    /// Does a task, with its own tools and session.
+    /// Performs a task, with its own tools and session.
     pub fn perform(&self, conversation: &Conversation, ready: Ready) -> Emitting<Event> {
         let Ready { task, tools } = ready;
         let mut agent = self.clone();
@@ -170,7 +168,7 @@ impl Agent {
         report
     }
 
-    /// A run, begun or taken up again.
+    /// Begins or resumes a run.
     async fn begin(
         &self,
         taken: &Taken,
@@ -208,6 +206,7 @@ impl Agent {
             observation,
             tools,
             run,
+            session: ClientSession::new(),
             offered: None,
             slots: HashMap::new(),
             meter: self.meter(taken),
@@ -229,7 +228,7 @@ impl Agent {
         Ok(run)
     }
 
-    /// What those who look on say, where all they can do is to stop the run.
+    /// Calls the hooks at a moment at which all they can do is to stop the run.
     async fn verdict(&self, moment: Moment<'_>) -> Result<(), End> {
         for hook in &self.settings.hooks {
             match hook.at(moment).await {
@@ -243,28 +242,30 @@ impl Agent {
     }
 }
 
-/// A run at work.
+/// A run in progress.
 struct Worker {
     agent: Agent,
-    /// The agent as calls name it.
+    /// The agent as named in calls.
     calling: Arc<CallingAgent>,
     observation: Option<Arc<dyn RunObservation>>,
     tools: Bound,
     run: String,
-    /// What the model was offered last, and whether `read_result` was among it.
+    /// The client session of the run at servers.
+    session: ClientSession,
+    /// Tools listed to the model last, and true if `read_result` was among them.
     offered: Option<(bool, Arc<[Tool]>)>,
-    /// How many calls of each server may be made at once.
+    /// Limits of concurrent calls, by server.
     slots: HashMap<consort_core::ServerId, Arc<Semaphore>>,
-    /// What the run costs, with the agents it asks.
+    /// Cost of the run, with the agents it calls.
     meter: Arc<RunMeter>,
-    /// How much of what the model reads is taken.
+    /// Use of the model's context window.
     fit: Fit,
-    /// What to do about an error.
+    /// Advice about an error.
     hint: Option<String>,
 }
 
 impl Worker {
-    /// Does what is to be done next, until nothing is.
+    /// Performs the next action until the run ends.
     async fn work(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> End {
         loop {
             let (limits, price) = (&self.agent.settings.limits, self.agent.model.facts.price);
@@ -286,7 +287,7 @@ impl Worker {
         }
     }
 
-    /// Asks the model once; more often with less, while what is said is longer than it reads.
+    /// Requests an answer of the model; again with less while the request exceeds the context window.
     async fn ask(&mut self, taken: &Taken, emitter: &Emitter<Event>) -> Result<(), End> {
         let turn = taken.look(Run::turns) + 1;
         let mut tries = 0;
@@ -319,7 +320,7 @@ impl Worker {
         (Status::Error, error.to_string())
     }
 
-    /// What the model is asked now.
+    /// Builds the next model request.
     async fn question(&mut self, taken: &Taken) -> std::io::Result<Ask> {
         let tools = self.offer(taken.look(Run::has_wholes));
         let cut = self.fit.make(taken, &self.agent.model.facts, &self.agent.settings, &tools);
@@ -340,7 +341,7 @@ impl Worker {
         Ok(ask)
     }
 
-    /// The tools as the model sees them, in the same memory as long as they are the same.
+    /// Returns the tools as the model sees them, in the same allocation as long as they are the same.
     fn offer(&mut self, shortened: bool) -> Arc<[Tool]> {
         if let Some((known, offered)) = &self.offered
             && *known == shortened
@@ -361,7 +362,7 @@ impl Worker {
     }
 }
 
-/// Says of calls that left, and of which nothing more will be heard, that nobody knows.
+/// Sets the outcome of calls that were sent and whose result will not arrive to unknown.
 fn close_left(taken: &Taken) -> std::io::Result<()> {
     let left = taken.look(|run| {
         let left = run.pending().iter().filter(|pending| pending.state == CallState::Left);
@@ -386,7 +387,7 @@ async fn pause(limit: Option<Duration>) {
     }
 }
 
-/// An id for a run: when, and something to tell it from others of that time.
+/// Returns an id for a run: its time, and random digits.
 fn id() -> String {
     let millis = now();
     let when = consort_core::utc(millis / 1000).replace(['-', ':'], "").replace('T', "-");

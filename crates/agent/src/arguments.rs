@@ -1,12 +1,12 @@
-//! Arguments as a model wrote them, made what they were meant to be where that is beyond doubt.
+//! Arguments as a model wrote them, repaired where the intent is certain.
 
 use consort_core::{Json, Object};
 use serde_json::{Map, Value};
 
 use crate::message::Arguments;
 
-/// The arguments of a call: an object, with what was encoded twice decoded once. Else what is wrong, in
-/// words a model can act on.
+/// Returns the arguments of a call: an object, with members that were encoded twice decoded once. The error is written
+/// for the model.
 pub(crate) fn read(arguments: &Arguments, schema: &Json) -> Result<Object, String> {
     if let Some(object) = arguments.object() {
         return Ok(mended(&object, schema).unwrap_or(object));
@@ -28,8 +28,8 @@ pub(crate) fn read(arguments: &Arguments, schema: &Json) -> Result<Object, Strin
     ))
 }
 
-/// The same object with those members decoded that the schema wants as an object or a list and that are
-/// the JSON of one; nothing if there are none.
+/// Returns the object with members decoded that the schema declares as an object or array and that are a string of its
+/// JSON; `None` if there are none.
 fn mended(object: &Object, schema: &Json) -> Option<Object> {
     // Only an object with a text that begins like JSON can have one.
     let suspect =

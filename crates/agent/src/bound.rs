@@ -1,4 +1,4 @@
-//! The tools of a run: chosen once, under names that tell them apart, and the same until it is over.
+//! The tools of a run: resolved once, under unique names, and the same until it ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -6,44 +6,44 @@ use std::sync::Arc;
 use consort_core::{Catalog, Entry, Pattern, Target, Tool, Unresolved, nearest};
 use serde_json::json;
 
-/// The tool by which a model asks a person.
+/// Tool with which a model asks a user.
 pub const ASK_USER: &str = "ask_user";
 
-/// The tool by which a model reads the rest of a result that was too large.
+/// Tool with which a model reads the rest of a result that was too large.
 pub const READ_RESULT: &str = "read_result";
 
-/// The tools of a run. Each has a name of its own and leads to one tool of one server.
+/// The tools of a run. Each has a unique name and belongs to one server.
 #[derive(Clone, Debug, Default)]
 pub struct Bound {
     definitions: Arc<[Tool]>,
-    /// By the name the model knows.
+    /// Tools by the name that the model sees.
     names: HashMap<String, BoundTool>,
-    /// Names that were asked for and may not be used.
+    /// Requested names that are not permitted.
     pub denied: Vec<String>,
 }
 
 /// One tool of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundTool {
-    /// `server.tool`, as the toolbox knows it.
+    /// `server.tool`, as in the toolbox.
     pub id: String,
-    /// The same as a server and a name.
+    /// The same as a target.
     pub target: Target,
-    /// Its name alone begins with the name of another server, so it is known by its id only.
+    /// True if its name alone begins with the name of another server, so it is listed by its id only.
     is_disguised: bool,
-    /// Where its definition is.
+    /// Index of its definition.
     place: usize,
 }
 
 impl Bound {
-    /// Everything a catalog has.
+    /// Returns all tools of a catalog.
     pub fn all(catalog: &Catalog) -> Self {
         Self::of(catalog, catalog.tools.entries().iter())
     }
 
-    /// What these names mean: friendly ones, full ones, or patterns such as `files.*`. A name that leads
-    /// nowhere is an error, unless `whole`, what there is to those who may do everything, has it: then it
-    /// is left out and named in [`denied`](Self::denied).
+    /// Resolves these names: friendly ones, full ones, or patterns such as `files.*`. An unknown name is an error,
+    /// unless `whole`, the catalog without restrictions, has it: then it is left out and named in
+    /// [`denied`](Self::denied).
     pub fn chosen(
         catalog: &Catalog,
         names: &[String],
@@ -98,12 +98,12 @@ impl Bound {
         Self { definitions: definitions.into(), names, denied: Vec::new() }
     }
 
-    /// The definitions, under the names that the model knows.
+    /// Returns the definitions, under the names that the model sees.
     pub fn definitions(&self) -> &Arc<[Tool]> {
         &self.definitions
     }
 
-    /// What a name leads to; else those that come nearest.
+    /// Returns the tool of a name; otherwise the most similar names.
     pub fn find(&self, name: &str) -> Result<(&BoundTool, &Tool), Vec<String>> {
         let found = self.names.get(name).or_else(|| {
             // A model that writes the server too means the same.
@@ -115,8 +115,8 @@ impl Bound {
         }
     }
 
-    /// The names that come nearest, with or without their server; for a name with a server only those of
-    /// that server.
+    /// Returns the most similar names, with or without their server; for a name with a server only those of that
+    /// server.
     fn nearest(&self, name: &str) -> Vec<String> {
         let server = name.split_once(['.', ':']).map(|(server, _)| server);
         let fits = |bound: &BoundTool| match server {
@@ -140,7 +140,7 @@ impl Bound {
         found
     }
 
-    /// Returns whether one of them stands for all tools of a server, as the exposure `per-server` has it.
+    /// Returns true if one of them stands for all tools of a server, as in the exposure `per-server`.
     pub(crate) fn has_server_tools(&self) -> bool {
         let stands = |Target { server, name }: &Target| {
             name.strip_prefix("mcp_") == Some(&*server.as_str().replace('-', "_"))
@@ -148,7 +148,7 @@ impl Bound {
         self.names.values().any(|bound| stands(&bound.target))
     }
 
-    /// `server.tool` of each.
+    /// Returns `server.tool` of each.
     pub fn ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.names.values().map(|bound| bound.id.clone()).collect();
         ids.sort();
@@ -156,7 +156,7 @@ impl Bound {
     }
 }
 
-/// The same tool under another name.
+/// Returns the same tool under another name.
 fn renamed(tool: &Tool, name: &str) -> Tool {
     if tool.name() == name {
         return tool.clone();

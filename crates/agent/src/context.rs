@@ -1,19 +1,20 @@
-//! What of a conversation a model is shown, when all of it is more than the model reads.
+//! The part of a conversation that a model sees, if the whole exceeds its context window.
 //!
-//! The rule, made for providers that remember how a prompt begins and bill less for it:
+//! The rules, made for providers with a prompt cache:
 //!
-//! 1. Nothing changes until what is sent comes to more than 85 % of the limit: the model's window less
-//!    the room for its answer. Until then each prompt begins with the one before, byte for byte.
-//! 2. Then a large piece goes at once, down to half of the limit. Where tools, instructions and the
-//!    first message alone come near that, half of what they leave.
-//! 3. A cut is made before a message of the person or of the model, never between a call and its result.
-//! 4. What whoever runs the agent says stays, and so do the first message of the person and the one that
-//!    is being worked on. A note behind the first says how many messages are not there.
-//! 5. Nothing that was shown is rewritten: no old result is shortened, which would change a remembered
-//!    prompt each time and show the model what it never saw. A single result that is too large is
-//!    shortened once, when it arrives: [`Settings::result_bytes`](crate::Settings::result_bytes).
+//! 1. Nothing changes until a request exceeds 85 % of the limit: the model's context window less the tokens
+//!    reserved for its answer. Until then each prompt begins with the previous one, byte for byte.
+//! 2. Then a large piece is left out at once, down to half of the limit. If tools, instructions and the
+//!    first message alone come near that, down to half of the remainder.
+//! 3. A cut is made before a message of the user or of the model, never between a call and its result.
+//! 4. System messages stay, and so do the first user message and the current one. A note after the first
+//!    says how many messages are left out.
+//! 5. Nothing that was shown is rewritten: a truncated old result would invalidate the cached prompt. A result
+//!    that is too large is truncated once, when it arrives:
+//!    [`Settings::result_bytes`](crate::Settings::result_bytes). The exception is
+//!    [`What::Shortened`](crate::What::Shortened): the provider refused a request that no cut makes shorter.
 //!
-//! A cut is kept as [`What::Cut`](crate::What::Cut), so it is the same after a restart.
+//! A cut is stored as [`What::Cut`](crate::What::Cut), so it is the same after a restart.
 
 mod count;
 
@@ -30,31 +31,31 @@ pub use count::{AUDIO, FILE, IMAGE, tokens};
 /// Tokens of the note that messages are left out.
 const NOTE: u64 = 24;
 
-/// How far a provider's count may be from ours, and is believed.
+/// Plausible range of the ratio between a provider's token count and the estimate.
 const BELIEVED: std::ops::RangeInclusive<f64> = 0.5..=3.0;
 
-/// How much may be sent.
+/// Limit of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// What the model reads and writes at once, in tokens.
+    /// Context window in tokens: input and output together.
     pub window: u64,
-    /// What of that its answer may take.
+    /// Tokens of it that are reserved for the answer.
     pub answer: u64,
 }
 
 impl Limit {
-    /// What may be sent.
+    /// Returns the maximum tokens of a request.
     pub fn sent(self) -> u64 {
         self.window.saturating_sub(self.answer)
     }
 
-    /// From where on something must go.
+    /// Returns the tokens above which messages are left out.
     pub(crate) fn full(self) -> u64 {
         self.sent() * 85 / 100
     }
 }
 
-/// What is shown of messages when those before a place are left out.
+/// Returns the messages that the model sees if those before a place are left out.
 pub fn shown(messages: &[Arc<Message>], before: usize) -> Vec<Arc<Message>> {
     let before = before.min(messages.len());
     let (early, late) = messages.split_at(before);
@@ -82,7 +83,7 @@ pub fn shown(messages: &[Arc<Message>], before: usize) -> Vec<Arc<Message>> {
     shown
 }
 
-/// Shows only so much text of each result in a message; the model can read on.
+/// Truncates the text of each result in a message; the model can read the rest.
 pub(crate) fn shorten(message: &mut Arc<Message>, most: usize) {
     if message.role != Role::Tool {
         return;
@@ -94,7 +95,7 @@ pub(crate) fn shorten(message: &mut Arc<Message>, most: usize) {
     }
 }
 
-/// Adds a summary of what is left out to the note that says so.
+/// Adds a summary of the messages left out to the note about them.
 pub(crate) fn tell(shown: &mut [Arc<Message>], summary: &str) {
     let is_note =
         |part: &Part| matches!(&part.kind, Kind::Text { text } if text.ends_with(NOTE_END));
@@ -115,7 +116,7 @@ fn note(left_out: usize) -> String {
     format!("\n\n[{left_out} later {messages} left out here: {NOTE_END}")
 }
 
-/// The message of the person that is being worked on where messages are cut, if it is before that.
+/// Returns the user message that the turn at a cut belongs to, if it is before the cut.
 fn current(messages: &[Arc<Message>], before: usize) -> Option<usize> {
     if messages.get(before).is_none_or(is_user) {
         return None;
@@ -127,8 +128,7 @@ fn is_user(message: &Arc<Message>) -> bool {
     message.role == Role::User
 }
 
-/// How much of what a model reads a conversation takes. One for each conversation: every message is
-/// counted once.
+/// Estimate of the tokens of a conversation. One for each conversation: every message is counted once.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     /// Tokens of the instructions.
@@ -136,29 +136,29 @@ pub struct Gauge {
     /// Tokens of the definitions of tools.
     tools: u64,
     counted: Vec<Counted>,
-    /// How many tokens the provider counts for one of ours.
+    /// Tokens that the provider counts for one of the estimate.
     ratio: f64,
     #[cfg(test)]
     work: usize,
 }
 
-/// A message, counted, and what is before it.
+/// A message with its tokens, and totals of those before it.
 #[derive(Clone, Debug)]
 struct Counted {
     message: Arc<Message>,
     tokens: u64,
     /// Tokens of all messages before.
     before: u64,
-    /// Of those, what whoever runs the agent says.
+    /// Of those, tokens of system messages.
     system: u64,
-    /// The first message of the person, up to and with this one.
+    /// The first user message, up to and including this one.
     first: Option<usize>,
-    /// The last message of the person before this one.
+    /// The last user message before this one.
     last: Option<usize>,
 }
 
 impl Gauge {
-    /// A gauge for a model that is told this before all messages, and of these tools.
+    /// Creates a gauge for a model with these instructions and tools.
     pub fn new(instructions: &str, definitions: &[Tool]) -> Self {
         let mut gauge = Self {
             instructions: tokens(&Message::system(instructions)),
@@ -172,19 +172,19 @@ impl Gauge {
         gauge
     }
 
-    /// From now on the model is told of these tools.
+    /// Replaces the tools.
     pub fn set_tools(&mut self, definitions: &[Tool]) {
         let count = |tool| counted(Vocabulary::O200k, &text(tool)) as u64;
         self.tools = definitions.iter().map(count).sum();
     }
 
-    /// Tokens of what is sent when messages before a place are left out.
+    /// Returns the tokens of a request that leaves out the messages before a place.
     pub fn estimate(&mut self, messages: &[Arc<Message>], before: usize) -> u64 {
         self.count(messages);
         self.scaled(self.at(before))
     }
 
-    /// Takes to heart what the provider counted when exactly this was sent.
+    /// Corrects the estimate by the provider's count of exactly this request.
     pub fn correct(&mut self, messages: &[Arc<Message>], before: usize, input: u64) {
         self.count(messages);
         let ours = self.at(before);
@@ -196,7 +196,7 @@ impl Gauge {
         }
     }
 
-    /// Where to cut now, given where it was cut last; `None` if all is well or nothing can be done.
+    /// Returns the next cut, given the last one; `None` if none is needed or possible.
     pub fn cut(&mut self, messages: &[Arc<Message>], before: usize, limit: Limit) -> Option<usize> {
         self.count(messages);
         let now = self.scaled(self.at(before));
@@ -221,7 +221,7 @@ impl Gauge {
         least.1
     }
 
-    /// What is to be left after a cut.
+    /// Returns the tokens to remain after a cut.
     fn goal(&self, limit: Limit) -> u64 {
         let first = self.counted.last().and_then(|last| last.first);
         let first = first.map_or(0, |at| self.counted[at].tokens);
@@ -231,8 +231,7 @@ impl Gauge {
         half.max(limit.sent() / 2)
     }
 
-    /// Counts what was not counted. Messages only come at the end; one that was replaced is counted
-    /// again.
+    /// Counts new messages. Messages are only appended; one that was replaced is counted again.
     fn count(&mut self, messages: &[Arc<Message>]) {
         let same = |(at, one): (usize, &Counted)| {
             messages.get(at).is_some_and(|message| Arc::ptr_eq(message, &one.message))
@@ -262,7 +261,7 @@ impl Gauge {
         }
     }
 
-    /// Our own count of what is sent, in no more time for more messages.
+    /// Returns the uncorrected estimate of a request, in constant time.
     fn at(&self, before: usize) -> u64 {
         let Some(end) = self.counted.last() else { return self.fixed() };
         let all = end.before + end.tokens;
@@ -275,7 +274,7 @@ impl Gauge {
         self.fixed() + all - cut.before + cut.system + of(first) + of(current) + NOTE
     }
 
-    /// Tokens of what is sent before all messages.
+    /// Returns the tokens before all messages.
     fn fixed(&self) -> u64 {
         self.instructions + self.tools
     }
@@ -291,7 +290,7 @@ impl Gauge {
     }
 }
 
-/// Where messages may be cut, behind where they were cut last.
+/// Returns the places at which messages may be cut, after the last cut.
 fn places(messages: &[Arc<Message>], before: usize) -> Vec<usize> {
     let mut calls: HashMap<&str, usize> = HashMap::new();
     // How many calls are open before each message, as changes from one to the next.

@@ -1,4 +1,4 @@
-//! A conversation in hand: what was said, where it is kept, and who is at work on it.
+//! A conversation in memory: its state, its journal, and the lock of its run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,8 +10,7 @@ use crate::message::Message;
 use crate::run::Run;
 use crate::step::{Journal, Question, Report, Status, Step, What};
 
-/// A conversation as it stands. A handle: clones are the same conversation, and one run at a time goes on
-/// in it.
+/// A conversation. A handle: clones are the same conversation, and one run at a time is active in it.
 #[derive(Clone)]
 pub struct Conversation {
     inner: Arc<Mutex<Inner>>,
@@ -24,16 +23,16 @@ struct Inner {
     busy: bool,
 }
 
-/// Why something cannot be done with a conversation.
+/// Reason an operation on a conversation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConversationError {
-    /// A step could not be kept.
+    /// A step could not be stored.
     #[error("the conversation cannot be kept")]
     Journal(#[from] std::io::Error),
-    /// Nothing of that id is asked.
+    /// No pending question has this id.
     #[error("there is no open question `{0}`")]
     NoQuestion(String),
-    /// A run goes on in it.
+    /// A run is active in it.
     #[error("a run goes on in this conversation")]
     Busy,
 }
@@ -51,48 +50,48 @@ impl std::fmt::Debug for Conversation {
 }
 
 impl Conversation {
-    /// A new one that is kept nowhere.
+    /// Creates a conversation that is not stored.
     pub fn new() -> Self {
         Self::kept(&[], Box::new(Forgotten))
     }
 
-    /// One that these steps have led to, and that is kept there.
+    /// Creates a conversation from its steps, with the journal that stores further ones.
     pub fn kept(steps: &[Step], journal: Box<dyn Journal>) -> Self {
         let inner = Inner { run: Run::of(steps), journal, busy: false };
         Self { inner: Arc::new(Mutex::new(inner)), stop: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// Everything that was said.
+    /// Returns all messages.
     pub fn messages(&self) -> Vec<Arc<Message>> {
         self.lock().run.messages().to_vec()
     }
 
-    /// What a person is asked and has not answered.
+    /// Returns the questions to users that are not answered.
     pub fn waiting(&self) -> Vec<Question> {
         self.lock().run.waiting()
     }
 
-    /// Whether a run was broken off in it, or can go on because a person answered.
+    /// Returns true if a run was interrupted in it, or can continue because a user answered.
     pub fn is_unfinished(&self) -> bool {
         self.lock().run.is_unfinished()
     }
 
-    /// How its last run ended, if one did.
+    /// Returns the status of its last run, if it ended.
     pub fn over(&self) -> Option<Status> {
         self.lock().run.over()
     }
 
-    /// What its last run has come to so far.
+    /// Returns the report of its last run so far.
     pub fn report(&self) -> Report {
         self.lock().run.report(None)
     }
 
-    /// A copy of its state.
+    /// Returns a copy of its state.
     pub fn run(&self) -> Run {
         self.lock().run.clone()
     }
 
-    /// Answers a question, as the result of an `elicitation/create`; the run goes on when it is run again.
+    /// Answers a question with the result of an `elicitation/create`; the run continues when it is started again.
     pub fn answer(&self, question: &str, answer: Value) -> Result<(), ConversationError> {
         let mut inner = self.lock();
         if inner.busy {
@@ -106,12 +105,12 @@ impl Conversation {
         Ok(())
     }
 
-    /// Stops the run that goes on: its calls are cancelled, and it ends as cancelled.
+    /// Stops the active run: its calls are cancelled, and it ends as cancelled.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Takes the conversation for a run, if none goes on.
+    /// Locks the conversation for a run, if none is active.
     pub(crate) fn take(&self) -> Option<Taken> {
         let mut inner = self.lock();
         if inner.busy {
@@ -136,21 +135,21 @@ impl Inner {
     }
 }
 
-/// A conversation in which a run goes on, until this is dropped.
+/// A conversation locked by a run, until this is dropped.
 pub(crate) struct Taken(Conversation);
 
 impl Taken {
-    /// Keeps a step, and then counts it.
+    /// Stores a step, and then applies it.
     pub(crate) fn step(&self, what: What) -> std::io::Result<()> {
         self.0.lock().take(what)
     }
 
-    /// Looks at the state.
+    /// Reads the state.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Run) -> T) -> T {
         look(&self.0.lock().run)
     }
 
-    /// Waits until somebody stops the run.
+    /// Waits until the run is stopped.
     pub(crate) async fn stopped(&self) {
         let mut stop = self.0.stop.subscribe();
         // The sender lives as long as the conversation, which is held here.
@@ -164,7 +163,7 @@ impl Drop for Taken {
     }
 }
 
-/// A journal that keeps nothing.
+/// A journal that stores nothing.
 struct Forgotten;
 
 impl Journal for Forgotten {
@@ -173,7 +172,7 @@ impl Journal for Forgotten {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! What happens in a run, as it happens.
+//! Events of a run.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use crate::message::{Call, CallResult, Message};
 use crate::provider::{Delta, Usage};
 use crate::step::{Question, Report};
 
-/// What happens in a run, in order, up to exactly one end. As JSON, one line each is what programs get.
+/// An event of a run, in order, up to exactly one end. Programs receive them as JSON lines.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The run begins, or goes on.
+    /// The run begins, or continues.
     Began {
         /// The run's id.
         run: String,
         /// The model, as `provider:name`.
         model: String,
-        /// How many tools the model sees.
+        /// Number of tools that the model sees.
         tools: usize,
     },
-    /// The model is asked.
+    /// The model request is sent.
     Asking {
-        /// Which time, from 1.
+        /// Number of the turn, from 1.
         turn: u32,
     },
     /// A piece of the model's answer.
@@ -33,76 +33,75 @@ pub enum Event {
         /// The piece.
         delta: Delta,
     },
-    /// The model is asked again soon.
+    /// The model request is retried soon.
     Again {
-        /// What went wrong.
+        /// Error of the attempt.
         error: String,
-        /// In so many milliseconds.
+        /// Wait in milliseconds.
         after: u64,
     },
     /// The model answered.
     Said {
-        /// Which time, from 1.
+        /// Number of the turn, from 1.
         turn: u32,
-        /// All it said.
+        /// The whole message.
         message: Arc<Message>,
-        /// What it cost.
+        /// Token usage of the answer.
         usage: Usage,
     },
     /// A call begins.
     Called {
         /// The call.
         call: Call,
-        /// The tool as its server is called, and it is called there: `server.tool`.
+        /// The tool under its server's names: `server.tool`.
         tool: String,
     },
-    /// How far a call has come.
+    /// Progress of a call.
     Progress {
         /// The call's id.
         call: String,
-        /// So much is done.
+        /// Progress so far.
         progress: f64,
-        /// Of so much.
+        /// Total, if known.
         #[serde(skip_serializing_if = "Option::is_none")]
         total: Option<f64>,
-        /// In the server's words.
+        /// Message of the server.
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// What a server logs during a call.
+    /// Log message of a server during a call.
     Log {
         /// The call's id.
         call: String,
-        /// Level, data and whatever else it says.
+        /// Parameters of the message: level, data and others.
         log: Json,
     },
-    /// A person is asked. Whoever listens takes the way to answer and uses it; dropped unused, nobody is
-    /// there.
+    /// A user is asked. The consumer takes the handle and answers with it; if it is dropped unused, nobody answers.
     Question {
         /// The question.
         question: Question,
-        /// How to answer it.
+        /// Handle for the answer.
         #[serde(skip)]
         answer: Option<Answer>,
     },
-    /// A call came to something.
+    /// A call ended.
     Result {
-        /// What it came to.
+        /// Its result.
         result: CallResult,
-        /// Why there is no result of the tool, in one word; none if it ran.
+        /// Kind of the error if the tool gave no result; absent if it ran.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// How long it took, in milliseconds.
+        /// Duration in milliseconds.
         took: u64,
     },
-    /// Something worth knowing that changes nothing.
+    /// Information that changes nothing.
     Note {
-        /// In words.
+        /// The text.
         text: String,
     },
-    /// The run is over.
+    /// The run ended.
     Over {
-        /// What it came to.
+        /// Its report.
         report: Report,
     },
 }

@@ -1,4 +1,4 @@
-//! A toolbox of tools with manners, for tests.
+//! A toolbox of tools with various behaviors, for tests.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use consort_core::{
-    Asked, CallError, Caller, Catalog, Changes, Emitter, Emitting, Event, Events, Invocation, Json,
-    Offer, OperatorText, Outcome, Passage, Progress, Refusal, Reply, ShelfKind, Source, Target,
-    ToolResult, Toolbox,
+    Asked, Call, CallError, Caller, Catalog, Changes, Emitter, Emitting, Event, Events, Json,
+    Offer, OperatorText, Outcome, Progress, Refusal, Reply, ShelfKind, Source, Target, ToolResult,
+    Toolbox,
 };
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -17,21 +17,21 @@ use tokio::sync::oneshot;
 #[derive(Clone, Default)]
 pub(crate) struct Fake(Arc<Seen>);
 
-/// What it saw.
+/// Observations of the toolbox.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// `server.tool arguments` of every call that left.
+    /// `server.tool arguments` of every call that was sent.
     pub(crate) left: Mutex<Vec<String>>,
-    /// What servers were told in `_meta`.
+    /// `_meta` that servers received.
     pub(crate) meta: Mutex<Vec<String>>,
     now: AtomicUsize,
-    /// The most calls at once.
+    /// Most concurrent calls.
     pub(crate) most: AtomicUsize,
-    /// How often `gone` is not reached.
+    /// Number of calls for which `gone` is unreachable.
     pub(crate) gone: AtomicUsize,
 }
 
-/// Tools and what they do.
+/// Tools, named by their behavior.
 const TOOLS: [&str; 10] =
     ["echo", "slow", "fail", "gone", "lost", "guarded", "big", "asks", "samples", "hangs"];
 
@@ -44,13 +44,9 @@ impl Fake {
         self.left.lock().unwrap().clone()
     }
 
-    async fn run(
-        self,
-        invocation: Invocation,
-        emitter: &Emitter<Event>,
-    ) -> Result<ToolResult, CallError> {
-        let Target { server, name: tool } = invocation.target.clone();
-        let arguments: Value = invocation.arguments.read().unwrap();
+    async fn run(self, call: Call, emitter: &Emitter<Event>) -> Result<ToolResult, CallError> {
+        let Target { server, name: tool } = call.tool_target().cloned().unwrap();
+        let arguments: Value = call.arguments().read().unwrap();
         if tool == "guarded" {
             let reason = "nobody agreed".to_owned();
             let answer = ask(emitter, Event::Approval, "elicitation/create").await;
@@ -65,8 +61,8 @@ impl Fake {
             let source = Source::new(std::io::Error::other("refused"));
             return Err(CallError::Connection { server, source, detail: OperatorText::default() });
         }
-        self.left.lock().unwrap().push(format!("{} {arguments}", invocation.target));
-        if let Some(meta) = &invocation.meta {
+        self.left.lock().unwrap().push(format!("{server}.{tool} {arguments}"));
+        if let Some(meta) = call.meta() {
             self.meta.lock().unwrap().push(meta.json().to_string());
         }
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
@@ -151,15 +147,11 @@ impl Toolbox for Fake {
         Arc::new(Catalog::build(&offers.collect()))
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
+    fn call(&self, call: Call) -> Events {
         let fake = self.clone();
-        Emitting::new(|emitter| async move {
-            Event::End(fake.run(invocation, &emitter).await.map(Outcome::Complete))
+        Events::new(|emitter| async move {
+            Event::End(fake.run(call, &emitter).await.map(Outcome::Complete))
         })
-    }
-
-    fn pass(&self, _: Passage) -> Events {
-        unreachable!("an agent only calls")
     }
 
     fn changes(&self) -> Changes {

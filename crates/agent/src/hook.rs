@@ -1,4 +1,4 @@
-//! Those who look on: told of what is about to happen and what happened, and able to stop it.
+//! Hooks: called before and after each action of a run, and able to stop it.
 
 use consort_core::{BoxFuture, Object};
 
@@ -6,9 +6,9 @@ use crate::message::{Call, CallResult, Message};
 use crate::provider::{Ask, Reply};
 use crate::step::Report;
 
-/// Somebody who looks on at a run: for a record, or as a guardrail.
+/// A hook of a run: for a log, or as a guardrail.
 pub trait Hook: Send + Sync {
-    /// What to do at this moment. The run waits for the answer.
+    /// Returns the verdict for this moment. The run waits for it.
     fn at<'a>(&'a self, moment: Moment<'a>) -> BoxFuture<'a, Verdict>;
 }
 
@@ -16,41 +16,40 @@ pub trait Hook: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Moment<'a> {
-    /// Something is said to the agent, and it is about to be answered.
+    /// The agent received input and is about to answer it.
     Input(&'a [Message]),
-    /// The model is about to be asked.
+    /// The model request is about to be sent.
     Asking(&'a Ask),
     /// The model answered.
     Said(&'a Reply),
-    /// A call is about to leave.
+    /// A call is about to be sent.
     Calling {
         /// The call.
         call: &'a Call,
-        /// The tool as its server is called, and it is called there.
+        /// The tool under its server's names: `server.tool`.
         tool: &'a str,
-        /// What it is given.
+        /// The arguments.
         arguments: &'a Object,
     },
-    /// A call came to something.
+    /// A call ended.
     Called {
         /// The call.
         call: &'a Call,
-        /// What it came to.
+        /// Its result.
         result: &'a CallResult,
     },
-    /// The run is over.
+    /// The run ended.
     Over(&'a Report),
 }
 
-/// What one who looks on wants.
+/// Verdict of a hook.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Go on.
+    /// Continue.
     Go,
     /// Make the call with other arguments. At any moment but [`Moment::Calling`] the same as `Go`.
     Edit(Object),
-    /// Do not make the call; the model is told why. At any moment but [`Moment::Calling`] the same as
-    /// `Stop`.
+    /// Do not make the call; the model receives the reason. At any moment but [`Moment::Calling`] the same as `Stop`.
     Refuse(String),
     /// End the run as denied.
     Stop(String),

@@ -1,8 +1,8 @@
-//! A model over a toolbox: messages, and what providers of models speak.
+//! Agents: a model with a toolbox, messages, and the wire formats of model providers.
 //!
-//! [`provider::Providers`] chooses a model and [`provider::Http`] asks it. What is spoken connects to
-//! nothing: [`Wire::request`] gives the bytes that ask, a [`Reader`] takes the bytes that come back, in any
-//! pieces, and hands out [`Delta`]s and one [`Reply`]. A [`Script`] plays a provider where there is none.
+//! [`provider::Providers`] selects a model and [`provider::Http`] sends requests to it. The wire formats do no I/O:
+//! [`Wire::request`] returns the bytes of a request, a [`Reader`] takes the bytes of the response, however they are
+//! split, and returns [`Delta`]s and one [`Reply`]. A [`Script`] plays a provider in tests.
 
 pub mod agent;
 mod arguments;
@@ -34,7 +34,7 @@ pub use bound::{Bound, BoundTool};
 pub use conversation::{Conversation, ConversationError};
 pub use event::Event;
 pub use hook::{Hook, Moment, Verdict};
-pub use limits::Limits;
+pub use limits::{Limits, WorkLimits};
 pub use message::{
     Arguments, Call, CallResult, Kind, Media, Message, Opaque, Part, Resource, Role,
 };

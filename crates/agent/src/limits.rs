@@ -1,24 +1,24 @@
-//! How much a run may do.
+//! Limits of a run.
 
 use std::time::Duration;
 
 use crate::meter::ModelCost;
 use crate::provider::{Price, Usage};
 
-/// How much a run may do before it is ended.
+/// Limits of a run, after which it is ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// How often the model is asked.
+    /// Model requests.
     pub turns: u32,
-    /// How many calls are made.
+    /// Tool calls.
     pub calls: u32,
-    /// How many tokens it costs, read and written, with those of the agents it asks.
+    /// Tokens, input and output, with those of the agents it calls.
     pub tokens: Option<u64>,
-    /// How many US dollars it costs, with the agents it asks. A run whose model has no known price is refused.
+    /// Cost in US dollars, with the agents it calls. A run whose model has no known price is refused.
     pub cost: Option<f64>,
-    /// How long it takes.
+    /// Duration.
     pub time: Option<Duration>,
-    /// How often the very same calls are made in a row.
+    /// Identical calls in a row.
     pub repeats: u32,
 }
 
@@ -28,8 +28,41 @@ impl Default for Limits {
     }
 }
 
+/// Limits of an agent's work: attempts, chains of agents, summaries, results and sampling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkLimits {
+    /// Attempts of a call that is certain never to have reached its server.
+    pub call_attempts: u32,
+    /// Length of a chain of agents that call one another.
+    pub agent_depth: usize,
+    /// Bytes of each message that is summarized.
+    pub summarized_bytes: usize,
+    /// Bytes of all messages that are summarized together; the latest are kept.
+    pub summarized_total: usize,
+    /// Bytes of a result below which it is not shortened.
+    pub least_result: usize,
+    /// Tokens of one answer to a server's sampling request.
+    pub sampling_answer: u32,
+    /// Token budget of servers' sampling requests in a run.
+    pub sampling_tokens: u64,
+}
+
+impl Default for WorkLimits {
+    fn default() -> Self {
+        Self {
+            call_attempts: 3,
+            agent_depth: 3,
+            summarized_bytes: 4096,
+            summarized_total: 128 << 10,
+            least_result: 1024,
+            sampling_answer: 4096,
+            sampling_tokens: 100_000,
+        }
+    }
+}
+
 impl Limits {
-    /// Which limit is reached, in words.
+    /// Returns the limit that is reached, as text.
     pub(crate) fn exceeded(
         &self,
         usage: &Usage,
@@ -47,7 +80,7 @@ impl Limits {
         (Duration::from_millis(millis) >= time).then(|| self.time_reached())
     }
 
-    /// Returns the limit that is reached by so many tokens and US dollars, in words.
+    /// Returns the limit that is reached by this many tokens and US dollars, as text.
     pub(crate) fn spent(&self, used: u64, cost: Option<f64>) -> Option<String> {
         if let Some(tokens) = self.tokens.filter(|tokens| used >= *tokens) {
             return Some(format!("it used {used} of {tokens} tokens"));

@@ -1,4 +1,4 @@
-//! What is said between a person, a model and its tools: one form for every provider, made to be kept.
+//! Messages between a user, a model and its tools: one form for every provider, suitable for storage.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use consort_core::{Content, Json, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// One message of a conversation. Its JSON form is stable: a conversation may be kept in it.
+/// One message of a conversation. Its JSON form is stable: conversations are stored in it.
 ///
 /// ```
 /// use consort_agent::Message;
@@ -19,22 +19,22 @@ use serde_json::{Map, Value, json};
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who says it.
+    /// Role of the sender.
     pub role: Role,
-    /// What is said, in order.
+    /// Content, in order.
     pub parts: Vec<Part>,
-    /// What providers want back with the message as a whole.
+    /// Opaque data of providers about the message as a whole.
     #[serde(default, skip_serializing_if = "Opaque::is_empty")]
     pub opaque: Opaque,
 }
 
-/// Who says something.
+/// Role of a message's sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Whoever runs the agent.
+    /// The operator of the agent: the system prompt.
     System,
-    /// The person, or what speaks for one.
+    /// The user, or a program on their behalf.
     User,
     /// The model.
     Assistant,
@@ -45,64 +45,64 @@ pub enum Role {
 /// A piece of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// What it is.
+    /// The content.
     #[serde(flatten)]
     pub kind: Kind,
-    /// What providers want back with it.
+    /// Opaque data of providers about it.
     #[serde(default, skip_serializing_if = "Opaque::is_empty")]
     pub opaque: Opaque,
 }
 
-/// What a piece of a message can be.
+/// Content of a part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Kind {
-    /// Words.
+    /// Text.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// A picture.
+    /// An image.
     Image(Media),
-    /// A sound.
+    /// Audio.
     Audio(Media),
     /// A file or another resource.
     Resource(Resource),
-    /// The model calls a tool.
+    /// A tool call of the model.
     ToolCall(Call),
-    /// What a call came to.
+    /// The result of a call.
     ToolResult(CallResult),
-    /// What the model thought, as far as its provider tells.
+    /// The model's thinking, as far as its provider reveals it.
     Thinking {
-        /// The thoughts, or a summary of them.
+        /// The thinking, or a summary of it.
         text: String,
-        /// The provider keeps the text to itself; what it wants back is opaque.
+        /// True if the provider withholds the text; the opaque data must be sent back.
         #[serde(default, skip_serializing_if = "is_false")]
         redacted: bool,
     },
-    /// The model says that it will not.
+    /// A refusal of the model.
     Refusal {
-        /// Its words.
+        /// The text.
         text: String,
     },
-    /// Something only its provider understands; all of it is opaque.
+    /// A part that only its provider understands; all of it is opaque.
     Foreign,
 }
 
-/// A picture or a sound.
+/// An image or audio.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Media {
-    /// The bytes themselves.
+    /// The bytes.
     Data {
         /// For example `image/png`.
         mime: String,
         /// The bytes in base64.
         data: String,
     },
-    /// Where it is.
+    /// A URL.
     Url {
-        /// The address.
+        /// The URL.
         url: String,
         /// For example `image/png`, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ pub enum Media {
 /// A file or another resource: pointed to, or included as text or bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
-    /// Where it is, or what it is called.
+    /// URI of the resource.
     pub uri: String,
     /// For example `application/pdf`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,61 +126,61 @@ pub struct Resource {
     pub data: Option<String>,
 }
 
-/// A call of a tool, as the model wrote it.
+/// A tool call, as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// What tells the call from others of the conversation.
+    /// Id of the call, unique in the conversation.
     pub id: String,
-    /// The tool's name as it is here, not as the provider had to be told.
+    /// Consort's name of the tool, not the provider's.
     pub name: String,
-    /// What the model gives it.
+    /// Arguments.
     pub arguments: Arguments,
 }
 
-/// What a call came to.
+/// Result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
     /// The call's id.
     pub call: String,
-    /// What came back.
+    /// Content of the result.
     pub parts: Vec<Part>,
-    /// The tool ran and failed, or the call was never made.
+    /// True if the tool failed, or the call was never made.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_error: bool,
 }
 
-/// The arguments of a call, byte for byte as the model wrote them, be they JSON or not.
+/// Arguments of a call, byte for byte as the model wrote them, valid JSON or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Arguments(String);
 
-/// What a provider wants back as it gave it, by the provider's word.
+/// Opaque data that providers require back unchanged, by the identifier of their wire format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Opaque(BTreeMap<String, Value>);
 
 impl Message {
-    /// A message of these parts.
+    /// Creates a message of these parts.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
         Self { role, parts, opaque: Opaque::default() }
     }
 
-    /// Words of whoever runs the agent.
+    /// Creates a system message.
     pub fn system(text: impl Into<String>) -> Self {
         Self::new(Role::System, vec![Part::text(text)])
     }
 
-    /// Words of the person.
+    /// Creates a user message.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, vec![Part::text(text)])
     }
 
-    /// Words of the model.
+    /// Creates a message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(Role::Assistant, vec![Part::text(text)])
     }
 
-    /// Results of calls.
+    /// Creates a message of results.
     pub fn results(results: impl IntoIterator<Item = CallResult>) -> Self {
         Self::new(
             Role::Tool,
@@ -188,7 +188,7 @@ impl Message {
         )
     }
 
-    /// The calls in it.
+    /// Returns the calls in it.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.parts.iter().filter_map(|part| match &part.kind {
             Kind::ToolCall(call) => Some(call),
@@ -196,19 +196,19 @@ impl Message {
         })
     }
 
-    /// Its words: all text, without thoughts.
+    /// Returns all text, without thinking.
     pub fn text(&self) -> String {
         words(&self.parts)
     }
 }
 
 impl Part {
-    /// Words.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Kind::Text { text: text.into() }.into()
     }
 
-    /// The same part, with what a provider wants back.
+    /// Adds opaque data of a provider.
     #[must_use]
     pub fn with_opaque(mut self, provider: &str, value: Value) -> Self {
         self.opaque.set(provider, value);
@@ -223,8 +223,8 @@ impl From<Kind> for Part {
 }
 
 impl CallResult {
-    /// A result as its tool wrote it. Data stands in for content where there is none, and is left out
-    /// where there is, since content says the same.
+    /// Converts a result of a tool. Structured content is used only if there is no other content, since both say the
+    /// same.
     pub fn new(call: impl Into<String>, result: &consort_core::ToolResult) -> Self {
         let mut parts: Vec<Part> = result.content().iter().map(part).collect();
         if parts.is_empty() {
@@ -233,24 +233,24 @@ impl CallResult {
         Self { call: call.into(), parts, is_error: result.is_error() }
     }
 
-    /// Its words.
+    /// Returns its text.
     pub fn text(&self) -> String {
         words(&self.parts)
     }
 
-    /// A failure in words.
+    /// Creates an error result.
     pub fn error(call: impl Into<String>, text: impl Into<String>) -> Self {
         Self { call: call.into(), parts: vec![Part::text(text)], is_error: true }
     }
 }
 
 impl Arguments {
-    /// The text, as the model wrote it.
+    /// Returns the text, as the model wrote it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The object that it is; nothing written is an empty one. `None` if it is not JSON, or no object.
+    /// Parses the text as a JSON object; empty text is an empty object. `None` if it is not JSON, or no object.
     pub fn object(&self) -> Option<Object> {
         let text = if self.0.trim().is_empty() { "{}" } else { &self.0 };
         Json::parse(text.to_owned()).ok()?.to_object()
@@ -274,34 +274,34 @@ impl From<&str> for Arguments {
 }
 
 impl Opaque {
-    /// Whether nobody wants anything back.
+    /// Returns true if there is no opaque data.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What this provider wants back.
+    /// Returns the opaque data of this provider.
     pub fn get(&self, provider: &str) -> Option<&Value> {
         self.0.get(provider)
     }
 
-    /// Keeps what this provider wants back.
+    /// Sets the opaque data of this provider.
     pub fn set(&mut self, provider: &str, value: Value) {
         self.0.insert(provider.to_owned(), value);
     }
 
-    /// One member of what this provider wants back.
+    /// Returns one member of this provider's opaque data.
     pub(crate) fn member(&self, provider: &str, name: &str) -> Option<&Value> {
         self.get(provider)?.get(name)
     }
 
-    /// Keeps one member of what this provider wants back.
+    /// Sets one member of this provider's opaque data.
     pub(crate) fn set_member(&mut self, provider: &str, name: &str, value: Value) {
         if let Some(members) = self.members(provider) {
             members.insert(name.to_owned(), value);
         }
     }
 
-    /// Adds to a list among what this provider wants back.
+    /// Appends to a list in this provider's opaque data.
     pub(crate) fn extend_member(&mut self, provider: &str, name: &str, items: &[Value]) {
         let list = self.members(provider).map(|members| members.entry(name).or_insert(json!([])));
         if let Some(Value::Array(list)) = list {
@@ -315,7 +315,7 @@ impl Opaque {
     }
 }
 
-/// All text, without thoughts.
+/// Returns all text, without thinking.
 fn words(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match &part.kind {
         Kind::Text { text } => Some(text.as_str()),
@@ -324,7 +324,7 @@ fn words(parts: &[Part]) -> String {
     texts.collect()
 }
 
-/// A block of a tool's result as a part.
+/// Converts a content block of a tool's result.
 fn part(content: &Content) -> Part {
     let media =
         |mime: &str, data: &str| Media::Data { mime: mime.to_owned(), data: data.to_owned() };

@@ -1,4 +1,4 @@
-//! Cost of a run, with that of the agents it asks.
+//! Cost of a run, with that of the agents it calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use crate::limits::Limits;
 /// Cost of models: tokens, and US dollars as far as prices are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelCost {
-    /// Tokens, read and written.
+    /// Tokens, input and output.
     pub tokens: u64,
     /// US dollars.
     pub dollars: f64,
@@ -22,24 +22,24 @@ impl ModelCost {
         self.dollars += dollars.unwrap_or_default();
     }
 
-    /// Returns whether there is none.
+    /// Returns true if there is none.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The meter of a run: its own cost and that of all agents it asks, also those that still work.
+/// The meter of a run: its own cost and that of all agents it calls, also those still running.
 #[derive(Debug)]
 pub(crate) struct RunMeter {
     tokens: Option<u64>,
     dollars: Option<f64>,
     spent: Mutex<ModelCost>,
-    /// The meter of the run that asked this agent.
+    /// The meter of the run that called this agent.
     outer: Option<Arc<dyn CostMeter>>,
 }
 
 impl RunMeter {
-    /// A meter that begins with what a run has cost before.
+    /// Creates a meter that begins with the run's cost so far.
     pub(crate) fn new(
         limits: &Limits,
         spent: ModelCost,
@@ -49,7 +49,7 @@ impl RunMeter {
         Arc::new(Self { tokens, dollars, spent: Mutex::new(spent), outer })
     }
 
-    /// Returns the limit of a run further out that is reached. One's own are held by the steps of the run.
+    /// Returns the limit of an outer run that is reached. The run's own limits are enforced by its steps.
     pub(crate) fn exceeded_outside(&self) -> Option<String> {
         let reached = self.outer.as_ref()?.exceeded()?;
         Some(format!("the run that asked this agent is at its limit: {reached}"))
@@ -76,7 +76,7 @@ impl CostMeter for RunMeter {
     }
 }
 
-/// The meter of one call: what the agents behind it cost.
+/// The meter of one call: the cost of the agents behind it.
 #[derive(Debug)]
 pub(crate) struct CallMeter {
     spent: Mutex<ModelCost>,

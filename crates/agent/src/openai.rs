@@ -1,5 +1,5 @@
-//! The server's side of `OpenAI`'s formats: what clients ask, and what they are answered. Nothing here
-//! connects: bytes in, a question for an [`Agent`](crate::Agent) out; what happens in, bytes out.
+//! The server side of `OpenAI`'s formats: requests and responses. Nothing here does I/O: bytes become a request to an
+//! [`Agent`](crate::Agent), and its events become bytes.
 
 mod answer;
 mod chat;
@@ -23,7 +23,7 @@ pub use error::ApiError;
 pub use handed::{Handed, HandedOut};
 pub use wishes::Wishful;
 
-/// Which of the two formats is spoken.
+/// Format of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `POST /v1/chat/completions`.
@@ -32,48 +32,48 @@ pub enum Format {
     Responses,
 }
 
-/// What a client asks.
+/// Request of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// In which format.
+    /// Format of the request.
     pub format: Format,
-    /// Whom: an agent, or a model as `provider:name`.
+    /// Requested agent, or model as `provider:name`.
     pub model: String,
-    /// What was said so far.
+    /// Messages of the conversation.
     pub messages: Vec<Message>,
     /// The client's own tools, which it runs itself.
     pub tools: Vec<Tool>,
-    /// What it wants of each answer of the model.
+    /// Options of each model request.
     pub wishes: Wishes,
-    /// The most tokens of one answer.
+    /// Maximum output tokens of one answer.
     pub max_tokens: Option<u32>,
-    /// How freely the model chooses its words.
+    /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// How much the model thinks.
+    /// Reasoning effort.
     pub reasoning: Option<Reasoning>,
-    /// How the answer comes.
+    /// Delivery of the answer: streamed or at once.
     pub delivery: Delivery,
-    /// Whether a stream ends with what it cost.
+    /// True if a stream ends with the token usage.
     pub include_usage: bool,
-    /// What is said back as it was asked.
+    /// Members of the request that the response repeats.
     pub echoed: Value,
 }
 
-/// What a client wants of each answer of the model.
+/// Options of each model request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wishes {
-    /// Whether it must call.
+    /// Tool choice.
     pub choice: Choice,
-    /// How many calls it may make at once.
+    /// Limit of parallel calls in one answer.
     pub calls: Calls,
-    /// Texts at which it stops.
+    /// Stop sequences.
     pub stop: Vec<String>,
-    /// The form of its last words.
+    /// JSON Schema of the final answer.
     pub response: Option<ResponseSchema>,
 }
 
 impl Asked {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// ```
     /// use consort_agent::openai::{Asked, Format};
@@ -98,19 +98,19 @@ impl Asked {
     }
 }
 
-/// One that can be asked, as `GET /v1/models` lists it.
+/// An entry of `GET /v1/models`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// An agent's name, or `provider:name`.
     pub id: String,
-    /// Who runs it.
+    /// Owner of the model.
     pub owner: String,
-    /// What it is good for.
+    /// Description.
     pub description: Option<String>,
 }
 
 impl Listed {
-    /// As one of a list.
+    /// Returns the entry as JSON.
     pub fn json(&self) -> Value {
         let mut listed =
             json!({ "id": self.id, "object": "model", "created": 0, "owned_by": self.owner });
@@ -120,7 +120,7 @@ impl Listed {
         listed
     }
 
-    /// A list of them.
+    /// Returns a list of entries as JSON.
     pub fn list(listed: &[Self]) -> Value {
         let data: Vec<Value> = listed.iter().map(Self::json).collect();
         json!({ "object": "list", "data": data })

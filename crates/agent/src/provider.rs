@@ -1,4 +1,4 @@
-//! Who runs models, and what each of them speaks: requests out as bytes, answers in as bytes.
+//! Model providers and their wire formats: requests out as bytes, responses in as bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -50,7 +50,7 @@ pub use reader::{Limits, Reader};
 pub use reply::{Delta, Reply, Stop, Usage};
 pub use spec::ProviderSpec;
 
-/// What a provider speaks.
+/// Wire format of a provider's API.
 ///
 /// ```
 /// use consort_agent::{Ask, Endpoint, Message, Stop, Wire};
@@ -70,27 +70,27 @@ pub use spec::ProviderSpec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Wire {
-    /// `OpenAI`'s chat completions, and everybody's who is compatible with them.
+    /// `OpenAI`'s chat completions, and every API that is compatible with them.
     OpenAiChat,
-    /// `OpenAI`'s responses.
+    /// `OpenAI`'s Responses API.
     OpenAiResponses,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// Google's Gemini.
+    /// Google's Gemini API.
     Gemini,
 }
 
 impl Wire {
-    /// Every wire there is.
+    /// All wire formats.
     pub const ALL: [Self; 4] =
         [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
 
-    /// The word for it, also in [`Opaque`](crate::Opaque).
+    /// Identifier of the format, also used as the key in [`Opaque`](crate::Opaque).
     pub fn as_str(self) -> &'static str {
         self.dialect().as_str()
     }
 
-    /// The form it takes definitions of tools in.
+    /// Dialect of tool definitions in this format.
     pub fn dialect(self) -> Dialect {
         match self {
             Self::OpenAiChat => Dialect::OpenAiChat,
@@ -100,7 +100,7 @@ impl Wire {
         }
     }
 
-    /// Where its own provider serves it.
+    /// Base URL of the format's original provider.
     pub fn base_url(self) -> &'static str {
         match self {
             Self::OpenAiChat | Self::OpenAiResponses => "https://api.openai.com/v1",
@@ -109,12 +109,12 @@ impl Wire {
         }
     }
 
-    /// The request that asks this there.
+    /// Builds the request for this question at this endpoint.
     pub fn request(self, ask: &Ask, endpoint: &Endpoint) -> HttpRequest {
         self.request_with(ask, endpoint, &Offered::new(self, ask))
     }
 
-    /// The same, with tools that were made ready before.
+    /// Builds the request with tool definitions that were prepared before.
     fn request_with(self, ask: &Ask, endpoint: &Endpoint, offered: &Offered) -> HttpRequest {
         let names = &*offered.names;
         let mut members = match self {
@@ -140,7 +140,7 @@ impl Wire {
         }
     }
 
-    /// A reader of the answer to what was asked there.
+    /// Returns a reader of the response to this request.
     pub fn reader(self, ask: &Ask, endpoint: &Endpoint) -> Reader {
         self.reader_with(ask, endpoint, Arc::new(Names::new(self, &ask.tools)))
     }
@@ -187,7 +187,7 @@ impl TryFrom<String> for Wire {
     }
 }
 
-/// A map of those members that are there.
+/// Builds a map of the members that are present.
 fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Map<String, Value> {
     let present = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     present.collect()

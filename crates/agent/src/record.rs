@@ -1,12 +1,12 @@
-//! Runs, recorded and played again without a model and without servers.
+//! Recording of runs, and replay without a model and without servers.
 //!
-//! A [`Recorder`] goes around a provider and a toolbox and writes down, one line each, what callers saw,
-//! what the model was asked and said, what was called and what came of it. A [`Replayer`] is a provider
-//! and a toolbox that say the same again, at once; a run that asks or calls anything else is told where
-//! it left the recording. Calls are told apart by what they call and with what, so their order does not
-//! matter; questions to the model come in order, or wherever the same was asked.
+//! A [`Recorder`] wraps a provider and a toolbox and writes, one line each, the catalogs of callers, the model requests
+//! and answers, and the calls with their events and results. A [`Replayer`] is a provider and a toolbox that repeat
+//! them at once; a run that requests or calls anything else receives an error that names the difference. Calls are
+//! matched by tool and arguments, so their order does not matter; model requests are matched in order, or wherever the
+//! same was requested.
 //!
-//! No header is ever written, and no secret that the [`Redactor`] can tell.
+//! No header is ever written, and no secret that the [`Redactor`] recognizes.
 
 mod differ;
 mod line;
@@ -28,17 +28,17 @@ pub use redact::Redactor;
 use replay::{Played, Player, Speaking};
 use tape::{Heard, Tape, Watched};
 
-/// The name of a model whose answers are played from a recording.
+/// Name of a model whose answers come from a recording.
 pub const MODEL: &str = "replayed";
 
-/// Writes down what goes by. Clones write to the same place.
+/// Records a run. Clones write to the same output.
 #[derive(Clone)]
 pub struct Recorder {
     tape: Arc<Tape>,
 }
 
 impl Recorder {
-    /// Records into a file, in place of what was in it.
+    /// Records into a file, replacing its content.
     pub fn create(path: &Path, redactor: Redactor) -> Result<Self, RecordError> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
@@ -47,35 +47,35 @@ impl Recorder {
         Ok(Self::to(file, redactor))
     }
 
-    /// Records into anything.
+    /// Records into any writer.
     pub fn to(out: impl Write + Send + 'static, redactor: Redactor) -> Self {
         Self { tape: Arc::new(Tape::new(out, redactor)) }
     }
 
-    /// The same provider, recorded.
+    /// Wraps a provider to record it.
     pub fn provider(&self, inner: Arc<dyn Provider>) -> Arc<dyn Provider> {
         Arc::new(Heard { tape: Arc::clone(&self.tape), inner })
     }
 
-    /// The same toolbox, recorded.
+    /// Wraps a toolbox to record it.
     pub fn toolbox(&self, inner: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
         Arc::new(Watched { tape: Arc::clone(&self.tape), inner })
     }
 
-    /// Whether everything could be written.
+    /// Flushes the recording; returns an error if anything could not be written.
     pub fn finish(&self) -> io::Result<()> {
         self.tape.finish()
     }
 }
 
-/// Plays a recording again. Clones play the same one.
+/// Replays a recording. Clones replay the same one.
 #[derive(Clone)]
 pub struct Replayer {
     player: Arc<Player>,
 }
 
 impl Replayer {
-    /// Reads a recording. What is compared with it is redacted alike, so the same secrets are to be told.
+    /// Reads a recording. The replayed run is redacted alike for the comparison, so the same secrets must be given.
     pub fn open(path: &Path, redactor: Redactor) -> Result<Self, RecordError> {
         let unusable = |source| RecordError::Unusable { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(unusable)?;
@@ -107,22 +107,22 @@ impl Replayer {
         Ok(Self { player: Arc::new(Player::new(lines, redactor)) })
     }
 
-    /// Whether the model was offered a tool of this name.
+    /// Returns true if a tool of this name was listed to the model.
     pub fn offers(&self, tool: &str) -> bool {
         self.player.offers(tool)
     }
 
-    /// A provider that says what was said.
+    /// Returns a provider that repeats the recorded answers.
     pub fn provider(&self) -> Arc<dyn Provider> {
         Arc::new(Speaking(Arc::clone(&self.player)))
     }
 
-    /// A toolbox in which what happened happens again.
+    /// Returns a toolbox that repeats the recorded calls.
     pub fn toolbox(&self) -> Arc<dyn Toolbox> {
         Arc::new(Played(Arc::clone(&self.player)))
     }
 
-    /// Whether the run was the recorded one, all of it and nothing else.
+    /// Returns an error unless the run was exactly the recorded one.
     pub fn finish(&self) -> Result<(), Divergence> {
         self.player.divergence().map_or(Ok(()), |told| Err(Divergence(told)))
     }
@@ -140,7 +140,7 @@ impl std::fmt::Debug for Replayer {
     }
 }
 
-/// Why lines are no recording.
+/// Reason lines are no recording.
 #[derive(Debug)]
 enum Bad {
     Io(io::Error),
@@ -148,12 +148,12 @@ enum Bad {
     Later(u32),
 }
 
-/// A run that was played again is another one.
+/// A difference between a replayed run and its recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Divergence(String);
 
-/// Why there is no recording.
+/// Error of a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -162,18 +162,18 @@ pub enum RecordError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The file is something else.
+    /// The file is no recording.
     #[error("`{}` is no recording: line {line}: {reason}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Where, counted from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why.
+        /// Reason it is invalid.
         reason: String,
     },
     /// The file was written by a later version.
@@ -181,7 +181,7 @@ pub enum RecordError {
     Later {
         /// The file.
         path: PathBuf,
-        /// The version of its form.
+        /// Version of its format.
         version: u32,
     },
 }

@@ -1,5 +1,5 @@
-//! The loop of a run as a value: what steps come to, and what is to be done next. Nothing here connects,
-//! reads a clock or waits, so the same steps always come to the same state.
+//! The loop of a run as a value: the state after its steps, and the next action. Nothing here does I/O, reads a clock
+//! or waits, so the same steps always lead to the same state.
 
 mod shown;
 
@@ -15,24 +15,24 @@ use crate::meter::ModelCost;
 use crate::provider::{Price, Stop, Usage};
 use crate::step::{Began, Question, Report, Status, Step, What};
 
-/// What the result of a call says of which nobody knows whether it was made.
+/// Result text of a call whose outcome is unknown.
 pub const UNKNOWN: &str = "outcome unknown: the call left and what became of it was not heard; \
                            check before repeating";
 
-/// What the result of a call says that was never made.
+/// Result text of a call that was never made.
 const NOT_MADE: &str = "not made: the conversation went on without it";
 
-/// A conversation as its steps leave it.
+/// The state of a conversation after its steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
     messages: Vec<Arc<Message>>,
-    /// Messages before this one are no longer shown.
+    /// Index of the first message that is shown; those before are left out.
     cut: usize,
-    /// What they said, in the model's words.
+    /// The model's summary of the messages left out.
     summary: Option<Arc<str>>,
-    /// Messages before this one show so many bytes of each result.
+    /// Index before which results are truncated, and the bytes shown of each.
     shortened: Option<(usize, usize)>,
-    /// What agents cost that were asked.
+    /// Cost of the agents that were called.
     agents: ModelCost,
     began: Option<Began>,
     since: u64,
@@ -41,58 +41,58 @@ pub struct Run {
     calls: u32,
     failed: u32,
     usage: Usage,
-    /// What the last answer cost.
+    /// Token usage of the last answer.
     latest: Usage,
-    /// The calls of the last answer, until all have come to something.
+    /// Calls of the last answer, until all have a result.
     pending: Vec<Pending>,
-    /// Whether the model said all it had to say.
+    /// Stop reason, once the model's answer is final.
     said: Option<Stop>,
-    /// What was called last, and how often in a row.
+    /// Hash of the last calls, and the number of times they were made in a row.
     repeated: (u64, u32),
     over: Option<(Status, String)>,
-    /// The whole text of results that were shortened, by call.
+    /// Full text of results that were truncated, by call.
     wholes: HashMap<String, Arc<str>>,
 }
 
-/// A call that has not come to anything yet, or waits for others that have not.
+/// A call without a result yet, or one that waits for the results of others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
     /// The call.
     pub call: Call,
-    /// How far it is.
+    /// State of the call.
     pub state: CallState,
 }
 
-/// How far a call is.
+/// State of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallState {
     /// It is to be made.
     Ready,
-    /// It waits for a person.
+    /// It waits for a user.
     Waiting(Question),
-    /// A person answered, and it is to be made.
+    /// A user answered, and it is to be made.
     Answered(Question, Value),
-    /// It left.
+    /// It was sent.
     Left,
-    /// It came to this.
+    /// It has this result.
     Done(CallResult),
 }
 
-/// What is to be done next.
+/// Next action of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// Nothing: somebody has to say something first.
+    /// None: the run waits for input.
     Rest,
-    /// The model is to be asked.
+    /// Send a model request.
     Ask,
-    /// These calls are to be made.
+    /// Make these calls.
     Call(Vec<Pending>),
-    /// The run is to be ended.
+    /// End the run.
     End(Status, String),
 }
 
 impl Run {
-    /// What these steps come to.
+    /// Returns the state after these steps.
     pub fn of<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
         let mut run = Self::default();
         for step in steps {
@@ -101,7 +101,7 @@ impl Run {
         run
     }
 
-    /// One step more. A step that fits nothing changes nothing.
+    /// Applies a step. A step that does not fit the state changes nothing.
     pub fn apply(&mut self, step: &Step) {
         self.last = self.last.max(step.at);
         match &step.what {
@@ -155,7 +155,7 @@ impl Run {
         }
     }
 
-    /// A new run, behind whatever the last one left open.
+    /// Begins a new run, and closes the calls that the last one left open.
     fn begin(&mut self, began: Began, at: u64) {
         for pending in &mut self.pending {
             let text = match &pending.state {
@@ -176,7 +176,7 @@ impl Run {
         self.over = None;
     }
 
-    /// Changes the first call of this id that has not come to anything.
+    /// Changes the first call of this id that has no result.
     fn set(&mut self, call: &str, state: CallState) {
         let open = |pending: &&mut Pending| {
             pending.call.id == call && !matches!(pending.state, CallState::Done(_))
@@ -199,7 +199,7 @@ impl Run {
         }
     }
 
-    /// Results stand in the order of their calls, once all are there.
+    /// Adds the results in the order of their calls, once all have arrived.
     fn close_if_done(&mut self) {
         let done = |pending: &Pending| matches!(pending.state, CallState::Done(_));
         if self.pending.is_empty() || !self.pending.iter().all(done) {
@@ -214,7 +214,7 @@ impl Run {
         self.messages.push(Arc::new(Message::results(results)));
     }
 
-    /// Counts how often the same calls were made in a row.
+    /// Counts identical calls in a row.
     fn repeat(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -228,7 +228,7 @@ impl Run {
         self.repeated = (signature, times);
     }
 
-    /// What is to be done next, at this time in milliseconds since 1970.
+    /// Returns the next action, at this time in milliseconds since 1970.
     pub fn next(&self, limits: &Limits, price: Option<Price>, now: u64) -> Next {
         if self.began.is_none() || self.over.is_some() {
             return Next::Rest;
@@ -270,62 +270,62 @@ impl Run {
         limits.exceeded(&self.usage, price, self.agents, now.saturating_sub(self.since))
     }
 
-    /// Everything that was said.
+    /// Returns all messages.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
-    /// How many of the first messages are no longer shown.
+    /// Returns the number of leading messages that are no longer shown.
     pub fn cut(&self) -> usize {
         self.cut
     }
 
-    /// How the run began, if one did.
+    /// Returns the parameters that the run began with, if one did.
     pub fn began(&self) -> Option<&Began> {
         self.began.as_ref()
     }
 
-    /// How often the model was asked in this run.
+    /// Returns the number of model requests in this run.
     pub fn turns(&self) -> u32 {
         self.turns
     }
 
-    /// What the last answer cost.
+    /// Returns the token usage of the last answer.
     pub fn latest(&self) -> &Usage {
         &self.latest
     }
 
-    /// What the run has cost so far.
+    /// Returns the token usage of the run so far.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// The calls that have not all come to something.
+    /// Returns the calls of the last answer while not all have a result.
     pub fn pending(&self) -> &[Pending] {
         &self.pending
     }
 
-    /// The whole text of a result that was shortened.
+    /// Returns the full text of a result that was truncated.
     pub fn whole(&self, call: &str) -> Option<&Arc<str>> {
         self.wholes.get(call)
     }
 
-    /// Whether a result was shortened.
+    /// Returns true if a result was truncated.
     pub fn has_wholes(&self) -> bool {
         !self.wholes.is_empty()
     }
 
-    /// Whether the run was broken off, or can go on because a person answered.
+    /// Returns true if the run was interrupted, or can continue because a user answered.
     pub fn is_unfinished(&self) -> bool {
         self.began.is_some() && self.over.is_none()
     }
 
-    /// How the last run ended, if it did.
+    /// Returns the status of the last run, if it ended.
     pub fn over(&self) -> Option<Status> {
         self.over.as_ref().map(|(status, _)| *status)
     }
 
-    /// What a person is asked and has not answered.
+    /// Returns the questions to users that are not answered.
     pub fn waiting(&self) -> Vec<Question> {
         let waiting = self.pending.iter().filter_map(|pending| match &pending.state {
             CallState::Waiting(question) => Some(question.clone()),
@@ -334,7 +334,7 @@ impl Run {
         waiting.collect()
     }
 
-    /// What the run has come to.
+    /// Returns the report of the run.
     pub fn report(&self, price: Option<Price>) -> Report {
         let (status, reason) = self.over.clone().unwrap_or((Status::Cancelled, String::new()));
         let words = self.messages.iter().rev().map(|message| (message.role, message.text()));
@@ -356,7 +356,7 @@ impl Run {
     }
 }
 
-/// How a run ends whose model stopped like this.
+/// Returns the end of a run whose model stopped for this reason.
 fn end(stop: &Stop) -> Next {
     let (status, reason) = match stop {
         Stop::Length => (Status::LimitReached, "the answer reached the most tokens it may have"),

@@ -1,4 +1,4 @@
-//! A provider that is none: it plays turns from a file, for demonstrations and tests.
+//! A scripted provider: it plays turns from a file, for demonstrations and tests.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::provider::{
     Ask, Cause, Delivery, Delta, Facts, Model, Provider, ProviderError, Reply, Said, Stop, Usage,
 };
 
-/// The model that every scripted reply says it is of, so that nobody takes it for a real one.
+/// Model name in every scripted reply, so that it is not mistaken for a real one.
 pub const MODEL: &str = "scripted";
 
-/// Turns to be played, one for each time a model would be asked.
+/// Turns to be played, one for each model request.
 ///
 /// ```
 /// use consort_agent::{Message, Script, Stop};
@@ -38,150 +38,150 @@ pub struct Script {
     pub turns: Vec<Turn>,
 }
 
-/// What is played when a model would be asked once.
+/// Scripted answer to one model request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Turn {
-    /// What the last message must be like.
+    /// Expected last message.
     pub expect: Option<Expect>,
-    /// What it thinks.
+    /// Thinking.
     pub thinking: String,
-    /// What it says.
+    /// Text.
     pub text: String,
-    /// What it calls.
+    /// Tool calls.
     pub calls: Vec<ScriptedCall>,
-    /// What it costs.
+    /// Token usage.
     pub usage: ScriptedUsage,
-    /// Why it stops, if not for its calls or at its end: `length`, `refusal`, `content_filter`, `paused`.
+    /// Stop reason, if it is not its calls or its end: `length`, `refusal`, `content_filter`, `paused`.
     pub stop: Option<ScriptedStop>,
-    /// Milliseconds before each piece of it, and before its end.
+    /// Milliseconds before each of its deltas, and before its end.
     pub pause_ms: u64,
-    /// What goes wrong, behind whatever it says.
+    /// Error after everything else.
     pub error: Option<ScriptedError>,
 }
 
-/// What the last message of a conversation must be like.
+/// Expectation about the last message of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {
-    /// Who says it.
+    /// Role of the sender.
     pub role: Option<Role>,
-    /// A text within it, be it said or the result of a call.
+    /// Text within it, or within the result of a call.
     pub contains: Option<String>,
-    /// How many results of calls it has.
+    /// Number of results of calls.
     pub results: Option<usize>,
-    /// Whether one of its results is a failure.
+    /// True if one of its results must be an error, false if none may be.
     pub is_error: Option<bool>,
 }
 
-/// A call that is played.
+/// A scripted tool call.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedCall {
     /// The tool's name.
     pub name: String,
-    /// What it is given; a text is given as it is, be it JSON or not.
+    /// Arguments; a string is passed as it is, valid JSON or not.
     #[serde(default)]
     pub arguments: Value,
-    /// Its id; made from its place if absent.
+    /// Its id; made from its index if absent.
     pub id: Option<String>,
 }
 
-/// What a played turn costs, in tokens.
+/// Token usage of a scripted turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScriptedUsage {
-    /// Read.
+    /// Input tokens.
     pub input: u64,
-    /// Written.
+    /// Output tokens.
     pub output: u64,
-    /// Of those read: from a cache.
+    /// Input tokens that were read from a cache.
     pub cached_read: u64,
-    /// Of those read: put into a cache.
+    /// Input tokens that were written to a cache.
     pub cached_write: u64,
-    /// Of those written: for thoughts.
+    /// Output tokens of reasoning.
     pub reasoning: u64,
 }
 
-/// Why a played turn stops.
+/// Stop reason of a scripted turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptedStop {
-    /// It was long enough.
+    /// The output limit was reached.
     Length,
-    /// It will not.
+    /// The model refused.
     Refusal,
-    /// It was held back.
+    /// The content filter stopped it.
     ContentFilter,
-    /// It takes a breath.
+    /// The model paused.
     Paused,
 }
 
-/// What goes wrong in a played turn.
+/// Error of a scripted turn.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedError {
-    /// What is wrong.
+    /// Kind of the error.
     pub kind: ScriptedCause,
-    /// What the provider would say.
+    /// Message of the provider.
     #[serde(default)]
     pub message: String,
-    /// How many seconds it would ask us to wait.
+    /// Wait in seconds that the provider requests.
     pub after_seconds: Option<u64>,
 }
 
-/// What can go wrong in a played turn.
+/// Kind of a scripted error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptedCause {
     /// The key is wrong.
     Authentication,
-    /// The key may not do this.
+    /// The key lacks the permission.
     Permission,
     /// There is no such model.
     UnknownModel,
     /// The conversation is too long.
     ContextTooLong,
-    /// Too much was asked.
+    /// A rate limit was reached.
     RateLimited,
-    /// Nothing is left on the account.
+    /// The account has no credit left.
     OutOfCredit,
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     Overloaded,
     /// The provider failed.
     Failed,
-    /// The request is not understood.
+    /// The request is invalid.
     Invalid,
-    /// The provider does not answer this.
+    /// The provider refuses to answer this.
     Refused,
-    /// The answer breaks off.
+    /// The answer is truncated.
     Cut,
 }
 
 /// A turn as it is played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
-    /// Its pieces, in order.
+    /// Its deltas, in order.
     pub deltas: Vec<Delta>,
-    /// How long to wait before each of them.
+    /// Pause before each of them.
     pub pause: Duration,
-    /// How it ends.
+    /// Its end.
     pub end: Result<Reply, ProviderError>,
 }
 
-/// Why a text is no script.
+/// Parse error of a script.
 #[derive(Debug, thiserror::Error)]
 #[error("not a script of turns")]
 pub struct ScriptError(#[from] serde_json::Error);
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// Plays a turn, counted from 0, behind these messages. Without such a turn, or behind a message it
-    /// does not expect, it is an error that says so.
+    /// Plays a turn, counted from 0, after these messages. A missing turn, or a last message that is not the expected
+    /// one, is an error that says so.
     pub fn turn<M: Borrow<Message>>(&self, number: usize, messages: &[M]) -> Played {
         let last = messages.last().map(Borrow::borrow);
         let found = self.turns.get(number).ok_or_else(|| {
@@ -206,8 +206,7 @@ impl Script {
     }
 }
 
-/// Turns are counted by what the model has said in the conversation, so that a script goes on where it was
-/// after a restart.
+/// Counts turns by the model's messages in the conversation, so that a script continues after a restart.
 impl Provider for Script {
     fn ask(&self, ask: Ask) -> Emitting<Said> {
         let is_said = |message: &&Arc<Message>| message.role == Role::Assistant;
@@ -231,7 +230,7 @@ impl Provider for Script {
 }
 
 impl Model {
-    /// A model that plays a script.
+    /// Creates a model that plays a script.
     pub fn scripted(script: Script) -> Self {
         let facts = Facts { images: true, audio: true, ..Facts::default() };
         let name = MODEL.to_owned();
@@ -383,7 +382,7 @@ async fn pause(duration: Duration) {
     }
 }
 
-/// A text word by word, each with the space behind it.
+/// Splits a text into words, each with the white space after it.
 fn pieces(text: &str) -> impl Iterator<Item = String> {
     text.split_inclusive(char::is_whitespace).map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! How an agent works.
+//! Settings of an agent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,55 +7,56 @@ use consort_core::{Caller, CostMeter, Object, Tool};
 
 use crate::agent::Sampling;
 use crate::hook::Hook;
-use crate::limits::Limits;
+use crate::limits::{Limits, WorkLimits};
 use crate::observe::RunObserver;
 use crate::provider::Reasoning;
 
-/// How an agent works.
+/// Settings of an agent.
 #[derive(Clone)]
 pub struct Settings {
-    /// What it is called.
+    /// Name of the agent.
     pub name: String,
-    /// On whose account it calls.
+    /// Caller on whose account it calls.
     pub caller: Caller,
-    /// What it is told before anything else.
+    /// Instructions: the system prompt.
     pub instructions: String,
-    /// The tools it may call, as people write them, or patterns; all of the toolbox if absent.
+    /// Tools that it may call, by friendly name or pattern; all of the toolbox if absent.
     pub tools: Option<Vec<String>>,
-    /// Tools that whoever runs the agent runs: a run that calls one ends as waiting, with the call
-    /// among [`Run::pending`](crate::Run::pending).
+    /// Tools that the agent's client runs: a run that calls one ends as waiting, with the call among
+    /// [`Run::pending`](crate::Run::pending).
     pub foreign: Vec<Tool>,
-    /// How much a run may do.
+    /// Limits of a run.
     pub limits: Limits,
-    /// How many calls of one server are made at once.
+    /// Limits of attempts, chains of agents, summaries, results and sampling.
+    pub work: WorkLimits,
+    /// Maximum concurrent calls of one server.
     pub parallel: usize,
-    /// How many bytes of text of a result the model sees at once.
+    /// Maximum bytes of a result's text that the model sees at once.
     pub result_bytes: usize,
-    /// What is done about a call that comes to no result.
+    /// Handling of calls without a result.
     pub on_error: OnError,
-    /// Whether somebody can be asked, be it later: without, what wants an approval is refused, and
-    /// `ask_user` is not there.
+    /// True if a user can answer questions, even later: otherwise calls that need an approval are refused, and
+    /// `ask_user` is not listed.
     pub person: bool,
-    /// Whether servers may use the model.
+    /// Sampling by servers.
     pub sampling: Sampling,
-    /// What servers are told to tell sessions apart, in `_meta` as `consort/session`; the run's id if
-    /// absent.
+    /// Session id that servers receive in `_meta` as `consort/session`; the run's id if absent.
     pub session: Option<String>,
-    /// The most tokens of one answer.
+    /// Maximum output tokens of one answer.
     pub max_tokens: Option<u32>,
-    /// How freely the model chooses its words.
+    /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// How much the model thinks.
+    /// Reasoning effort.
     pub reasoning: Option<Reasoning>,
-    /// Whether what is left out of a long conversation is summarized by the model.
+    /// True if the model summarizes the messages that are left out of a long conversation.
     pub summarize: bool,
-    /// The most tokens of such a summary.
+    /// Maximum tokens of such a summary.
     pub summary_tokens: u32,
-    /// How often the model is asked again with less, when what was sent is longer than it reads.
+    /// Maximum repeated requests with less content, after one exceeded the context window.
     pub context_tries: u32,
-    /// The meter of the run that asks this agent, if one does.
+    /// The meter of the run that calls this agent, if one does.
     pub meter: Option<Arc<dyn CostMeter>>,
-    /// Those who look on.
+    /// Hooks.
     pub hooks: Vec<Arc<dyn Hook>>,
     /// The observer of runs and model requests, if there is one.
     pub observer: Option<Arc<dyn RunObserver>>,
@@ -63,31 +64,31 @@ pub struct Settings {
     pub parent: Option<Object>,
 }
 
-/// What is done about a call that comes to no result, by the word for what went wrong (see
-/// [`CallError::kind`](consort_core::CallError::kind)); a kind that is not named is told to the model.
+/// Handling of calls without a result, by the kind of the error (see
+/// [`CallError::kind`](consort_core::CallError::kind)); an error of a kind that is not listed is reported to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnError(pub HashMap<String, Treat>);
 
-/// What is done about a call that comes to no result.
+/// Handling of a call without a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Treat {
-    /// The model is told.
+    /// The model receives the error.
     #[default]
     Tell,
-    /// It is made again, up to twice, if it is certain that it never got there; then the model is told.
+    /// It is retried, by default up to twice, if it certainly never reached its server; then as `Tell`.
     Retry,
     /// The run ends with an error.
     Fail,
 }
 
 impl Settings {
-    /// The usual tokens of a summary.
+    /// Default tokens of a summary.
     pub const SUMMARY_TOKENS: u32 = 1024;
 
-    /// How often a model is usually asked again with less.
+    /// Default of repeated requests with less content.
     pub const CONTEXT_TRIES: u32 = 3;
 
-    /// The usual settings.
+    /// Creates the default settings.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         Self {
@@ -97,6 +98,7 @@ impl Settings {
             tools: None,
             foreign: Vec::new(),
             limits: Limits::default(),
+            work: WorkLimits::default(),
             parallel: 4,
             result_bytes: 48 << 10,
             on_error: OnError::default(),

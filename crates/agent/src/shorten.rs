@@ -1,14 +1,14 @@
-//! Results of which a model sees only a part at once.
+//! Truncation of results.
 
 use crate::bound::READ_RESULT;
 use crate::message::{CallResult, Kind, Part};
 
-/// The last place at or before this one where a character begins.
+/// Returns the last character boundary at or before this index.
 pub(crate) fn boundary(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at.min(text.len()))
 }
 
-/// The words behind a part of a result that say how to read on.
+/// Returns the note after a truncated result that explains how to read the rest.
 pub(crate) fn rest(call: &str, from: usize, whole: usize) -> String {
     format!(
         "\n\n[{from} of {whole} bytes shown; call `{READ_RESULT}` with {{\"call\": \"{call}\", \
@@ -16,7 +16,7 @@ pub(crate) fn rest(call: &str, from: usize, whole: usize) -> String {
     )
 }
 
-/// A result of which the model sees so much text, and all of the text if that is more.
+/// Returns a result with at most this much text, and its full text if that is longer.
 pub(crate) fn shortened(mut result: CallResult, most: usize) -> (CallResult, Option<String>) {
     let text = |part: &Part| match &part.kind {
         Kind::Text { text } => text.len(),

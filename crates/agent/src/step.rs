@@ -1,5 +1,5 @@
-//! What happens in a conversation, one step at a time. Steps are what is kept; everything else that is
-//! known of a run is the sum of its steps, so a run that was broken off goes on where it was.
+//! Steps of a conversation. Only steps are stored; the state of a run is derived from them, so a run that was
+//! interrupted continues where it was.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,25 +8,25 @@ use crate::message::{CallResult, Message};
 use crate::meter::ModelCost;
 use crate::provider::{Reply, Usage};
 
-/// One step of a conversation. Its JSON form is stable: conversations are kept in it.
+/// One step of a conversation. Its JSON form is stable: conversations are stored in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// When, in milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub at: u64,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happens in a conversation.
+/// Event of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum What {
-    /// A run begins: what was said is to be answered.
+    /// A run begins, to answer the messages.
     Began(Began),
-    /// Somebody says something: a person, or whoever runs the agent.
+    /// A message of a user or of the agent's operator.
     Message {
-        /// What is said.
+        /// The message.
         message: Message,
     },
     /// The model answers.
@@ -34,76 +34,76 @@ pub enum What {
         /// Its answer.
         reply: Reply,
     },
-    /// A call leaves. Kept before it does: without a [`What::Result`] behind it, its outcome is unknown.
+    /// A call is sent. Stored before it is: without a later [`What::Result`], its outcome is unknown.
     Called {
         /// The call's id.
         call: String,
-        /// The tool as its server is called, and it is called there: `server.tool`.
+        /// The tool under its server's names: `server.tool`.
         tool: String,
-        /// What it is given, where that is not what the model wrote.
+        /// The arguments, if they differ from those that the model wrote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },
-    /// A person is asked. A call that waits for this has not left.
+    /// A user is asked. A call that waits for the answer was not sent.
     Asked {
         /// The question.
         question: Question,
     },
-    /// A person answered.
+    /// A user answered.
     Answered {
         /// The question's id.
         question: String,
         /// The answer: the result of an `elicitation/create`.
         answer: Value,
     },
-    /// A call came to something.
+    /// A call ended.
     Result {
-        /// What it came to.
+        /// Its result.
         result: CallResult,
-        /// Why there is no result of the tool, in one word; none if it ran.
+        /// Kind of the error if the tool gave no result; absent if it ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// All of its text, where the model sees only the beginning.
+        /// Its full text, if the model sees only the beginning.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         whole: Option<String>,
-        /// How long it took, in milliseconds.
+        /// Duration in milliseconds.
         took: u64,
     },
-    /// Earlier messages are no longer shown to the model, for it reads only so much.
+    /// Earlier messages are no longer shown to the model, because of its context window.
     Cut {
-        /// How many messages from the first are left out.
+        /// Number of leading messages that are left out.
         before: usize,
     },
-    /// What was left out of what the model is shown, in its own words.
+    /// The model's summary of the messages that are left out.
     Summarized {
         /// The summary.
         text: String,
-        /// What it cost, in tokens.
+        /// Token usage of the summary.
         usage: Usage,
     },
-    /// Results before this are shown to the model only so far, for it reads only so much.
+    /// Earlier results are truncated for the model, because of its context window.
     Shortened {
-        /// Bytes of text of each.
+        /// Bytes of text of each result.
         result_bytes: usize,
     },
-    /// Agents that a call asked cost something.
+    /// A call caused cost of other agents.
     Charged {
         /// The call's id.
         call: String,
-        /// What they cost.
+        /// Their cost.
         cost: ModelCost,
     },
-    /// The run is over.
+    /// The run ended.
     Over {
-        /// How it ended.
+        /// Its status.
         status: Status,
-        /// More about that, in words.
+        /// The reason, as text.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
 }
 
-/// How a run begins.
+/// Parameters of a run at its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Began {
@@ -113,95 +113,95 @@ pub struct Began {
     pub agent: String,
     /// The model, as `provider:name`.
     pub model: String,
-    /// The tools it may call, as they are called there.
+    /// The tools it may call, as `server.tool`.
     pub tools: Vec<String>,
 }
 
-/// What a person is asked.
+/// A question to a user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// What tells it from others of the conversation.
+    /// Id of the question, unique in the conversation.
     pub id: String,
     /// The call it is about.
     pub call: String,
-    /// Why somebody is asked.
+    /// Origin of the question.
     pub kind: Why,
-    /// The parameters of an `elicitation/create`: a message, and the form of the answer.
+    /// The parameters of an `elicitation/create`: a message, and the schema of the answer.
     pub params: Value,
 }
 
-/// Why a person is asked.
+/// Origin of a question to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// Whether a call may be made.
+    /// Approval of a call.
     Approval,
     /// The model asks, by `ask_user`.
     Model,
     /// A server asks in the middle of a call.
     Server,
-    /// A server wants to use the model.
+    /// A sampling request of a server.
     Sampling,
 }
 
-/// How a run ended.
+/// Status of a run at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The model said what it had to say.
+    /// The model's answer is complete.
     Completed,
     /// A limit was reached.
     LimitReached,
-    /// Something failed that the model cannot do anything about.
+    /// An error that the model cannot handle.
     Error,
-    /// Whoever ran it stopped it.
+    /// The run was stopped.
     Cancelled,
     /// A guardrail stopped it.
     Denied,
-    /// It waits for a person.
+    /// It waits for a user.
     Waiting,
 }
 
-/// What a run came to.
+/// Report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The run's id.
     pub run: String,
-    /// How it ended.
+    /// Its status.
     pub status: Status,
-    /// More about that, in words.
+    /// The reason, as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What to do about it, if that can be said.
+    /// Advice for the user, if there is any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The model's last words.
+    /// Last text of the model.
     pub text: String,
-    /// How often the model was asked.
+    /// Number of model requests.
     pub turns: u32,
-    /// How many calls were made.
+    /// Number of calls.
     pub calls: u32,
-    /// How many of them came to an error.
+    /// Number of calls that failed.
     pub failed: u32,
-    /// What it cost, in tokens.
+    /// Token usage.
     pub usage: Usage,
-    /// What it cost, in US dollars, with the agents it asked, where prices are known.
+    /// Cost in US dollars, with the agents it called, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub took: u64,
-    /// The questions it waits for.
+    /// Questions that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Question>,
 }
 
-/// Takes steps as they are made, before anything is done that depends on them.
+/// Stores steps, before any action depends on them.
 pub trait Journal: Send {
-    /// Keeps a step. When this returns, a step that must not be lost is safe.
+    /// Stores a step. On return, a step that must not be lost is durable.
     fn keep(&mut self, step: &Step) -> std::io::Result<()>;
 }
 
-/// A journal that keeps nothing beyond the process.
+/// A journal in memory.
 impl Journal for Vec<Step> {
     fn keep(&mut self, step: &Step) -> std::io::Result<()> {
         self.push(step.clone());

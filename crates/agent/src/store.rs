@@ -1,8 +1,8 @@
-//! Conversations, kept as files: one for each, of one line a step.
+//! Conversations stored as files: one for each, with one line per step.
 //!
-//! A step is on the disk before [`Journal::keep`](crate::Journal::keep) returns. A process that is
-//! killed loses at most the step it was keeping; what it left of that is cut off when the conversation
-//! is opened again. Large texts are kept beside, once for all who have them.
+//! A step is durable on disk before [`Journal::keep`](crate::Journal::keep) returns. A process that is
+//! killed loses at most the step it was writing; a partial line is cut off when the conversation
+//! is opened again. Large texts are stored separately, once for all conversations.
 //!
 //! ```
 //! use consort_agent::{Journal, Message, Step, Store, What};
@@ -45,13 +45,13 @@ use log::Ours;
 use crate::conversation::now;
 use crate::step::Step;
 
-/// How the files of conversations end.
+/// File extension of conversations.
 const ENDING: &str = "jsonl";
 
-/// How they end while they are made.
+/// File extension of conversations while they are created.
 const DRAFT: &str = "new";
 
-/// The word for the conversation that was written to last.
+/// Name of the conversation that was written to last.
 const LAST: &str = "last";
 
 /// A folder of conversations. Several processes may use it at once.
@@ -64,35 +64,35 @@ pub struct Store {
 /// A conversation, open for writing.
 #[derive(Debug)]
 pub struct Opened {
-    /// Where it came from and what it is called.
+    /// Its id, title and origin.
     pub head: Head,
-    /// All that happened.
+    /// All steps.
     pub steps: Vec<Step>,
-    /// Bytes at the end that were no whole step, and are gone: a process was killed while writing.
+    /// Bytes of a partial step at the end, which were removed: a process was killed while writing.
     pub torn: u64,
-    /// Where to go on.
+    /// Journal for further steps.
     pub journal: Log,
 }
 
 impl Store {
-    /// The conversations in a folder, which need not be there yet.
+    /// Creates a store in a folder, which need not exist yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         Self { blobs: Blobs::new(&folder), folder }
     }
 
-    /// Where they are.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Begins a conversation.
+    /// Creates a conversation.
     pub fn create(&self, title: &str) -> Result<(Id, Log), StoreError> {
         let (head, file, length) = self.begin(title, None, &[])?;
         Ok((head.id, Log::new(file, length, Sum::default(), self.blobs.clone())))
     }
 
-    /// Opens a conversation to go on with it.
+    /// Opens a conversation to continue it.
     pub fn open(&self, id: &Id) -> Result<Opened, StoreError> {
         let (path, file) = self.locked(id)?;
         let bytes = fs::read(&path).map_err(StoreError::unusable(&path))?;
@@ -117,15 +117,15 @@ impl Store {
         Ok(Opened { head, steps, torn, journal })
     }
 
-    /// What happened in a conversation, also while somebody else goes on with it.
+    /// Returns the steps of a conversation, also while another process writes to it.
     pub fn read(&self, id: &Id) -> Result<(Head, Vec<Step>), StoreError> {
         let Parsed { head, steps, .. } = self.parse(id, &self.bytes(id)?)?;
         Ok((head, steps))
     }
 
-    /// A copy of a conversation, up to and with its n-th message, counted from 1; all of it without.
-    /// What a person or a model says is a message, and so are the results of one turn together. Calls
-    /// whose results are not in the copy have none.
+    /// Copies a conversation, up to and with its n-th message, counted from 1; all of it without `at`. A message of a
+    /// user or a model counts as one, and so do the results of one turn together. Calls whose results are not in the
+    /// copy have none.
     pub fn fork(&self, id: &Id, at: Option<usize>) -> Result<Id, StoreError> {
         // Until the copy is there, what it refers to must not be removed with the original.
         let _using = self.using()?;
@@ -157,8 +157,8 @@ impl Store {
         Ok(head.id)
     }
 
-    /// The conversation that is meant: by its id, by a beginning that no other has, by the four digits
-    /// at its end, or by `last`, the one that was written to last.
+    /// Finds a conversation: by its id, by a unique prefix, by the four hex digits at its end, or by `last`, the one
+    /// that was written to last.
     pub fn find(&self, name: &str) -> Result<Id, StoreError> {
         let ids = self.ids()?;
         if name == LAST {
@@ -181,7 +181,7 @@ impl Store {
         }
     }
 
-    /// The ids of all conversations, the oldest first.
+    /// Returns the ids of all conversations, the oldest first.
     pub fn ids(&self) -> Result<Vec<Id>, StoreError> {
         let listed = || {
             let mut ids = Vec::new();
@@ -205,7 +205,7 @@ impl Store {
         self.folder.join(format!("{id}.{ENDING}"))
     }
 
-    /// A new file with a head and these lines, there as a whole or not at all; and its length.
+    /// Creates a file with a head and these lines, atomically; returns its length as well.
     fn begin(
         &self,
         title: &str,
@@ -260,7 +260,7 @@ impl Store {
         made().map_err(StoreError::unusable(&self.folder))
     }
 
-    /// A conversation's file, which from now on is ours.
+    /// Opens and locks a conversation's file.
     fn locked(&self, id: &Id) -> Result<(PathBuf, Ours), StoreError> {
         let path = self.path(id);
         let opened = OpenOptions::new().append(true).open(&path);
@@ -322,17 +322,17 @@ impl Store {
     }
 }
 
-/// A file, read.
+/// A parsed file.
 struct Parsed {
     head: Head,
     steps: Vec<Step>,
-    /// Bytes of whole lines.
+    /// Bytes of complete lines.
     whole: usize,
-    /// Whether the last of them has its end.
+    /// True if the last of them ends with a line break.
     ends: bool,
 }
 
-/// The lines of a file, each with the place behind it.
+/// Returns the lines of a file, each with the offset after it.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let mut at = 0;
     bytes.split_inclusive(|byte| *byte == b'\n').map(move |line| {

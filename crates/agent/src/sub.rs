@@ -1,4 +1,4 @@
-//! Agents as tools: whoever sees a toolbox may ask them, as it calls any other tool.
+//! Agents as tools: a client of a toolbox calls them like any other tool.
 
 mod ask;
 mod beside;
@@ -6,6 +6,5 @@ mod servers;
 #[cfg(test)]
 mod tests;
 
-pub use ask::{CHAIN, DEEPEST};
 pub use beside::{AGENTS, Roster, WithAgents, tool_name};
 pub use servers::ServerAgents;

@@ -1,38 +1,38 @@
-//! Tasks: what is to be done, with tools named as people name them.
+//! Tasks: a description, with tools by their friendly names.
 
 use consort_core::{Catalog, Unresolved};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::Bound;
 
-/// What is to be done, and with which tools.
+/// A task, with the tools it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Task {
-    /// What tells it from others; servers are told it as the session, unless there is one.
+    /// Id of the task; servers receive it as the session, unless there is one.
     pub id: String,
-    /// What kind of task it is, for whoever sorts them.
+    /// Kind of the task, for sorting.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What is to be done.
+    /// Description of the task.
     pub description: String,
-    /// The tools it needs: friendly names, full names, or patterns; every tool if there are none.
+    /// Tools that it needs: friendly names, full names, or patterns; every tool if there are none.
     pub tools: Vec<String>,
     /// The session it belongs to.
     pub session: Option<String>,
 }
 
-/// A task with its tools found. They stay what they are, whatever the catalog becomes.
+/// A task with its tools resolved. They stay the same when the catalog changes.
 #[derive(Clone, Debug)]
 pub struct Ready {
     /// The task.
     pub task: Task,
-    /// Its tools, and which of those it asked for it may not use.
+    /// Its tools, and the requested ones that are not permitted.
     pub tools: Bound,
 }
 
 impl Task {
-    /// A task with these tools.
+    /// Creates a task with these tools.
     pub fn new<S: Into<String>>(
         id: impl Into<String>,
         description: impl Into<String>,
@@ -46,9 +46,8 @@ impl Task {
         }
     }
 
-    /// Finds its tools. One that there is not is an error with what comes nearest. One that `whole` has,
-    /// the catalog of those who may do everything, but this catalog has not, is left out and named in
-    /// [`Bound::denied`].
+    /// Resolves its tools. An unknown one is an error with the most similar names. One that `whole`, the catalog
+    /// without restrictions, has and this catalog has not is left out and named in [`Bound::denied`].
     pub fn ready(self, catalog: &Catalog, whole: Option<&Catalog>) -> Result<Ready, Unresolved> {
         let tools = if self.tools.is_empty() {
             Bound::all(catalog)

@@ -1,5 +1,5 @@
-//! What an agent costs beside its model and its tools: processor time a turn, with many tools, over HTTP
-//! and without, and over a long run.
+//! Cost of an agent beside its model and its tools: processor time per turn, with many tools, over HTTP and in process,
+//! and over a long run.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,8 +13,8 @@ use consort_agent::{
     Settings, Stop, Usage, Wire,
 };
 use consort_core::{
-    Caller, Catalog, Changes, Emitting, Events, Invocation, Json, Offer, Outcome, Passage,
-    ServerId, ShelfKind, Target, ToolResult, Toolbox, end,
+    Call, Caller, Catalog, Changes, Emitting, Events, Json, Offer, ServerId, ShelfKind, Target,
+    ToolResult, Toolbox, end,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -31,7 +31,7 @@ const TURNS: u32 = 10;
 /// Turns of the long run.
 const LONG: u32 = 1000;
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     format: Format,
@@ -54,7 +54,7 @@ impl Options {
     }
 }
 
-/// What was measured, in microseconds of processor time a turn.
+/// Results, in microseconds of processor time per turn.
 #[derive(Debug, Serialize)]
 struct Report {
     tools: u32,
@@ -62,7 +62,7 @@ struct Report {
     direct: f64,
     /// The same by an agent.
     agent: f64,
-    /// What the agent adds.
+    /// The agent's overhead.
     added: f64,
     /// An agent whose model is in the same process.
     in_process: f64,
@@ -148,7 +148,7 @@ async fn run(agent: &Agent) {
     }
 }
 
-/// The processor time of the first and the last hundred turns of a long run.
+/// Returns the processor time of the first and the last hundred turns of a long run.
 async fn long(agent: &Agent) -> (f64, f64) {
     let mut agent = agent.clone();
     agent.settings.limits.turns = LONG;
@@ -172,7 +172,7 @@ fn prepared(tools: &Arc<dyn Toolbox>, endpoint: &Endpoint) -> Bytes {
     Wire::OpenAiChat.request(&ask, endpoint).body.into()
 }
 
-/// What an agent does in a run, done by hand.
+/// Does the work of an agent's run without an agent.
 async fn direct(address: &str, body: &Bytes, tools: &Arc<dyn Toolbox>) {
     let origin = consort_wire::Origin::new(
         &format!("http://{address}/v1"),
@@ -190,12 +190,12 @@ async fn direct(address: &str, body: &Bytes, tools: &Arc<dyn Toolbox>) {
             std::hint::black_box(chunk.expect("our own server goes on"));
         }
         let target: Target = "s.tool_7".parse().expect("it is `server.tool`");
-        let invocation = Invocation::new(Caller::agent("bench"), target, json!({}).into());
-        end(tools.call(invocation)).await.expect("the tool answers");
+        let call = Call::tool(Caller::agent("bench"), target, json!({}).into());
+        end(tools.call(call)).await.expect("the tool answers");
     }
 }
 
-/// What a model says that calls a tool.
+/// Response of a model that calls a tool.
 const ANSWER: &str = concat!(
     "data: {\"id\":\"1\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"tool_calls\":",
     "[{\"index\":0,\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"tool_7\",\"arguments\":\"{}\"}}]}}]}\n\n",
@@ -203,7 +203,7 @@ const ANSWER: &str = concat!(
     "data: [DONE]\n\n"
 );
 
-/// A provider on a thread of its own that always gives the same answer.
+/// Starts a provider on a thread of its own that always gives the same answer.
 fn serve() -> io::Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?.to_string();
@@ -267,7 +267,7 @@ impl Provider for Calling {
     }
 }
 
-/// A toolbox whose tools all answer at once.
+/// A toolbox whose tools all answer immediately.
 struct Tools(Arc<Catalog>);
 
 impl Tools {
@@ -296,13 +296,8 @@ impl Toolbox for Tools {
         Arc::clone(&self.0)
     }
 
-    fn call(&self, _: Invocation) -> Events {
-        let outcome = Outcome::Complete(ToolResult::text("done"));
-        Emitting::new(|_| std::future::ready(consort_core::Event::End(Ok(outcome))))
-    }
-
-    fn pass(&self, _: Passage) -> Events {
-        unreachable!("an agent only calls")
+    fn call(&self, _: Call) -> Events {
+        Events::answered(ToolResult::text("done"))
     }
 
     fn changes(&self) -> Changes {

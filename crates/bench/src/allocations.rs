@@ -1,4 +1,4 @@
-//! What a client allocates for one call.
+//! Allocations of a client for one call.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::client::{Measure, Who};
 use crate::contest::{Contest, Course};
 use crate::options::Options;
 
-/// One course with everybody's result.
+/// One course with the results of all clients.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     #[serde(flatten)]
@@ -15,15 +15,15 @@ pub(crate) struct Row {
     pub(crate) results: Vec<Memory>,
 }
 
-/// One client's result, a call.
+/// One client's result, per call.
 #[derive(Debug, Serialize)]
 pub(crate) struct Memory {
     pub(crate) who: Who,
     pub(crate) allocations: f64,
     pub(crate) bytes: f64,
-    /// How many times our allocations this client makes.
+    /// Ratio of this client's allocations to Consort's.
     pub(crate) times_our_allocations: f64,
-    /// How many times our bytes this client allocates.
+    /// Ratio of this client's allocated bytes to Consort's.
     pub(crate) times_our_bytes: f64,
 }
 

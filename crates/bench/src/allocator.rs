@@ -1,4 +1,4 @@
-//! The system's allocator, which counts while it is told to.
+//! The system's allocator, with counting that can be switched on.
 
 #![expect(
     unsafe_code,
@@ -24,7 +24,7 @@ thread_local! {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What was allocated; growing counts as an allocation of the new size.
+/// Number and size of allocations; growing counts as an allocation of the new size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) allocations: u64,

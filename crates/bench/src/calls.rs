@@ -1,4 +1,4 @@
-//! How many calls a client makes in a second, and what one costs it in processor time.
+//! Calls per second of a client, and processor time per call.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::contest::{Contest, Course};
 use crate::options::Options;
 use crate::statistics::{median, ratio};
 
-/// One course with everybody's result.
+/// One course with the results of all clients.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     #[serde(flatten)]
@@ -22,13 +22,13 @@ pub(crate) struct Speed {
     pub(crate) who: Who,
     pub(crate) calls_per_second: f64,
     pub(crate) cpu_microseconds: f64,
-    /// How many times as many calls as this client ours makes.
+    /// Ratio of Consort's calls per second to this client's.
     pub(crate) ours_faster: f64,
-    /// How many times our processor time this client takes.
+    /// Ratio of this client's processor time to Consort's.
     pub(crate) times_our_cpu: f64,
 }
 
-/// Lets the contestants take turns on every course.
+/// Runs the contestants in turns on every course.
 pub(crate) async fn measure(contest: &Contest, options: &Options) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for course in Course::all(&[1, 32]) {

@@ -1,8 +1,8 @@
-//! Numbers by chance, the same for the same seed.
+//! Pseudorandom numbers, the same for the same seed.
 
 use std::ops::RangeInclusive;
 
-/// Numbers by chance.
+/// A generator of pseudorandom numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Chance(u64);
 
@@ -19,22 +19,22 @@ impl Chance {
         mixed ^ mixed >> 31
     }
 
-    /// A number below this one.
+    /// Returns a number below `most`.
     pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.next() % most.max(1)
     }
 
-    /// A number within these.
+    /// Returns a number within a range.
     pub(crate) fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         range.start() + self.next() % (range.end() - range.start() + 1)
     }
 
-    /// A size within these.
+    /// Returns a size within a range.
     pub(crate) fn size(&mut self, range: RangeInclusive<u64>) -> usize {
         usize::try_from(self.within(range)).expect("sizes are small")
     }
 
-    /// One of these.
+    /// Returns one of these elements.
     pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.size(0..=of.len() as u64 - 1)]
     }

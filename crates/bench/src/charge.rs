@@ -1,4 +1,4 @@
-//! What another process costs: its processor time and its memory, as the kernel keeps them.
+//! Cost of another process: its processor time and its memory, as the kernel reports them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// What was spent between the two moments.
+    /// Returns the processor time spent between the two moments.
     pub(crate) fn since(&self, before: &Self) -> Duration {
         let of = |spent: &Self, thread| spent.threads.get(thread).copied().unwrap_or_default();
         let fine: Duration = self
@@ -33,7 +33,7 @@ impl Spent {
     }
 }
 
-/// What a process has spent by now.
+/// Returns the processor time of a process so far.
 pub(crate) fn processor_time(process: u32) -> Result<Spent, Failure> {
     let mut threads = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -65,7 +65,7 @@ pub(crate) fn descriptors(process: u32) -> Result<usize, Failure> {
     Ok(fs::read_dir(format!("/proc/{process}/fd"))?.count())
 }
 
-/// The servers it started that still live, with the words they were started with.
+/// The servers it started that are still alive, with their command lines.
 pub(crate) fn children(process: u32) -> Result<Vec<(u32, String)>, Failure> {
     let keepers = keepers(process)?;
     let mut children = Vec::new();
@@ -76,7 +76,7 @@ pub(crate) fn children(process: u32) -> Result<Vec<(u32, String)>, Failure> {
     Ok(children)
 }
 
-/// A process, and those below it that start servers in its stead.
+/// A process and its descendants that start servers on its behalf.
 pub(crate) fn keepers(process: u32) -> Result<Vec<u32>, Failure> {
     let mut keepers = vec![process];
     let mut next = 0;
@@ -107,18 +107,18 @@ fn direct(process: u32) -> Result<Vec<(u32, String)>, Failure> {
     Ok(children)
 }
 
-/// Whether a process is there that is no corpse.
+/// Returns true if a process exists and is no zombie.
 pub(crate) fn lives(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with('Z'))
 }
 
-/// Who started the process of this line.
+/// Returns the parent of the process of this line.
 fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
-/// User and system time in the line of a process; the name in it may hold anything.
+/// Returns user and system time from the line of a process; the name in it may hold anything.
 fn ticks(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(11);

@@ -1,4 +1,4 @@
-//! One client of a contest, in a process of its own, so that what it costs is charged to it alone.
+//! One client of a contest, in a process of its own, so that its cost can be measured alone.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,15 +15,15 @@ use crate::statistics::process_time;
 mod consort;
 mod sdk;
 
-/// Who calls.
+/// Client implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Who {
     #[serde(rename = "consort")]
     Consort,
-    /// The official SDK's client as it comes. Over HTTP it opens a connection for each call.
+    /// The official SDK's client with its defaults. Over HTTP it opens a connection for each call.
     #[serde(rename = "rmcp")]
     Rmcp,
-    /// The same with an HTTP client that keeps connections, as ours does.
+    /// The same with an HTTP client that keeps connections, as Consort's does.
     #[serde(rename = "rmcp, kept")]
     RmcpKept,
 }
@@ -38,7 +38,7 @@ impl Who {
     }
 }
 
-/// What one client does.
+/// Work of one client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Assignment {
     pub(crate) who: Who,
@@ -51,7 +51,7 @@ pub(crate) struct Assignment {
     pub(crate) measure: Measure,
 }
 
-/// Where the server is.
+/// Location of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Place {
@@ -61,17 +61,17 @@ pub(crate) enum Place {
     Http(String),
 }
 
-/// Which tool is called, and how much text its result carries.
+/// Tool that is called, with the size of its result's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tool {
     /// Sends the text and gets it back.
     Echo(usize),
-    /// Gets it.
+    /// Gets the text.
     Big(usize),
 }
 
-/// What to look at while the calls are made.
+/// Quantity that is measured during the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Measure {
@@ -79,7 +79,7 @@ pub(crate) enum Measure {
     Allocations,
 }
 
-/// What the calls cost the client's process, all together.
+/// Total cost of the calls for the client's process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Load {
     pub(crate) seconds: f64,
@@ -90,7 +90,7 @@ pub(crate) struct Load {
 
 /// A connected client; implemented for each contestant, called by the load.
 trait Caller: Send + Sync + 'static {
-    /// Makes the call once; a result other than the right one is an error.
+    /// Makes the call once; a wrong result is an error.
     fn call(&self) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Closes the connection and ends the server it started.
@@ -121,7 +121,7 @@ impl Tool {
     }
 }
 
-/// Connects, makes the calls and says what they cost.
+/// Connects, makes the calls and returns their cost.
 pub(crate) fn run(assignment: &Assignment) -> Result<Load, Failure> {
     let mut builder = if assignment.threads > 1 {
         tokio::runtime::Builder::new_multi_thread()
@@ -166,7 +166,7 @@ async fn timed<C: Caller>(caller: &Arc<C>, assignment: &Assignment) -> Result<Lo
     })
 }
 
-/// Makes `count` calls, at most so many at once as assigned, and checks every answer.
+/// Makes `count` calls, at most as many at once as assigned, and checks every answer.
 async fn calls<C: Caller>(
     caller: &Arc<C>,
     assignment: &Assignment,

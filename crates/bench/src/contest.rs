@@ -14,10 +14,10 @@ use crate::Failure;
 use crate::client::{Assignment, Load, Measure, Place, Tool, Who};
 use crate::options::Options;
 
-/// What one client may take; it takes seconds unless something is wrong.
+/// Time limit of one client; it takes seconds unless something is wrong.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// How the server is reached.
+/// Transport of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Via {
@@ -29,7 +29,7 @@ pub(crate) enum Via {
 }
 
 impl Via {
-    /// Who takes part. Keeping connections matters only where there are any.
+    /// Contestants of this transport. Keeping connections matters only over HTTP.
     pub(crate) fn contestants(self) -> &'static [Who] {
         match self {
             Self::Stdio => &[Who::Consort, Who::Rmcp],
@@ -48,7 +48,7 @@ impl fmt::Display for Via {
     }
 }
 
-/// What all clients of one comparison do alike.
+/// The common parameters of all clients in one comparison.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Course {
     pub(crate) via: Via,
@@ -85,7 +85,7 @@ impl fmt::Display for Course {
     }
 }
 
-/// The HTTP server of a contest. It ends when its standard input does, that is with us.
+/// The HTTP server of a contest. It ends when its standard input closes, that is with this process.
 #[derive(Debug)]
 pub(crate) struct Contest {
     server: Child,
@@ -113,7 +113,7 @@ impl Contest {
         })
     }
 
-    /// Lets one client run the course, in a process of its own.
+    /// Runs one client on the course, in a process of its own.
     pub(crate) async fn run(
         &self,
         course: Course,

@@ -1,4 +1,4 @@
-//! Processes that are killed, and disks that fail, while they write what must not be lost.
+//! Processes that are killed, and disks that fail, during writes that must not be lost.
 
 mod check;
 mod faults;
@@ -18,16 +18,15 @@ use crate::results;
 
 pub(crate) use write::Writer;
 
-/// What to put to the test.
+/// Options of the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// How many processes are killed, all kinds together.
+    /// Number of processes to kill, over all kinds.
     pub(crate) kills: u32,
-    /// Where chance begins; a run with the same number kills at the same instants, as far as the machine
-    /// lets it.
+    /// Seed of the random numbers; a run with the same seed kills at the same instants, as far as the machine permits.
     pub(crate) seed: Option<u64>,
     pub(crate) only: Option<Section>,
-    /// Which failures of a ledger are tried, of which there are many.
+    /// Share of the possible failures of a ledger that is tried.
     pub(crate) density: Density,
 }
 
@@ -38,19 +37,19 @@ pub(crate) enum Section {
     Faults,
 }
 
-/// How many of the operations that may fail do.
+/// Share of the operations that are made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Density {
     All,
     Some,
 }
 
-/// What is written.
+/// Kind of data that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A ledger without whose record no call is made.
+    /// A strict ledger, which must record a call before it is made.
     Strict,
-    /// A ledger that gathers, and drops what is old.
+    /// A lenient ledger, which batches records and drops old ones.
     Lenient,
     /// A lock file: a file that is replaced.
     Lock,
@@ -77,7 +76,7 @@ impl Kind {
         }
     }
 
-    /// What chance brings it.
+    /// Returns the random numbers of this kind.
     fn chance(self, seed: u64) -> Chance {
         Chance::new(seed ^ (self as u64) << 56)
     }
@@ -119,7 +118,8 @@ impl Options {
     }
 }
 
-/// Kills and fails, and says what it found. An error names the seed and where the files are.
+/// Kills writers and makes their disks fail, and reports the result. An error names the seed and the folder of the
+/// files.
 pub(crate) fn crashes(options: &Options) -> Result<(), Failure> {
     let clock = Duration::from_nanos(std::time::UNIX_EPOCH.elapsed()?.subsec_nanos().into());
     let seed = options.seed.unwrap_or(clock.as_micros().try_into()?);
@@ -164,7 +164,7 @@ pub(crate) fn crashes(options: &Options) -> Result<(), Failure> {
     results::publish(&out)
 }
 
-/// Does this for each kind, two at a time.
+/// Runs this for each kind, two at a time.
 fn each<T: Send>(
     test: impl Fn(Kind) -> Result<T, Failure> + Sync,
 ) -> Result<Vec<(Kind, T)>, Failure> {

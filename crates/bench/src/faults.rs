@@ -1,4 +1,4 @@
-//! Servers, connections, clients and signals that do what they should not, before a gateway that must not mind.
+//! Faulty servers, connections, clients and signals around a gateway that must tolerate them.
 
 mod cases;
 mod check;
@@ -33,22 +33,22 @@ pub(crate) use server::{Scripted, WORD};
 use stage::{Plan, Server, Stage};
 use trial::{FRAIL, Trial};
 
-/// How many use the gateway.
+/// Number of callers that use the gateway.
 const PRINCIPALS: usize = 4;
 
-/// How long the load goes on before the first fault, to know what is usual.
+/// Time that the load runs before the first fault, as a baseline.
 const BEFORE: Duration = Duration::from_secs(2);
 
-/// How long a gateway may take to come to rest.
+/// Time limit for a gateway to become idle.
 const RESTING: Duration = Duration::from_mins(1);
 
-/// How much more memory it may hold then, in MiB.
+/// Additional memory that it may then hold, in MiB.
 const MORE: u32 = 32;
 
-/// How slow the slowest of a hundred healthy calls may be beside faults: twice as slow as without, or this.
+/// Limit of the 99th percentile of healthy calls during faults: twice the baseline, or this.
 const HEALTHY: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1000 } else { 100 });
 
-/// Inflicts the faults and says what came of it. An error names the seed and each violation.
+/// Inflicts the faults and reports the results. An error names the seed and each violation.
 pub(crate) fn faults(options: &Options) -> Result<(), Failure> {
     let clock = std::time::UNIX_EPOCH.elapsed()?.subsec_micros();
     let seed = options.seed.unwrap_or(clock.into());
@@ -129,7 +129,7 @@ fn servers() -> Vec<(String, Server)> {
     frail.into_iter().chain(others).map(|(name, server)| (name.to_owned(), server)).collect()
 }
 
-/// The gateway: what was named, or what is beside this program.
+/// Returns the gateway program: the one given, or the one beside this program.
 fn consort(options: &Options) -> Result<PathBuf, Failure> {
     if let Some(path) = &options.consort {
         return Ok(path.clone());
@@ -146,7 +146,7 @@ fn consort(options: &Options) -> Result<PathBuf, Failure> {
     Ok(beside)
 }
 
-/// Has everybody use every server once, so that every connection is there.
+/// Calls every server once as every caller, so that every connection is open.
 async fn warm(stage: &Stage, servers: &[&str]) -> Result<(), Failure> {
     let mut trial = Trial::new(stage, "warm", Chance::new(0), false);
     for server in servers {
@@ -161,7 +161,7 @@ async fn warm(stage: &Stage, servers: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// Faults one after the other.
+/// A sequence of faults.
 struct Course<'a> {
     plan: &'a Plan,
     stage: &'a Stage,
@@ -171,7 +171,7 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Each fault as often as is wished, then whatever chance brings until the time is up.
+    /// Inflicts each fault the requested number of times, then random ones until the time is up.
     async fn run(&mut self, wanted: &[&Fault]) -> Result<(), Failure> {
         let begun = Instant::now();
         let real: Vec<&Fault> =
@@ -212,7 +212,7 @@ impl Course<'_> {
     }
 }
 
-/// I4, and what holds of every call, of the load.
+/// Checks I4, and the invariants of every call, for the load.
 fn judge(
     stage: &Stage,
     before: &[Record],
@@ -239,7 +239,7 @@ fn judge(
     Ok(())
 }
 
-/// I7: waits until the gateway holds no more than before, or for as long as it may take to get there.
+/// I7: waits until the gateway holds no more than before, or until the time limit.
 async fn at_rest(stage: &Stage, before: Option<Holdings>) -> Result<Holdings, Failure> {
     let begun = Instant::now();
     loop {

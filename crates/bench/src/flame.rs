@@ -8,22 +8,21 @@ use crate::plot::escaped;
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 16.0;
 
-/// What is narrower than this part of all is left out: it could not be read, and there is much of it.
+/// Minimum share of all samples: narrower frames are left out, since they are unreadable and many.
 const LEAST: f64 = 0.002;
 
-/// Stacks that begin alike, counted.
+/// Stacks with a common prefix, counted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stacks {
-    /// How many pass through here.
+    /// Number of samples through this frame.
     count: u64,
-    /// How many end here.
+    /// Number of samples that end in this frame.
     own: u64,
     inner: BTreeMap<String, Stacks>,
 }
 
 impl Stacks {
-    /// Reads what `perf script -F comm,ip,sym` prints: a line a sample, below it its frames, innermost
-    /// first.
+    /// Parses the output of `perf script -F comm,ip,sym`: a line per sample, below it its frames, innermost first.
     pub(crate) fn read(printed: &str) -> Self {
         let mut stacks = Self::default();
         let mut frames: Vec<String> = Vec::new();
@@ -53,14 +52,14 @@ impl Stacks {
         self.count
     }
 
-    /// The functions in which most samples end, each with its part of all.
+    /// The functions in which most samples end, each with its share.
     pub(crate) fn own(&self) -> Vec<(String, f64)> {
         let mut own = BTreeMap::new();
         self.each(&mut |name, stacks| *own.entry(name.to_owned()).or_default() += stacks.own);
         ranked(own, self.count)
     }
 
-    /// The functions through which most samples pass, for those whose name is `wanted`.
+    /// The functions through which most samples pass, among those whose name is `wanted`.
     pub(crate) fn through(&self, wanted: impl Fn(&str) -> bool) -> Vec<(String, f64)> {
         let mut through = BTreeMap::new();
         self.walk(&mut Vec::new(), &mut |above, name, stacks| {
@@ -96,7 +95,7 @@ impl Stacks {
         inner.map(|inner| 1 + inner.depth(all)).max().unwrap_or(0)
     }
 
-    /// Draws them, the outermost at the bottom; what each is and how much it takes shows on pointing at it.
+    /// Draws them, the outermost at the bottom; tooltips show the name and share of each.
     pub(crate) fn to_svg(&self, title: &str) -> String {
         let depth = self.depth(self.count);
         let height = f64::from(depth + 1) * ROW + 40.0;
@@ -146,7 +145,7 @@ impl Stacks {
     }
 }
 
-/// The name of a function as it is shown; none for frames that say nothing.
+/// The display name of a function; none for frames without information.
 fn named(symbol: &str) -> Option<String> {
     let symbol = symbol.trim();
     let symbol = symbol.split(".llvm.").next().unwrap_or(symbol);
@@ -182,7 +181,7 @@ fn part(count: u64, all: u64) -> f64 {
     count as f64 / all.max(1) as f64
 }
 
-/// As much of the name as there is room for; its end says more than its beginning.
+/// As much of the end of the name as fits.
 fn cut(name: &str, room: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred")]
     let room = room as usize;
@@ -194,7 +193,7 @@ fn cut(name: &str, room: f64) -> String {
     format!("…{end}")
 }
 
-/// Ours, what we build on, the kernel: each with a colour of its own, light enough for black letters.
+/// The colour of a frame: Consort, dependencies or kernel, light enough for black letters.
 fn colour(name: &str) -> &'static str {
     if name.contains("consort") || name.contains("bench::") {
         "#e8a15c"

@@ -1,4 +1,4 @@
-//! A folder of tools and queries: `tools.jsonl` and, if tools are looked for, `queries.jsonl`.
+//! A folder of tools and queries: `tools.jsonl` and, for searches, `queries.jsonl`.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::Failure;
 
-/// What a folder holds.
+/// Contents of a folder.
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) name: String,
@@ -128,7 +128,7 @@ impl From<ToolLine> for Tool {
 }
 
 impl Question {
-    /// A question that is only asked for the time it takes.
+    /// A question without answers, to measure its duration.
     pub(crate) fn without_answer(query: &str) -> Self {
         Self { query: query.to_owned(), answers: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! What a gateway costs, next to reaching a server directly and through a proxy that only passes bytes on.
+//! Cost of a gateway, compared with a direct connection to a server and a proxy that only forwards bytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use crate::results;
 mod allocations;
 mod compare;
 mod field;
+mod identities;
 mod idle;
 mod memory;
 mod options;
@@ -31,7 +32,7 @@ use compare::{Comparison, Course, Target};
 use field::{By, Field, PREFIX, Via};
 use options::Section;
 
-/// The text of a call, and of a large result.
+/// Sizes of the text of a call, and of a large result.
 const ECHO: usize = 1 << 10;
 const BIG: usize = 1 << 20;
 const HUGE: usize = 8 << 20;
@@ -39,10 +40,10 @@ const HUGE: usize = 8 << 20;
 /// The steps of a call that reports its progress.
 const STEPS: u32 = 100;
 
-/// Tools nobody calls; with those that do something there are 500.
+/// Number of tools that are never called; with the others there are 500.
 const FILLERS: usize = 496;
 
-/// What was measured; a section that was not asked for is absent.
+/// Results; a section that was not measured is absent.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,6 +64,8 @@ struct Report {
     idle: Option<Vec<idle::Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Vec<memory::Row>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identities: Option<Vec<identities::Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<Vec<start::Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +116,9 @@ async fn measure(options: &Options) -> Result<Report, Failure> {
     }
     if options.wants(Section::Memory) {
         report.memory = Some(memory::measure(consort, options).await?);
+        if let Some(consort) = consort {
+            report.identities = Some(identities::measure(consort, options).await?);
+        }
     }
     if options.wants(Section::Allocations) {
         report.allocations = Some(allocations::measure(options).await?);
@@ -120,7 +126,7 @@ async fn measure(options: &Options) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// All that is asked of one server.
+/// Measures the sections that use one server.
 async fn one_server(
     consort: Option<&Path>,
     options: &Options,

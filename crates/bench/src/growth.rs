@@ -1,4 +1,4 @@
-//! How what a gateway costs grows: with tools, servers, clients and sessions.
+//! Growth of a gateway's cost with tools, servers, clients and sessions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::server::{Listen, Serve};
 
 const ECHO: usize = 1 << 10;
 
-/// How long nothing happens before memory is looked at.
+/// Pause before memory is read.
 const REST: Duration = Duration::from_secs(1);
 
-/// How long each kind of work is done.
+/// Duration of each kind of work.
 const TURN: Duration = Duration::from_secs(1);
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// At most so many calls and lists a point.
+    /// Maximum number of calls and listings per point.
     pub(crate) calls: u32,
     /// Points beyond this many are left out.
     pub(crate) most: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Options {
     pub(crate) consort: Consort,
 }
 
-/// What grows.
+/// Quantity that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Along {
@@ -56,7 +56,7 @@ struct Row {
     points: Vec<Point>,
 }
 
-/// What it costs with so many.
+/// Cost at one count.
 #[derive(Clone, Debug, Serialize)]
 struct Point {
     count: usize,
@@ -122,7 +122,7 @@ impl Along {
         }
     }
 
-    /// A gateway has at most a thousand sessions, and one is left for who measures.
+    /// Returns the counts to measure. A gateway has at most a thousand sessions, and one is left for the measurement.
     fn counts(self) -> &'static [usize] {
         match self {
             Self::Tools => &[10, 30, 100, 300, 1000, 3000, 10_000],
@@ -132,7 +132,7 @@ impl Along {
         }
     }
 
-    /// The servers with so many of what grows.
+    /// Returns the servers for this count.
     fn servers(self, count: usize) -> Vec<Serve> {
         let serve = |n: usize| Serve { prefix: format!("server{n}_"), ..Serve::new(Listen::Stdio) };
         match self {
@@ -146,7 +146,7 @@ impl Along {
     }
 }
 
-/// Measures how costs grow; with `--save` there is a picture of each.
+/// Measures the growth of costs; with `--save` it also writes plots.
 pub(crate) fn growth(options: &Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let rows = runtime.block_on(measure(options))?;

@@ -1,4 +1,4 @@
-//! What a hub costs: starting many servers, listing from what is kept, sitting idle, a large catalog.
+//! Cost of a hub: starting many servers, listing from the stored catalog, idling, a large catalog.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -18,33 +18,33 @@ use crate::options::{Format, Options};
 use crate::results;
 use crate::statistics::{median, process_time, ratio};
 
-/// How many servers are started.
+/// Number of servers.
 const SERVERS: usize = 20;
 
-/// How large a catalog is built, and how often one is looked up in.
+/// Number of tools in a large catalog, and of lookups in it.
 const TOOLS: usize = 5_000;
 const LOOKUPS: u32 = 200_000;
 
-/// What a child process measures.
+/// Measurement that a child process makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Task {
-    /// A hub over all servers, until every list is read.
+    /// A hub over all servers, until every listing is read.
     Together,
-    /// The same servers reached and listed one after the other.
+    /// The same servers connected and listed one after the other.
     OneByOne,
-    /// A hub that lists what is kept, and ends.
+    /// A hub that lists the stored catalog, and ends.
     Kept,
-    /// A hub over all servers that then does nothing.
+    /// A hub over all servers that then idles.
     Idle,
-    /// Nothing but a runtime: what a process costs anyway.
+    /// Only a runtime: the base cost of a process.
     Nothing,
 }
 
-/// What a child process measured.
+/// Result of a child process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
-    /// From its first line to its last.
+    /// Wall-clock seconds of the measured work.
     seconds: f64,
     cpu_seconds: f64,
     resident_kibibytes: u32,
@@ -107,7 +107,7 @@ fn measure(rounds: u32, folder: &Path) -> Result<Report, Failure> {
     })
 }
 
-/// Has a process of its own measure something.
+/// Runs a measurement in a process of its own.
 fn child(task: Task, folder: &Path) -> Result<Measured, Failure> {
     let task = serde_json::to_string(&task)?;
     let output =
@@ -118,7 +118,7 @@ fn child(task: Task, folder: &Path) -> Result<Measured, Failure> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Measures something in this process.
+/// Runs a measurement in this process.
 pub(crate) fn run(task: Task, folder: PathBuf) -> Result<Measured, Failure> {
     let begun = Instant::now();
     let runtime =
@@ -188,7 +188,7 @@ fn servers() -> Result<Vec<ServerSettings>, Failure> {
     Ok((0..SERVERS).map(server).collect())
 }
 
-/// How long a large catalog takes to build, and a name to be found in it.
+/// Returns the time to build a large catalog, and to look up a name in it.
 fn catalog(rounds: u32) -> Result<(f64, f64), Failure> {
     let schema = json!({ "type": "object", "properties": { "id": { "type": "string" }, "limit": { "type": "integer" } } });
     let mut offers: BTreeMap<ServerId, Offer> = BTreeMap::new();

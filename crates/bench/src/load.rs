@@ -1,4 +1,5 @@
-//! A load: clients that ask over HTTP as fast as they are answered, for a while, and check every answer.
+//! A closed load: clients that send a request over HTTP as soon as the last is answered, for a while, and check every
+//! answer.
 
 use std::time::{Duration, Instant};
 
@@ -20,39 +21,39 @@ pub(crate) use check::{Listing, Work, right};
 pub(crate) use client::{Ask, Client, Progress};
 pub(crate) use open::{Offer, Taken, offer};
 
-/// How long the last answers of a load may take; then the run fails.
+/// Time limit for the last answers of a load; then the run fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where a load goes.
+/// Target of a load.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) url: String,
-    /// The process whose processor time is charged.
+    /// The process whose processor time is measured.
     pub(crate) charged: Option<u32>,
 }
 
-/// How much load.
+/// Amount of load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub(crate) era: Era,
     pub(crate) clients: u32,
     pub(crate) time: Duration,
-    /// At most so many calls, all clients together.
+    /// Maximum number of calls, over all clients.
     pub(crate) calls: u32,
 }
 
-/// What a load came to.
+/// Results of a load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) calls: usize,
     pub(crate) calls_per_second: f64,
     pub(crate) p50_microseconds: f64,
     pub(crate) p99_microseconds: f64,
-    /// Processor time of the charged process for each call.
+    /// Processor time of the measured process per call.
     pub(crate) cpu_microseconds: Option<f64>,
 }
 
-/// A client that has a number, and how many calls it has made.
+/// A client with its number, and the count of its calls.
 #[derive(Debug)]
 struct Lane {
     client: Client,
@@ -108,7 +109,7 @@ async fn unlimited(place: &Place, work: &Work, turn: Turn) -> Result<Load, Failu
     })
 }
 
-/// All clients at once, until time or calls are used up.
+/// Runs all clients at once, until time or calls are used up.
 async fn together(lanes: Vec<Lane>, work: &Work, turn: Turn) -> Result<Vec<Lane>, Failure> {
     let until = Instant::now() + turn.time;
     let share = turn.calls.div_ceil(turn.clients);
@@ -135,7 +136,7 @@ async fn together(lanes: Vec<Lane>, work: &Work, turn: Turn) -> Result<Vec<Lane>
     Ok(lanes)
 }
 
-/// In microseconds; the latencies are sorted.
+/// Returns a percentile in microseconds; the latencies are sorted.
 pub(crate) fn percentile(latencies: &[Duration], percent: usize) -> f64 {
     let last = latencies.len().saturating_sub(1);
     let latency = latencies.get(last * percent / 100);

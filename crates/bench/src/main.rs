@@ -1,4 +1,4 @@
-//! Measures what Consort costs, next to what the same work costs done otherwise.
+//! Measures the cost of Consort, compared with other ways to do the same work.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ mod tokens;
 
 use options::Command;
 
-/// Any error; a measurement that fails is repeated by a person, who reads it.
+/// Any error; a person reads it and repeats the measurement.
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! What was typed, and what it means.
+//! The command line of this program.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use crate::size;
 use crate::soak;
 use crate::tokens;
 
-/// The commands a person types.
+/// Usage text.
 pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N] [--threads N] \
                                 [--only scan|calls|allocations]\n     bench hub [--json] [--rounds N]\n     \
                                 bench gateway [--json] [--rounds N] [--seconds N] [--calls N] \
@@ -47,7 +47,7 @@ pub(crate) const USAGE: &str = "use: bench wire [--json] [--rounds N] [--calls N
 const SERVE: &str =
     "use: bench serve stdio|http [--era legacy|modern] [--fillers N] [--prefix TEXT]";
 
-/// What to do.
+/// Command of this program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Measure the `wire` crate.
@@ -58,27 +58,27 @@ pub(crate) enum Command {
     HubTask(Task, PathBuf),
     /// Measure a gateway.
     Gateway(gateway::Options),
-    /// Measure a gateway next to what others made.
+    /// Measure a gateway and the programs of other projects.
     Peers(peers::Options),
-    /// Ask too much of a gateway.
+    /// Overload a gateway.
     Overload(overload::Options),
     /// Load a gateway for long.
     Soak(soak::Options),
-    /// Measure how costs grow.
+    /// Measure the growth of costs.
     Growth(growth::Options),
     /// Measure the program itself.
     Size(size::Options),
-    /// See where the time goes.
+    /// Profile hot paths.
     Profile(profile::Options),
-    /// Do what is profiled, for as many seconds.
+    /// Run a hot path for profiling, for this many seconds.
     Profiled(profile::Hot, u32),
-    /// Measure how well tools are found.
+    /// Measure the quality of tool search.
     Search(search::Options),
-    /// Measure how many poisoned definitions are found.
+    /// Measure the detection of poisoned definitions.
     Scan(poisoned::Options),
-    /// Measure what exposures cost.
+    /// Measure the token cost of exposures.
     Tokens(tokens::Options),
-    /// Measure what an agent costs.
+    /// Measure the cost of an agent.
     Agent(agent::Options),
     /// Kill writers, and make their disks fail.
     Crashes(crashes::Options),
@@ -86,7 +86,7 @@ pub(crate) enum Command {
     CrashWriter(crashes::Writer),
     /// Inflict faults.
     Faults(faults::Options),
-    /// Be a server that does what its callers tell it.
+    /// Be a server whose behaviour its callers script.
     Scripted(faults::Scripted),
     /// Be the server of a measurement.
     Serve(Serve),
@@ -96,11 +96,11 @@ pub(crate) enum Command {
     Client(Assignment),
 }
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// How often the contestants take turns.
+    /// Number of rounds in which the contestants take turns.
     pub(crate) rounds: u32,
     /// Calls of one client in one round.
     pub(crate) calls: u32,
@@ -110,7 +110,7 @@ pub(crate) struct Options {
     pub(crate) only: Option<Section>,
 }
 
-/// For whom the report is.
+/// Format of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     People,
@@ -220,7 +220,7 @@ fn serve(mut words: impl Iterator<Item = String>) -> Result<Serve, Failure> {
     Ok(serve)
 }
 
-/// A number from 1 to `most`: every load has an end.
+/// Parses a number from 1 to `most`: every load has an end.
 pub(crate) fn number(option: &str, word: Option<String>, most: u32) -> Result<u32, Failure> {
     word.and_then(|word| word.parse().ok())
         .filter(|number| (1..=most).contains(number))

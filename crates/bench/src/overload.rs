@@ -1,5 +1,5 @@
-//! Three times what a gateway can do is asked of it: it must go on doing what it can, say no to the rest at
-//! once, and be as before when it is over.
+//! Overload of a gateway by three times its capacity: it must keep its throughput, refuse the rest immediately, and
+//! recover afterwards.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,53 +19,53 @@ use crate::report::table;
 use crate::results;
 use crate::server::{Listen, Serve};
 
-/// What is promised.
+/// Promised limits.
 const TIMES: f64 = 3.0;
 const GOODPUT: f64 = 0.8;
 const REFUSED_MILLISECONDS: f64 = 100.0;
 const BACK: Duration = Duration::from_secs(5);
 
-/// What a rate after it must be of the rate before it, to be called as before.
+/// Minimum ratio of the rate after the overload to the rate before, to count as recovered.
 const AS_BEFORE: f64 = 0.8;
 
-/// How long a slow call takes.
+/// Duration of a slow call.
 const SLOW_MILLISECONDS: u32 = 200;
 
-/// How long it is found out what it can do.
+/// Duration of the capacity measurement.
 const CLOSED: Duration = Duration::from_secs(3);
 
-/// How long a gateway is asked whether it is as before.
+/// Time limit for the recovery.
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
-/// The most clients that call at once: fewer than a gateway takes.
+/// Maximum number of concurrent clients: fewer than a gateway accepts.
 const CLIENTS: u32 = 3500;
 
-/// How many call where the processor is all there is, to see what connections alone cost.
+/// Numbers of clients where only the processor limits, to see the cost of connections alone.
 const CROWDS: [u32; 3] = [32, 384, CLIENTS];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const PREFIX: &str = "bench_";
 const ECHO: usize = 1 << 10;
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// How long too much is asked.
+    /// Duration of the overload in seconds.
     pub(crate) seconds: u32,
     pub(crate) only: Option<Case>,
     pub(crate) consort: Consort,
 }
 
-/// What cannot do more.
+/// The bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Case {
-    /// A slow server that is a program of the gateway.
+    /// A slow server that the gateway starts as a program.
     Stdio,
-    /// A slow server that is reached over HTTP.
+    /// A slow server over HTTP.
     Http,
-    /// The processor: nobody is slow.
+    /// The processor: nothing is slow.
     Busy,
 }
 
@@ -75,7 +75,7 @@ struct Overloaded {
     crowds: Vec<Crowd>,
 }
 
-/// So many clients, each of which waits for its answers, on the processor of whom they ask.
+/// A number of clients, each of which waits for its answers, on the processor of the contestant.
 #[derive(Debug, Serialize)]
 struct Crowd {
     by: &'static str,
@@ -86,10 +86,10 @@ struct Crowd {
 #[derive(Debug, Serialize)]
 struct Row {
     case: Case,
-    /// Calls a second of clients that wait for their answers.
+    /// Calls per second of clients that wait for their answers.
     capacity: f64,
     offered: f64,
-    /// Calls that were due and not made, because no client was left.
+    /// Calls that were due and not made, because no client was free.
     held_back: usize,
     goodput: f64,
     times_capacity: f64,
@@ -145,8 +145,8 @@ impl Case {
         }
     }
 
-    /// More clients than the server gets calls at once; or as many as will ask too much, where each
-    /// costs the processor something that it takes from all.
+    /// Returns the number of clients: more than the server gets calls at once; or as many as will overload it, where
+    /// each client costs processor time that all share.
     fn clients(self) -> u32 {
         match self {
             Self::Stdio => 96,
@@ -163,7 +163,7 @@ impl Case {
     }
 }
 
-/// Overloads a gateway; a promise that is broken is an error.
+/// Overloads a gateway; a broken promise is an error.
 pub(crate) fn overload(options: &Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let overloaded = runtime.block_on(measure(options))?;
@@ -263,7 +263,7 @@ async fn overloaded(
     Ok(row(case, before.calls_per_second, &taken, back))
 }
 
-/// Has this thread, and whoever it starts, run on these processors only.
+/// Restricts this thread, and those it starts, to these processors.
 fn stay_on(processors: std::ops::Range<usize>) -> Result<(), Failure> {
     let mut set = CpuSet::new();
     processors.for_each(|processor| set.set(processor));

@@ -1,5 +1,4 @@
-//! Plots as SVG: one below the other over a common logarithmic axis, to be read at 640 pixels on light and on
-//! dark.
+//! Plots as SVG: panels over a common logarithmic axis, legible at 640 pixels on light and dark backgrounds.
 
 use std::fmt::Write as _;
 
@@ -11,7 +10,7 @@ const PANEL: f64 = 150.0;
 const GAP: f64 = 36.0;
 const FOOT: f64 = 26.0;
 
-/// Lines that can be told apart on white and on black, also by who does not see red or green.
+/// Line colours that are distinct on white and on black, also with red-green colour blindness.
 const COLOURS: [&str; 3] = ["#3b82c4", "#d9822b", "#7b68c8"];
 
 /// A range whose ends are further apart than this is drawn logarithmically.
@@ -21,11 +20,11 @@ const WIDE: f64 = 20.0;
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
     pub(crate) title: String,
-    /// Each with its name; a point is where on the common axis, and how much.
+    /// Each with its name; a point is a position on the common axis and a value.
     pub(crate) lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// An axis: which values it shows, and how.
+/// An axis: its range and scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Axis {
     Linear { most: f64 },
@@ -33,7 +32,7 @@ enum Axis {
 }
 
 impl Axis {
-    /// An axis that shows all of these, which are not below zero.
+    /// An axis that covers all of these values, which are not negative.
     fn over(values: impl Iterator<Item = f64> + Clone) -> Self {
         let most = values.clone().fold(0.0, f64::max);
         let least = values.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
@@ -44,7 +43,7 @@ impl Axis {
         }
     }
 
-    /// Where a value is, from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     fn place(self, value: f64) -> f64 {
         match self {
             Self::Linear { most } => value / most,
@@ -54,7 +53,7 @@ impl Axis {
         }
     }
 
-    /// The values that are written beside it.
+    /// The values of its labels.
     fn ticks(self) -> Vec<f64> {
         match self {
             Self::Linear { most } => (0..=4_u8).map(|n| most * f64::from(n) / 4.0).collect(),
@@ -74,7 +73,7 @@ fn decade(value: f64, to: fn(f64) -> f64) -> f64 {
     10_f64.powf(to(value.log10()))
 }
 
-/// The next number of one round digit; four parts of it can be written.
+/// The next round number: 1, 2, 4, 6 or 8 times a power of ten, so that its quarters are short.
 fn rounded(value: f64) -> f64 {
     if value <= 0.0 {
         return 1.0;
@@ -96,7 +95,7 @@ fn written(value: f64) -> String {
     }
 }
 
-/// Draws the panels over an axis that says `along`.
+/// Draws the panels over an axis labelled `along`.
 pub(crate) fn plot(title: &str, along: &str, panels: &[Panel]) -> String {
     let points = || panels.iter().flat_map(|panel| &panel.lines).flat_map(|(_, points)| points);
     let across = match Axis::over(points().map(|(at, _)| *at)) {
@@ -201,7 +200,7 @@ fn draw(svg: &mut String, panel: &Panel, across: Axis, top: f64) {
     }
 }
 
-/// A text as it stands in a picture.
+/// Escapes a text for SVG.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

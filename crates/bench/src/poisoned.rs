@@ -1,4 +1,4 @@
-//! How many poisoned definitions the scan finds, and how many real ones it reports, on sets in a folder.
+//! Detection rate of the scan on poisoned definitions, and its rate of false alarms on real ones, on sets in a folder.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ struct Sample {
     poisoned: bool,
 }
 
-/// Definitions reported, of how many.
+/// Number of definitions reported, and of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Share {
     reported: usize,
@@ -76,7 +76,7 @@ impl Share {
     }
 }
 
-/// What is reported of one kind, by all rules and by those that do not rest on its set alone.
+/// Reports of one kind, by all rules and by those that do not rest on its set alone.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Row {
     all_rules: Share,

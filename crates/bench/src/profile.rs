@@ -1,4 +1,4 @@
-//! Where the time goes: a hot path under load, sampled by `perf`, as a flame graph and a table.
+//! Profiles of hot paths under load, sampled by `perf`, as a flame graph and a table.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,10 +22,10 @@ use crate::results;
 use crate::samples;
 use crate::server::{Listen, Serve};
 
-/// Samples a second; not a divisor of anything that ticks.
+/// Samples per second; a prime number, to avoid resonance with timers.
 const OFTEN: &str = "499";
 
-/// How many functions are named.
+/// Number of functions in the table.
 const NAMED: usize = 8;
 
 const PREFIX: &str = "bench_";
@@ -35,7 +35,7 @@ const FILLERS: usize = 497;
 const SERVERS: usize = 20;
 const TOOLS: usize = 5000;
 
-/// What to profile.
+/// Options of the profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) paths: Vec<Hot>,
@@ -102,7 +102,7 @@ impl Options {
     }
 }
 
-/// Profiles each path, and says where the time goes.
+/// Profiles each path, and prints the most expensive functions.
 pub(crate) fn profile(options: &Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut text = String::new();
@@ -165,7 +165,7 @@ async fn loaded(consort: &Path, hot: Hot, time: Duration) -> Result<Stacks, Fail
     stacks
 }
 
-/// `perf` at work on a process.
+/// `perf` attached to a process.
 struct Sampling {
     perf: std::process::Child,
     file: PathBuf,
@@ -223,7 +223,7 @@ fn report(hot: Hot, stacks: &Stacks) -> String {
     format!("{table}\n{} samples. [The flame graph](flame-{name}.svg).\n", stacks.samples())
 }
 
-/// Does what is profiled, in this process, for as many seconds.
+/// Runs the profiled work in this process for this many seconds.
 pub(crate) fn run(hot: Hot, seconds: u32) -> Result<(), Failure> {
     let until = Instant::now() + Duration::from_secs(seconds.into());
     match hot {

@@ -1,4 +1,4 @@
-//! A proxy that forwards HTTP without looking at it: what a gateway can hardly be cheaper than.
+//! A proxy that forwards HTTP unchanged: a lower bound for the cost of a gateway.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -23,10 +23,10 @@ use crate::Failure;
 type Forward = Client<HttpConnector, Incoming>;
 type Answer = Response<Either<Incoming, Empty<Bytes>>>;
 
-/// How many threads forward.
+/// Number of threads.
 const THREADS: usize = 2;
 
-/// How long an unused connection to the server is kept.
+/// Idle timeout of a connection to the server.
 const KEPT: Duration = Duration::from_mins(1);
 
 /// Prints its address and forwards to `to` until standard input closes.

@@ -1,4 +1,4 @@
-//! The report: a table a section for people, or one JSON object.
+//! The report: a table per section for people, or one JSON object.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::contest::Contest;
 use crate::options::{Format, Options, Section};
 use crate::{Failure, allocations, calls, results, scan};
 
-/// What was measured; a section that was not asked for is absent.
+/// Results; a section that was not measured is absent.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,7 @@ fn allocations_table(rows: &[allocations::Row]) -> String {
     )
 }
 
-/// What a group of lines has in common stands in its first line only.
+/// Returns the common text of a group of lines, in its first line only.
 pub(crate) fn group(line: usize, text: &impl ToString) -> String {
     if line == 0 { text.to_string() } else { String::new() }
 }

@@ -1,4 +1,4 @@
-//! Reports, printed and, if that is wished, kept under `docs/results`.
+//! Reports, printed and optionally saved under `docs/results`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 
 use crate::Failure;
 
-/// The option that has a report kept.
+/// The option that saves a report.
 const SAVE: &str = "--save";
 
-/// What was typed, if its report is to be kept.
+/// The command line, if its report is saved.
 static SAVED: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Takes `--save` out of what was typed, and remembers it.
+/// Removes `--save` from the command line, and remembers it.
 pub(crate) fn take(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let (saves, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word == SAVE);
     if !saves.is_empty() {
@@ -39,7 +39,7 @@ pub(crate) fn publish(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps a picture beside the reports, if they are kept.
+/// Saves a picture beside the reports, if they are saved.
 pub(crate) fn picture(name: &str, svg: &str) -> Result<(), Failure> {
     if SAVED.get().is_some() {
         fs::write(folder()?.join(format!("{name}.svg")), svg)?;
@@ -76,7 +76,7 @@ fn circumstances() -> Result<String, Failure> {
     ))
 }
 
-/// What such a file says of something.
+/// Returns the value of a `name: value` line.
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim())

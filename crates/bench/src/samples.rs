@@ -1,4 +1,4 @@
-//! The messages that are measured: what servers send, at sizes they send it in.
+//! The messages that are measured: typical server messages of typical sizes.
 
 use bytes::Bytes;
 use consort_wire::{Id, Json, splice};
@@ -11,7 +11,7 @@ pub(crate) struct Sample {
     pub(crate) bytes: Bytes,
 }
 
-/// What tools return as text: prose, code, logs, tables, and a little beyond ASCII.
+/// Typical text of tool results: prose, code, logs, tables, and some text beyond ASCII.
 const LINES: [&str; 10] = [
     "## What was found",
     "The query returned 25 issues; the oldest is more than a year old \u{2014} nobody answered it.",
@@ -25,7 +25,7 @@ const LINES: [&str; 10] = [
     "\tat Object.<anonymous> (/srv/app/dist/index.js:112:17)",
 ];
 
-/// At least `bytes` of such text.
+/// At least `bytes` bytes of such text.
 pub(crate) fn text(bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 128);
     for line in LINES.iter().cycle() {
@@ -93,7 +93,7 @@ fn rows(count: u32) -> Value {
         .collect()
 }
 
-/// Tool definitions as large servers offer them.
+/// Tool definitions typical of large servers.
 pub(crate) fn tools(count: usize) -> Vec<Value> {
     const VERBS: [&str; 8] =
         ["create", "list", "get", "update", "delete", "search", "merge", "export"];

@@ -1,4 +1,4 @@
-//! What it costs to take a message in and pass it on under another id, in three ways.
+//! Cost of parsing a message and forwarding it under another id, in three ways.
 
 use bytes::Bytes;
 use consort_wire::{Id, Message, splice};
@@ -27,7 +27,7 @@ pub(crate) struct Way {
     pub(crate) by: &'static str,
     pub(crate) nanoseconds: f64,
     pub(crate) megabytes_per_second: f64,
-    /// How many times as long as ours it takes.
+    /// Ratio of its time to Consort's.
     pub(crate) times_ours: f64,
 }
 

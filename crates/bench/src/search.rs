@@ -1,4 +1,4 @@
-//! How well and how fast tools are found, next to plain ways of ranking, on folders of tools and queries.
+//! Quality and speed of tool search, compared with plain rankings, on folders of tools and queries.
 
 use std::path::PathBuf;
 
@@ -17,16 +17,16 @@ use baseline::{Baseline, Kind};
 use metrics::Quality;
 use tables::{Report, Row, Set, Speed};
 
-/// How many hits are asked for; the metrics look at ten.
+/// Number of hits per query; the metrics use ten.
 const HITS: usize = 10;
 
-/// How many tools the speed is told for.
+/// Number of tools for which the speed is reported.
 const MANY: usize = 5000;
 
-/// How often an index is built; the middle counts.
+/// Number of times an index is built; the median counts.
 const BUILDS: usize = 5;
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     format: Format,
@@ -101,7 +101,7 @@ fn measure(folder: &Folder) -> Set {
     }
 }
 
-/// An index, and the milliseconds of processor time it took to make it from parsed definitions.
+/// Returns an index, and the milliseconds of processor time to build it from parsed definitions.
 fn built(tools: &[Tool]) -> (Index, f64) {
     let make = || Index::new(tools.iter().map(Tool::described), Limits::default());
     let mut milliseconds = Vec::new();
@@ -113,7 +113,7 @@ fn built(tools: &[Tool]) -> (Index, f64) {
     (index, crate::statistics::median(milliseconds))
 }
 
-/// What was found for each question, and the microseconds of processor time each took.
+/// Returns the hits of each question, with the microseconds of processor time of each.
 fn asked(index: &Index, questions: &[Question]) -> (Vec<Vec<usize>>, Vec<f64>) {
     let search = |question: &Question| {
         let (hits, seconds) = timed(|| index.search(&question.query, HITS));
@@ -128,7 +128,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (made, process_time().saturating_sub(start).as_secs_f64())
 }
 
-/// The speed at many tools: those of all folders, evenly taken, repeated if they are fewer.
+/// The speed with many tools: a uniform selection from all folders, repeated if there are fewer.
 fn many(folders: &[Folder]) -> Speed {
     let all: Vec<&Tool> = folders.iter().flat_map(|folder| &folder.tools).collect();
     let tools: Vec<Tool> = (0..MANY)

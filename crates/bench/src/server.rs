@@ -1,4 +1,4 @@
-//! The server of a measurement: no SDK, both eras, and so little work that the client's shows.
+//! The server of a measurement: no SDK, both eras, and so cheap that the client's cost dominates.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,25 +17,25 @@ mod stdio;
 const UNSUPPORTED_VERSION: i64 = -32022;
 const UNKNOWN_METHOD: i64 = -32601;
 
-/// What the tool `exact` returns: escapes, an order, ways to write a number and an integer that no float holds.
+/// Result of the tool `exact`: escapes, member order, number formats and an integer that no float can represent.
 pub(crate) const EXACT_CONTENT: &str = r#"[{"type":"text","text":"caf\u00e9 \/ na\u00efve","annotations":{"priority":1.0,"audience":["user"]}}]"#;
 pub(crate) const EXACT_STRUCTURE: &str =
     r#"{"z":1.0,"a":[1e2,0.10,9007199254740993],"nothing":null}"#;
 pub(crate) const EXACT_META: &str = r#"{"bench.example/trace":"t-1"}"#;
 
-/// What kind of server to be.
+/// Options of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Serve {
     pub(crate) listen: Listen,
-    /// The only era it speaks, if not both.
+    /// The only era it supports, if not both.
     pub(crate) era: Option<Era>,
-    /// Tools that nobody calls, beyond those that do something.
+    /// Number of tools that are never called, beyond the working ones.
     pub(crate) fillers: usize,
-    /// What the name of every tool begins with.
+    /// Prefix of every tool name.
     pub(crate) prefix: String,
 }
 
-/// How the server is reached.
+/// Transport of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listen {
     Stdio,
@@ -47,7 +47,7 @@ impl Serve {
         Self { listen, era: None, fillers: 0, prefix: String::new() }
     }
 
-    /// The words after the program's name that make it such a server.
+    /// The command-line arguments of such a server.
     pub(crate) fn words(&self) -> Vec<String> {
         let listen = match self.listen {
             Listen::Stdio => "stdio",
@@ -92,7 +92,7 @@ impl Serve {
     }
 }
 
-/// Serves until standard input closes, so that it never outlives who started it.
+/// Serves until standard input closes, so that it never outlives its parent.
 pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
     let tools = Tools::new(serve);
     match serve.listen {
@@ -101,14 +101,14 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Failure> {
     }
 }
 
-/// What a request comes to.
+/// Response to a request.
 #[derive(Debug)]
 enum Reply {
     Now(Bytes),
     Later(Slow),
 }
 
-/// A result that takes its time and reports progress meanwhile.
+/// A delayed result with progress notifications.
 #[derive(Debug)]
 struct Slow {
     steps: u64,
@@ -118,7 +118,7 @@ struct Slow {
 }
 
 impl Slow {
-    /// The message about step `n`, if the caller wants to know.
+    /// The message about step `n`, if the caller requested progress.
     fn progress(&self, n: u64) -> Option<Bytes> {
         let mut params = Writer::new();
         params.raw("progressToken", self.token.as_ref()?.as_bytes());
@@ -158,7 +158,7 @@ impl Tools {
         self.era.is_none_or(|only| only == era)
     }
 
-    /// The answer to a request of an era that is not spoken here, as servers of the other one give it.
+    /// The response to a request of an unsupported era, as servers of the other era give it.
     fn refusal(&self, id: &Id) -> Bytes {
         match self.era {
             Some(Era::Modern) => {
@@ -244,7 +244,7 @@ impl Tools {
         }
     }
 
-    /// Made once: a copy for each answer is work enough for a server that shall hardly show.
+    /// Returns a large result, built once: a copy per response is work enough for a server that should cost little.
     fn large(&self, bytes: usize, era: Era) -> Json {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let key = match era {
@@ -256,7 +256,7 @@ impl Tools {
     }
 }
 
-/// A result with everything in it that is easily lost on the way.
+/// A result that contains everything that is easily lost in forwarding.
 fn exact_result(era: Era) -> Json {
     let mut result = Writer::new();
     result.raw("content", EXACT_CONTENT.as_bytes());

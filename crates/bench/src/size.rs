@@ -1,4 +1,4 @@
-//! How large the program is, how fast it starts, how much it depends on.
+//! Size of the program, its start time, and its number of dependencies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,17 +18,17 @@ use crate::results;
 use crate::server::{Listen, Serve};
 use crate::statistics::median;
 
-/// Sections that are shown by themselves are at least so large.
+/// Minimum size of a section that is shown by itself.
 const SHOWN: u64 = 64 << 10;
 
-/// Servers whose catalog is kept.
+/// Servers whose catalog is stored.
 const SERVERS: usize = 20;
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// How often each program is started.
+    /// Number of times each program is started.
     pub(crate) rounds: u32,
     pub(crate) consort: Consort,
 }
@@ -55,7 +55,7 @@ struct Report {
     bytes: u64,
     stripped_bytes: u64,
     sections: Vec<(String, u64)>,
-    /// Milliseconds each, in the middle.
+    /// Median milliseconds of each.
     starts: Vec<(&'static str, f64)>,
     packages: usize,
     dependencies: usize,
@@ -87,7 +87,7 @@ fn stripped(program: &Path) -> Result<u64, Failure> {
     Ok(fs::metadata(copy)?.len())
 }
 
-/// What a program of the system prints.
+/// Returns the output of a system program.
 fn text(command: &mut Command) -> Result<String, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stderr(Stdio::inherit()).output();
@@ -99,7 +99,7 @@ fn text(command: &mut Command) -> Result<String, Failure> {
     }
 }
 
-/// The large sections of what `size -A` printed, the largest first.
+/// The large sections in the output of `size -A`, the largest first.
 fn sections(printed: &str) -> Vec<(String, u64)> {
     let mut sections: Vec<(String, u64)> = printed
         .lines()
@@ -151,7 +151,7 @@ fn starts(program: &Path, rounds: u32) -> Result<Vec<(&'static str, f64)>, Failu
     Ok(kinds.map(|(name, _)| (name, time(name))).into())
 }
 
-/// Packages in the lock file, and those that the program is made of.
+/// Number of packages in the lock file, and of those in the program.
 fn packages() -> Result<(usize, usize), Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let lock = fs::read_to_string(root.join("Cargo.lock"))?;
@@ -165,7 +165,7 @@ fn packages() -> Result<(usize, usize), Failure> {
     Ok((lock.matches("[[package]]").count(), distinct(&tree)))
 }
 
-/// The different packages of a tree; one that was shown before is marked.
+/// Number of distinct packages of a tree; repeated ones are marked in it.
 fn distinct(tree: &str) -> usize {
     let names =
         tree.lines().map(|line| line.trim_end_matches(" (*)")).filter(|line| !line.is_empty());

@@ -1,5 +1,5 @@
-//! Hours of half of what a gateway can do, in minutes: servers die, clients vanish, the config changes, and
-//! what it holds comes back to what it held.
+//! A soak test at half of a gateway's capacity: servers die, clients disconnect, the config changes, and its resources
+//! return to their initial level.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -22,14 +22,14 @@ mod stage;
 
 use stage::{Happened, Stage};
 
-/// The load, as a part of what the gateway can do.
+/// The load, as a fraction of the gateway's capacity.
 const PART: f64 = 0.5;
 
-/// What it may hold more than before.
+/// Tolerated growth of its resources.
 const GROWN_TIMES: f64 = 1.1;
 const GROWN_MEBIBYTES: f64 = 32.0;
 
-/// How long it may take to come to rest; connections to servers are kept for a few seconds.
+/// Time limits for it to become idle; connections to servers are kept for a few seconds.
 const REST: Duration = Duration::from_millis(4500);
 const CALM: Duration = Duration::from_secs(2);
 const RESTLESS: Duration = Duration::from_secs(30);
@@ -39,19 +39,19 @@ const LOOK: Duration = Duration::from_millis(250);
 const SAMPLES: u32 = 30;
 const LEAST: Duration = Duration::from_secs(2);
 
-/// Something happens about this often.
+/// Average pause between two events.
 const PAUSE: Duration = Duration::from_secs(5);
 
 const CLIENTS: usize = 512;
 const SESSIONS: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How to measure.
+/// Options of the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
     pub(crate) time: Duration,
-    /// Where chance begins.
+    /// Seed of the random numbers.
     pub(crate) seed: Option<u64>,
     pub(crate) consort: Consort,
 }
@@ -94,12 +94,12 @@ struct Report {
     samples: Vec<Sample>,
     before: Held,
     after: Held,
-    /// Processes that were left behind by the gateway.
+    /// Processes that the gateway left behind.
     left: usize,
     broken: Vec<String>,
 }
 
-/// What a process holds.
+/// Resources of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Held {
     mebibytes: f64,
@@ -121,7 +121,7 @@ struct Sample {
     held: Held,
 }
 
-/// Soaks a gateway; what does not come back to rest is an error.
+/// Soaks a gateway; it is an error if its resources do not return to their initial level.
 pub(crate) fn soak(options: &Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
@@ -190,7 +190,7 @@ async fn measure(options: &Options, seed: u64) -> Result<Report, Failure> {
     Ok(Report { seed, capacity, happened, samples, before, after, left, broken })
 }
 
-/// Says how far it is: an hour is long.
+/// Prints the progress: an hour is long.
 fn progress(sample: &Sample, of: Duration) {
     let Sample { second, calls_per_second, failed, lost, wrong, .. } = sample;
     let _ = writeln!(
@@ -208,7 +208,7 @@ fn held(process: u32) -> Result<Held, Failure> {
     })
 }
 
-/// What it holds once that does not change any more: on a busy machine connections are closed late.
+/// Returns its resources once they are stable: on a busy machine connections are closed late.
 async fn calm(process: u32) -> Result<Held, Failure> {
     let until = Instant::now() + RESTLESS;
     let (mut now, mut since) = (held(process)?, Instant::now());
@@ -222,7 +222,7 @@ async fn calm(process: u32) -> Result<Held, Failure> {
     Ok(now)
 }
 
-/// What it holds once it holds no more than before, or is given up.
+/// Returns its resources once they are no more than before, or at the time limit.
 async fn rest(process: u32, before: Held) -> Result<Held, Failure> {
     let until = Instant::now() + RESTLESS;
     loop {
@@ -247,7 +247,7 @@ fn sample(at: Duration, taken: &Taken, held: Held) -> Sample {
     }
 }
 
-/// What is more than before.
+/// Returns the resources that have grown.
 fn grown(before: Held, after: Held) -> Vec<String> {
     let mut grown = Vec::new();
     let most = (before.mebibytes * GROWN_TIMES).max(before.mebibytes + GROWN_MEBIBYTES);

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long one batch of one subject shall take: long against the clock, short against the noise.
+/// Duration of one batch: long compared with the clock's resolution, short compared with the noise.
 const BATCH: Duration = Duration::from_millis(10);
 
-/// The middle of what was measured.
+/// The median.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -20,8 +20,7 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// How many times `base` each of `other` is, in the middle. The two were measured in turns, so what
-/// slowed the machine down for a while slowed both.
+/// Median ratio of `other` to `base`. The two were measured in turns, so a slow phase of the machine affected both.
 pub(crate) fn ratio(other: &[f64], base: &[f64]) -> f64 {
     median(other.iter().zip(base).map(|(other, base)| other / base))
 }
@@ -29,12 +28,12 @@ pub(crate) fn ratio(other: &[f64], base: &[f64]) -> f64 {
 /// A piece of work that can be repeated.
 pub(crate) type Subject<'a, T> = Box<dyn FnMut() -> T + 'a>;
 
-/// The processor time of this process, all its threads together, in the kernel and outside.
+/// The processor time of this process, all threads together, in kernel and user mode.
 pub(crate) fn process_time() -> Duration {
     time(ClockId::ProcessCPUTime)
 }
 
-/// The processor time of this thread. What others do on the machine hardly shows in it.
+/// The processor time of this thread, which is hardly affected by other load.
 fn thread_time() -> Duration {
     time(ClockId::ThreadCPUTime)
 }
@@ -50,8 +49,7 @@ fn time(clock: ClockId) -> Duration {
         + Duration::from_nanos(time.tv_nsec.cast_unsigned())
 }
 
-/// Runs the subjects in turns and returns the seconds of processor time one run of each took, round by
-/// round.
+/// Runs the subjects in turns and returns the seconds of processor time per run of each, round by round.
 pub(crate) fn in_turns<T>(mut subjects: Vec<Subject<'_, T>>, rounds: u32) -> Vec<Vec<f64>> {
     let counts: Vec<u32> = subjects.iter_mut().map(runs_of_a_batch).collect();
     let mut seconds = vec![Vec::new(); subjects.len()];
@@ -64,7 +62,7 @@ pub(crate) fn in_turns<T>(mut subjects: Vec<Subject<'_, T>>, rounds: u32) -> Vec
     seconds
 }
 
-/// Warms the subject up and finds how many runs of it make a batch.
+/// Warms the subject up and returns the number of runs per batch.
 fn runs_of_a_batch<T>(subject: &mut Subject<'_, T>) -> u32 {
     let mut runs = 1;
     while batch(subject, runs) < BATCH && runs < 1 << 24 {

@@ -1,4 +1,4 @@
-//! What exposures cost a model in tokens, before the first call and over whole tasks, on folders of tools and queries.
+//! Cost of exposures in tokens, before the first call and over whole tasks, on folders of tools and queries.
 
 use std::path::PathBuf;
 
@@ -17,15 +17,15 @@ use course::Course;
 use tables::{Report, Row, Set, Tasks};
 use toolset::Toolset;
 
-/// Queries of a folder that are measured, unless told otherwise.
+/// Default number of queries measured per folder.
 const QUERIES: u32 = 200;
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     format: Format,
     folders: Vec<PathBuf>,
-    /// Queries of each folder, at most.
+    /// Maximum number of queries per folder.
     queries: u32,
 }
 
@@ -92,7 +92,7 @@ async fn measure(folder: &Folder, queries: usize) -> Result<Set, Failure> {
     })
 }
 
-/// So many of them, evenly taken: sets have their easy queries together.
+/// Selects at most `most` of them, uniformly: sets have their easy queries together.
 fn spread(questions: &[Question], most: usize) -> Vec<&Question> {
     let count = questions.len().min(most);
     (0..count).map(|n| &questions[n * questions.len() / count]).collect()

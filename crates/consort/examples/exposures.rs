@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use consort::tokens::{Vocabulary, costs};
 use consort::{
-    Caller, Exposed, Exposing, Exposure, Hub, Invocation, Mode, Outcome, Settings, Toolbox, demo,
-    end,
+    Call, Caller, Exposed, Exposing, Exposure, Hub, Mode, Outcome, Settings, Toolbox, demo, end,
 };
 use serde_json::{Value, json};
 
@@ -58,7 +57,7 @@ async fn call(
 ) -> Result<String, Box<dyn std::error::Error>> {
     let catalog = toolbox.catalog(caller);
     let tool = catalog.resolve(tool)?;
-    match end(toolbox.call(Invocation::new(caller.clone(), tool, arguments.into()))).await? {
+    match end(toolbox.call(Call::tool(caller.clone(), tool, arguments.into()))).await? {
         Outcome::Complete(result) => Ok(result.flattened().replace('\n', " ")),
         other => Err(format!("{other:?}").into()),
     }

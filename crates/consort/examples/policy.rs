@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use consort::policy::{Policy, PolicySpec};
 use consort::{
-    ANSWER, Approved, Asked, Caller, Elsewhere, Event, Guard, Guarded, Hub, Invocation, Settings,
+    ApprovalLimits, Approved, Asked, Call, Caller, Elsewhere, Event, Guard, Guarded, Hub, Settings,
     Target, Toolbox, demo,
 };
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         policy,
         profile: None,
         approved: Arc::<Approved>::default(),
-        answer: ANSWER,
+        limits: ApprovalLimits::default(),
         elsewhere: Elsewhere::default(),
     };
     let toolbox = Guarded::new(Arc::new(hub.clone()), guard);
@@ -48,8 +48,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ] {
         // It is hidden from the catalog, if the policy denies it: so it is named, not looked up.
         let target = Target { server: "demo".parse()?, name: tool.to_owned() };
-        let invocation = Invocation::new(model.clone(), target, arguments.into());
-        let mut events = toolbox.call(invocation);
+        let call = Call::tool(model.clone(), target, arguments.into());
+        let mut events = toolbox.call(call);
         while let Some(event) = events.next().await {
             match event {
                 Event::Approval(question) => {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use consort::transform::{Describe, Draft, Drop, Prefix, Transform, Wording};
-use consort::{Caller, Hub, Invocation, Settings, Toolbox, demo, end};
+use consort::{Call, Caller, Hub, Settings, Toolbox, demo, end};
 use consort::{Shape, Shaped};
 use consort_core::Pattern;
 use serde_json::json;
@@ -54,8 +54,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let catalog = toolbox.catalog(&me);
     let tool = catalog.resolve("mcp_demo_search")?;
-    let invocation = Invocation::new(me, tool, json!({ "query": "progress" }).into());
-    println!("{:?}", end(toolbox.call(invocation)).await);
+    let call = Call::tool(me, tool, json!({ "query": "progress" }).into());
+    println!("{:?}", end(toolbox.call(call)).await);
     hub.drain().await;
     Ok(())
 }

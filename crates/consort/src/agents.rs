@@ -1,4 +1,4 @@
-//! The agents of a config, made of their models and of what is on offer.
+//! The agents of a config, built from their models and the offered tools.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use consort_agent::provider::{Effort, Reasoning};
 use consort_agent::sub::AGENTS;
-use consort_agent::{Agent, Limits, Model, Settings};
+use consort_agent::{Agent, Limits, Model};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
 use consort_shape::transform::{Draft, Transform};
 
@@ -15,16 +15,13 @@ use crate::config::{self, AgentConfig, Thinking};
 use crate::models::{ModelError, Models};
 use crate::shaping::Layers;
 
-/// The name that stands for every MCP server together.
+/// The prefix for tools of any MCP server.
 const ANY_SERVER: &str = "mcp";
 
-/// The group of our own tools, which are on no MCP server.
+/// The group of Consort's own tools, which belong to no MCP server.
 const BUILTIN: &str = "builtin";
 
-/// The largest file of instructions.
-const LARGEST: u64 = 1 << 20;
-
-/// Why an agent cannot be used.
+/// The reason why an agent cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// Its model cannot be used.
@@ -35,17 +32,17 @@ pub enum AgentError {
     Instructions {
         /// The file, as written.
         file: String,
-        /// Why.
+        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
-    /// Its profile is not there.
+    /// Its profile does not exist.
     #[error("unknown profile `{0}`")]
     Profile(String),
 }
 
 impl AgentError {
-    /// What to do about it.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Model(error) => error.hint(),
@@ -54,7 +51,7 @@ impl AgentError {
     }
 }
 
-/// The agent of a name, over what layers show. `folder` is where its config is.
+/// Builds the agent of a name, over the tools of these layers. `folder` is the one of its config.
 pub fn agent(
     name: &str,
     config: &AgentConfig,
@@ -62,24 +59,24 @@ pub fn agent(
     models: &Models,
     layers: &Layers<'_>,
 ) -> Result<Agent, AgentError> {
-    agent_with(name, config, folder, models.model(&config.model)?, layers)
+    agent_with(name, config, folder, models.model(&config.model)?, (models, layers))
 }
 
-/// The same with another model.
+/// Builds the agent with another model than the config names.
 pub fn agent_with(
     name: &str,
     config: &AgentConfig,
     folder: &Path,
     model: Model,
-    layers: &Layers<'_>,
+    (models, layers): (&Models, &Layers<'_>),
 ) -> Result<Agent, AgentError> {
     let profile = config.profile.as_deref();
     let toolbox = layers.shown_through(profile, chosen(config, layers));
     let toolbox =
         toolbox.ok_or_else(|| AgentError::Profile(profile.unwrap_or_default().to_owned()))?;
-    let mut settings = Settings::new(name);
-    settings.instructions = instructions(config, folder)?;
-    settings.limits = limits(config);
+    let mut settings = models.agent_settings(name);
+    settings.instructions = instructions(config, folder, models.limits().files.instructions)?;
+    settings.limits = limits(config, &settings.limits);
     settings.temperature = config.temperature;
     settings.reasoning = config.reasoning.map(reasoning);
     settings.summarize = config.summarize.unwrap_or_default();
@@ -88,12 +85,12 @@ pub fn agent_with(
     Ok(Agent::new(model, toolbox, settings))
 }
 
-/// The tools of an agent as they are before its exposure.
+/// The tools of an agent, before its exposure.
 pub fn tools(config: &AgentConfig, layers: &Layers<'_>) -> Option<Arc<dyn Toolbox>> {
     layers.tools_through(config.profile.as_deref(), chosen(config, layers))
 }
 
-/// Returns which of an agent's `tools` fit nothing of what there is.
+/// Returns the entries of an agent's `tools` that match no tool.
 pub fn idle_tools<'a>(config: &'a AgentConfig, catalog: &Catalog) -> Vec<&'a str> {
     let fits = |text: &str| {
         let one = ForAgents::new(&[text.to_owned()], catalog.reserved());
@@ -106,28 +103,27 @@ fn chosen(config: &AgentConfig, layers: &Layers<'_>) -> Arc<dyn Transform> {
     Arc::new(ForAgents::new(&config.tools, &layers.reserved()))
 }
 
-fn limits(config: &AgentConfig) -> Limits {
-    let usual = Limits::default();
+fn limits(config: &AgentConfig, usual: &Limits) -> Limits {
     Limits {
         turns: config.max_turns.unwrap_or(usual.turns),
         calls: config.max_calls.unwrap_or(usual.calls),
-        tokens: config.max_tokens,
-        cost: config.max_cost,
-        time: config.max_time.map(|time| -> Duration { time.get() }),
+        tokens: config.max_tokens.or(usual.tokens),
+        cost: config.max_cost.or(usual.cost),
+        time: config.max_time.map(|time| -> Duration { time.get() }).or(usual.time),
         repeats: usual.repeats,
     }
 }
 
-fn instructions(config: &AgentConfig, folder: &Path) -> Result<String, AgentError> {
+fn instructions(config: &AgentConfig, folder: &Path, most: u64) -> Result<String, AgentError> {
     let Some(file) = &config.instructions_file else {
         return Ok(config.instructions.clone().unwrap_or_default());
     };
     let failed = |source| AgentError::Instructions { file: file.clone(), source };
     let path = folder.join(file);
     let size = std::fs::metadata(&path).map_err(failed)?.len();
-    if size > LARGEST {
+    if size > most {
         let kind = std::io::ErrorKind::FileTooLarge;
-        return Err(failed(std::io::Error::new(kind, "it has more than 1 MiB")));
+        return Err(failed(std::io::Error::new(kind, format!("it has more than {most} bytes"))));
     }
     std::fs::read_to_string(&path).map_err(failed)
 }
@@ -146,17 +142,17 @@ fn reasoning(thinking: Thinking) -> Reasoning {
     }
 }
 
-/// What an agent may use: what its config names, and other agents only by their own names, so that none
-/// comes to ask itself because it may use everything.
+/// Transform that limits tools to those an agent may use: the ones its config names, and other agents only if named
+/// explicitly, so that an agent that may use everything cannot call itself.
 struct ForAgents {
     tools: Vec<Pattern>,
-    /// Of whichever MCP server.
+    /// Patterns for tools of any MCP server.
     any: Vec<Pattern>,
     agents: Vec<Pattern>,
 }
 
 impl ForAgents {
-    /// `servers` are those of the config: `mcp.tool` is a tool of whichever has it, unless one is called `mcp`.
+    /// `servers` are those of the config: `mcp.tool` is a tool of any server that has it, unless one is called `mcp`.
     fn new(tools: &[String], servers: &BTreeSet<ServerId>) -> Self {
         let has_mcp = servers.iter().any(|server| server.as_str() == ANY_SERVER);
         let any = |text: &String| match text.split_once(['.', ':']) {

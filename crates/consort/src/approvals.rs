@@ -1,4 +1,4 @@
-//! What people approved for always, kept in a file.
+//! Permanent approvals, stored in a file.
 
 use std::fs;
 use std::io;
@@ -13,13 +13,13 @@ use consort_shape::policy::Approvals;
 use crate::output::note;
 use crate::running::state_folder;
 
-/// Where they are.
+/// Path of the file.
 pub(crate) fn path() -> Option<PathBuf> {
     Some(state_folder()?.join("approvals.json"))
 }
 
-/// What was approved before, and from now on kept. A file that cannot be read is as good as none, and
-/// is told of: people are asked again.
+/// Returns the stored approvals, and stores changes from now on. A file that cannot be read counts as absent, with a
+/// warning: people are asked again.
 pub(crate) fn kept() -> Arc<Approved> {
     let Some(path) = path() else { return Arc::default() };
     let approvals = read(&path).unwrap_or_else(|reason| {
@@ -43,7 +43,7 @@ fn read(path: &Path) -> Result<Approvals, String> {
     Approvals::from_json(&json).map_err(|error| error.to_string())
 }
 
-/// Writes them as a whole: the old file or the new one is there, never half of either.
+/// Writes them atomically.
 fn write(path: &Path, approvals: &Approvals) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         consort_files::create_private_folder(folder)?;

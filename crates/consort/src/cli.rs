@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line.
 
 mod config;
 mod conversations;
@@ -17,11 +17,11 @@ use crate::log::LogSettings;
 
 pub(crate) use config::{Add, ConfigCommand, Export, Receiver, Source, Target};
 pub(crate) use conversations::{Conversations, ConversationsCommand};
-pub(crate) use ledger::{ExportFormat, Ledger, LedgerCommand};
+pub(crate) use ledger::{ExportFormat, Ledger, LedgerChoice, LedgerCommand};
 pub(crate) use serve::Serve;
 pub(crate) use talk::{Ask, Chat, Run, Talk};
 
-/// Many MCP servers play as one.
+/// Connect to many MCP servers and expose them as one.
 #[derive(Debug, Parser)]
 #[command(name = "consort", version, long_version = long_version(), max_term_width = 100)]
 #[command(
@@ -36,7 +36,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Args, Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Common {
@@ -46,60 +46,60 @@ pub(crate) struct Common {
     /// Print JSON for programs instead of text for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say what happens behind the scenes, on the standard error
+    /// Log diagnostics to standard error
     #[arg(long, short, global = true)]
     pub(crate) verbose: bool,
-    /// Use only what this profile of the config offers
+    /// Use only the servers and tools of this profile
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Deny every tool that does more than read
+    /// Deny every tool that is not read-only
     #[arg(long, global = true)]
     pub(crate) read_only: bool,
     /// Refuse to start without a `consort.lock`, or with servers that are not in it
     #[arg(long, global = true)]
     pub(crate) locked: bool,
-    /// Takes no config, whatever there is: for `demo`.
+    /// True to ignore every config: for `demo`.
     #[arg(skip)]
     pub(crate) bundled: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show every server and how it is doing
+    /// Show every server and its state
     Servers,
-    /// Show the tools on offer
+    /// List the available tools
     Tools {
-        /// Only this server's
+        /// Only tools of this server
         server: Option<String>,
         #[command(flatten)]
         fresh: Fresh,
-        /// Show each tool's parameters too
+        /// Show the parameters of each tool
         #[arg(long, short)]
         long: bool,
-        /// Show what became of one tool on its way here, and by which rule
+        /// Show how each rule changed one tool
         #[arg(long, value_name = "TOOL", conflicts_with_all = ["server", "long", "exposed"])]
         explain: Option<String>,
-        /// Show what a model sees, by the exposure of the config
+        /// Show the tools that a model sees with the configured exposure
         #[arg(long)]
         exposed: bool,
-        /// Show what a model sees by this exposure
+        /// Show the tools that a model sees with this exposure
         #[arg(long, value_name = "EXPOSURE", conflicts_with = "explain")]
         exposure: Option<Exposure>,
     },
-    /// Find tools by what they do
+    /// Search tools by description
     Search {
-        /// What is to be done, in a few words
+        /// Search words, such as a task in a few words
         #[arg(required = true)]
         query: Vec<String>,
-        /// How many to show
+        /// Maximum number of results
         #[arg(short = 'k', long = "limit", value_name = "N", default_value_t = 10)]
         limit: usize,
         #[command(flatten)]
         fresh: Fresh,
     },
-    /// Show what tool definitions cost a model, by server, profile and exposure
+    /// Show the token cost of tool definitions, by server, profile and exposure
     Tokens {
-        /// The vocabulary to count in: `o200k` or `cl100k`
+        /// Tokenizer vocabulary: `o200k` or `cl100k`
         #[arg(long, value_name = "NAME", default_value = "o200k")]
         vocabulary: consort_shape::tokens::Vocabulary,
         /// Show every tool
@@ -108,19 +108,19 @@ pub(crate) enum Command {
         #[command(flatten)]
         fresh: Fresh,
     },
-    /// Show a tool as a model provider takes it, and what is lost on the way
+    /// Show a tool in the format of a model provider, and what the conversion loses
     Dialect(DialectArguments),
-    /// Call a tool and show what happens
+    /// Call a tool and show its progress and result
     Call(Call),
-    /// Ask a model once, with the tools on offer
+    /// Send one prompt to a model that can use the tools
     Ask(Ask),
-    /// Talk to a model, with the tools on offer
+    /// Chat with a model that can use the tools
     Chat(Chat),
-    /// Have a model do a task that is described in a file
+    /// Run a task from a file with a model
     Run(Run),
-    /// Show the prompts on offer
+    /// List the available prompts
     Prompts {
-        /// Only this server's
+        /// Only prompts of this server
         server: Option<String>,
         #[command(flatten)]
         fresh: Fresh,
@@ -131,10 +131,12 @@ pub(crate) enum Command {
         name: String,
         /// Its arguments, as `name=value`
         arguments: Vec<String>,
+        #[command(flatten)]
+        ledger: LedgerChoice,
     },
-    /// Show the resources and templates on offer
+    /// List the available resources and resource templates
     Resources {
-        /// Only this server's
+        /// Only resources of this server
         server: Option<String>,
         #[command(flatten)]
         fresh: Fresh,
@@ -143,85 +145,87 @@ pub(crate) enum Command {
     Read {
         /// Its URI
         uri: String,
-        /// The server to read it from, if several could have it
+        /// Server to read it from, if several may have it
         #[arg(long)]
         server: Option<String>,
-        /// Write what it holds to this file instead of the terminal
+        /// Write the contents to this file instead of the terminal
         #[arg(long, short)]
         output: Option<PathBuf>,
+        #[command(flatten)]
+        ledger: LedgerChoice,
     },
-    /// Serve every server as one MCP endpoint, to clients of any revision
+    /// Serve all servers as one MCP endpoint, to clients of any protocol revision
     Serve(Serve),
-    /// Have running gateways re-read their config, lock and secrets, and show what came of it
+    /// Make running gateways reload config, lock and secrets, and show the result
     Reload(Reload),
-    /// Watch every server's state, live
+    /// Watch the state of every server, live
     Watch,
-    /// Log in at a server that asks who you are, in a browser; it is kept and renewed
+    /// Log in to a server with OAuth, in a browser; tokens are stored and refreshed
     Login(Login),
-    /// Forget the login at a server
+    /// Delete the stored login of a server
     Logout {
         /// Its name in the config
         server: String,
     },
-    /// Look for problems in the config without starting anything
+    /// Check the config without starting anything
     Check(Check),
-    /// Reach every server and look for problems: reachability, names, schemas, size
+    /// Connect to every server and check connections, names, schemas and sizes
     Doctor,
-    /// Agree to what servers say, and notice when they say something else
+    /// Approve the current tool definitions and detect changes
     Lock(Lock),
-    /// Show what things are called in front of clients of a gateway, and why; or forget it
+    /// Show the names that clients of a gateway see, and why; or forget them
     Names(NamesArguments),
     /// Trust the config of a working folder: its programs may be started until it changes
     Trust(Trust),
     /// Show, convert or import config
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Read the ledger of calls, or check that nobody changed it
+    /// Read the ledger of calls, or verify its integrity
     Ledger(Ledger),
     /// List, show, copy or remove conversations with models
     Conversations(Conversations),
-    /// See Consort at work on the bundled demo, with nothing configured
+    /// Run the bundled demo, without a config
     Demo,
-    /// Write the manual: a page for every command
+    /// Write the man pages, one for each command
     Man {
-        /// The folder to write `consort.1`, `consort-serve.1`, … to
+        /// Folder to write `consort.1`, `consort-serve.1`, … to
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
     /// Print shell completions
     Completions {
-        /// For this shell
+        /// Shell to generate for
         shell: clap_complete::Shell,
     },
-    /// The bundled demo server, on standard input and output
+    /// Run the bundled demo server on standard input and output
     #[command(hide = true)]
     DemoServer,
 }
 
-/// Whether to ask the servers or to show what is kept.
+/// Options of `consort login`.
 #[derive(Args, Debug)]
 pub(crate) struct Login {
     /// Its name in the config
     pub(crate) server: String,
-    /// Only name the page, and open no browser
+    /// Print the URL instead of opening a browser
     #[arg(long)]
     pub(crate) no_browser: bool,
-    /// The port on this machine that the browser comes back to [default: any]
+    /// Local port of the OAuth redirect [default: any]
     #[arg(long)]
     pub(crate) port: Option<u16>,
 }
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Fresh {
-    /// Ask the servers even if what they offered the last time is kept
+    /// Query the servers instead of using cached listings
     #[arg(long)]
     pub(crate) fresh: bool,
 }
 
-/// A tool in the words of a provider.
+/// A tool in the format of a provider.
 #[derive(Args, Debug)]
 pub(crate) struct DialectArguments {
-    /// The provider's form: `openai`, `openai-responses`, `anthropic` or `gemini`
+    /// Provider format: `openai`, `openai-responses`, `anthropic` or `gemini`
     pub(crate) dialect: consort_shape::dialect::Dialect,
     /// Only this tool
     pub(crate) tool: Option<String>,
@@ -230,30 +234,32 @@ pub(crate) struct DialectArguments {
 /// A tool call.
 #[derive(Args, Debug)]
 pub(crate) struct Call {
-    /// The tool: `tool`, `server.tool` or `server:tool`
+    /// Tool name: `tool`, `server.tool` or `server:tool`
     pub(crate) tool: String,
-    /// Its arguments: `name=value`, read as the tool's schema says, or `name:=JSON`
+    /// Tool arguments: `name=value`, converted by the tool's schema, or `name:=JSON`
     #[arg(value_name = "NAME=VALUE", conflicts_with = "args")]
     pub(crate) arguments: Vec<String>,
-    /// All arguments as one JSON object; `-` reads it from the standard input
+    /// All arguments as one JSON object; `-` reads it from standard input
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Give up after so long without a word from the server (default: 60s, or as configured)
+    /// Idle timeout: maximum time without a message from the server (default: 60s, or as configured)
     #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) idle: Option<std::time::Duration>,
-    /// Give up after so long altogether (default: 5m, or as configured)
+    /// Total timeout of the call (default: 5m, or as configured)
     #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) total: Option<std::time::Duration>,
-    /// Least severe level of the server's log messages to show: debug, info, notice, warning, error, critical,
-    /// alert, emergency, or none (default: what a legacy server sends unasked, info for a modern one)
+    /// Minimum severity of the server's log messages to show: debug, info, notice, warning, error, critical, alert,
+    /// emergency, or none (default: what a legacy server sends unasked, info for a modern one)
     #[arg(long, value_name = "LEVEL", value_parser = log_level::read)]
     pub(crate) log_level: Option<consort_core::Logs>,
-    /// Save images and audio in this folder
+    /// Folder to save images and audio in
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) save: PathBuf,
-    /// Call what this exposure shows a model: `mcp_SERVER`, or `find_tools` and `call_tool` [default: as configured]
+    /// Call a tool of this exposure: `mcp_SERVER`, or `find_tools` and `call_tool` [default: as configured]
     #[arg(long, value_name = "EXPOSURE")]
     pub(crate) exposure: Option<Exposure>,
+    #[command(flatten)]
+    pub(crate) ledger: LedgerChoice,
 }
 
 /// A check of the config.
@@ -267,11 +273,10 @@ pub(crate) struct Check {
 /// A reload.
 #[derive(Args, Debug)]
 pub(crate) struct Reload {
-    /// Accept a change that is kept out: a config without its policy or with a broken server, or a lock
-    /// that is gone
+    /// Accept a change that was rejected: a config without its policy or with a broken server, or a missing lock
     #[arg(long)]
     pub(crate) accept: bool,
-    /// Only show what a reload would change or keep out
+    /// Only show what a reload would change or reject
     #[arg(long, conflicts_with = "accept")]
     pub(crate) dry_run: bool,
     /// Time to wait for each gateway's reply
@@ -279,44 +284,44 @@ pub(crate) struct Reload {
     pub(crate) timeout: std::time::Duration,
 }
 
-/// The lock.
+/// Options of `consort lock`.
 #[derive(Args, Debug)]
 pub(crate) struct Lock {
     /// With --update: only these servers
     #[arg(value_name = "SERVER", requires = "update")]
     pub(crate) servers: Vec<String>,
-    /// Show what changed since, and agree to it
+    /// Show changes since the last lock, and approve them
     #[arg(long, conflicts_with = "check")]
     pub(crate) update: bool,
-    /// Show what changed since, and change nothing (exit code 7 if something did)
+    /// Show changes since the last lock, without approving (exit code 7 if there are any)
     #[arg(long)]
     pub(crate) check: bool,
-    /// Agree without being asked
+    /// Approve without confirmation
     #[arg(long, short, conflicts_with = "check")]
     pub(crate) yes: bool,
-    /// The lock's file (default: consort.lock beside the config)
+    /// Lock file (default: consort.lock beside the config)
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
 
-/// The names that a gateway gave.
+/// Names that a gateway assigned.
 #[derive(Args, Debug)]
 pub(crate) struct NamesArguments {
-    /// Forget the names of this server, and those that others got because of them; may be given again
+    /// Forget the names of this server, and those that others got because of them; repeatable
     #[arg(long, value_name = "SERVER")]
     pub(crate) forget: Vec<String>,
 }
 
-/// Trust in configs of working folders.
+/// Options of `consort trust`.
 #[derive(Args, Debug)]
 pub(crate) struct Trust {
-    /// The config, or the folder it is in [default: the current folder]
+    /// Config file or its folder [default: the current folder]
     #[arg(value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
-    /// Show what is trusted
+    /// List the trusted configs
     #[arg(long, conflicts_with_all = ["path", "remove"])]
     pub(crate) list: bool,
-    /// Trust it no longer
+    /// Revoke the trust
     #[arg(long)]
     pub(crate) remove: bool,
 }

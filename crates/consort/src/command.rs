@@ -37,11 +37,11 @@ use std::sync::Arc;
 use clap::CommandFactory;
 use consort_wire::Silent;
 
-use crate::cli::{Cli, Command, Common, Fresh};
+use crate::cli::{Cli, Command, Common, Fresh, LedgerChoice};
 use crate::exit::{Exit, Failure};
 use crate::running::{Need, Running};
 
-/// Runs what was typed.
+/// Runs the parsed command.
 pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
     let common = cli.common;
     match cli.command {
@@ -112,15 +112,16 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
             })
             .await
         }
-        Command::Prompt { name, arguments } => {
-            with(&common, async |running| prompts::run(running, &common, &name, &arguments).await)
-                .await
+        Command::Prompt { name, arguments, ledger } => {
+            let render =
+                async |running: &Running| prompts::run(running, &common, &name, &arguments).await;
+            with_ledger(&common, &ledger, render).await
         }
-        Command::Read { uri, server, output } => {
+        Command::Read { uri, server, output, ledger } => {
             let read = async |running: &Running| {
                 resources::read(running, &common, &uri, server.as_deref(), output.as_deref()).await
             };
-            with(&common, read).await
+            with_ledger(&common, &ledger, read).await
         }
         Command::Check(options) => check::run(&common, &options).await,
         Command::Doctor => with(&common, async |running| doctor::run(running, &common).await).await,
@@ -133,17 +134,26 @@ pub(crate) async fn run(cli: Cli) -> Result<Exit, Failure> {
     }
 }
 
-/// Starts a hub for a job and ends it afterwards, also when the job is interrupted.
+/// Starts a hub for a job and shuts it down afterwards, also if the job is interrupted.
 async fn with(
     common: &Common,
     job: impl AsyncFnOnce(&Running) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let running = Running::start(common, Arc::new(Silent))?;
+    with_ledger(common, &LedgerChoice::default(), job).await
+}
+
+/// Like [`with`], for a job whose calls are recorded in another ledger, or in none.
+async fn with_ledger(
+    common: &Common,
+    ledger: &LedgerChoice,
+    job: impl AsyncFnOnce(&Running) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let running = Running::start(common, Arc::new(Silent), ledger)?;
     let result = tokio::select! {
         result = job(&running) => result,
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
     };
-    running.hub.drain().await;
+    running.end().await;
     result
 }
 

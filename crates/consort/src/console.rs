@@ -1,8 +1,7 @@
 //! The console: a page in the browser, and the admin API behind it.
 //!
-//! What the page can do, everybody can by the API: [`routes`] is all there is, and `docs/openapi.json` is
-//! made of it. Both are the owner's alone. They change what is served as the config file does, and never
-//! past it.
+//! The page uses only the API: [`routes`] lists all of it, and `docs/openapi.json` is generated from it. Both are for
+//! the owner only. They change the gateway only through the config file.
 
 mod agents;
 mod asking;
@@ -36,7 +35,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use consort::config::Config;
 use consort::shaping::Shaping;
-use consort_core::{BoxFuture, Caller, Kind, Problem, Toolbox, utc};
+use consort_core::{BoxFuture, Caller, Problem, Toolbox, utc};
 use consort_gateway::{Entrance, Labels, Records, Site, SiteBody, Visit};
 use consort_hub::Hub;
 use http::header::ALLOW;
@@ -53,7 +52,7 @@ use profiles::Profiles;
 use route::{Answer, Asked, Refusal, Route};
 pub(crate) use views::ToolViews;
 
-/// Everything that can be asked.
+/// All routes of the API.
 fn routes() -> &'static [Route] {
     static ROUTES: OnceLock<Vec<Route>> = OnceLock::new();
     ROUTES.get_or_init(|| {
@@ -78,7 +77,7 @@ fn routes() -> &'static [Route] {
     })
 }
 
-/// The console. Clones are the same.
+/// The console. Clones share state.
 #[derive(Clone)]
 pub(crate) struct Console(Arc<Inner>);
 
@@ -87,50 +86,50 @@ struct Inner {
     records: Records,
     desk: Arc<Desk>,
     start: Start,
-    /// What is in force, and since when.
+    /// The config in force, and the time it took effect.
     scene: RwLock<(Arc<Scene>, SystemTime)>,
-    /// Who changes the config waits for who does.
+    /// Serializes changes of the config.
     changing: tokio::sync::Mutex<()>,
     costs: Costs,
     profiles: Profiles,
-    /// Counts how often what is in force changed.
+    /// Counter of changes of the state in force.
     changed: watch::Sender<u64>,
     generations: events::Generations,
-    /// What the ledger said last of how many calls there were.
+    /// Cached call counts from the ledger.
     past: calls::Past,
-    /// What things are called in front of clients.
+    /// Names that clients see.
     labels: OnceLock<Labels>,
-    /// Every tool, as it was listed last.
+    /// Every tool, as listed last.
     known: tools::Kept,
-    /// Held by who agrees to something.
+    /// Serializes approvals of definitions.
     agreeing: Mutex<()>,
     runs: Runs,
-    /// Conversations by their ids, and how they stand, whenever that changes.
+    /// Ids of conversations with their state, sent on each change.
     news: broadcast::Sender<(String, String)>,
 }
 
-/// What was decided when the gateway was started.
+/// Settings fixed at the start of the gateway.
 pub(crate) struct Start {
-    /// Where the token is kept, if one is needed.
+    /// Path of the token file, if a token is needed.
     pub(crate) token_file: Option<PathBuf>,
-    /// Whether only what the lock agrees to may be in the config.
+    /// True if the config may contain only servers approved in the lock.
     pub(crate) locked: bool,
-    /// The way to have the config read again.
+    /// Requests a reload of the config.
     pub(crate) reload: ReloadHandle,
 }
 
-/// What is in force: the config, and what is made of it.
+/// The config in force, and everything built from it.
 pub(crate) struct Scene {
     /// The config, if there is one.
     pub(crate) config: Option<Config>,
     pub(crate) shaping: Shaping,
     /// Every tool by its name here, called from the console.
     pub(crate) tools: Arc<dyn Toolbox>,
-    /// The same as models see it.
+    /// The same as exposed to models.
     pub(crate) views: ToolViews,
-    /// Who can be asked.
+    /// Agents and models that can be used.
     pub(crate) askable: Arc<Askable>,
-    /// What is wrong with the config.
+    /// Problems of the config.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -142,6 +141,7 @@ impl Console {
         start: Start,
         scene: Scene,
     ) -> Self {
+        let runs = scene.shaping.limits().console.runs;
         Self(Arc::new(Inner {
             hub: hub.clone(),
             records: records.clone(),
@@ -157,18 +157,18 @@ impl Console {
             labels: OnceLock::new(),
             known: tools::Kept::default(),
             agreeing: Mutex::default(),
-            runs: Runs::new(),
+            runs: Runs::new(runs),
             news: broadcast::channel(64).0,
         }))
     }
 
-    /// Learns what things are called in front of clients.
+    /// Sets the names that clients see.
     pub(crate) fn learn(&self, labels: Labels) {
         // There is one gateway.
         let _ = self.0.labels.set(labels);
     }
 
-    /// Goes over to another config.
+    /// Replaces the config in force.
     pub(crate) fn set(&self, scene: Scene) {
         let mut in_force = self.0.scene.write().unwrap_or_else(PoisonError::into_inner);
         *in_force = (Arc::new(scene), SystemTime::now());
@@ -176,27 +176,27 @@ impl Console {
         self.0.changed.send_modify(|count| *count += 1);
     }
 
-    /// Has pages look again at what is in force.
+    /// Makes pages re-read the state in force.
     pub(crate) fn told(&self) {
         self.0.changed.send_modify(|count| *count += 1);
     }
 
-    /// Where people are asked.
+    /// Returns the pending requests for a person.
     pub(crate) fn desk(&self) -> &Arc<Desk> {
         &self.0.desk
     }
 
-    /// What is in force now.
+    /// Returns the config in force.
     fn scene(&self) -> Arc<Scene> {
         Arc::clone(&self.0.scene.read().unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Since when that is.
+    /// Returns the time it took effect.
     fn since(&self) -> SystemTime {
         self.0.scene.read().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// Answers what is asked of the API.
+    /// Answers a request to the API.
     async fn ask(self, visit: Visit, request: Request<Bytes>) -> Answer {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
@@ -232,36 +232,31 @@ impl Console {
     }
 }
 
-/// Lets the owner in and nobody else: whoever may add a server may run any program.
+/// Authorizes the owner only: a caller that may add a server may run any program.
 fn owner(caller: Option<&Caller>) -> Result<(), Refusal> {
     match caller {
-        Some(caller) if caller.name == Caller::OWNER => Ok(()),
+        Some(caller) if caller.is_owner() => Ok(()),
         Some(_) => {
             let refusal = Refusal::new(StatusCode::FORBIDDEN, "this is for the owner alone");
             Err(refusal.hint("use the token that `consort serve` made"))
         }
-        None => Err(Refusal::new(StatusCode::UNAUTHORIZED, "nobody is logged in")
-            .hint("show the token: POST it to /api/session, or send it as a bearer token")),
+        None => Err(not_signed_in()),
     }
 }
 
-/// Does what takes its time, or waits for a disk, where it holds up nobody.
+/// The refusal of a request without a caller.
+fn not_signed_in() -> Refusal {
+    Refusal::new(StatusCode::UNAUTHORIZED, "nobody is logged in")
+        .hint("show the token: POST it to /api/session, or send it as a bearer token")
+}
+
+/// Runs slow or blocking work on a thread where it blocks no other request.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
     let failed = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "it broke off");
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
-/// A caller as it is told.
-fn named(caller: &Caller) -> String {
-    let kind = match caller.kind {
-        Kind::Person => "person",
-        Kind::Agent => "agent",
-        Kind::Client => "client",
-    };
-    format!("{kind}:{}", caller.name)
-}
-
-/// A time as it is told.
+/// Formats a time as ISO 8601.
 fn iso(time: SystemTime) -> String {
     utc(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }

@@ -1,5 +1,5 @@
-//! The bundled demo: a small MCP server on standard input and output, so that Consort has something
-//! to play with before anything is configured. It speaks every revision.
+//! The bundled demo: a small MCP server over stdio, so that Consort can be tried before anything is configured. It
+//! supports every revision.
 
 mod tools;
 
@@ -20,17 +20,17 @@ use tokio::task::{AbortHandle, JoinSet};
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const MESSAGE_BYTES: usize = 4 << 20;
 
-/// The word that, as its only argument, makes a program the demo server.
+/// The argument that, as the only one, makes a program the demo server.
 pub const WORD: &str = "demo-server";
 
-/// The demo server as a child process: this very program, started anew. Its `main` must then call
-/// [`serve`] if it is [`asked_for`].
+/// The demo server as a child process: a new process of this program. Its `main` must then call [`serve`] if it is
+/// [`asked_for`].
 pub fn server() -> io::Result<ServerSettings> {
     let command = Command::new(std::env::current_exe()?).arguments([WORD]);
     Ok(ServerSettings::new(ServerId::derive("demo"), Server::Command(command)))
 }
 
-/// Whether this process was started to be the demo server.
+/// Returns true if this process was started as the demo server.
 pub fn asked_for() -> bool {
     std::env::args().nth(1).as_deref() == Some(WORD)
 }
@@ -212,7 +212,7 @@ fn discovered() -> Json {
     .into()
 }
 
-/// A result as its era wants it.
+/// A result in the format of its era.
 fn typed(result: &Object, era: Era) -> Json {
     if era == Era::Legacy {
         return result.json().clone();

@@ -1,11 +1,11 @@
-//! What differs from what was agreed to, for people, wherever it is shown.
+//! Differences from locked definitions, formatted for people.
 
 use consort_shape::pin::{Change, Difference, Launch, Line, diff, told, told_new};
 use consort_shape::scan::{Finding, scan};
 
 use crate::output::escaped_line;
 
-/// The places where two definitions differ, or two ways to start; nothing if there are not two.
+/// The changes between two definitions, or two launch commands; `None` if there are not two.
 pub(crate) fn changes(difference: &Difference) -> Option<Vec<Change>> {
     match difference {
         Difference::ServerChanged { from, to, .. } => Some(diff(&from.json(), &to.json())),
@@ -14,7 +14,7 @@ pub(crate) fn changes(difference: &Difference) -> Option<Vec<Change>> {
     }
 }
 
-/// All that changed, line by line. A server that is new or gone has none of its own.
+/// All changes, line by line. A server that is new or removed has none of its own.
 pub(crate) fn lines(difference: &Difference) -> Vec<Line> {
     match difference {
         Difference::New { to, .. } => told_new(to.definition()),
@@ -22,7 +22,7 @@ pub(crate) fn lines(difference: &Difference) -> Vec<Line> {
     }
 }
 
-/// What deserves a look and was not there when the definition was agreed to.
+/// Returns the findings that were not in the approved definition.
 pub(crate) fn findings(difference: &Difference) -> Vec<Finding> {
     match difference {
         Difference::Changed { from, to, .. } => {
@@ -36,7 +36,7 @@ pub(crate) fn findings(difference: &Difference) -> Vec<Finding> {
     }
 }
 
-/// How a server is started or where it is, in a line.
+/// Launch command or URL of a server, in one line.
 pub(crate) fn launch(launch: &Launch) -> String {
     let list = |what: &str, names: &std::collections::BTreeSet<String>| {
         let names = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -62,7 +62,7 @@ pub(crate) fn launch(launch: &Launch) -> String {
     })
 }
 
-/// A word that shows where it begins and ends.
+/// Quotes a word that is empty or has blanks.
 fn quoted(word: &str) -> String {
     if word.is_empty() || word.contains(char::is_whitespace) {
         format!("'{word}'")

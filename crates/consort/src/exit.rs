@@ -1,4 +1,4 @@
-//! How the command ends.
+//! Exit codes and failures of commands.
 
 use std::process::ExitCode;
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::output::{Styled, TerminalText, escaped, styled};
 
-/// What the exit code says.
+/// Exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All well.
+    /// Success.
     Ok = 0,
     /// The tool, the server or the model reported an error.
     Tool = 1,
@@ -22,9 +22,9 @@ pub(crate) enum Exit {
     Timeout = 4,
     /// Not allowed.
     Denied = 5,
-    /// The call left and no answer came.
+    /// The call was sent and no answer came.
     Unknown = 6,
-    /// What servers say is not what the lock says.
+    /// The definitions of servers differ from the lock.
     Differs = 7,
     /// A run reached a limit.
     Limit = 8,
@@ -40,7 +40,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why the command failed, in words for people.
+/// A failure of the command, with a message for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) message: String,
@@ -53,14 +53,14 @@ impl Failure {
         Self { message: message.into(), hint: None, exit: Exit::Usage }
     }
 
-    /// Returns the document that programs get.
+    /// Returns the failure as JSON for programs.
     pub(crate) fn document(&self) -> Value {
         json!({
             "error": { "message": self.message, "hint": self.hint, "exit_code": self.exit as u8 }
         })
     }
 
-    /// Tells of it in lines.
+    /// Prints the failure.
     pub(crate) fn tell(&self, mut print: impl FnMut(TerminalText)) {
         print(styled(Styled::Bad, "error") + ": " + &self.message);
         if let Some(hint) = &self.hint {
@@ -76,7 +76,7 @@ impl Failure {
 }
 
 impl From<CallError> for Failure {
-    /// A failure for whoever runs the command, who is also the operator of the servers it starts.
+    /// A failure for the user of the command, who also operates the servers it starts.
     fn from(error: CallError) -> Self {
         let mut message = error.to_string();
         let mut cause = std::error::Error::source(&error);
@@ -91,7 +91,7 @@ impl From<CallError> for Failure {
     }
 }
 
-/// What the exit code says of a call that failed.
+/// Exit code of a failed call.
 pub(crate) fn exit_of(error: &CallError) -> Exit {
     match error {
         CallError::Unknown { .. } | CallError::Ambiguous { .. } | CallError::Arguments { .. } => {

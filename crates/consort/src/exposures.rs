@@ -1,4 +1,4 @@
-//! What each profile costs a model, by how much of it is shown.
+//! Token cost of each profile, by exposure.
 
 use consort::shaping::{Layers, Shaping};
 use consort_core::{Caller, Catalog};
@@ -6,18 +6,18 @@ use consort_shape::Exposure;
 use consort_shape::tokens::{Vocabulary, costs};
 use serde::Serialize;
 
-/// What an exposure of a profile costs before the first call.
+/// Token cost of an exposure of a profile before the first call.
 #[derive(Serialize)]
 pub(crate) struct Shown {
     pub(crate) profile: Option<String>,
     pub(crate) exposure: &'static str,
     pub(crate) tools: usize,
     pub(crate) tokens: usize,
-    /// Whether the config chooses it.
+    /// True if the config selects it.
     pub(crate) chosen: bool,
 }
 
-/// Every exposure of everything, and then of each profile. Counting takes its time.
+/// Every exposure of everything, and then of each profile. Counting tokens is slow.
 pub(crate) fn exposures(
     shaping: &Shaping,
     layers: &Layers<'_>,

@@ -1,4 +1,4 @@
-//! Gateways that run on this machine, each recorded in a file that other commands find it by.
+//! Gateways that run on this machine, each recorded in a file for other commands.
 
 use std::fs;
 use std::io;
@@ -14,24 +14,23 @@ use serde::{Deserialize, Serialize};
 use crate::command::Kept;
 use crate::running::state_folder;
 
-/// A gateway that runs, as its record says.
+/// Record of a running gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunningGateway {
     pub(crate) pid: i32,
-    /// The time at which the process began, as the kernel counts it: another process of the same id began
-    /// at another time.
+    /// Start time of the process, in the kernel's units: it tells the process from a later one with the same id.
     started: Option<u64>,
     pub(crate) address: ListenAddress,
     /// The config in use, if it is a file.
     pub(crate) config: Option<PathBuf>,
-    /// The file that the owner's token is in, if one is needed.
+    /// The file of the owner's token, if one is needed.
     pub(crate) token_file: Option<PathBuf>,
-    /// Whether it serves the admin API.
+    /// True if it serves the admin API.
     pub(crate) admin: bool,
 }
 
 impl RunningGateway {
-    /// This process, serving at an address.
+    /// A record of this process, serving at an address.
     pub(crate) fn new(
         address: ListenAddress,
         config: Option<PathBuf>,
@@ -50,7 +49,7 @@ impl RunningGateway {
         }
     }
 
-    /// Writes the record, which its owner alone can read.
+    /// Writes the record, readable only by its owner.
     pub(crate) fn record(&self) -> io::Result<()> {
         let Some(file) = self.file() else { return Ok(()) };
         if let Some(folder) = file.parent() {
@@ -66,7 +65,7 @@ impl RunningGateway {
         }
     }
 
-    /// Returns every gateway of this user that runs, and removes the records of those that do not.
+    /// Returns all running gateways of this user, and removes the records of those that ended.
     pub(crate) fn all() -> Vec<Self> {
         let entries = folder().and_then(|folder| fs::read_dir(folder).ok());
         let mut running: Vec<Self> = Vec::new();
@@ -85,7 +84,7 @@ impl RunningGateway {
         running
     }
 
-    /// The address at which it is reached from this machine.
+    /// The address for connections from this machine.
     pub(crate) fn local_address(&self) -> ListenAddress {
         let ListenAddress::Tcp(address) = &self.address else { return self.address.clone() };
         let ip = match address.ip() {
@@ -119,7 +118,7 @@ impl RunningGateway {
     }
 }
 
-/// Returns true if two names are of one file, by themselves or behind the links that they are.
+/// Returns true if two paths lead to the same file, directly or through links.
 fn same_file(one: &Path, other: &Path) -> bool {
     let behind = |file: &Path| fs::canonicalize(file).ok();
     one == other || behind(one).is_some_and(|one| Some(one) == behind(other))
@@ -129,7 +128,7 @@ fn folder() -> Option<PathBuf> {
     Some(state_folder()?.join("running"))
 }
 
-/// The time at which a process began, where `/proc` tells.
+/// The start time of a process, if `/proc` is available.
 fn started(pid: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program may have blanks and brackets.

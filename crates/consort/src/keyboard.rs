@@ -1,4 +1,4 @@
-//! Lines from the terminal, with the usual keys to edit them.
+//! Line editing at the terminal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,9 +8,9 @@ use rustyline::{Config, DefaultEditor};
 
 use crate::output::TerminalText;
 
-/// Asks for a line, whose beginning may be given; `None` at the end of the input, or if it is
-/// interrupted. An interruption is passed on: while a line is edited, Ctrl-C is a key like others, and
-/// those who wait for the signal must hear of it too.
+/// Reads a line, which may start with given text; `None` at the end of the input, or if it is interrupted. An
+/// interruption is passed on as a signal: while a line is edited, Ctrl-C is an ordinary key, and tasks that wait for
+/// the signal must receive it too.
 pub(crate) fn line(
     prompt: impl Into<TerminalText>,
     initial: impl Into<TerminalText>,
@@ -26,19 +26,19 @@ pub(crate) fn line(
     }
 }
 
-/// How lines are edited: on the terminal itself, wherever the standard output goes.
+/// Settings of the line editor: it uses the terminal itself, wherever the standard output goes.
 pub(crate) fn config() -> Config {
     Config::builder().behavior(Behavior::PreferTerm).auto_add_history(false).build()
 }
 
-/// Whether a line was interrupted, told once.
+/// Returns true once after a line was interrupted.
 pub(crate) fn was_interrupted() -> bool {
     INTERRUPTED.swap(false, Ordering::SeqCst)
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Does what Ctrl-C does where no line is edited.
+/// Sends the signal that Ctrl-C causes outside the line editor.
 fn interrupt() {
     use rustix::process::{Signal, getpid, kill_process};
     INTERRUPTED.store(true, Ordering::SeqCst);

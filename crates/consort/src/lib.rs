@@ -1,4 +1,4 @@
-//! Consort makes many MCP servers play as one.
+//! Consort connects to many MCP servers and exposes them as one.
 //!
 //! This is the library behind the binary: a [`Hub`] is started from [`Settings`], and is a
 //! [`Toolbox`].
@@ -13,13 +13,14 @@ pub mod token;
 
 pub use consort_agent as agent;
 pub use consort_core::{
-    Asked, CallError, Caller, Catalog, Content, Event, Events, Invocation, Json, Object, Outcome,
-    Problem, ServerId, Target, Tool, ToolResult, Toolbox, end,
+    Asked, Call, CallError, CallLimits, CallObserver, Caller, Catalog, ClientContext, Content,
+    Event, Events, Json, Object, Operation, Outcome, Problem, ServerId, Target, Tool, ToolResult,
+    Toolbox, end,
 };
 pub use consort_hub::{Hub, ServerSettings, Settings, State, Status, builtin, tool};
 pub use consort_shape::{
-    ANSWER, Approved, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape, Shaped,
-    policy, tokens, transform,
+    ApprovalLimits, Approved, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Shape,
+    Shaped, policy, tokens, transform,
 };
 #[cfg(target_os = "linux")]
 pub use consort_wire::keeper;

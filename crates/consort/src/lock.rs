@@ -1,4 +1,4 @@
-//! The file that says what was agreed to: where it is, how it is read and written.
+//! The lock file: its path, and reading and writing it.
 
 use std::fs;
 use std::io;
@@ -9,43 +9,40 @@ use consort_shape::pin::{Launch, Lock, LockError};
 
 use crate::config::{Auth, ServerConfig, Transport};
 
-/// What the file is called.
+/// Name of the file.
 pub const NAME: &str = "consort.lock";
 
-/// The largest lock that is read: ten thousand definitions take half of it.
-const LARGEST: u64 = 64 << 20;
-
-/// Why a lock cannot be used.
+/// The reason why a lock cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LockFileError {
     /// The file cannot be read.
     #[error("the lock `{}` cannot be read", .path.display())]
     Read {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
-    /// The file is no lock.
+    /// The file is not a valid lock.
     #[error("the lock `{}` cannot be used: {source}", .path.display())]
     Wrong {
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The parse error.
         source: LockError,
     },
     /// The file cannot be written.
     #[error("the lock `{}` cannot be written", .path.display())]
     Write {
-        /// Where it should be.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
 impl LockFileError {
-    /// What to do about it.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Wrong { source, .. } => Some(source.hint()),
@@ -54,17 +51,17 @@ impl LockFileError {
     }
 }
 
-/// Where the lock of a config is: beside it.
+/// Path of a config's lock: beside it.
 pub fn path(config: &Path) -> PathBuf {
     config.with_file_name(NAME)
 }
 
-/// Reads a lock; `None` if there is no such file.
-pub fn read(path: &Path) -> Result<Option<Lock>, LockFileError> {
+/// Reads a lock, up to a size limit in bytes; `None` if the file does not exist.
+pub fn read(path: &Path, most: u64) -> Result<Option<Lock>, LockFileError> {
     let failed = |source| LockFileError::Read { path: path.to_owned(), source };
     let text = match fs::metadata(path) {
-        Ok(file) if file.len() > LARGEST => {
-            return Err(failed(io::Error::other("it has more than 64 MiB")));
+        Ok(file) if file.len() > most => {
+            return Err(failed(io::Error::other(format!("it has more than {most} bytes"))));
         }
         Ok(_) => fs::read_to_string(path).map_err(failed)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -74,15 +71,14 @@ pub fn read(path: &Path) -> Result<Option<Lock>, LockFileError> {
     lock.map(Some).map_err(|source| LockFileError::Wrong { path: path.to_owned(), source })
 }
 
-/// Writes a lock as a whole: the old file or the new one is there, never half of either.
+/// Writes a lock atomically.
 pub fn write(path: &Path, lock: &Lock) -> Result<(), LockFileError> {
     let written = consort_files::replace(path, lock.to_string().as_bytes(), Readers::Anyone);
     written.map_err(|source| LockFileError::Write { path: path.to_owned(), source })
 }
 
-/// How a server is started or where it is, as a lock knows it: references as they are written, so
-/// that it is the same on every machine; `***` for what looks like a secret; no values of variables
-/// and headers.
+/// Launch command or URL of a server, for a lock. References stay as they are written, so that it is the same on every
+/// machine; likely secrets are `***`; values of variables and headers are left out.
 pub fn launch(server: &ServerConfig) -> Launch {
     match &server.transport {
         Transport::Stdio(program) => Launch::Program {
@@ -115,9 +111,9 @@ mod tests {
     fn a_lock_is_written_read_back_and_absent_before() {
         let folder = tempfile::tempdir().unwrap();
         let file = path(&folder.path().join("consort.toml"));
-        assert_eq!(read(&file).unwrap(), None);
+        assert_eq!(read(&file, 1 << 20).unwrap(), None);
         write(&file, &Lock::default()).unwrap();
-        assert_eq!(read(&file).unwrap(), Some(Lock::default()));
+        assert_eq!(read(&file, 1 << 20).unwrap(), Some(Lock::default()));
         let names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
         assert_eq!(names, [NAME]);

@@ -1,4 +1,4 @@
-//! The log, on the standard error: lines of text for people, or an object a line for programs.
+//! The log, on the standard error: lines of text for people, or one JSON object per line for programs.
 
 mod json;
 mod level;
@@ -21,9 +21,9 @@ pub(crate) use level::LogLevels;
 /// Settings of the log, from the command line.
 #[derive(Debug)]
 pub(crate) struct LogSettings {
-    /// Everything is logged.
+    /// True to log everything.
     pub(crate) verbose: bool,
-    /// The flags of a gateway; nothing for other commands.
+    /// The flags of a gateway; `None` for other commands.
     pub(crate) gateway: Option<GatewayLog>,
 }
 
@@ -35,30 +35,30 @@ pub(crate) struct GatewayLog {
     pub(crate) server_output: Option<ServerOutput>,
 }
 
-/// When what servers write to their standard error is logged.
+/// Time at which the standard error of servers is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ServerOutput {
-    /// When a process ends
+    /// At the end of a process
     End,
-    /// As it comes
+    /// Live
     Live,
 }
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people
+    /// Plain text
     Text,
-    /// For programs, an object a line
+    /// One JSON object per line
     Json,
 }
 
-/// The filter in force, so that a config can add to what the command line says.
+/// The filter in force, so that a config can extend that of the command line.
 static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
-/// Starts the log of our own crates: warnings, the events of a gateway or, with `--verbose`, everything; or what
-/// `--log-level` says. Arguments and results are not in it. What servers write may hold those of callers: a
-/// gateway logs it only if it is told to, a command of a person's own with `--verbose`.
+/// Starts the log of Consort's own crates: warnings, the events of a gateway or, with `--verbose`, everything; or the
+/// levels of `--log-level`. Arguments and results are not logged. The output of servers may contain those of callers: a
+/// gateway logs it only on request, another command with `--verbose`.
 pub(crate) fn start(settings: &LogSettings) {
     let gateway = settings.gateway.as_ref();
     let level = match (settings.verbose, gateway) {
@@ -89,7 +89,7 @@ pub(crate) fn start(settings: &LogSettings) {
     }
 }
 
-/// Has the log say what servers write to their standard error, as a config wants it.
+/// Enables the log of servers' standard error, as configured.
 pub(crate) fn show_server_output(output: ServerOutput) {
     if let Some(filter) = FILTER.get() {
         let _ = filter.modify(|targets| {
@@ -99,7 +99,7 @@ pub(crate) fn show_server_output(output: ServerOutput) {
     }
 }
 
-/// Lines that come while a server lives are traces; those at its end are for debugging.
+/// Live output of a server is logged at trace level, output at its end at debug level.
 fn level_of(output: ServerOutput) -> LevelFilter {
     match output {
         ServerOutput::End => LevelFilter::DEBUG,

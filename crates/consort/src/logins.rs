@@ -1,11 +1,11 @@
-//! Logins at servers: where they are kept, and the person with a browser who gives them.
+//! OAuth logins at servers: their store, and the browser of the user.
 
 use std::io::IsTerminal;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort::config::{ConfigError, Resolve, ServerConfig};
+use consort::config::{ConfigError, LimitSettings, Resolve, ServerConfig};
 use consort_hub::ServerSettings;
 use consort_login::{Login, Person, Store};
 use consort_wire::{BoxFuture, Endpoint, Server};
@@ -16,34 +16,34 @@ use crate::output::{escaped_line, note};
 use crate::person;
 use crate::running::state_folder;
 
-/// How long a person may take in the browser.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
-
-/// How long a browser may take for a request, and how large its head may be.
+/// Time limit for a request of the browser; its head is limited to `HEAD` bytes.
 const REQUEST: Duration = Duration::from_secs(5);
 const HEAD: u64 = 16 << 10;
 
-/// Where the browser comes back to.
+/// Path of the redirect URI.
 const BACK: &str = "/callback";
 
-/// Where logins are kept, if there is a place for them.
+/// Returns the store of logins, if there is a state folder.
 pub(crate) fn store() -> Option<Store> {
     Some(Store::new(state_folder()?.join("logins")))
 }
 
-/// A server as the hub takes it, with its login.
+/// Settings of a server for the hub, with its login and the limits of the config.
 pub(crate) fn settings(
     server: &ServerConfig,
     resolve: &dyn Resolve,
+    limits: &LimitSettings,
 ) -> Result<ServerSettings, ConfigError> {
     let mut made = server.to_settings(resolve)?;
+    limits.apply_to_server(&mut made);
     if let Some(login) = server.to_login(resolve)? {
+        let login = consort_login::Settings { limits: limits.login, ..login };
         made.server = with(made.server, Arc::new(Login::new(login, store(), None)));
     }
     Ok(made)
 }
 
-/// A server that is shown this login.
+/// Attaches a login to a server.
 pub(crate) fn with(server: Server, login: Arc<Login>) -> Server {
     let add = |endpoint: Endpoint| endpoint.credentials(login);
     match server {
@@ -53,20 +53,22 @@ pub(crate) fn with(server: Server, login: Arc<Login>) -> Server {
     }
 }
 
-/// Whoever is at this machine, with a browser that comes back to it.
+/// The user's browser, which redirects to this machine.
 pub(crate) struct Browser {
     listener: TcpListener,
-    /// Whether it is opened, or only named.
+    /// True to open the browser; else the URL is only printed.
     open: bool,
+    /// Time limit for the user in the browser.
+    patience: Duration,
 }
 
 impl Browser {
-    /// One that comes back to this port, or to any.
-    pub(crate) async fn new(port: u16, open: bool) -> std::io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind(("127.0.0.1", port)).await?, open })
+    /// A browser that redirects to this port, or to any.
+    pub(crate) async fn new(port: u16, open: bool, patience: Duration) -> std::io::Result<Self> {
+        Ok(Self { listener: TcpListener::bind(("127.0.0.1", port)).await?, open, patience })
     }
 
-    /// Waits until the browser comes back with the answer to this question.
+    /// Waits for the redirect with this `state`.
     async fn back(&self, state: &str) -> String {
         loop {
             let Ok((stream, _)) = self.listener.accept().await else {
@@ -102,8 +104,8 @@ impl Person for Browser {
                     pasted = pasted() => pasted,
                 }
             };
-            let patience = tokio::time::timeout(PATIENCE, visiting);
-            patience.await.map_err(|_| "the browser did not come back within 5 minutes".to_owned())
+            let late = |_| format!("the browser did not come back within {:?}", self.patience);
+            tokio::time::timeout(self.patience, visiting).await.map_err(late)
         })
     }
 
@@ -117,7 +119,7 @@ impl Person for Browser {
     }
 }
 
-/// Answers a browser; the target of its request, if it is the answer to the question.
+/// Answers a request of the browser; returns its target if it has this `state`.
 async fn serve(mut stream: TcpStream, state: &str) -> std::io::Result<Option<String>> {
     let (reading, mut writing) = stream.split();
     let mut lines = BufReader::new(reading.take(HEAD)).lines();
@@ -146,14 +148,14 @@ async fn serve(mut stream: TcpStream, state: &str) -> std::io::Result<Option<Str
     Ok(target.map(str::to_owned))
 }
 
-/// A field of an address's query, as it is written there.
+/// The raw value of a query parameter of a URL.
 fn field(address: &str, name: &str) -> Option<String> {
     let (_, query) = address.split_once('?')?;
     let mut fields = query.split('&').filter_map(|field| field.split_once('='));
     fields.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
 }
 
-/// An address that somebody types.
+/// Reads a URL typed by the user.
 async fn pasted() -> String {
     if !std::io::stdin().is_terminal() {
         return std::future::pending().await;
@@ -168,7 +170,7 @@ async fn pasted() -> String {
     std::future::pending().await
 }
 
-/// Opens a page, if there is something to open it with.
+/// Opens a page in the browser, if possible.
 fn open(page: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = std::process::Command::new(program);

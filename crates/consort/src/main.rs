@@ -14,6 +14,7 @@ mod logins;
 mod orphans;
 mod output;
 mod person;
+mod recording;
 mod reloading;
 mod rewrite;
 mod running;
@@ -29,7 +30,7 @@ use tokio::runtime::Builder;
 use cli::{Cli, Command};
 use output::note;
 
-/// A call makes a few dozen small pieces of memory; this hands them out at a third of the cost.
+/// A call allocates a few dozen small blocks of memory; this allocator serves them at a third of the cost.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,51 +1,54 @@
-//! The models of a config: who runs them, with which key, and what is known of them.
+//! The models of a config: their providers, keys and properties.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use consort_agent::provider::{ChooseError, FactsSpec, PriceSpec, ProviderSpec, Providers};
 use consort_agent::{Model, Script, Wire};
+use consort_wire::{NetworkSettings, ProxyChoice, ProxyUrl};
 
 use crate::config::{
-    Config, ModelConfig, Options, ProviderConfig, Resolve, System, expand_variables,
+    Config, LimitSettings, ModelConfig, NO_PROXY, Options, ProviderConfig, Resolve, System,
+    expand_variables,
 };
 
 /// The model that plays the bundled script over the demo's tools.
 pub const DEMO: &str = "scripted:demo";
 
-/// What it plays.
+/// Script of the demo model.
 const DEMO_SCRIPT: &str = include_str!("../../../docs/demo.script.json");
 
-/// The models there are: those of a config, of providers everybody knows, and of scripts.
+/// The available models: those of a config, of well-known providers, and of scripts.
 #[derive(Debug)]
 pub struct Models {
     providers: Providers,
-    /// Providers that cannot be used, and why.
+    /// Providers that cannot be used, with the reason.
     broken: BTreeMap<String, String>,
-    /// What the config names: providers, and models as `provider:name`.
+    /// Names in the config: providers, and models as `provider:name`.
     named: BTreeSet<String>,
     folder: PathBuf,
     files: BTreeSet<PathBuf>,
+    limits: LimitSettings,
 }
 
-/// Why a model cannot be used.
+/// The reason why a model cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// There is none, or its provider cannot be reached as it is described.
+    /// It does not exist, or its provider cannot be reached as configured.
     #[error(transparent)]
     Choose(#[from] ChooseError),
-    /// What the config says of its provider leads nowhere.
+    /// The config of its provider is invalid.
     #[error("the provider `{provider}` cannot be used: {reason}")]
     Provider {
         /// The provider.
         provider: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
 
 impl ModelError {
-    /// What to do about it.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Choose(error) => error.hint(),
@@ -76,9 +79,23 @@ impl Models {
             }
         }
         let named = options.providers.keys().chain(options.models.keys()).cloned().collect();
-        let providers = Providers::new(|name| std::env::var(name).ok()).with_configured(specs);
+        let limits = options.limits.settings();
+        let providers = Providers::new(|name| std::env::var(name).ok())
+            .with_configured(specs)
+            .with_patience(limits.patience.clone())
+            .with_limits(limits.answers.clone());
         let files = resolve.take_files();
-        Self { providers, broken, named, folder: folder.to_owned(), files }
+        Self { providers, broken, named, folder: folder.to_owned(), files, limits }
+    }
+
+    /// The settings of an agent of this name, with the limits of the config.
+    pub fn agent_settings(&self, name: &str) -> consort_agent::Settings {
+        self.limits.agent_settings(name)
+    }
+
+    /// The limits of the config.
+    pub fn limits(&self) -> &LimitSettings {
+        &self.limits
     }
 
     /// The files that keys and headers of providers are read from.
@@ -86,8 +103,8 @@ impl Models {
         &self.files
     }
 
-    /// The model that is meant: `provider:name`, or what else [`Providers::model`] takes. A script is
-    /// looked for beside the config.
+    /// Finds a model by `provider:name`, or by another form that [`Providers::model`] accepts. The path of a script is
+    /// relative to the config.
     pub fn model(&self, said: &str) -> Result<Model, ModelError> {
         let provider = said.split_once(':').map_or(said, |(provider, _)| provider);
         if let Some(reason) = self.broken.get(provider) {
@@ -108,20 +125,20 @@ impl Models {
         }
     }
 
-    /// The providers, for those who let them choose.
+    /// The providers, for callers that let them choose.
     pub fn providers(&self) -> &Providers {
         &self.providers
     }
 
-    /// Whether the config names a model, or its provider: only such are served to others, for they cost
-    /// whoever runs us.
+    /// Returns true if the config names a model, or its provider: only these are served to others, since the owner pays
+    /// for them.
     pub fn is_named(&self, id: &str) -> bool {
         let provider = id.split_once(':').map(|(provider, _)| provider);
         self.named.contains(id) || provider.is_some_and(|provider| self.named.contains(provider))
     }
 }
 
-/// What a config says of a provider, with its secrets.
+/// Builds the settings of a provider from the config, with its secrets.
 fn spec(
     config: &ProviderConfig,
     folder: &Path,
@@ -151,7 +168,37 @@ fn spec(
         };
         spec.headers.insert(name.clone(), value);
     }
+    spec.network = network(config, folder, resolve)?;
     Ok(spec)
+}
+
+/// The proxy and the certificates of a provider's connections.
+fn network(
+    config: &ProviderConfig,
+    folder: &Path,
+    resolve: &dyn Resolve,
+) -> Result<NetworkSettings, String> {
+    let proxy = match config.proxy.as_deref() {
+        None => ProxyChoice::Environment,
+        Some(NO_PROXY) => ProxyChoice::Direct,
+        Some(text) => {
+            let url = match text.split_once(':') {
+                Some(("env", variable)) => resolve
+                    .variable(variable)
+                    .ok_or_else(|| format!("the variable `{variable}` is not set"))?,
+                Some(("file", file)) => read(file, folder, resolve)?,
+                _ => text.to_owned(),
+            };
+            ProxyChoice::Url(ProxyUrl::parse(&url).map_err(|error| format!("`proxy` is {error}"))?)
+        }
+    };
+    let ca_file = config.ca_file.as_deref().map(|file| {
+        let path = expand_variables(file, |name| resolve.variable(name))
+            .map_err(|name| format!("`{file}`: the variable `{name}` is not set"))?;
+        let home = path.strip_prefix("~/").and_then(|rest| Some(resolve.home()?.join(rest)));
+        Ok::<_, String>(home.unwrap_or_else(|| folder.join(path)))
+    });
+    Ok(NetworkSettings { proxy, ca_file: ca_file.transpose()?, ..NetworkSettings::default() })
 }
 
 fn read(file: &str, folder: &Path, resolve: &dyn Resolve) -> Result<String, String> {

@@ -1,11 +1,11 @@
-//! Orphans, whose parent is PID 1: this process, in a container that was given no other init.
+//! Orphaned processes, whose parent is PID 1: this process, in a container without another init.
 
 use rustix::process::{WaitOptions, wait};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Reaps every child that has ended, as long as it is awaited. Returns at once unless this process is PID 1.
+/// Reaps every child that has ended, while it is polled. Returns at once unless this process is PID 1.
 ///
-/// Whoever else waits for a child, here the owner of the keeper, takes an unknown child for one that has ended.
+/// Other code that waits for a child, here the owner of the keeper, takes an unknown child for one that has ended.
 pub(crate) async fn reap() {
     if std::process::id() != 1 {
         return;

@@ -1,7 +1,7 @@
-//! How things are shown: tables for people, JSON for programs, nothing that a terminal would obey.
+//! Output: tables for people, JSON for programs, and no control sequences from outside.
 //!
-//! Nobody else writes to the standard output and the standard error: what goes there is [`TerminalText`], which only
-//! the cleaner makes, or the bytes of a file that goes to no terminal ([`file`]).
+//! No other module writes to the standard output and the standard error: they get [`TerminalText`], which only the
+//! sanitizer makes, or the bytes of a file if they are no terminal ([`file`]).
 
 mod bar;
 mod style;
@@ -21,15 +21,15 @@ pub(crate) use table::{Cell, Table, width};
 pub(crate) use terminal::{TerminalText, styled};
 pub(crate) use text::{escaped, escaped_line, shortened};
 
-/// Prints a line to the standard output. A reader who left is not our problem.
+/// Prints a line to the standard output. A closed pipe is ignored.
 pub(crate) fn line(text: impl Into<TerminalText>) {
     out(&(text.into() + "\n"));
 }
 
-/// Whether what is printed to the standard error is part of a log of objects.
+/// True if notes on the standard error are events of a JSON log.
 static IS_LOGGED: AtomicBool = AtomicBool::new(false);
 
-/// Has notes be events of the log from now on: all that is printed to the standard error then has one form.
+/// Turns notes into events of the log from now on, so that everything on the standard error has one format.
 pub(crate) fn log_notes() {
     IS_LOGGED.store(true, Ordering::Relaxed);
 }
@@ -50,21 +50,21 @@ pub(crate) fn note(text: impl Into<TerminalText>) {
     }
 }
 
-/// Prints a piece to the standard output, at once.
+/// Prints a text to the standard output, and flushes it.
 pub(crate) fn out(text: &TerminalText) {
     let mut out = anstream::stdout();
     let _ = write!(out, "{}", text.as_str());
     let _ = out.flush();
 }
 
-/// Prints a piece to the standard error, at once.
+/// Prints a text to the standard error, and flushes it.
 pub(crate) fn aside(text: &TerminalText) {
     let mut err = anstream::stderr();
     let _ = write!(err, "{}", text.as_str());
     let _ = err.flush();
 }
 
-/// Prints the text of a file to the standard output: as it is, unless that is a terminal.
+/// Prints the text of a file to the standard output, unchanged unless that is a terminal.
 pub(crate) fn file(text: &str) {
     let mut out = io::stdout();
     if out.is_terminal() {
@@ -81,19 +81,19 @@ pub(crate) fn json(value: &impl Serialize) {
     }
 }
 
-/// Prints what is JSON already.
+/// Prints a JSON text.
 pub(crate) fn json_text(text: &str) {
     line(TerminalText::json(text));
 }
 
-/// The form of the lines in a log.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogText {
     Plain,
     Json,
 }
 
-/// The standard error, as a log is written to it: an event at a time.
+/// Writer of the log to the standard error, one event at a time.
 pub(crate) struct LogWriter(pub(crate) LogText);
 
 impl Write for LogWriter {

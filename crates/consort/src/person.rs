@@ -1,4 +1,4 @@
-//! The person at the terminal, whom servers may ask.
+//! The person at the terminal, who answers elicitation requests of servers.
 
 mod approval;
 
@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 use crate::keyboard;
 use crate::output::{aside, escaped, escaped_line};
 
-/// Asks the person at the terminal; without a terminal, nobody may be asked.
+/// Asks the person at the terminal; without a terminal, every request is refused.
 #[derive(Default)]
 pub(crate) struct Person {
-    /// What must not be drawn while a question stands.
+    /// Progress bar to hide while a question is shown.
     bar: Mutex<Option<ProgressBar>>,
-    /// One question at a time.
+    /// Allows one question at a time.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -27,22 +27,22 @@ impl Person {
         Arc::new(Self::default())
     }
 
-    /// Draws nothing of this bar while a question stands.
+    /// Sets the progress bar to hide while a question is shown.
     pub(crate) fn hide(&self, bar: ProgressBar) {
         *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar);
     }
 
-    /// Asks whether a call may be made; nobody at a terminal means no.
+    /// Asks for approval of a call; without a terminal the answer is no.
     pub(crate) async fn agree(&self, params: Object) -> Result<Json, Refusal> {
         self.put(params, |params| approval::ask(params).unwrap_or_else(|| ask("", params))).await
     }
 
-    /// Asks what somebody else wants to know; nobody at a terminal means that it cannot be answered.
+    /// Asks a question of a server or a model; fails without a terminal.
     pub(crate) async fn ask(&self, who: &'static str, params: Object) -> Result<Json, Refusal> {
         self.put(params, move |params| ask(who, params)).await
     }
 
-    /// Puts a question to the terminal, one at a time.
+    /// Shows a question at the terminal, one at a time.
     async fn put(
         &self,
         params: Object,
@@ -62,7 +62,7 @@ impl Person {
         Ok(answer.into())
     }
 
-    /// Whether somebody is at a terminal.
+    /// Returns true if there is a terminal.
     pub(crate) fn there() -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
@@ -78,7 +78,7 @@ impl Host for Person {
     }
 }
 
-/// Puts a question to the terminal and reads the answers.
+/// Shows a question at the terminal and reads the answers.
 fn ask(who: &str, params: &Object) -> Value {
     let message = params.text("message").unwrap_or_default();
     say(&format!("\n{who}{}", escaped(&message)));
@@ -123,7 +123,7 @@ fn ask(who: &str, params: &Object) -> Value {
     json!({ "action": "accept", "content": content })
 }
 
-/// The name of a field, from JSON text without its quotes.
+/// The name of a field, from a JSON string without its quotes.
 fn unescaped(name: &str) -> String {
     serde_json::from_str(&format!("\"{name}\"")).unwrap_or_else(|_| name.to_owned())
 }
@@ -150,7 +150,7 @@ fn choices(field: &Value) -> Vec<String> {
     plain.chain(titled.filter_map(|choice| choice["const"].as_str()).map(str::to_owned)).collect()
 }
 
-/// What a line means for a field; `None` for nothing.
+/// Parses a line as the value of a field; `None` for no value.
 fn value(line: &str, field: &Value) -> Result<Option<Value>, String> {
     if line.is_empty() {
         return Ok(Some(field["default"].clone()).filter(|default| !default.is_null()));
@@ -185,7 +185,7 @@ fn read(prompt: &str) -> Option<String> {
     keyboard::line(prompt, "").map(|line| line.trim().to_owned())
 }
 
-/// A line from the terminal; `None` at its end.
+/// Reads a line from the terminal; `None` at its end.
 pub(crate) fn read_line() -> Option<String> {
     let mut line = String::new();
     match std::io::stdin().read_line(&mut line) {
@@ -194,14 +194,14 @@ pub(crate) fn read_line() -> Option<String> {
     }
 }
 
-/// Asks a question that is answered by yes or no; whatever else is typed means no.
+/// Asks a yes-or-no question; any other answer means no.
 pub(crate) fn confirm(question: &str) -> bool {
     aside(&question.into());
     let answer = read_line().unwrap_or_default();
     matches!(answer.to_lowercase().as_str(), "y" | "yes")
 }
 
-/// The same without holding up others; `None` if interrupted.
+/// The same without blocking; `None` if interrupted.
 pub(crate) async fn agrees(question: String) -> Option<bool> {
     let asking = tokio::task::spawn_blocking(move || confirm(&question));
     tokio::select! {
@@ -210,7 +210,7 @@ pub(crate) async fn agrees(question: String) -> Option<bool> {
     }
 }
 
-/// A line from the terminal, without showing what is typed.
+/// Reads a line from the terminal without echo.
 pub(crate) fn read_secret() -> Option<String> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
     let terminal = std::io::stdin();

@@ -1,4 +1,4 @@
-//! Reloading: requests to re-read the config, and reports of what came of them.
+//! Reloading: requests to re-read the config, and reports of the result.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -9,18 +9,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-/// The reason for which the files are read.
+use crate::running::BadServer;
+
+/// The reason for reading the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReloadTrigger {
     /// A file changed and has settled.
     Change,
-    /// Somebody asks for it now: a signal, or a request without consent.
+    /// A reload was requested, by a signal or without accepting changes.
     Demand,
-    /// Somebody agrees to what is kept out.
+    /// A user accepts the rejected changes.
     Accept,
     /// The console wrote a file itself.
     Console,
-    /// Somebody wants to know what a reload would do; nothing takes effect.
+    /// A dry run was requested; nothing takes effect.
     DryRun,
 }
 
@@ -29,10 +31,25 @@ pub(crate) enum ReloadTrigger {
 pub(crate) struct KeptOut {
     /// `config`, `lock` or `secrets`.
     pub(crate) what: String,
-    /// What is wrong, and what stays in force.
+    /// Reason, and what stays in force.
     pub(crate) reason: String,
-    /// Whether somebody may agree to it all the same.
+    /// True if a user may accept the change nevertheless.
     pub(crate) acceptable: bool,
+}
+
+/// A server that cannot be used as it is written. The rest of the config is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct UnusableServer {
+    /// Its name; absent for an entry without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<String>,
+    /// Problem and its place.
+    pub(crate) reason: String,
+    /// Suggested remedy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hint: Option<String>,
+    /// True if its last good settings stay in force; otherwise it is omitted.
+    pub(crate) keeps_last_good: bool,
 }
 
 /// The outcome of a reload.
@@ -41,10 +58,27 @@ pub(crate) struct ReloadReport {
     /// The config file in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<String>,
-    /// What is different from before, a line each.
+    /// Changes since the last load, one per line.
     pub(crate) changes: Vec<String>,
     /// Changes that did not take effect.
     pub(crate) kept_out: Vec<KeptOut>,
+    /// Servers that cannot be used as they are written.
+    #[serde(default)]
+    pub(crate) unusable: Vec<UnusableServer>,
+}
+
+/// Written changes that are not in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NotInForce {
+    pub(crate) kept_out: Vec<KeptOut>,
+    pub(crate) unusable: Vec<UnusableServer>,
+}
+
+impl NotInForce {
+    /// Returns true if everything that is written is in force.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept_out.is_empty() && self.unusable.is_empty()
+    }
 }
 
 /// A request to re-read the files.
@@ -53,22 +87,22 @@ pub(crate) struct ReloadRequest {
     pub(crate) reply: oneshot::Sender<ReloadReport>,
 }
 
-/// A handle by which a running gateway is asked to reload. Clones are the same.
+/// A handle for requesting a reload of a running gateway. Clones share state.
 #[derive(Clone)]
 pub(crate) struct ReloadHandle {
     timeout: Duration,
     requests: mpsc::Sender<ReloadRequest>,
-    kept_out: Arc<RwLock<Vec<KeptOut>>>,
+    not_in_force: Arc<RwLock<NotInForce>>,
 }
 
 impl ReloadHandle {
-    /// A handle, and the requests that are made by it.
+    /// A handle, and the receiver of its requests.
     pub(crate) fn new(limits: ReloadLimits) -> (Self, mpsc::Receiver<ReloadRequest>) {
         let (requests, received) = mpsc::channel(limits.queue.max(1));
-        (Self { timeout: limits.timeout, requests, kept_out: Arc::default() }, received)
+        (Self { timeout: limits.timeout, requests, not_in_force: Arc::default() }, received)
     }
 
-    /// Asks for a reload and waits for its outcome; nothing if the gateway ends meanwhile.
+    /// Requests a reload and waits for its result; `None` if the gateway ends meanwhile or it takes too long.
     pub(crate) async fn request(&self, trigger: ReloadTrigger) -> Option<ReloadReport> {
         let (reply, answer) = oneshot::channel();
         let asking = async {
@@ -78,17 +112,36 @@ impl ReloadHandle {
         tokio::time::timeout(self.timeout, asking).await.ok()?
     }
 
-    /// The changes that are kept out now.
-    pub(crate) fn kept_out(&self) -> Vec<KeptOut> {
-        self.kept_out.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the written changes that are not in force.
+    pub(crate) fn not_in_force(&self) -> NotInForce {
+        self.not_in_force.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Publishes the changes that are kept out; false if they are the same as before.
-    pub(crate) fn publish(&self, kept_out: Vec<KeptOut>) -> bool {
-        let mut published = self.kept_out.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = *published != kept_out;
-        *published = kept_out;
+    /// Publishes the changes that are not in force; false if they are the same as before.
+    pub(crate) fn publish(&self, now: NotInForce) -> bool {
+        let mut published = self.not_in_force.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *published != now;
+        *published = now;
         changed
+    }
+}
+
+impl UnusableServer {
+    /// Returns one for each server, with all its errors.
+    pub(crate) fn all(bad: &[BadServer]) -> Vec<Self> {
+        let mut servers: Vec<Self> = Vec::new();
+        for BadServer { problem, is_kept } in bad {
+            let server = problem.server.as_ref().map(ToString::to_string);
+            let known = servers.iter_mut().find(|known| server.is_some() && known.server == server);
+            if let Some(known) = known {
+                known.reason = format!("{}; {}", known.reason, problem.message);
+                known.hint = known.hint.take().or_else(|| problem.hint.clone());
+                continue;
+            }
+            let (reason, hint) = (problem.message.clone(), problem.hint.clone());
+            servers.push(Self { server, reason, hint, keeps_last_good: *is_kept });
+        }
+        servers
     }
 }
 
@@ -97,7 +150,7 @@ impl KeptOut {
         Self { what: what.to_owned(), reason, acceptable }
     }
 
-    /// Says in the log that the last version stays in force.
+    /// Logs that the last version stays in force.
     pub(crate) fn log(&self) {
         let Self { reason, acceptable, .. } = self;
         let hint = acceptable.then_some("accept it with `consort reload --accept`");

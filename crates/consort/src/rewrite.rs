@@ -1,4 +1,4 @@
-//! Files of people, written anew: as a whole or not at all, with a copy of what was there.
+//! Atomic rewriting of users' files, with a backup.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -6,29 +6,29 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use consort::config::{Config, EditError, Edited, Folders, UnusableFile};
-use consort_core::{Problem, utc};
+use consort::config::{Config, ConfigFiles, EditError, Edited, Folders, UnusableFile};
+use consort_core::{Problem, ServerId, utc};
 
 use crate::trust;
 
-/// What a text that was copied is called in messages.
+/// File name of pasted text in messages.
 const PASTED: &str = "pasted";
 
-/// What became of a config.
+/// Result of rewriting a config.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
-    /// A copy of what was there.
+    /// The backup.
     pub(crate) backup: Option<PathBuf>,
-    /// What its format cannot say of what was added.
+    /// Settings of the added servers that the format cannot express.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Why a config stays as it was.
+/// The reason why a config was not changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RewriteError {
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// It would not be taken over as it would be.
+    /// The new config would be rejected.
     #[error("{0}")]
     Refused(Problem),
     #[error("`{}` changed meanwhile", .0.display())]
@@ -38,7 +38,7 @@ pub(crate) enum RewriteError {
 }
 
 impl RewriteError {
-    /// What to do about it.
+    /// Returns a suggestion for the user.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Edit(error) => error.hint(),
@@ -49,8 +49,7 @@ impl RewriteError {
     }
 }
 
-/// Changes a config, or makes it: the one behind a link, if it is one, and only as long as it is what was
-/// read.
+/// Changes a config, or creates it: the target if it is a link, and only if it is unchanged since it was read.
 pub(crate) fn rewrite(
     file: &Path,
     edit: impl FnOnce(&str) -> Result<Edited, RewriteError>,
@@ -87,20 +86,39 @@ pub(crate) fn rewrite(
     Ok(Rewritten { backup, problems })
 }
 
-/// Reads servers that were copied from somewhere, as if they were in a config already: what they refer
-/// to is looked for beside it.
+/// Fails if a server of one of these names is in a file that a config includes: it is not changed from here.
+pub(crate) fn refuse_included<'a>(
+    file: &Path,
+    text: &str,
+    names: impl IntoIterator<Item = &'a ServerId>,
+) -> Result<(), RewriteError> {
+    let files = ConfigFiles::of_text(file, text.to_owned()).map_err(EditError::from)?;
+    let config = files.parse().map_err(EditError::from)?;
+    for name in names {
+        let place = config.places_of(name).into_iter().find(|place| place.file != file);
+        if let Some(place) = place {
+            let there = place.file.display();
+            let message = format!("`{name}` is in `{there}`, which `{}` includes", file.display());
+            let hint = format!("change it there: name that file with `--config {there}`");
+            return Err(RewriteError::Refused(Problem::error(message).hint(hint)));
+        }
+    }
+    Ok(())
+}
+
+/// Parses pasted servers as if they were in a config already: their paths are relative to it.
 pub(crate) fn pasted(config: &Path, text: &str) -> Result<Config, UnusableFile> {
     Config::pasted(&config.with_file_name(PASTED), text)
 }
 
-/// The same problem without the folder in which nobody put a file.
+/// Removes the folder of the pasted text, which is no file, from the message of a problem.
 pub(crate) fn of_pasted(config: &Path, mut problem: Problem) -> Problem {
     let name = config.with_file_name(PASTED).display().to_string();
     problem.message = problem.message.replace(&format!("{name}:"), &format!("{PASTED}:"));
     problem
 }
 
-/// Where a config is made if there is none.
+/// Path at which a config is created if there is none.
 pub(crate) fn own_config() -> Option<PathBuf> {
     Some(Folders::of_process().settings?.join("consort").join("consort.toml"))
 }
@@ -114,7 +132,7 @@ fn read(file: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Copies a file to a name with the time in it.
+/// Copies a file to a name that contains the time.
 pub(crate) fn back_up(file: &Path) -> io::Result<PathBuf> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let digits: String = utc(now).chars().filter(char::is_ascii_digit).collect();
@@ -131,7 +149,7 @@ pub(crate) fn back_up(file: &Path) -> io::Result<PathBuf> {
     Ok(backup)
 }
 
-/// Writes a file as a whole: the old one or the new one is there, never half of either.
+/// Writes a file atomically.
 pub(crate) fn replace(file: &Path, text: &str) -> io::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

@@ -1,15 +1,16 @@
-//! From config to a running hub, as commands need it.
+//! Starting a hub from a config, for commands.
 
+mod folders;
 mod prepare;
+mod servers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use consort::config::{Config, Input, InputKind};
-use consort::shaping::{self, Layers, Shaping};
+use consort::shaping::{Layers, Shaping};
 use consort_core::{CallError, Caller, Catalog, Entry, Problem, ServerId, ShelfKind, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, Status, builtin};
 use consort_shape::Exposure;
@@ -17,40 +18,54 @@ use consort_wire::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
-use crate::cli::Common;
+use crate::cli::{Common, LedgerChoice};
 use crate::exit::Failure;
 use crate::output::{aside, escaped, escaped_line, note};
+use crate::recording::CommandRecords;
+pub(crate) use folders::{data_folder, kept_folder, restrict_folders, state_folder};
 pub(crate) use prepare::{
     ConfigSource, Prepared, ShapedConfig, locked, prepare, prepare_of, prepare_source, read_file,
     read_untrusted, read_usable, refuse_blocking, settings_of, shape, source, wrong,
 };
+pub(crate) use servers::{BadServer, LastGood, ResolvedServers, UsableServers};
 
-/// A hub that commands use.
+/// A hub used by commands.
 pub(crate) struct Running {
     pub(crate) hub: Hub,
-    /// What is on offer, as the config has it.
+    /// The offered tools, as configured.
     pub(crate) toolbox: Arc<dyn Toolbox>,
-    /// What it goes through.
+    /// The layers of the config.
     pub(crate) shaping: Shaping,
-    /// What is wrong with the config, told already.
+    /// Problems of the config, already reported.
     pub(crate) problems: Vec<Problem>,
     /// The config, if there is one.
     pub(crate) config: Option<Config>,
+    /// The records of calls.
+    pub(crate) records: CommandRecords,
+    wrap: WrapFunction,
 }
 
-/// Which servers a command needs.
+type WrapFunction = Box<dyn Fn(Arc<dyn Toolbox>, &str) -> Arc<dyn Toolbox> + Send + Sync>;
+
+/// Freshness of the catalogs that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// What they offered the last time will do.
+    /// The stored catalogs suffice.
     Kept,
-    /// They must be asked.
+    /// The servers must be contacted.
     Fresh,
 }
 
 impl Running {
-    /// Starts a hub that connects only to what is asked of it.
-    pub(crate) fn start(common: &Common, host: Arc<dyn Host>) -> Result<Self, Failure> {
-        let Prepared { config, mut settings, shaping, problems } = prepare(common)?;
+    /// Starts a hub that connects to servers only on demand.
+    pub(crate) fn start(
+        common: &Common,
+        host: Arc<dyn Host>,
+        ledger: &LedgerChoice,
+    ) -> Result<Self, Failure> {
+        let Prepared { config, mut settings, shaping, servers, problems } = prepare(common)?;
+        let bad = servers.bad.into_iter().map(|bad| bad.problem);
+        let problems: Vec<Problem> = bad.chain(problems).collect();
         for problem in &problems {
             tell(problem);
         }
@@ -58,28 +73,55 @@ impl Running {
             server.connect = Connect::Call;
         }
         settings.host = host;
-        Ok(Self { config, ..Self::of(settings, shaping, problems) })
+        let records = CommandRecords::new(ledger, config.as_ref())?;
+        let shaping = match records.observer() {
+            Some(observer) => shaping.with_observer(observer),
+            None => shaping,
+        };
+        Ok(Self { config, ..Self::recorded(settings, shaping, problems, records) })
     }
 
-    /// Starts a hub as it is described.
+    /// Starts a hub with these settings.
     pub(crate) fn of(settings: Settings, shaping: Shaping, problems: Vec<Problem>) -> Self {
+        Self::recorded(settings, shaping, problems, CommandRecords::off())
+    }
+
+    fn recorded(
+        settings: Settings,
+        shaping: Shaping,
+        problems: Vec<Problem>,
+        records: CommandRecords,
+    ) -> Self {
         let hub = Hub::start(settings);
-        let layers = shaping.over(Arc::new(hub.clone()), &shaping::unwrapped);
+        let recorder = records.clone();
+        let wrap: WrapFunction = Box::new(move |toolbox, _| recorder.recorded(toolbox));
+        let layers = shaping.over(Arc::new(hub.clone()), &*wrap);
         let toolbox = layers.tools(None).unwrap_or_else(|| layers.servers());
-        Self { hub, toolbox, shaping, problems, config: None }
+        Self { hub, toolbox, shaping, problems, config: None, records, wrap }
+    }
+
+    /// Shuts down the hub, and writes pending records to the ledger.
+    pub(crate) async fn end(&self) {
+        self.hub.drain().await;
+        self.records.end();
     }
 
     /// The layers over the hub.
     pub(crate) fn layers(&self) -> Layers<'_> {
-        self.shaping.over(Arc::new(self.hub.clone()), &shaping::unwrapped)
+        self.over(&self.shaping)
     }
 
-    /// What a model sees of what is on offer, by the exposure of the config or by another one.
+    /// The layers of another shaping over the hub.
+    pub(crate) fn over<'a>(&'a self, shaping: &'a Shaping) -> Layers<'a> {
+        shaping.over(Arc::new(self.hub.clone()), &*self.wrap)
+    }
+
+    /// Returns the tools exposed to models, by the exposure of the config or by another one.
     pub(crate) fn view(&self, exposure: Option<Exposure>) -> Arc<dyn Toolbox> {
         self.layers().view(None, exposure).unwrap_or_else(|| Arc::clone(&self.toolbox))
     }
 
-    /// What is on offer.
+    /// Returns the offered catalog.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.toolbox.catalog(&caller())
     }
@@ -96,16 +138,19 @@ impl Running {
         Err(unknown_server(name, known.iter().map(ServerId::as_str)))
     }
 
-    /// Reaches every server, asks each for a sign of life, and returns how they are doing. One that did not answer is
-    /// not ready, whatever it became since. Servers that the config or the lock keeps from starting are listed too.
+    /// Connects to every server, pings each, and returns their states. One that did not answer is not ready, whatever
+    /// its state became since. Servers that the config or the lock keeps from starting are listed too.
     pub(crate) async fn diagnose(&self) -> Vec<Status> {
         let mut probing = JoinSet::new();
         for Status { server, state, .. } in self.hub.statuses() {
             if state != State::Disabled {
                 let hub = self.hub.clone();
                 probing.spawn(async move {
-                    let failure = hub.probe(&server).await.err();
-                    (server, failure)
+                    let failed = match hub.probe(&server).await {
+                        Ok(()) => None,
+                        Err(error) => Some(error).zip(status_of_silent(&hub, &server).await),
+                    };
+                    (server, failed)
                 });
             }
         }
@@ -114,28 +159,29 @@ impl Running {
         let mut slow = SlowStarts::new(&self.hub);
         while let Some(probed) = slow.beside(probing.join_next(), &waiting).await {
             waiting.inc(1);
-            if let Ok((server, Some(error))) = probed {
-                silent.insert(server, error);
+            if let Ok((server, Some(failed))) = probed {
+                silent.insert(server, failed);
             }
         }
         waiting.finish_and_clear();
         let mut statuses = self.hub.statuses();
         for status in &mut statuses {
-            if let Some(error) = silent.get(&status.server) {
-                blame(status, error);
+            if let Some((error, then)) = silent.remove(&status.server) {
+                *status = then;
+                blame(status, &error);
             }
         }
         statuses.extend(self.unusable());
         statuses
     }
 
-    /// Returns whether a problem is about a server that can be started.
+    /// Returns true if a problem is about a server that can be started.
     pub(crate) fn starts(&self, problem: &Problem) -> bool {
         let statuses = self.hub.statuses();
         statuses.iter().any(|status| problem.server.as_ref() == Some(&status.server))
     }
 
-    /// Servers that are configured and cannot be used, with the first problem of each.
+    /// Configured servers that cannot be used, with the first problem of each.
     fn unusable(&self) -> Vec<Status> {
         let statuses = self.hub.statuses();
         let mut unusable: Vec<Status> = Vec::new();
@@ -153,8 +199,8 @@ impl Running {
         unusable
     }
 
-    /// The tool, prompt or resource that a text means. If what is kept does not tell, the servers that may have it
-    /// are asked: the one that the text names, else all.
+    /// Resolves a tool, prompt or resource by name. If the stored catalogs do not suffice, the servers that may have it
+    /// are contacted: the one that the name contains, else all.
     pub(crate) async fn resolve(&self, kind: ShelfKind, text: &str) -> Result<Entry, CallError> {
         let catalog = self.catalog();
         if catalog.resolve_on(kind, text).is_err() && catalog.named_server(text).is_none() {
@@ -166,9 +212,8 @@ impl Running {
         found
     }
 
-    /// Reaches the servers that are needed, side by side, and waits for each at most its own time.
-    /// Those that fail are told of; the others are not held up. Under a lock all are asked: what counts
-    /// is what they say now.
+    /// Connects to the needed servers concurrently, and waits for each at most its own timeout. Failures are reported;
+    /// they do not delay the others. Under a lock all are contacted: only their current definitions count.
     pub(crate) async fn reach(&self, only: Option<&ServerId>, need: Need) {
         let need = if self.shaping.is_locked() { Need::Fresh } else { need };
         let mut reaching = JoinSet::new();
@@ -193,7 +238,7 @@ impl Running {
     }
 }
 
-/// Servers whose start takes long, each told of once.
+/// Reports each server that is slow to start, once.
 struct SlowStarts<'a> {
     hub: &'a Hub,
     changes: tokio::sync::watch::Receiver<u64>,
@@ -205,7 +250,7 @@ impl<'a> SlowStarts<'a> {
         Self { hub, changes: hub.stirred(), told: BTreeSet::new() }
     }
 
-    /// Waits for something, and tells of slow starts meanwhile.
+    /// Awaits a future, and reports slow starts meanwhile.
     async fn beside<T>(&mut self, awaited: impl Future<Output = T>, bar: &ProgressBar) -> T {
         let mut awaited = std::pin::pin!(awaited);
         loop {
@@ -219,7 +264,9 @@ impl<'a> SlowStarts<'a> {
 
     fn tell(&mut self, bar: &ProgressBar) {
         for status in self.hub.statuses() {
-            if let (State::Connecting, Some(hint)) = (status.state, &status.hint)
+            // With an error, the hint is that of the last attempt.
+            if let (State::Connecting, Some(hint), None) =
+                (status.state, &status.hint, &status.error)
                 && self.told.insert(status.server.clone())
             {
                 bar.suspend(|| note(format!("{}: {}", status.server, escaped(hint))));
@@ -228,7 +275,21 @@ impl<'a> SlowStarts<'a> {
     }
 }
 
-/// Notes why a server did not answer, unless its status says so itself.
+/// Time within which a connection notices that its server has ended: the status then has the reason.
+const NOTICE: Duration = Duration::from_secs(2);
+
+/// Returns the status of a server that did not answer, as soon as its connection notices. Later the server may be
+/// retried, and the status is that of the next attempt.
+async fn status_of_silent(hub: &Hub, server: &ServerId) -> Option<Status> {
+    let mut changes = hub.stirred();
+    let noticed = async {
+        while hub.status(server)?.state == State::Ready && changes.changed().await.is_ok() {}
+        hub.status(server)
+    };
+    tokio::time::timeout(NOTICE, noticed).await.unwrap_or_else(|_| hub.status(server))
+}
+
+/// Sets the reason why a server did not answer, unless its status has one.
 fn blame(status: &mut Status, error: &CallError) {
     if matches!(status.state, State::NeedsAuth | State::Failed | State::Degraded) {
         return;
@@ -244,7 +305,7 @@ fn blame(status: &mut Status, error: &CallError) {
     }
 }
 
-/// Returns what is wrong with a server, unless it is ready or switched off.
+/// Returns the problem of a server, unless it is ready or disabled.
 pub(crate) fn not_ready(status: &Status) -> Option<Problem> {
     let reason = status.reason_for_operator().unwrap_or_else(|| "no reason given".to_owned());
     let problem = match status.state {
@@ -259,7 +320,7 @@ pub(crate) fn not_ready(status: &Status) -> Option<Problem> {
     Some(status.hint.iter().fold(problem, |problem, hint| problem.hint(hint.clone())))
 }
 
-/// No server has this name; perhaps one of these was meant.
+/// The failure for an unknown server, with the nearest known name.
 pub(crate) fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     let failure = Failure::usage(format!("unknown server `{}`", escaped(name)));
     match consort_core::nearest(name, known).first() {
@@ -268,7 +329,7 @@ pub(crate) fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str
     }
 }
 
-/// A sign that something happens, on a terminal.
+/// A progress bar on a terminal.
 fn waiting(servers: usize) -> ProgressBar {
     if servers == 0 {
         return ProgressBar::hidden();
@@ -280,13 +341,13 @@ fn waiting(servers: usize) -> ProgressBar {
     bar
 }
 
-/// Who is at the terminal.
+/// Returns the user at the terminal as a caller.
 pub(crate) fn caller() -> Caller {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     Caller::person(name.unwrap_or_else(|_| "somebody".to_owned()))
 }
 
-/// Asks the person at the terminal for an input the config wants; nothing without a terminal.
+/// Asks the person at the terminal for an input of the config; `None` without a terminal.
 pub(crate) fn ask(input: &Input) -> Option<String> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
@@ -302,7 +363,7 @@ pub(crate) fn ask(input: &Input) -> Option<String> {
     answer.filter(|answer| !answer.is_empty())
 }
 
-/// Shows a problem.
+/// Prints a problem.
 pub(crate) fn tell(problem: &Problem) {
     note(format!("{}: {}", problem.severity, escaped(&problem.to_string())));
     if let Some(hint) = &problem.hint {
@@ -310,46 +371,11 @@ pub(crate) fn tell(problem: &Problem) {
     }
 }
 
-/// What there is with nothing configured: the local tools and the demo server.
+/// Settings without a config: the local tools and the demo server.
 pub(crate) fn embedded() -> Result<Settings, Failure> {
     let demo = consort::demo::server()
         .map_err(|error| Failure::usage(format!("cannot find this program: {error}")))?;
     let mut settings = Settings { servers: vec![demo], kept: kept_folder(), ..Settings::default() };
     settings.local.insert(ServerId::derive("builtin"), builtin());
     Ok(settings)
-}
-
-/// Takes the permissions of group and others away from what earlier versions kept, under whatever umask.
-pub(crate) fn restrict_folders() {
-    let cache = kept_folder().and_then(|folder| Some(folder.parent()?.to_owned()));
-    for folder in [state_folder(), data_folder(), cache].into_iter().flatten() {
-        if let Err(error) = consort_files::restrict_folder(&folder) {
-            let folder = escaped_line(&folder.display().to_string());
-            note(format!("warning: others may read `{folder}`: {error}"));
-        }
-    }
-}
-
-/// Where what we write between runs is kept.
-pub(crate) fn state_folder() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let state = state.filter(|folder| folder.is_absolute());
-    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-    Some(state.or_else(|| Some(home?.join(".local/state")))?.join("consort"))
-}
-
-/// Where what people want to keep is kept.
-pub(crate) fn data_folder() -> Option<PathBuf> {
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-    let data = data.filter(|folder| folder.is_absolute());
-    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-    Some(data.or_else(|| Some(home?.join(".local/share")))?.join("consort"))
-}
-
-/// Where what servers offer is kept.
-pub(crate) fn kept_folder() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.filter(|path| path.is_absolute());
-    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache")))?;
-    Some(cache.join("consort").join("catalog"))
 }

@@ -1,10 +1,9 @@
-//! From config to toolboxes: what is on offer, where, and for whom.
+//! Building toolboxes from a config, one for each endpoint.
 //!
-//! A call goes through layers, from the outside in: [`Exposed`] (how much a model sees), [`Shaped`]
-//! (names, words, arguments, results), a record if somebody keeps one, [`Guarded`] (who may),
-//! [`WithAgents`] (who can be asked), [`Pinned`] (what was agreed to), [`Cached`] (what is known
-//! already), and then the hub. The inner ones know servers and tools by their own names, so nothing that
-//! is renamed escapes them. Each address has layers of its own; the hub is one.
+//! A call passes these layers, from the outside in: [`Exposed`] (exposure to models), [`Shaped`] (names, descriptions,
+//! arguments, results), a recorder if there is one, [`Guarded`] (policy), [`WithAgents`] (agents as tools), [`Pinned`]
+//! (lock), [`Cached`] (cached results), and then the hub. The inner ones use the servers' own names, so a renamed tool
+//! cannot bypass them. Each endpoint has layers of its own; the hub is shared.
 
 mod views;
 
@@ -15,23 +14,26 @@ use consort_agent::Model;
 use consort_agent::RunObserver;
 use consort_agent::sub::{Roster, ServerAgents, WithAgents};
 use consort_core::{Caller, Entry, Pattern, Problem, ServerId, Toolbox};
+use consort_shape::exposure::ExposureSpec;
 use consort_shape::pin::Lock;
 use consort_shape::policy::{Decision, Policy, PolicySpec, Question};
 use consort_shape::transform::{Select, Transform, TransformSpec};
 use consort_shape::{
-    ANSWER, Approved, Cached, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Pinned,
-    Remember, Shape, Shaped,
+    Approved, Cached, Elsewhere, Exposed, Exposing, Exposure, Guard, Guarded, Mode, Pinned,
+    Remember, ResultLimits, Shape, Shaped,
 };
 
-use crate::config::{Config, Options, ProfileConfig, ServerConfig, Transport, merged};
+use crate::config::{
+    Config, LimitSettings, Options, ProfileConfig, ServerConfig, Transport, merged,
+};
 use crate::models::{ModelError, Models};
 
-/// What the config says about what is on offer.
+/// The layers described by a config.
 #[derive(Clone, Default)]
 pub struct Shaping {
-    /// What of each server is on offer at all.
+    /// Selection of tools of each server.
     servers: Shape,
-    /// What is on offer without a profile.
+    /// The view without a profile.
     whole: View,
     profiles: BTreeMap<String, View>,
     cache: Vec<Remember>,
@@ -42,45 +44,53 @@ pub struct Shaping {
     agents: Vec<(String, String)>,
     roster: Arc<Roster>,
     observer: Option<Arc<dyn RunObserver>>,
+    limits: Arc<LimitSettings>,
 }
 
-/// What is on offer at one address.
+/// The settings of one endpoint.
 #[derive(Clone, Default)]
 struct View {
-    /// The profile this is, if it is one.
+    /// The name of the profile, if it is one.
     profile: Option<String>,
     shape: Shape,
     exposing: Exposing,
     policy: Policy,
 }
 
-/// What is done to a toolbox between its shape and its guard, given the name of the front: it is
-/// recorded.
+/// Wraps a toolbox between its shape and its guard, given the name of the endpoint: used to record calls.
 pub type Wrap<'a> = &'a dyn Fn(Arc<dyn Toolbox>, &str) -> Arc<dyn Toolbox>;
 
-/// Nothing is done.
+/// Wraps nothing.
 pub fn unwrapped(toolbox: Arc<dyn Toolbox>, _front: &str) -> Arc<dyn Toolbox> {
     toolbox
 }
 
 impl Shaping {
-    /// What a config says. What is wrong in it was found when it was read.
+    /// Builds the layers of a config. Its errors were reported when it was read.
     pub fn of(config: &Config) -> Self {
         let options = &config.options;
+        let limits = Arc::new(options.limits.settings());
+        let compile = |spec: &ExposureSpec, about: &BTreeMap<ServerId, String>| {
+            let exposing = spec.compile(about).ok()?;
+            Some(Exposing { limits: limits.exposure.clone(), ..exposing })
+        };
         let servers: Vec<_> = config.servers.iter().flat_map(ServerConfig::to_transforms).collect();
         let about: BTreeMap<ServerId, String> =
             config.servers.iter().map(|server| (server.name.clone(), about(server))).collect();
         let transforms: Vec<_> =
             servers.iter().cloned().chain(compiled(&options.transforms)).collect();
-        let exposing = options.exposure.as_ref().and_then(|spec| spec.compile(&about).ok());
+        let exposing = options.exposure.as_ref().and_then(|spec| compile(spec, &about));
         let whole = View {
             profile: None,
             shape: Shape { servers: None, transforms },
-            exposing: exposing.unwrap_or_default(),
+            exposing: exposing.unwrap_or_else(|| Exposing {
+                limits: limits.exposure.clone(),
+                ..Exposing::default()
+            }),
             policy: policy(options, None),
         };
         let profile = |(name, profile): (&String, &ProfileConfig)| {
-            let exposing = profile.exposure.as_ref().and_then(|spec| spec.compile(&about).ok());
+            let exposing = profile.exposure.as_ref().and_then(|spec| compile(spec, &about));
             let view = View {
                 profile: Some(name.clone()),
                 shape: shape(&whole.shape.transforms, profile),
@@ -93,10 +103,10 @@ impl Shaping {
         let cache = options.cache.iter().filter_map(|spec| spec.compile().ok()).collect();
         let servers = Shape { servers: None, transforms: servers };
         let models = Some(Arc::new(Models::of(Some(config))));
-        Self { servers, whole, profiles, cache, models, ..Self::default() }
+        Self { servers, whole, profiles, cache, models, limits, ..Self::default() }
     }
 
-    /// The same, with everything that does more than read denied.
+    /// Denies all tools that are not read-only.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         for view in std::iter::once(&mut self.whole).chain(self.profiles.values_mut()) {
@@ -105,15 +115,14 @@ impl Shaping {
         self
     }
 
-    /// The same, held to a lock.
+    /// Enforces a lock.
     #[must_use]
     pub fn locked(mut self, lock: Option<Arc<Lock>>) -> Self {
         self.lock = lock;
         self
     }
 
-    /// The same, with agents of these names and descriptions beside everything; they are put on the
-    /// roster once they are made.
+    /// Adds agents of these names and descriptions to everything; they are put on the roster once they are built.
     #[must_use]
     pub fn with_agents(mut self, agents: Vec<(String, String)>, roster: Arc<Roster>) -> Self {
         self.agents = agents;
@@ -121,7 +130,7 @@ impl Shaping {
         self
     }
 
-    /// The same, with an observer of the runs behind exposures that need a model.
+    /// Adds an observer of the runs behind exposures that need a model.
     #[must_use]
     pub fn with_observer(mut self, observer: Arc<dyn RunObserver>) -> Self {
         self.observer = Some(observer);
@@ -133,7 +142,7 @@ impl Shaping {
         self.models.as_ref()
     }
 
-    /// What is wrong with exposures that need a model.
+    /// Returns the problems of exposures that need a model.
     pub fn problems(&self) -> Vec<Problem> {
         let views = std::iter::once(&self.whole).chain(self.profiles.values());
         let wrong = views.filter_map(|view| {
@@ -147,43 +156,43 @@ impl Shaping {
         wrong.collect()
     }
 
-    /// The model of the agents that stand for servers, if that is how they are shown.
+    /// The model of the agents that represent servers, if the exposure uses them.
     fn agent_of(&self, view: &View) -> Option<Result<Model, ModelError>> {
         let id = view.exposing.agent.as_ref()?;
         Some(self.models.as_ref()?.model(id))
     }
 
-    /// Whether a lock is kept.
+    /// Returns true if a lock is enforced.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// The lock that is kept.
+    /// The enforced lock.
     pub fn lock(&self) -> Option<&Arc<Lock>> {
         self.lock.as_ref()
     }
 
-    /// The same, with what people approved before.
+    /// Sets the stored approvals.
     #[must_use]
     pub fn approved(mut self, approved: Arc<Approved>) -> Self {
         self.approved = approved;
         self
     }
 
-    /// What people approved before and since.
+    /// Returns the approvals, stored and new.
     pub fn approvals(&self) -> Arc<Approved> {
         Arc::clone(&self.approved)
     }
 
-    /// The same, with others than whoever calls who can be asked.
+    /// Sets the check for somebody other than the caller who can be asked for approval.
     #[must_use]
     pub fn elsewhere(mut self, elsewhere: Elsewhere) -> Self {
         self.elsewhere = elsewhere;
         self
     }
 
-    /// The same, with one profile in the place of everything, also of other profiles and at the address
-    /// of each server; nothing if there is none of that name.
+    /// Replaces everything by one profile, also the other profiles and the endpoints of servers; `None` if there is no
+    /// profile of that name.
     pub fn narrowed(mut self, profile: &str) -> Option<Self> {
         self.whole = self.profiles.remove(profile)?;
         self.servers = self.whole.shape.clone();
@@ -191,11 +200,11 @@ impl Shaping {
         Some(self)
     }
 
-    /// The layers over a hub.
+    /// Builds the layers over a hub.
     pub fn over<'a>(&'a self, hub: Arc<dyn Toolbox>, wrap: Wrap<'a>) -> Layers<'a> {
         let mut base = hub;
         if !self.cache.is_empty() {
-            base = Arc::new(Cached::new(base, self.cache.clone()));
+            base = Arc::new(Cached::new(base, self.cache.clone()).limited(self.limits.results));
         }
         if let Some(lock) = &self.lock {
             base = Arc::new(Pinned::new(base, Arc::clone(lock)));
@@ -209,22 +218,28 @@ impl Shaping {
         Layers { shaping: self, base, wrap }
     }
 
+    /// The limits of the config.
+    pub fn limits(&self) -> &LimitSettings {
+        &self.limits
+    }
+
     /// The names of all profiles.
     pub fn profiles(&self) -> impl Iterator<Item = &str> {
         self.profiles.keys().map(String::as_str)
     }
 
-    /// What tools go through, everywhere or in a profile.
+    /// Returns the transforms, of everything or of a profile.
     pub fn transforms(&self, profile: Option<&str>) -> &[Arc<dyn Transform>] {
         self.view(profile).map_or(&[], |view| &view.shape.transforms)
     }
 
-    /// What the policy says of a tool, before its arguments are known; nothing if all is allowed.
+    /// Returns the decision of the policy on a tool, before its arguments are known; `None` if the policy allows
+    /// everything.
     pub fn decision(&self, caller: &Caller, entry: &Entry) -> Option<String> {
         self.decided(caller, entry).map(|decision| decision.explain())
     }
 
-    /// Whether the policy lets a caller see a tool.
+    /// Returns true if the policy lets a caller see a tool.
     pub fn shows(&self, caller: &Caller, entry: &Entry) -> bool {
         self.decided(caller, entry).is_none_or(|decision| decision.shows())
     }
@@ -244,7 +259,7 @@ impl Shaping {
         Some(self.whole.policy.decide(&question))
     }
 
-    /// Rules of the policy that fit none of these tools, each given as server and name.
+    /// Warnings for rules of the policy that match none of these tools, each given as server and name.
     pub fn idle_rules(&self, tools: &[(&str, &str)]) -> Vec<Problem> {
         let idle = self.whole.policy.idle_patterns(tools).into_iter();
         let told = |pattern: String| Problem::warning(format!("policy: {pattern} fits no tool"));
@@ -279,14 +294,15 @@ impl std::fmt::Debug for Layers<'_> {
 }
 
 impl Layers<'_> {
-    /// Every tool, everywhere or in a profile; nothing if there is no such profile.
+    /// Every tool, of everything or of a profile; `None` if the profile does not exist.
     pub fn tools(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
         let view = self.shaping.view(profile)?;
         let front = view.profile.as_deref().unwrap_or("mcp");
-        Some(shaped((self.wrap)(self.guarded(view), front), view.shape.clone()))
+        let limits = self.shaping.limits.results;
+        Some(shaped((self.wrap)(self.guarded(view), front), view.shape.clone(), limits))
     }
 
-    /// What a model sees of them.
+    /// Returns the tools exposed to models.
     pub fn shown(&self, profile: Option<&str>) -> Option<Arc<dyn Toolbox>> {
         let view = self.shaping.view(profile)?;
         Some(self.exposed(view, self.tools(profile)?))
@@ -296,7 +312,8 @@ impl Layers<'_> {
         let exposing = view.exposing.clone();
         match (self.shaping.agent_of(view), exposing.mode) {
             (Some(Ok(model)), _) => {
-                let agents = ServerAgents::new(tools, model, exposing.direct, exposing.servers);
+                let agents = ServerAgents::new(tools, model, exposing.direct, exposing.servers)
+                    .limited(self.shaping.limits.server_agent(), self.shaping.limits.work);
                 Arc::new(agents.observed(self.shaping.observer.clone()))
             }
             (_, Mode::Fixed(Exposure::Individual)) => tools,
@@ -304,7 +321,7 @@ impl Layers<'_> {
         }
     }
 
-    /// What a model would see of them by another exposure.
+    /// Returns the tools exposed to models by another exposure.
     pub fn shown_as(&self, profile: Option<&str>, exposure: Exposure) -> Option<Arc<dyn Toolbox>> {
         let view = self.shaping.view(profile)?;
         let exposing = Exposing { mode: Mode::Fixed(exposure), ..view.exposing.clone() };
@@ -314,7 +331,8 @@ impl Layers<'_> {
     /// Each server under its own names.
     pub fn servers(&self) -> Arc<dyn Toolbox> {
         let guarded = self.guarded(&self.shaping.whole);
-        shaped((self.wrap)(guarded, "server"), self.shaping.servers.clone())
+        let (shape, limits) = (self.shaping.servers.clone(), self.shaping.limits.results);
+        shaped((self.wrap)(guarded, "server"), shape, limits)
     }
 
     fn guarded(&self, view: &View) -> Arc<dyn Toolbox> {
@@ -328,18 +346,18 @@ impl Layers<'_> {
                 policy: view.policy.clone(),
                 profile: view.profile.clone(),
                 approved: Arc::clone(&self.shaping.approved),
-                answer: ANSWER,
+                limits: self.shaping.limits.approvals,
                 elsewhere: self.shaping.elsewhere.clone(),
             },
         ))
     }
 }
 
-fn shaped(toolbox: Arc<dyn Toolbox>, shape: Shape) -> Arc<dyn Toolbox> {
+fn shaped(toolbox: Arc<dyn Toolbox>, shape: Shape, limits: ResultLimits) -> Arc<dyn Toolbox> {
     if shape.servers.is_none() && shape.transforms.is_empty() {
         return toolbox;
     }
-    Arc::new(Shaped::new(toolbox, shape))
+    Arc::new(Shaped::new(toolbox, shape).limited(limits))
 }
 
 fn shape(transforms: &[Arc<dyn Transform>], profile: &ProfileConfig) -> Shape {
@@ -356,7 +374,7 @@ fn compiled(specs: &[TransformSpec]) -> Vec<Arc<dyn Transform>> {
     specs.iter().flat_map(|spec| spec.compile().unwrap_or_default()).collect()
 }
 
-/// Everybody's policy, behind the rules of a profile. One that cannot be understood denies everything.
+/// Combines the common policy with the rules of a profile, which come first. An invalid policy denies everything.
 fn policy(options: &Options, profile: Option<&PolicySpec>) -> Policy {
     let closed = || {
         let spec = PolicySpec { default: Some("deny".to_owned()), ..PolicySpec::default() };
@@ -365,7 +383,7 @@ fn policy(options: &Options, profile: Option<&PolicySpec>) -> Policy {
     Policy::compile(&merged(options.policy.as_ref(), profile)).unwrap_or_else(|_| closed())
 }
 
-/// What the one tool that stands for a server says of it.
+/// Returns the description of the one tool that represents a server.
 fn about(server: &ServerConfig) -> String {
     let transport = match server.transport {
         Transport::Stdio(_) => "stdio",

@@ -1,10 +1,10 @@
-//! What servers say now, and of which nothing is known.
+//! Current definitions of servers, and the servers that did not provide any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use consort::config::{Config, System};
 use consort::shaping::Shaping;
-use consort_core::{ServerId, Toolbox};
+use consort_core::{Problem, ServerId, Toolbox};
 use consort_hub::{Connect, Hub, State};
 use consort_shape::pin::{Launch, Lock, Locked};
 use consort_shape::scan::{Shadow, shadowing};
@@ -13,31 +13,30 @@ use crate::exit::Exit;
 use crate::running::{self, Need, Running, tell};
 use crate::trust::TrustedConfig;
 
-/// Which servers are started to be asked.
+/// Selection of servers to start.
 pub(crate) enum Start<'a> {
-    /// All that are configured.
+    /// All configured servers.
     All,
-    /// These.
+    /// The named servers.
     Named(&'a BTreeSet<ServerId>),
-    /// Those that start as was agreed: whoever changed the config must not get something started by
-    /// a check.
+    /// Those whose launch command was approved: a check must not start programs of a changed config.
     Agreed,
 }
 
-/// What was found out.
+/// Result of a survey.
 pub(crate) struct Survey {
-    /// What the servers say now.
+    /// Current definitions of the servers.
     pub(crate) now: Lock,
-    /// Those that could not be asked, and why.
+    /// Servers that could not be contacted, with the reason.
     pub(crate) down: BTreeMap<ServerId, String>,
-    /// Those that are switched off, or whose config cannot be read.
+    /// Servers that are disabled, or whose config is invalid.
     off: BTreeSet<ServerId>,
-    /// Servers that speak of each other.
+    /// Tools that refer to those of other servers.
     pub(crate) shadows: Vec<Shadow>,
 }
 
 impl Survey {
-    /// Asks the servers; `None` if interrupted.
+    /// Contacts the servers; `None` if interrupted.
     pub(crate) async fn make(
         mut config: TrustedConfig,
         agreed: &Lock,
@@ -58,18 +57,18 @@ impl Survey {
             _ = tokio::signal::ctrl_c() => false,
         };
         survey.take(&running.hub, launches, agreed, start);
-        running.hub.drain().await;
+        running.end().await;
         reached.then_some(survey)
     }
 
-    /// What the servers of a hub that runs say now. Nothing is started.
+    /// Takes the current definitions from a running hub. Nothing is started.
     pub(crate) fn of(hub: &Hub, config: &Config, agreed: &Lock, start: &Start<'_>) -> Self {
         let (mut survey, launches) = Self::begin(config);
         survey.take(hub, launches, agreed, start);
         survey
     }
 
-    /// What is known before anybody is asked: who is off, and how the others start.
+    /// Returns the state before contacting servers: the disabled ones, and the launch commands of the others.
     fn begin(config: &Config) -> (Self, BTreeMap<ServerId, Launch>) {
         let broken = config.errors.iter().filter_map(|error| error.server().cloned());
         let disabled = config.servers.iter().filter(|server| server.disabled);
@@ -120,22 +119,24 @@ impl Survey {
         }
     }
 
-    /// The servers of which nothing is known now.
+    /// The servers without current definitions.
     pub(crate) fn silent(&self) -> BTreeSet<ServerId> {
         self.down.keys().chain(&self.off).cloned().collect()
     }
 
-    /// How to end: a server that could not be asked is not forgotten.
+    /// Returns the exit code: a server that could not be contacted is an error.
     pub(crate) fn exit(&self, exit: Exit) -> Exit {
         if self.down.is_empty() { exit } else { Exit::Unreachable }
     }
 }
 
-/// A hub for what servers say themselves: without what the config makes of it, and without our own
-/// tools.
+/// A hub for the servers' own definitions: without the transforms of the config, and without Consort's own tools.
 fn running(config: &TrustedConfig) -> Running {
     let resolve = System::asking(running::ask);
-    let (mut settings, problems) = running::settings_of(config, &resolve);
+    let (mut settings, servers) =
+        running::settings_of(config, &resolve, &running::LastGood::default());
+    let bad = servers.bad.into_iter().map(|bad| bad.problem);
+    let problems: Vec<Problem> = bad.chain(config.problems.iter().cloned()).collect();
     problems.iter().for_each(tell);
     settings.local.clear();
     for server in &mut settings.servers {

@@ -1,4 +1,4 @@
-//! A talk with a model, as people and programs see it.
+//! A conversation with a model, for people and programs.
 
 mod input;
 mod kept;
@@ -28,23 +28,23 @@ pub(crate) use kept::{Keeping, Kept, title};
 pub(crate) use lines::{Form, Lines};
 pub(crate) use live::Live;
 pub(crate) use paper::Standard;
-pub(crate) use setup::{NAME, SAMPLING, Setup};
+pub(crate) use setup::{NAME, Setup};
 pub(crate) use show::{Show, Wishes};
 pub(crate) use tape::Tape;
 
-/// The person who asked, listening and looking on.
+/// The user of a run, with the output shown to them.
 pub(crate) struct Audience {
     pub(crate) show: Show,
     pub(crate) person: Arc<Person>,
     interrupts: Signal,
 }
 
-/// The person wants to leave at once.
+/// Request of the user to quit at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quit;
 
 impl Audience {
-    /// Whoever is at the terminal, or the program that reads the output.
+    /// The person at the terminal, or the program that reads the output.
     pub(crate) fn new(
         common: &Common,
         talk: &Talk,
@@ -70,7 +70,7 @@ impl Audience {
         self.interrupts.recv().await;
     }
 
-    /// What comes of some work; nothing if it is interrupted.
+    /// Returns the result of a future; `None` if it is interrupted.
     pub(crate) async fn unless_interrupted<T>(
         &mut self,
         work: impl Future<Output = T>,
@@ -81,7 +81,7 @@ impl Audience {
         }
     }
 
-    /// Has the person answer what a conversation waits for; false if something stays open.
+    /// Asks the person the pending questions of a conversation; false if one stays open.
     pub(crate) async fn settle(&mut self, conversation: &Conversation) -> Result<bool, Failure> {
         for question in conversation.waiting() {
             let id = question.id.clone();
@@ -98,7 +98,7 @@ impl Audience {
         Ok(true)
     }
 
-    /// Has what is said answered, and shows it. Ctrl-C stops the run, and a second one ends everything.
+    /// Runs the agent on the input, and shows its events. Ctrl-C stops the run, and a second one quits.
     pub(crate) async fn follow(
         &mut self,
         agent: &Agent,
@@ -139,7 +139,7 @@ impl Audience {
     }
 }
 
-/// Puts a question of a run to the person at the terminal.
+/// Asks the person at the terminal a question of a run.
 async fn ask(person: Arc<Person>, question: Question, answer: Reply) {
     let answered = put(&person, question).await;
     if keyboard::was_interrupted() {
@@ -149,7 +149,7 @@ async fn ask(person: Arc<Person>, question: Question, answer: Reply) {
     answer.send(answered);
 }
 
-/// The person's answer to a question of a run.
+/// Returns the person's answer to a question of a run.
 pub(crate) async fn put(person: &Person, question: Question) -> Result<Json, Refusal> {
     let Some(params) = Json::from(question.params).to_object() else {
         return Err(Refusal { code: -32602, message: "the question cannot be read".to_owned() });
@@ -162,7 +162,7 @@ pub(crate) async fn put(person: &Person, question: Question) -> Result<Json, Ref
     }
 }
 
-/// How the command ends behind a run; in words, unless programs were told already.
+/// Returns the exit code of a run; failures have a message, unless programs got it already.
 pub(crate) fn ended(report: &Report, kept: Option<&str>, json: bool) -> Result<Exit, Failure> {
     let exit = match report.status {
         Status::Completed => return Ok(Exit::Ok),

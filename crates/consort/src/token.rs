@@ -1,4 +1,4 @@
-//! The token that clients show, in a file only its owner reads.
+//! The owner's token, in a file that only its owner can read.
 
 use std::fs;
 use std::io::{self, Read};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use consort_files::Readers;
 
-/// Letters of a token: a shorter one could be guessed.
+/// Minimum length of a token in characters: a shorter one could be guessed.
 pub const SHORTEST: usize = 16;
 
-/// The token in this file, made if there is none, and whether it was made just now.
+/// Returns the token in this file, created if there is none, and true if it was just created.
 pub fn kept(file: &Path) -> io::Result<(String, bool)> {
     if let Some(secret) = read(file)? {
         return Ok((secret, false));
@@ -30,7 +30,7 @@ pub fn kept(file: &Path) -> io::Result<(String, bool)> {
     Ok((secret, false))
 }
 
-/// The token in this file, if there is one.
+/// Returns the token in this file, if there is one.
 pub fn read(file: &Path) -> io::Result<Option<String>> {
     let text = match fs::read_to_string(file) {
         Ok(text) => text,

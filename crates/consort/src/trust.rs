@@ -1,8 +1,7 @@
-//! Trust in configs that were found in the working folder: whoever cloned a folder did not write what is in it.
+//! Trust in configs found in the working folder: a user who cloned a folder did not write its content.
 //!
-//! Such a config may start programs and send keys to hosts, so the user is asked once. The answer is kept for the
-//! path and the digest of the content. The digest is that of the bytes that were parsed, so what was agreed to is
-//! what is used.
+//! Such a config may start programs and send keys to hosts, so the user is asked once. The answer is stored for the
+//! path and the digest of the content. The digest is that of the parsed bytes, so exactly the approved content is used.
 
 mod describe;
 mod store;
@@ -10,7 +9,9 @@ mod store;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use consort::config::{Config, ConfigDigest, Folders, ServerConfig, VARIABLE, located};
+use consort::config::{
+    Config, ConfigDigest, ConfigFiles, Folders, ServerConfig, VARIABLE, located,
+};
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
@@ -24,9 +25,17 @@ pub(crate) use store::{TrustRecord, TrustStore};
 pub(crate) struct TrustedConfig(Config);
 
 impl TrustedConfig {
-    /// Leaves servers out.
+    /// Removes servers.
     pub(crate) fn retain_servers(&mut self, keep: impl FnMut(&ServerConfig) -> bool) {
         self.0.servers.retain(keep);
+    }
+
+    /// Replaces servers by those of the same names from the trusted config in force.
+    pub(crate) fn restore_servers(&mut self, servers: Vec<ServerConfig>) {
+        let is_restored =
+            |known: &ServerConfig| servers.iter().any(|server| server.name == known.name);
+        self.0.servers.retain(|known| !is_restored(known));
+        self.0.servers.extend(servers);
     }
 
     pub(crate) fn into_inner(self) -> Config {
@@ -42,7 +51,7 @@ impl Deref for TrustedConfig {
     }
 }
 
-/// The standing of a config with the user.
+/// Trust status of a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Trusted,
@@ -78,8 +87,8 @@ pub(crate) fn confirm(common: &Common, config: Config) -> Result<TrustedConfig, 
     Ok(TrustedConfig(config))
 }
 
-/// Accepts a trusted config, and refuses another without asking: a gateway that runs takes a changed config over only
-/// when it was trusted.
+/// Accepts a trusted config, and refuses another without asking: a running gateway applies a changed config only if it
+/// is trusted.
 pub(crate) fn verify(common: &Common, config: Config) -> Result<TrustedConfig, Failure> {
     match standing(common, &config) {
         Standing::Trusted => Ok(TrustedConfig(config)),
@@ -87,7 +96,7 @@ pub(crate) fn verify(common: &Common, config: Config) -> Result<TrustedConfig, F
     }
 }
 
-/// Says on the standard error that nothing of an untrusted config is started.
+/// Notes on the standard error that nothing of an untrusted config is started.
 pub(crate) fn remark(common: &Common, config: &Config) {
     if standing(common, config) != Standing::Trusted {
         let Failure { message, hint, .. } = refusal(config, standing(common, config));
@@ -109,29 +118,37 @@ pub(crate) fn remember(file: &Path, digest: ConfigDigest) -> Result<TrustRecord,
     store.put(&place, digest).map_err(|error| failed(error.to_string()))
 }
 
-/// Trust that is carried over to a config we are about to rewrite for the user.
+/// Trust carried over to a config that Consort is about to rewrite for the user.
 pub(crate) struct CarriedTrust {
     file: PathBuf,
     before: Option<ConfigDigest>,
 }
 
-/// Carries trust over from the old content of a config to a new one, before the new one is written. A file that is
-/// made anew is trusted; one that was not trusted before is not.
+/// Carries trust over from the old content of a config to a new one, before the new one is written. A new file is
+/// trusted; one that was not trusted before is not.
 pub(crate) fn carry_over(file: &Path, before: Option<&str>, after: &str) -> Option<CarriedTrust> {
+    // Trust covers the files that are included.
+    let digest = |text: &str| {
+        let files = ConfigFiles::of_text(file, text.to_owned());
+        files.ok().map(|files| files.digest())
+    };
     let place = located(file)?;
-    let before = before.map(|text| ConfigDigest::of(text.as_bytes()));
     let kept = TrustStore::of_user()?.get(&place);
+    let before = match before {
+        Some(text) => Some(digest(text)?),
+        None => None,
+    };
     let was_trusted = match (before, kept) {
         (Some(before), Some(kept)) => kept.digest == before.to_string(),
         (before, _) => before.is_none(),
     };
     // Whoever cannot keep it is asked, no more.
-    (was_trusted && remember(file, ConfigDigest::of(after.as_bytes())).is_ok())
+    (was_trusted && remember(file, digest(after)?).is_ok())
         .then(|| CarriedTrust { file: file.to_owned(), before })
 }
 
 impl CarriedTrust {
-    /// Takes it back: the new content was not written.
+    /// Reverts it: the new content was not written.
     pub(crate) fn undo(self) {
         match self.before {
             Some(before) => drop(remember(&self.file, before)),
@@ -154,7 +171,7 @@ fn standing(common: &Common, config: &Config) -> Standing {
     }
 }
 
-/// Whether a config starts nothing, reaches nothing and sets nothing.
+/// Returns true if a config starts nothing, connects to nothing and sets nothing.
 fn is_inert(config: &Config) -> bool {
     config.servers.is_empty() && config.options == consort::config::Options::default()
 }
@@ -170,7 +187,7 @@ fn refusal(config: &Config, standing: Standing) -> Failure {
     failure.hint(format!("look at it, then run `{command}`; or name it with --config FILE"))
 }
 
-/// A path that leads to the file from everywhere.
+/// The absolute path of a file.
 fn whole(file: &Path) -> PathBuf {
     located(file).unwrap_or_else(|| file.to_owned())
 }

@@ -1,13 +1,13 @@
-//! Prompts and resources, asked of a toolbox.
+//! Prompts and resources, requested from a toolbox.
 
-use consort_wire::splice::Writer;
-
+use crate::call::{Call, ClientContext, Logs};
 use crate::caller::Caller;
 use crate::catalog::{Catalog, Route};
 use crate::error::CallError;
+use crate::events::end;
 use crate::missing::{MissingName, resolve};
 use crate::target::SEPARATORS;
-use crate::toolbox::{Passage, Toolbox, end};
+use crate::toolbox::Toolbox;
 use crate::{Json, Object, ServerId, ShelfKind};
 
 /// Renders a prompt: `prompt`, or `server.prompt` where several servers have one of that name.
@@ -18,13 +18,9 @@ pub async fn prompt(
     arguments: &Json,
 ) -> Result<Object, CallError> {
     let entry = resolve(toolbox, &caller, ShelfKind::Prompts, name).await?;
-    let mut params = Writer::new();
-    params.text("name", &entry.name);
-    params.raw("arguments", arguments.as_bytes());
-    let params = params.finish_object();
-    let server = entry.route.server.clone();
-    let outcome = end(toolbox.pass(Passage::new(caller, server, "prompts/get", params))).await?;
-    Ok(outcome.object().clone())
+    let mut call = Call::prompt(caller, &entry, arguments.clone()).by(ClientContext::default());
+    call.log = Logs::None;
+    Ok(end(toolbox.call(call)).await?.object().clone())
 }
 
 /// Reads a resource. One that no server lists is read from the server given, or from the only one that
@@ -63,9 +59,7 @@ pub async fn read(
             }
         }
     };
-    let mut params = Writer::new();
-    params.text("uri", &route.name);
-    let params = params.finish_object();
-    let passage = Passage::new(caller, route.server, "resources/read", params);
-    Ok(end(toolbox.pass(passage)).await?.object().clone())
+    let mut call = Call::resource(caller, route.server, route.name).by(ClientContext::default());
+    call.log = Logs::None;
+    Ok(end(toolbox.call(call)).await?.object().clone())
 }

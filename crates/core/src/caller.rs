@@ -1,47 +1,235 @@
-//! Who is calling.
+//! Callers: the parties on whose behalf requests are made.
 
-use serde::Serialize;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock};
 
-/// The member of `_meta` by which servers tell sessions apart.
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::{Json, Offers};
+
+/// The member of `_meta` by which servers distinguish sessions.
 pub const SESSION: &str = "consort/session";
 
-/// A person, an agent or an MCP client, with what is known of it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+/// A person, an agent or an MCP client, with the identity it was authenticated as.
+///
+/// ```
+/// use consort_core::{Caller, CallerKind, Rights};
+///
+/// let ada = Caller::client("ada");
+/// assert_eq!((ada.kind, ada.name(), ada.id().as_str()), (CallerKind::Client, "ada", "client:ada"));
+/// assert_eq!(ada.rights(), Rights::Member);
+/// // A name gives no rights.
+/// assert_eq!(Caller::client("owner").rights(), Rights::Member);
+/// assert_ne!(Caller::client("owner"), Caller::owner());
+/// ```
+///
+/// Two callers are equal if their kind and identity are. Capabilities affect the lists of a client, not its identity.
+#[derive(Clone)]
 pub struct Caller {
-    /// What it is.
-    pub kind: Kind,
-    /// Who it is, for the record.
-    pub name: String,
+    /// The kind of party.
+    pub kind: CallerKind,
+    identity: Arc<Identity>,
+    capabilities: Option<Arc<Offers>>,
 }
 
-/// What a caller is.
+/// The kind of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Somebody at a terminal or in the console.
+pub enum CallerKind {
+    /// A person at a terminal.
     Person,
     /// A model over a toolbox.
     Agent,
-    /// A program that speaks MCP to us.
+    /// A program that speaks MCP or HTTP to the gateway.
     Client,
 }
 
-impl Caller {
-    /// The identity of whoever runs Consort.
-    pub const OWNER: &'static str = "owner";
+impl CallerKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Person, Self::Agent, Self::Client];
 
-    /// Somebody at a terminal.
-    pub fn person(name: impl Into<String>) -> Self {
-        Self { kind: Kind::Person, name: name.into() }
+    /// Returns the kind as written in policies and records: `person`, `agent` or `client`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Agent => "agent",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// The authenticated identity of a caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Stable id. All stored data of a caller is keyed by it.
+    pub id: IdentityId,
+    /// Name for people, policies and records.
+    pub name: String,
+    /// Rights.
+    pub rights: Rights,
+    /// Roles, by name.
+    pub roles: Vec<String>,
+    /// Claims of the credential, for example those of an ID token.
+    pub claims: Option<Json>,
+}
+
+/// The stable id of an identity, independent of its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct IdentityId(Arc<str>);
+
+/// The rights of an identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rights {
+    /// Every call that the policy allows, the admin API and the metrics.
+    Owner,
+    /// Every call that the policy allows.
+    Member,
+}
+
+impl IdentityId {
+    /// Makes an id from a string.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
     }
 
-    /// A program that speaks MCP to us, by the identity it showed.
+    /// Returns the id of a caller that the config names.
+    pub fn of(kind: CallerKind, name: &str) -> Self {
+        Self::new(format!("{}:{name}", kind.as_str()))
+    }
+
+    /// Returns the id as a string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for IdentityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+static OWNER: LazyLock<Arc<Identity>> = LazyLock::new(|| {
+    Arc::new(Identity {
+        id: IdentityId::new(Caller::OWNER),
+        name: Caller::OWNER.to_owned(),
+        rights: Rights::Owner,
+        roles: Vec::new(),
+        claims: None,
+    })
+});
+
+impl Caller {
+    /// The name of the owner.
+    pub const OWNER: &'static str = "owner";
+
+    /// Makes a caller with this identity.
+    pub fn new(kind: CallerKind, identity: impl Into<Arc<Identity>>) -> Self {
+        Self { kind, identity: identity.into(), capabilities: None }
+    }
+
+    /// Returns the owner: the identity of the operator of the gateway.
+    pub fn owner() -> Self {
+        Self::new(CallerKind::Client, Arc::clone(&OWNER))
+    }
+
+    /// A person at a terminal.
+    pub fn person(name: impl Into<String>) -> Self {
+        Self::named(CallerKind::Person, name.into())
+    }
+
+    /// A program that speaks MCP to the gateway, by the name that the config gives it.
     pub fn client(name: impl Into<String>) -> Self {
-        Self { kind: Kind::Client, name: name.into() }
+        Self::named(CallerKind::Client, name.into())
     }
 
     /// A model over a toolbox.
     pub fn agent(name: impl Into<String>) -> Self {
-        Self { kind: Kind::Agent, name: name.into() }
+        Self::named(CallerKind::Agent, name.into())
+    }
+
+    fn named(kind: CallerKind, name: String) -> Self {
+        let (id, rights) = (IdentityId::of(kind, &name), Rights::Member);
+        Self::new(kind, Identity { id, name, rights, roles: Vec::new(), claims: None })
+    }
+
+    /// Returns the same caller with the capabilities that its client declared. A server's lists may vary by
+    /// capabilities.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: Arc<Offers>) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
+    /// Returns the capabilities that its client declared, if there is such a client.
+    pub fn capabilities(&self) -> Option<&Arc<Offers>> {
+        self.capabilities.as_ref()
+    }
+
+    /// Returns the stable id of its identity.
+    pub fn id(&self) -> &IdentityId {
+        &self.identity.id
+    }
+
+    /// Returns the name of its identity, for people, policies and records.
+    pub fn name(&self) -> &str {
+        &self.identity.name
+    }
+
+    /// Returns its rights.
+    pub fn rights(&self) -> Rights {
+        self.identity.rights
+    }
+
+    /// Returns true if it has the owner's rights.
+    pub fn is_owner(&self) -> bool {
+        self.rights() == Rights::Owner
+    }
+
+    /// Returns its identity.
+    pub fn identity(&self) -> &Arc<Identity> {
+        &self.identity
+    }
+
+    /// Returns its kind and name as written in policies and records: `client:ada`.
+    pub fn label(&self) -> String {
+        format!("{}:{}", self.kind.as_str(), self.name())
+    }
+}
+
+impl PartialEq for Caller {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.identity == other.identity
+    }
+}
+
+impl Eq for Caller {}
+
+impl Hash for Caller {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kind.hash(state);
+        self.identity.id.hash(state);
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Claims may be personal.
+        f.debug_struct("Caller")
+            .field("kind", &self.kind)
+            .field("id", &self.id().as_str())
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Serialize for Caller {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Caller", 2)?;
+        fields.serialize_field("kind", &self.kind)?;
+        fields.serialize_field("name", self.name())?;
+        fields.end()
     }
 }

@@ -1,4 +1,4 @@
-//! What is on offer, after all transforms: an immutable snapshot, each entry with its route back.
+//! The available tools, prompts and resources: an immutable snapshot, each entry with its route back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -15,12 +15,12 @@ use crate::problem::Problem;
 use crate::target::{SEPARATORS, Target};
 use crate::tool::Tool;
 
-/// How a call reaches its server.
+/// The server of an entry and the server's own name for it.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Route {
     /// The server.
     pub server: ServerId,
-    /// What the server calls it: a name, a URI or a pattern.
+    /// The server's name for it: a name, a URI or a URI template.
     pub name: String,
 }
 
@@ -30,19 +30,19 @@ impl fmt::Debug for Route {
     }
 }
 
-/// One thing on offer.
+/// A listed tool, prompt, resource or template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The way to it.
+    /// Its server and the server's name for it.
     pub route: Route,
-    /// What it is called here, within its server.
+    /// Its name here, within its server.
     pub name: String,
     /// Its definition, under that name.
     pub definition: Object,
 }
 
 impl Entry {
-    /// What it is called here, with its server: `server.name`.
+    /// Its name here, with its server: `server.name`.
     pub fn id(&self) -> String {
         format!("{}.{}", self.route.server, self.name)
     }
@@ -53,40 +53,40 @@ impl Entry {
     }
 }
 
-/// All things of one kind, in order, found by any of their spellings.
+/// All entries of one kind, in order, indexed by name.
 #[derive(Clone, Debug, Default)]
 pub struct Shelf {
     entries: Vec<Entry>,
-    /// The name alone: every server that has it.
+    /// Indices by name alone: one for every server that has it.
     names: HashMap<String, Vec<usize>>,
 }
 
-/// What one ensemble offers, as its server wrote it.
+/// All definitions of one server, as the server wrote them.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
-    /// Name (or URI, or pattern) and definition, in the server's order.
+    /// Name (or URI, or URI template) and definition, in the server's order.
     pub shelves: BTreeMap<ShelfKind, Vec<(String, Object)>>,
-    /// Local tools, not an MCP server.
+    /// True for local tools, false for an MCP server.
     pub local: bool,
-    /// What the server says of itself; absent until it was reached once.
+    /// The server's description of itself; absent before the first connection.
     pub about: Option<About>,
 }
 
-/// What a server says of itself.
+/// A server's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The revision it speaks.
+    /// The negotiated protocol revision.
     pub revision: Revision,
     /// Its capabilities object.
     pub capabilities: Object,
-    /// How to use it, for a model.
+    /// Its `instructions` for a model.
     pub instructions: Option<String>,
-    /// The number of times that it said that a list changed, by kind, whether the list then differed or not.
+    /// The number of its list change notifications, by kind, even if the list did not differ.
     pub list_changes: [u64; 4],
 }
 
 impl About {
-    /// Whether it offers this: a path into its capabilities, as in `resources.subscribe`.
+    /// Returns true if it has a capability: a path, as in `resources.subscribe`.
     pub fn offers(&self, path: &str) -> bool {
         let mut names = path.split('.');
         let mut value = names.next().and_then(|name| self.capabilities.get(name));
@@ -123,23 +123,23 @@ impl Shelf {
         self.entries.iter().filter(move |entry| entry.route.server == *server)
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entry with this `server.name` or `server:name`.
+    /// Returns the entry with this `server.name` or `server:name`.
     pub fn get(&self, id: &str) -> Option<&Entry> {
         let (server, name) = id.split_once(SEPARATORS)?;
         self.of_server(server, name)
     }
 
-    /// The entry that a target leads to.
+    /// Returns the entry of a target.
     pub fn find(&self, target: &Target) -> Option<&Entry> {
         self.of_server(target.server.as_str(), &target.name)
     }
@@ -148,19 +148,19 @@ impl Shelf {
         self.named(name).find(|entry| entry.route.server.as_str() == server)
     }
 
-    /// Where the entry of a server with this name is among [`Shelf::entries`].
+    /// Returns the index among [`Shelf::entries`] of a server's entry with this name.
     pub fn position(&self, server: &ServerId, name: &str) -> Option<usize> {
         let mut named = self.names.get(name)?.iter().copied();
         named.find(|&at| self.entries[at].route.server == *server)
     }
 
-    /// The entries with this name, whatever the server.
+    /// Returns the entries with this name, of any server.
     pub fn named(&self, name: &str) -> impl Iterator<Item = &Entry> {
         self.names.get(name).into_iter().flatten().map(|&at| &self.entries[at])
     }
 
-    /// Puts entries together, in their order. Two things of one server under one name are both left
-    /// out: whichever was called, it might be the other.
+    /// Builds a shelf from entries, in their order. Two entries of one server with the same name are both
+    /// left out, as a call could reach the wrong one.
     pub fn new(kind: ShelfKind, entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Self {
         let mut counts: HashMap<(ServerId, String), usize> = HashMap::new();
         for entry in &entries {
@@ -198,32 +198,31 @@ impl Shelf {
     }
 }
 
-/// What is on offer: an immutable snapshot.
+/// The available tools, prompts and resources: an immutable snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    /// What can be called.
+    /// Tools, which can be called.
     pub tools: Shelf,
-    /// What can be asked.
+    /// Prompts, which can be rendered.
     pub prompts: Shelf,
-    /// What can be read.
+    /// Resources, which can be read.
     pub resources: Shelf,
-    /// Patterns of what can be read.
+    /// Resource templates: patterns of resources.
     pub templates: Shelf,
-    /// What was left out or changed, and why.
+    /// Items left out or changed, with the reasons.
     pub problems: Vec<Problem>,
-    /// Which ensembles are local tools.
+    /// The groups of local tools.
     local: Vec<ServerId>,
-    /// What each server says of itself, those that were reached once.
+    /// Descriptions of the servers that were connected once.
     about: BTreeMap<ServerId, About>,
-    /// The names that no other server answers to.
+    /// Names of configured servers, which no other server may use.
     reserved: Arc<BTreeSet<ServerId>>,
-    /// Servers that shall be reached and of which nothing is known yet.
+    /// Servers to connect to that were never reached.
     pending: Arc<BTreeSet<ServerId>>,
 }
 
 impl Catalog {
-    /// Puts together what all ensembles offer. The order is theirs; nothing depends on who answered
-    /// first.
+    /// Builds a catalog from all offers, in their order, independent of the order in which servers answered.
     pub fn build(offers: &BTreeMap<ServerId, Offer>) -> Self {
         let mut catalog = Self::default();
         for kind in ShelfKind::ALL {
@@ -240,32 +239,32 @@ impl Catalog {
         catalog
     }
 
-    /// Adds names of configured servers: those that are down, disabled or not started offer nothing, and
-    /// still no other server answers to their names. Nothing that is taken away from a catalog later
-    /// frees a name.
+    /// Reserves names of configured servers: those that are down, disabled or not started offer nothing, and
+    /// still no other server answers to their names. Removing entries from a catalog later never frees a
+    /// name.
     pub fn reserve<'a>(&mut self, servers: impl IntoIterator<Item = &'a ServerId>) {
         Arc::make_mut(&mut self.reserved).extend(servers.into_iter().cloned());
     }
 
-    /// Adds servers that shall be reached. Those that were never reached are [pending](Self::pending).
+    /// Adds servers to connect to. Those that were never reached are [pending](Self::pending).
     pub fn expect<'a>(&mut self, servers: impl IntoIterator<Item = &'a ServerId>) {
         let unknown = servers.into_iter().filter(|server| !self.about.contains_key(*server));
         Arc::make_mut(&mut self.pending).extend(unknown.cloned());
     }
 
-    /// The servers that shall be reached and of which nothing is known yet.
+    /// The servers to connect to that were never reached.
     pub fn pending(&self) -> &BTreeSet<ServerId> {
         &self.pending
     }
 
-    /// Takes every entry away. What servers say of themselves stays.
+    /// Removes every entry. The servers' descriptions stay.
     pub fn clear(&mut self) {
         for kind in ShelfKind::ALL {
             self.set(kind, Vec::new());
         }
     }
 
-    /// Replaces one of its shelves. What cannot be on it is told among the problems.
+    /// Replaces one of its shelves. Entries that are left out are reported as problems.
     pub fn set(&mut self, kind: ShelfKind, entries: Vec<Entry>) {
         let shelf = Shelf::new(kind, entries, &mut self.problems);
         *match kind {
@@ -276,12 +275,12 @@ impl Catalog {
         } = shelf;
     }
 
-    /// The names of all configured servers, also of those that are hidden from whoever this catalog is for.
+    /// The names of all configured servers, including those hidden from this catalog's caller.
     pub fn reserved(&self) -> &Arc<BTreeSet<ServerId>> {
         &self.reserved
     }
 
-    /// Takes everything away that is of other servers than those wanted. Their names stay reserved.
+    /// Removes the entries of all servers but the wanted ones. Their names stay reserved.
     pub fn retain(&mut self, wanted: impl Fn(&ServerId) -> bool) {
         for kind in ShelfKind::ALL {
             let kept = self.shelf(kind).entries().iter();
@@ -295,14 +294,14 @@ impl Catalog {
         self.problems.retain(|problem| problem.server.as_ref().is_none_or(&wanted));
     }
 
-    /// Forgets how a server says it is to be used.
+    /// Removes the `instructions` of a server.
     pub fn silence(&mut self, server: &ServerId) {
         if let Some(about) = self.about.get_mut(server) {
             about.instructions = None;
         }
     }
 
-    /// One of its shelves.
+    /// Returns one of its shelves.
     pub fn shelf(&self, kind: ShelfKind) -> &Shelf {
         match kind {
             ShelfKind::Tools => &self.tools,
@@ -312,12 +311,12 @@ impl Catalog {
         }
     }
 
-    /// What each server says of itself, those that were reached once.
+    /// Descriptions of the servers that were connected once.
     pub fn abouts(&self) -> &BTreeMap<ServerId, About> {
         &self.about
     }
 
-    /// Whether an ensemble is local tools, not an MCP server.
+    /// Returns true for a group of local tools, false for an MCP server.
     pub fn is_local(&self, server: &ServerId) -> bool {
         self.local.contains(server)
     }

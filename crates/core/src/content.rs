@@ -1,4 +1,4 @@
-//! What a tool returns: blocks of content, kept as the server wrote them.
+//! Tool results: content blocks, kept as the server wrote them.
 
 use consort_wire::splice::Writer;
 use serde::{Deserialize, Serialize};
@@ -22,22 +22,22 @@ use crate::{Json, Object};
 pub struct ToolResult(Object);
 
 impl ToolResult {
-    /// A success that says this.
+    /// Creates a success with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(&[Content::text(text)], None, false)
     }
 
-    /// A failure that says this: the model sees it and may try otherwise.
+    /// Creates a failure with this text: the model sees it and may try otherwise.
     pub fn error(text: impl Into<String>) -> Self {
         Self::new(&[Content::text(text)], None, true)
     }
 
-    /// A success with data, and its text for those who read only text.
+    /// Creates a success with structured data, and its text for clients that read only text.
     pub fn structured(data: &Json) -> Self {
         Self::new(&[Content::text(data.as_str())], Some(data), false)
     }
 
-    /// A result of these blocks.
+    /// Creates a result of these blocks.
     pub fn new(content: &[Content], structured: Option<&Json>, is_error: bool) -> Self {
         let mut writer = Writer::new();
         let content = Json::from_value(&content).expect("content always serialises");
@@ -59,20 +59,20 @@ impl ToolResult {
         Self(object)
     }
 
-    /// The blocks. One of a kind we do not know, or broken, is [`Content::Unknown`], never lost.
+    /// The content blocks. A malformed or unknown one is [`Content::Unknown`], never lost.
     pub fn content(&self) -> Vec<Content> {
         let items =
             self.0.get("content").and_then(|content| content.to_items()).unwrap_or_default();
         items.iter().map(Content::from_json).collect()
     }
 
-    /// Whether the tool ran and failed. Both spellings are understood.
+    /// Returns true if the tool ran and failed. Both spellings are accepted.
     pub fn is_error(&self) -> bool {
         let flag = self.0.get("isError").or_else(|| self.0.get("is_error"));
         flag.and_then(|flag| flag.boolean()).unwrap_or(false)
     }
 
-    /// Data for programs.
+    /// Structured data.
     pub fn structured_content(&self) -> Option<Json> {
         self.0.get("structuredContent")
     }
@@ -83,36 +83,36 @@ impl ToolResult {
         lines.join("\n")
     }
 
-    /// As the server wrote it.
+    /// The result as the server wrote it.
     pub fn json(&self) -> &Json {
         self.0.json()
     }
 
-    /// As the server wrote it.
+    /// The result as the server wrote it.
     pub fn object(&self) -> &Object {
         &self.0
     }
 }
 
-/// One block of content.
+/// One content block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Content {
-    /// Words.
+    /// Text.
     Text(Block<Text>),
-    /// A picture.
+    /// An image.
     Image(Block<Media>),
-    /// A sound.
+    /// Audio.
     Audio(Block<Media>),
-    /// A resource, included.
+    /// An embedded resource.
     Resource(Block<Embedded>),
-    /// A resource, pointed to.
+    /// A link to a resource.
     ResourceLink(Block<Link>),
-    /// Whatever else: kept as it is.
+    /// Any other type: kept as it is.
     Unknown(Json),
 }
 
-/// A block with everything it carries beyond what its kind asks for.
+/// A content block with all members, beyond those of its type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block<T> {
     #[serde(flatten)]
@@ -123,14 +123,14 @@ pub struct Block<T> {
     rest: Map<String, Value>,
 }
 
-/// Words.
+/// Text content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
-    /// The words.
+    /// The text.
     pub text: String,
 }
 
-/// A picture or a sound.
+/// Image or audio content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Media {
@@ -140,17 +140,17 @@ pub struct Media {
     pub mime_type: String,
 }
 
-/// A resource, included.
+/// An embedded resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Embedded {
-    /// Its URI with a text or a blob, and whatever else the server says of it.
+    /// Its URI with a text or a blob, and any other members.
     pub resource: Map<String, Value>,
 }
 
-/// A resource, pointed to.
+/// A link to a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// Where it is.
+    /// Its URI.
     pub uri: String,
 }
 
@@ -167,24 +167,24 @@ impl<T> Block<T> {
         Self { inner, kind: kind.to_owned(), rest: Map::new() }
     }
 
-    /// A member that this kind of block does not ask for, such as `annotations` or `_meta`.
+    /// Returns a member that this type of block does not define, such as `annotations` or `_meta`.
     pub fn extra(&self, name: &str) -> Option<&Value> {
         self.rest.get(name)
     }
 }
 
 impl Content {
-    /// Words.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Block::new("text", Text { text: text.into() }))
     }
 
-    /// A picture, its bytes in base64.
+    /// Creates an image block, its bytes in base64.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(Block::new("image", Media { data: data.into(), mime_type: mime_type.into() }))
     }
 
-    /// The block that `json` is; [`Content::Unknown`] if it is of no kind we know, or broken.
+    /// Parses a block; [`Content::Unknown`] if it is malformed or of an unknown type.
     pub fn from_json(json: &Json) -> Self {
         let kind = json.to_object().and_then(|object| object.text("type"));
         let block = match kind.as_deref() {

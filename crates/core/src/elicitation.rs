@@ -1,4 +1,4 @@
-//! Elicitation as it reaches a person: attributed to the server that asks, cleaned, secrets warned of.
+//! Elicitation as shown to a person: attributed to its server, sanitized, with warnings about secrets.
 
 mod punycode;
 mod sensitive;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::{Json, Object, ServerId};
 
-/// The method of a question to a person.
+/// The method of elicitation.
 const METHOD: &str = "elicitation/create";
 
-/// The texts of a field that a person reads and that no answer depends on.
+/// The texts of a field that a person reads and that do not affect the answer.
 const LABELS: [&str; 3] = ["title", "description", "default"];
 
 /// Returns the parameters of a server's question with its configured name in front of the message. Control,
@@ -56,7 +56,7 @@ pub fn attributed(server: &ServerId, method: &str, params: Object) -> Object {
     writer.finish_object()
 }
 
-/// The result by which a modern server asks, with every question in it attributed.
+/// Attributes every elicitation in an `input_required` result of a modern server.
 pub fn attributed_requests(server: &ServerId, result: Object) -> Object {
     let Some(requests) = result.get("inputRequests").and_then(|requests| requests.to_object())
     else {
@@ -86,7 +86,7 @@ pub fn attributed_requests(server: &ServerId, result: Object) -> Object {
     writer.finish_object()
 }
 
-/// The error by which a legacy server asks to open pages, with every one of them attributed.
+/// Attributes every URL elicitation in the error of a legacy server that requires them.
 pub fn attributed_error(server: &ServerId, error: Json) -> Json {
     let read = || -> Option<Json> {
         let outer = error.to_object()?;
@@ -103,7 +103,7 @@ pub fn attributed_error(server: &ServerId, error: Json) -> Json {
     read().unwrap_or(error)
 }
 
-/// Who asks, and what to beware of.
+/// Returns the line that names the server, with a warning about secrets or the host of a page.
 fn introduction(server: &ServerId, message: &str, secrets: &[String], url: Option<&str>) -> String {
     if let Some(url) = url {
         return match punycode::web_host(url) {
@@ -126,7 +126,7 @@ fn introduction(server: &ServerId, message: &str, secrets: &[String], url: Optio
     }
 }
 
-/// A form with clean labels, in the order of its fields, and the names of those that look like secrets.
+/// Returns a form with sanitized labels, in the order of its fields, and the names of likely secrets.
 fn form(schema: &Object) -> (Json, Vec<String>) {
     let mut secrets = Vec::new();
     let mut writer = Writer::with_capacity(schema.as_bytes().len() + 256);
@@ -155,7 +155,7 @@ fn form(schema: &Object) -> (Json, Vec<String>) {
     (writer.finish(), secrets)
 }
 
-/// A field with clean labels, and whether it looks like a secret.
+/// Returns a field with sanitized labels, and true if it looks like a secret.
 fn labelled(name: &str, mut field: Value) -> (Value, bool) {
     let secret = sensitive::field(name, &field);
     let Value::Object(members) = &mut field else { return (field, secret) };
@@ -181,7 +181,7 @@ fn labelled(name: &str, mut field: Value) -> (Value, bool) {
     (field, secret)
 }
 
-/// Cleans the titles of choices; a choice whose value would be shown instead gets one.
+/// Sanitizes the titles of choices; a choice whose value would be shown instead gets one.
 fn choices(members: &mut serde_json::Map<String, Value>) {
     for kind in ["oneOf", "anyOf"] {
         for choice in members.get_mut(kind).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -204,7 +204,7 @@ fn choices(members: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// A text whose control, invisible and direction characters show as escapes. Line breaks and tabs stay.
+/// Escapes control, invisible and direction characters of a text. Line breaks and tabs stay.
 fn visible(text: &str) -> String {
     shown(text, |c| matches!(c, '\n' | '\t'))
 }
@@ -228,8 +228,8 @@ fn shown(text: &str, keep: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// Characters that take no room or turn the direction of the text. Those that join letters stay: some
-/// languages cannot be written without them.
+/// Returns true for zero-width and direction characters. Joiners are not included: some languages cannot be
+/// written without them.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'

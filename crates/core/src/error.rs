@@ -1,4 +1,4 @@
-//! Why a call has no result: whose fault, whether a repeat is safe, what to do.
+//! Errors of calls: the party at fault, safety of a repeat, and advice.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::catalog::resolve::Unresolved;
 use crate::name::ServerId;
 use crate::reject::RejectReason;
 
-/// Why a call has no result. A tool that ran and failed is no error but a result.
+/// Reason for which a call has no result. A tool that ran and failed is no error but a result.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
@@ -19,36 +19,36 @@ pub enum CallError {
     Unknown {
         /// `tool`, `prompt`, `resource`, `server` or `method`.
         kind: &'static str,
-        /// As asked for.
+        /// The requested name.
         name: String,
-        /// What comes nearest.
+        /// The nearest names.
         nearest: Vec<String>,
     },
-    /// Several tools are called that.
+    /// Several tools have this name.
     #[error("`{name}` is ambiguous: {}", .candidates.join(", "))]
     Ambiguous {
-        /// As asked for.
+        /// The requested name.
         name: String,
-        /// All that it could be, in full.
+        /// All candidates, with their servers.
         candidates: Vec<String>,
     },
-    /// The arguments do not fit the tool's schema.
+    /// The arguments do not match the tool's schema.
     #[error("invalid arguments for `{tool}`: {}", .problems.join("; "))]
     Arguments {
         /// The tool.
         tool: String,
-        /// Each with its path, so that a model can repair it.
+        /// The violations, each with its path, so that a model can fix it.
         problems: Vec<String>,
     },
-    /// The server could not be reached. The call never left.
+    /// The server is unreachable. The call was not sent.
     #[error("MCP server connection failed: `{server}` cannot be reached")]
     Connection {
         /// The server.
         server: ServerId,
-        /// Why.
+        /// The cause.
         #[source]
         source: Source,
-        /// The server's own words about it, for the operator only.
+        /// The server's own text about it, for the operator only.
         detail: OperatorText,
     },
     /// The server answered with an error.
@@ -56,67 +56,67 @@ pub enum CallError {
     Execution {
         /// The server.
         server: ServerId,
-        /// The server's words.
+        /// The server's message.
         message: String,
-        /// The server's code.
+        /// The server's error code.
         code: i64,
         /// The server's error object.
         raw: crate::Json,
     },
-    /// No answer in time. The server was told to stop.
+    /// No answer in time. The call was cancelled at the server.
     #[error("MCP tool timed out: nothing from `{server}` {} {limit:?}", if *.idle { "for" } else { "within" })]
     Timeout {
         /// The server.
         server: ServerId,
-        /// The limit that ran out.
+        /// The limit that was exceeded.
         limit: Duration,
-        /// Whether it was the limit of silence, not of the whole call.
+        /// True for the idle timeout, false for the total one.
         idle: bool,
-        /// Whether the call had left; then its outcome is unknown.
+        /// True if the call was sent; then its outcome is unknown.
         sent: bool,
     },
-    /// The server does not speak as the protocol says.
+    /// The server violates the protocol.
     #[error("`{server}` does not keep to the protocol: {reason}")]
     Protocol {
         /// The server.
         server: ServerId,
-        /// How.
+        /// The violation.
         reason: String,
     },
-    /// The caller may not.
+    /// The caller is not authorized.
     #[error("denied: {reason}")]
     Denied {
         /// The server of the tool, where it is known.
         server: Option<ServerId>,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The lock withholds it: nobody agreed to its definition as it is now.
+    /// The lock withholds it: its current definition is not approved.
     #[error("withheld by the lock: {reason}")]
     Withheld {
         /// The server.
         server: ServerId,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// We cannot make calls at the moment. The call never left.
+    /// Consort cannot make calls at the moment. The call was not sent.
     #[error("rejected: {reason}")]
     Unavailable {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The caller cancelled. The server was told to stop.
+    /// The caller cancelled. The call was cancelled at the server.
     #[error("cancelled")]
     Cancelled {
-        /// Whether the call had left; then its outcome is unknown.
+        /// True if the call was sent; then its outcome is unknown.
         sent: bool,
     },
-    /// Too much is going on. The call never left.
+    /// A limit of concurrency is reached. The call was not sent.
     #[error("`{server}` is overloaded: {reason}")]
     Overloaded {
         /// The server.
         server: ServerId,
-        /// What is full.
+        /// The limit that is reached.
         reason: String,
     },
     /// The server refused the call for now: HTTP 429, or 503 with `Retry-After`.
@@ -129,14 +129,14 @@ pub enum CallError {
         /// The `Retry-After` header: seconds, or a date.
         retry_after: Option<String>,
     },
-    /// The call left and no answer came.
+    /// The call was sent and no answer came.
     #[error("outcome unknown: {reason}; check before repeating")]
     OutcomeUnknown {
         /// The server.
         server: ServerId,
-        /// What happened.
+        /// The cause.
         reason: String,
-        /// The server's own words about it, for the operator only.
+        /// The server's own text about it, for the operator only.
         detail: OperatorText,
     },
 }
@@ -159,7 +159,7 @@ impl From<Unresolved> for CallError {
 pub struct Source(Arc<dyn Error + Send + Sync>);
 
 impl Source {
-    /// Shares a cause.
+    /// Wraps a cause.
     pub fn new(error: impl Error + Send + Sync + 'static) -> Self {
         Self(Arc::new(error))
     }
@@ -177,30 +177,30 @@ impl Error for Source {
     }
 }
 
-/// Whose fault it is.
+/// The party at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The caller's: another call may do better.
+    /// The caller: another call may succeed.
     Caller,
-    /// Ours, or the operator's.
+    /// Consort, or its operator.
     Ours,
-    /// The server's.
+    /// The server.
     Server,
 }
 
-/// Whether a call may be repeated.
+/// Safety of repeating a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// It never got there.
+    /// The server did not receive it.
     Safe,
-    /// It would fail again, or was answered for good.
+    /// It would fail again, or has its final answer.
     Useless,
     /// It may have run: it would run twice.
     Unsafe,
 }
 
 impl CallError {
-    /// Whose fault it is.
+    /// Returns the party at fault.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unknown { .. }
@@ -220,7 +220,7 @@ impl CallError {
         }
     }
 
-    /// Whether a repeat is safe.
+    /// Returns the safety of a repeat.
     pub fn repeat(&self) -> Repeat {
         match self {
             Self::Connection { .. }
@@ -242,7 +242,7 @@ impl CallError {
         }
     }
 
-    /// What to do next.
+    /// Returns advice on how to fix it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { nearest, .. } if !nearest.is_empty() => {
@@ -263,7 +263,7 @@ impl CallError {
         }
     }
 
-    /// Returns the server it is about, where there is one.
+    /// Returns the server it concerns, if there is one.
     pub fn server(&self) -> Option<&ServerId> {
         match self {
             Self::Connection { server, .. }
@@ -283,8 +283,8 @@ impl CallError {
         }
     }
 
-    /// Returns the server's own words about the failure. They may hold the data of other callers: they are for
-    /// the operator only.
+    /// Returns the server's own text about the failure. It may contain data of other callers: it is for the
+    /// operator only.
     pub fn detail(&self) -> Option<&OperatorText> {
         match self {
             Self::Connection { detail, .. } | Self::OutcomeUnknown { detail, .. } => Some(detail),
@@ -306,7 +306,7 @@ impl CallError {
         }
     }
 
-    /// A word for programs.
+    /// A machine-readable name.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Unknown { .. } => "unknown",

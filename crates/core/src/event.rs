@@ -1,20 +1,20 @@
-//! What happens during an invocation, in order, up to exactly one end.
+//! Events of a call, in order, up to exactly one end.
 
 use crate::content::ToolResult;
 use crate::error::CallError;
 use crate::{Asked, Object, Progress};
 
-/// What happens during an invocation.
+/// An event of a call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// How far it has come.
+    /// Progress of the call.
     Progress(Progress),
-    /// What the server logs: level, data and whatever else it says.
+    /// A log message of the server: level, data and any other members.
     Log(Object),
-    /// The server asks something. Without a way to reply, somebody is answering.
+    /// A server's request to the client. Without a reply handle, another party answers it.
     Question(Asked),
-    /// A person must agree before the call leaves. Not answered, it does not leave.
+    /// A person must approve the call before it is sent. Unanswered, it is not sent.
     Approval(Asked),
     /// It became a task, or the task's state changed.
     Task(Object),
@@ -22,28 +22,28 @@ pub enum Event {
     Notification {
         /// For example `notifications/x`.
         method: String,
-        /// As the server wrote them.
+        /// The parameters as the server wrote them.
         params: Object,
     },
-    /// So many events were dropped here because they were not read in time.
+    /// This many events were dropped here because they were not read in time.
     Skipped(u64),
     /// The last event.
     End(Result<Outcome, CallError>),
 }
 
-/// How an invocation ended, when it was answered.
+/// Outcome of a call that was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The tool ran, well or not: see [`ToolResult::is_error`].
     Complete(ToolResult),
-    /// The server needs answers first.
+    /// The server requires input first.
     InputRequired(Object),
-    /// The server made a task of it.
+    /// The server turned it into a task.
     Task(Object),
 }
 
 impl Outcome {
-    /// What the server answered.
+    /// Returns the server's result.
     pub fn object(&self) -> &Object {
         match self {
             Self::Complete(result) => result.object(),

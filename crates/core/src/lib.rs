@@ -1,16 +1,20 @@
-//! The words of Consort and its pure rules.
+//! The core types of Consort and its pure rules.
 //!
-//! A [`Catalog`] is what is on offer, each entry with its [`Route`] back to a server. A [`Toolbox`]
-//! lists for a [`Caller`] and calls: an [`Invocation`] in, [`Event`]s out, the last of them the end.
-//! Nothing here runs, reads or connects; the crates below do.
+//! A [`Catalog`] is a snapshot of the available items, each entry with its [`Route`] back to a server.
+//! A [`Toolbox`] lists for a [`Caller`] and calls: a [`Call`] in, [`Event`]s out, the last of them the
+//! end. Nothing here runs, reads or connects; the crates below do.
 
+mod admission;
 mod ask;
+mod call;
 mod caller;
+mod caller_map;
 mod catalog;
 mod content;
 mod elicitation;
 mod error;
 mod event;
+mod events;
 mod local;
 mod meter;
 mod missing;
@@ -20,13 +24,19 @@ mod pattern;
 mod problem;
 mod reject;
 pub mod secret;
+mod session;
 mod target;
 mod time;
 mod tool;
 mod toolbox;
 
+pub use admission::AdmissionCheck;
 pub use ask::{prompt, read};
-pub use caller::{Caller, Kind, SESSION};
+pub use call::{
+    Call, CallLimits, CallingAgent, ClientContext, Logs, Operation, Subscription, SubscriptionEvent,
+};
+pub use caller::{Caller, CallerKind, Identity, IdentityId, Rights, SESSION};
+pub use caller_map::CallerMap;
 pub use catalog::{About, Catalog, Entry, Offer, Route, Shelf, resolve::Unresolved};
 pub use consort_wire::{
     Asked, Emitter, Emitting, Json, JsonError, LogLevel, Object, Offers, OperatorText, Postmark,
@@ -36,6 +46,7 @@ pub use content::{Content, ToolResult};
 pub use elicitation::{attributed, attributed_error, attributed_requests};
 pub use error::{CallError, Fault, Repeat, Source};
 pub use event::{Event, Outcome};
+pub use events::{CallObserver, Events, MapResult, end};
 pub use local::{LocalTool, Reporter, Working};
 pub use meter::CostMeter;
 pub use missing::{ListPurpose, MissingName, resolve};
@@ -44,9 +55,8 @@ pub use nearest::nearest;
 pub use pattern::Pattern;
 pub use problem::{Problem, Severity};
 pub use reject::{RefusedCall, RefusedTarget, RejectReason};
+pub use session::{ClientSession, WeakClientSession};
 pub use target::Target;
 pub use time::utc;
 pub use tool::{Annotations, Tool};
-pub use toolbox::{
-    BoxFuture, CallingAgent, Changes, Events, Invocation, Logs, Passage, Toolbox, end,
-};
+pub use toolbox::{BoxFuture, Changes, SubscriptionEvents, Toolbox};

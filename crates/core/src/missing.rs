@@ -1,4 +1,4 @@
-//! Names that a catalog lacks, and lists of servers that are on their way.
+//! Names that a catalog lacks, and pending lists of servers.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +14,20 @@ use crate::toolbox::Toolbox;
 /// A name that the catalog of a toolbox lacks, and the servers that may have it.
 #[derive(Clone, Debug)]
 pub struct MissingName {
-    /// Whoever uses the name.
+    /// The caller that uses the name.
     pub caller: Caller,
-    /// The kind of thing it is the name of.
+    /// The kind of the named item.
     pub kind: ShelfKind,
     /// The name or URI as the caller wrote it.
     pub name: String,
-    /// True if the name says which server is meant: `servers` is that one.
+    /// True if the name includes its server: `servers` is that one.
     pub named: bool,
     /// The servers that may have it.
     pub servers: BTreeSet<ServerId>,
 }
 
 impl MissingName {
-    /// A name as people write it: of the server that it begins with, else of any configured one.
+    /// Creates a missing name from a text: of the server that it begins with, else of any configured one.
     pub fn new(catalog: &Catalog, caller: Caller, kind: ShelfKind, name: &str) -> Self {
         if let Some(server) = catalog.named_server(name) {
             return Self::of_server(server.clone(), caller, kind, name);
@@ -41,24 +41,24 @@ impl MissingName {
         Self { caller, kind, name: name.to_owned(), named: false, servers }
     }
 
-    /// A name of one server.
+    /// Creates a missing name of one server.
     pub fn of_server(server: ServerId, caller: Caller, kind: ShelfKind, name: &str) -> Self {
         let (name, servers) = (name.to_owned(), BTreeSet::from([server]));
         Self { caller, kind, name, named: true, servers }
     }
 }
 
-/// The purpose for which lists are awaited. It decides for how long.
+/// The purpose of waiting for lists, which determines the time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListPurpose {
-    /// A client lists things of this kind: a moment. What may be out of date is read again behind the answer.
+    /// A client lists items of this kind: waits a moment. Outdated lists are refreshed after the answer.
     Listing(ShelfKind),
-    /// A run begins: as long as servers may take to start.
+    /// A run begins: waits as long as servers may take to start.
     Run,
 }
 
-/// Resolves a text as [`Catalog::resolve_on`] does. If nothing that is known has the name, the servers that may
-/// have it are waited for and asked again.
+/// Resolves a text like [`Catalog::resolve_on`]. If no known item has the name, waits for the servers that may
+/// have it and resolves again.
 pub async fn resolve(
     toolbox: &dyn Toolbox,
     caller: &Caller,

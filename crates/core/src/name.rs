@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The longest name a server may have.
 const LONGEST: usize = 64;
 
-/// What the user calls a server: 1 to 64 letters, digits, `_` or `-`.
+/// The user's name for a server: 1 to 64 letters, digits, `_` or `-`.
 ///
 /// ```
 /// use consort_core::ServerId;
@@ -31,7 +31,7 @@ impl ServerId {
         &self.0
     }
 
-    /// The id for a name of any shape: what is not allowed becomes `-`, what is too long is cut.
+    /// Derives an id from any name: illegal characters become `-`, a long name is cut.
     ///
     /// ```
     /// use consort_core::ServerId;
@@ -88,13 +88,13 @@ impl fmt::Debug for ServerId {
     }
 }
 
-/// What a server calls one of its tools: 1 to 128 printable characters without blanks.
+/// A server's name for one of its tools: 1 to 128 printable characters without spaces.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolName(std::sync::Arc<str>);
 
 impl ToolName {
-    /// As the server writes it.
+    /// The name as the server writes it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -114,7 +114,7 @@ impl FromStr for ToolName {
     }
 }
 
-/// Characters that take no room: zero-width, direction marks, tags.
+/// Returns true for zero-width characters, direction marks and tags.
 fn invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')

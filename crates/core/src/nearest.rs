@@ -1,4 +1,4 @@
-//! "Did you mean …?"
+//! Suggestions of similar names.
 
 /// The candidates nearest to a name that was not found, best first, at most three.
 ///
@@ -34,8 +34,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.into_iter().take(3).map(|(_, candidate)| candidate).collect()
 }
 
-/// How many letters must be inserted, removed, replaced or swapped with their neighbour, if at most
-/// `limit`.
+/// Returns the edit distance, with swaps of adjacent letters as one edit, if it is at most `limit`.
 fn slips(a: &str, b: &str, limit: usize) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > limit {

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::target::SEPARATORS;
 
 /// A name with `*` for any run of characters and `?` for any one. The part before the first `.` or `:`
-/// is the server's name and the rest the tool's; without either, any server's tool of that name fits.
-/// So no server's tool passes for another server's by how it is named.
+/// is the server's name and the rest the tool's; without either, it matches any server's tool of that
+/// name. So a server cannot impersonate another by its tool names.
 ///
 /// ```
 /// use consort_core::Pattern;
@@ -21,7 +21,7 @@ pub struct Pattern {
     form: Form,
 }
 
-/// What kind of pattern it is. Most are simpler than the general one, and quicker to compare.
+/// Kind of pattern. Most are simpler than the general one, and faster to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// `*`
@@ -36,7 +36,7 @@ enum Form {
 }
 
 impl Pattern {
-    /// Reads a pattern. Every text is one.
+    /// Parses a pattern. Every string is one.
     pub fn new(pattern: impl Into<String>) -> Self {
         let text = pattern.into();
         let form = match text.bytes().filter(|byte| matches!(byte, b'*' | b'?')).count() {
@@ -49,7 +49,7 @@ impl Pattern {
         Self { text, form }
     }
 
-    /// Whether it fits a tool of a server.
+    /// Returns true if it matches a tool of a server.
     pub fn matches(&self, server: &str, tool: &str) -> bool {
         match self.text.split_once(SEPARATORS) {
             Some((owner, name)) => {
@@ -59,7 +59,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it fits a text, whatever dots it has.
+    /// Returns true if it matches a text as a whole, dots included.
     pub fn fits(&self, text: &str) -> bool {
         let pattern = self.text.as_str();
         match self.form {
@@ -71,13 +71,13 @@ impl Pattern {
         }
     }
 
-    /// As written.
+    /// The pattern as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// Matches in linear memory and at worst quadratic time: one star is open at a time.
+/// Matches in constant memory and at worst quadratic time: one star is open at a time.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star = None;
@@ -107,7 +107,7 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// Where the character behind the one at `at` starts.
+/// Returns the start of the character after the one at `at`.
 fn behind(text: &[u8], at: usize) -> usize {
     (at + 1..text.len()).find(|&next| text[next] & 0xc0 != 0x80).unwrap_or(text.len())
 }

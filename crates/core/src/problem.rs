@@ -1,4 +1,4 @@
-//! What is not as it should be, and is not hidden.
+//! Problems, which are reported instead of hidden.
 
 use std::fmt;
 
@@ -6,48 +6,48 @@ use serde::Serialize;
 
 use crate::name::ServerId;
 
-/// Something left out, shortened, changed or down. Nothing vanishes without one.
+/// A report of something left out, shortened, changed or down. Nothing is omitted without one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
     /// The server it concerns.
     pub server: Option<ServerId>,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do about it.
+    /// Advice on how to fix it.
     pub hint: Option<String>,
 }
 
-/// How bad a problem is.
+/// Severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Something does not work.
     Error,
-    /// Something works otherwise than one would think.
+    /// Something works in an unexpected way.
     Warning,
 }
 
 impl Problem {
-    /// Something that does not work.
+    /// Creates an error.
     pub fn error(message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, server: None, message: message.into(), hint: None }
     }
 
-    /// Something that works otherwise than one would think.
+    /// Creates a warning.
     pub fn warning(message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(message) }
     }
 
-    /// Of this server.
+    /// Sets the server.
     #[must_use]
     pub fn of(mut self, server: &ServerId) -> Self {
         self.server = Some(server.clone());
         self
     }
 
-    /// With advice.
+    /// Adds advice.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -1,4 +1,4 @@
-//! Calls that are refused before they reach a server, and the reasons that are recorded of them.
+//! Calls that are refused before they reach a server, and the recorded reasons.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,30 +9,30 @@ use crate::catalog::Entry;
 use crate::error::CallError;
 use crate::name::ServerId;
 
-/// The reason why a call was refused before it reached a server. It is for the operator: a caller that may not
-/// see a tool is told that it is unknown, whatever the reason.
+/// Reason for which a call was refused before it reached a server. It is for the operator: a caller that may
+/// not see a tool gets the error of an unknown one, whatever the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejectReason {
     /// The policy hides it from this caller.
     PolicyHidden,
-    /// The policy denies this call, or nobody approved it.
+    /// The policy denies this call, or it was not approved.
     PolicyDenied,
     /// The lock withholds it: it is new, or its definition changed.
     LockWithheld,
-    /// Nothing has this name.
+    /// No item has this name.
     UnknownName,
-    /// Several things have this name.
+    /// Several items have this name.
     AmbiguousName,
-    /// The arguments do not fit the tool's schema, or the request names nothing.
+    /// The arguments do not match the tool's schema, or the request names no item.
     InvalidArguments,
-    /// A limit was reached.
+    /// A limit is exceeded.
     OverLimit,
     /// The ledger cannot be written, and no call is made without a record of it.
     LedgerUnavailable,
 }
 
 impl RejectReason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 8] = [
         Self::PolicyHidden,
         Self::PolicyDenied,
@@ -44,7 +44,7 @@ impl RejectReason {
         Self::LedgerUnavailable,
     ];
 
-    /// Returns the word for it.
+    /// Returns the name of the reason.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::PolicyHidden => "policy_hidden",
@@ -65,36 +65,36 @@ impl fmt::Display for RejectReason {
     }
 }
 
-/// A call that names nothing its caller is offered.
+/// A call of an item that is not listed for its caller.
 #[derive(Clone, Debug)]
 pub struct RefusedCall {
     /// Its caller.
     pub caller: Caller,
     /// For example `tools/call`.
     pub method: Cow<'static, str>,
-    /// The name or URI as the caller wrote it, and its server where that is known.
+    /// The name or URI as the caller wrote it, and its server if that is known.
     pub target: RefusedTarget,
     /// The arguments.
     pub arguments: Option<Json>,
-    /// The error that its caller gets, unless that is that nothing has this name.
+    /// The error that its caller gets, unless it is that of an unknown name.
     pub error: Option<CallError>,
 }
 
 /// The name in a refused call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedTarget {
-    /// The server, where it is known.
+    /// The server, if it is known.
     pub server: Option<ServerId>,
-    /// As the caller wrote it; empty if the request names nothing.
+    /// The name as the caller wrote it; empty if the request has none.
     pub name: String,
 }
 
 impl RefusedTarget {
-    /// The characters that clients put between the name of a server and the name of one of its things.
+    /// The separators that clients put between the name of a server and the name of one of its items.
     pub const SEPARATORS: [char; 6] = ['.', ':', '_', '-', '/', '+'];
 
-    /// Returns true if an entry is what the caller may have meant: by its name, or by its server and its name
-    /// with one of the characters between them that clients use.
+    /// Returns true if the caller may have meant this entry: by its name, or by its server and its name with
+    /// one of the separators that clients use.
     pub fn may_mean(&self, entry: &Entry) -> bool {
         let same = |server: &ServerId| *server == entry.route.server;
         if self.server.as_ref().is_some_and(|server| !same(server)) {

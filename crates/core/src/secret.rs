@@ -1,16 +1,16 @@
-//! Which text is better not shown, judged by its name and by its looks.
+//! Detection of secrets in text, by name and by form.
 //!
 //! Showing too little costs a glance at the file; showing too much costs a key. In doubt, hide.
 
 use std::borrow::Cow;
 
-/// What stands for a secret.
+/// Replacement of a secret.
 pub const HIDDEN: &str = "***";
 
-/// Words that say what kind of credential follows; they are no secret and explain the rest.
+/// Words that name the kind of credential that follows; they are no secret and explain the rest.
 const SCHEMES: [&str; 7] = ["bearer", "basic", "token", "digest", "apikey", "api-key", "bot"];
 
-/// How the keys of well known providers start.
+/// Prefixes of the keys of well known providers.
 const PREFIXES: [&str; 22] = [
     "sk-",
     "sk_",
@@ -36,7 +36,7 @@ const PREFIXES: [&str; 22] = [
     "-----begin",
 ];
 
-/// Names of what holds a secret, as whole words.
+/// Names of secrets, as whole words.
 const WORDS: [&str; 18] = [
     "key",
     "keys",
@@ -58,13 +58,13 @@ const WORDS: [&str; 18] = [
     "pin",
 ];
 
-/// Names of what holds a secret, as the end of a word.
+/// Names of secrets, as the end of a word.
 const ENDINGS: [&str; 6] = ["token", "secret", "secrets", "password", "passwd", "apikey"];
 
-/// A run of letters and digits this long is no word.
+/// Length from which a run of letters and digits is no word.
 const LONG_RUN: usize = 20;
 
-/// Whether something of this name is a secret.
+/// Returns true if a name is that of a secret.
 pub fn is_secret_name(name: &str) -> bool {
     words(name).any(|word| {
         let word = word.to_ascii_lowercase();
@@ -72,7 +72,7 @@ pub fn is_secret_name(name: &str) -> bool {
     })
 }
 
-/// The words of `API_KEY`, `api-key` and `apiKey`.
+/// Splits a name such as `API_KEY`, `api-key` or `apiKey` into words.
 fn words(name: &str) -> impl Iterator<Item = &str> {
     name.split(|c: char| !c.is_ascii_alphanumeric()).flat_map(|part| {
         let mut rest = part;
@@ -91,7 +91,7 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a word of a longer text is the key of a well known provider.
+/// Returns true if a word of a longer text is the key of a well known provider.
 pub fn is_known_key(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let begins = |prefix: &&str| lower.starts_with(*prefix) && lower.len() >= prefix.len() + 8;
@@ -99,7 +99,7 @@ pub fn is_known_key(word: &str) -> bool {
     PREFIXES.iter().any(begins) && lower.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Whether the value looks like a secret whatever its name is.
+/// Returns true if the value looks like a secret, whatever its name.
 pub fn is_secret_value(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     if PREFIXES.iter().any(|prefix| lower.starts_with(prefix) && lower.len() >= prefix.len() + 8) {
@@ -119,8 +119,8 @@ pub fn is_secret_value(value: &str) -> bool {
         })
 }
 
-/// `image@sha256:…` and `package@COMMIT` without what follows the `@`: it says which version is meant,
-/// and whoever looks wants to see it.
+/// Removes the part after `@` of `image@sha256:…` and `package@COMMIT`: it identifies the version, and
+/// should stay visible.
 fn without_digest(value: &str) -> &str {
     let hex =
         |text: &str, length| text.len() == length && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -140,7 +140,7 @@ fn is_uuid(value: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && value.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
-/// `Bearer abc` as `Bearer ` and `abc`.
+/// Splits `Bearer abc` into `Bearer ` and `abc`.
 fn split_scheme(value: &str) -> Option<(&str, &str)> {
     let end = value.find(' ')?;
     SCHEMES
@@ -149,7 +149,7 @@ fn split_scheme(value: &str) -> Option<(&str, &str)> {
         .then(|| value.split_at(end + 1))
 }
 
-/// The text of a secret, for people.
+/// Returns a secret in redacted form.
 pub fn hide(literal: &str) -> Cow<'_, str> {
     match split_scheme(literal) {
         _ if literal.trim().is_empty() => Cow::Borrowed(literal),
@@ -159,7 +159,7 @@ pub fn hide(literal: &str) -> Cow<'_, str> {
     }
 }
 
-/// Any text, for people: what looks like a secret is hidden, also after `--token=` and `X-Key: `.
+/// Redacts a text if it looks like a secret, also after `--token=` and `X-Key: `.
 pub fn hide_if_secret(literal: &str) -> Cow<'_, str> {
     if literal.contains("://") {
         return hide_in_url(literal);
@@ -175,7 +175,7 @@ pub fn hide_if_secret(literal: &str) -> Cow<'_, str> {
     if is_secret_value(literal) { hide(literal) } else { Cow::Borrowed(literal) }
 }
 
-/// An address, for people: without credentials, keys in the query, or keys in the path.
+/// Redacts a URL: credentials, keys in the query, and keys in the path.
 pub fn hide_in_url(url: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(url.len());
     let start = url.find("://").map_or(0, |at| at + 3);

@@ -1,4 +1,4 @@
-//! Where a call goes: a server and a name, decided once.
+//! Target of a call: a server and a name, resolved once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::catalog::Entry;
 use crate::name::{InvalidName, ServerId};
 
-/// The characters that end a server's name in front of the name of one of its tools. No [`ServerId`]
-/// contains one, so the first of them always ends the server's name.
+/// The characters between a server's name and the name of one of its tools. No [`ServerId`] contains
+/// one, so the first of them always ends the server's name.
 pub(crate) const SEPARATORS: [char; 2] = ['.', ':'];
 
 /// A tool of one server, by its name in the toolbox that is called.
@@ -42,7 +42,7 @@ impl From<&Entry> for Target {
 impl FromStr for Target {
     type Err = InvalidName;
 
-    /// Reads `server.name` or `server:name`, whichever servers there are.
+    /// Parses `server.name` or `server:name`; the server need not exist.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once(SEPARATORS) {
             Some((server, name)) if !name.is_empty() => {

@@ -1,4 +1,4 @@
-//! Times as people write them.
+//! Formatting of times.
 
 /// Seconds since 1970 as UTC: `2026-07-28T12:00:00Z`.
 ///

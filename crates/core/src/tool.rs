@@ -1,4 +1,4 @@
-//! A tool's definition: what it is called, what it does, what it takes.
+//! A tool's definition: its name, description and schemas.
 
 use consort_wire::splice::Writer;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::{Json, Object};
 pub struct Tool(Object);
 
 impl Tool {
-    /// A definition with the three members every tool has.
+    /// Creates a definition with the three members that every tool has.
     pub fn new(name: &str, description: &str, input_schema: &Json) -> Self {
         let mut writer = Writer::new();
         writer.text("name", name);
@@ -29,7 +29,7 @@ impl Tool {
         Self(writer.finish_object())
     }
 
-    /// The same definition with these annotations. A hint that is `None` is left out.
+    /// Sets these annotations. A hint that is `None` is left out.
     #[must_use]
     pub fn with_annotations(self, annotations: Annotations) -> Self {
         let hints = [
@@ -51,12 +51,12 @@ impl Tool {
         Self(writer.finish_object())
     }
 
-    /// A definition as a server wrote it.
+    /// Creates a tool from a server's definition.
     pub fn from_object(definition: Object) -> Self {
         Self(definition)
     }
 
-    /// A definition in the form `OpenAI` takes, read back.
+    /// Parses a definition in `OpenAI`'s form.
     pub fn from_openai(tool: &Value) -> Option<Self> {
         let function = tool.get("function").unwrap_or(tool);
         let schema =
@@ -65,32 +65,32 @@ impl Tool {
         Some(Self::new(function.get("name")?.as_str()?, description, &schema.into()))
     }
 
-    /// What it is called here.
+    /// Its name here.
     pub fn name(&self) -> String {
         self.0.text("name").unwrap_or_default()
     }
 
-    /// What people call it.
+    /// Its human-readable title.
     pub fn title(&self) -> Option<String> {
         self.0.text("title").or_else(|| self.0.get("annotations")?.to_object()?.text("title"))
     }
 
-    /// What it does.
+    /// Its description.
     pub fn description(&self) -> Option<String> {
         self.0.text("description")
     }
 
-    /// What it takes.
+    /// Its input schema.
     pub fn input_schema(&self) -> Json {
         self.0.get("inputSchema").unwrap_or_else(|| json!({ "type": "object" }).into())
     }
 
-    /// What its structured content looks like.
+    /// Its output schema, of the structured content.
     pub fn output_schema(&self) -> Option<Json> {
         self.0.get("outputSchema")
     }
 
-    /// What the server hints at. Never to be trusted.
+    /// The server's annotations. Never to be trusted.
     pub fn annotations(&self) -> Annotations {
         let annotations = self.0.get("annotations").and_then(|annotations| annotations.to_object());
         let hint = |name: &str| {
@@ -109,7 +109,7 @@ impl Tool {
         &self.0
     }
 
-    /// The three members that MCP asks for.
+    /// The three members that MCP requires.
     pub fn to_mcp(&self) -> Value {
         let schema: Value = self.input_schema().read().unwrap_or_default();
         json!({ "name": self.name(), "description": self.description().unwrap_or_default(), "inputSchema": schema })
@@ -123,7 +123,7 @@ impl Tool {
     }
 }
 
-/// What a server hints at about a tool; `None` where it says nothing.
+/// A server's annotations of a tool; `None` where it has no hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
     /// It changes nothing.
@@ -132,7 +132,7 @@ pub struct Annotations {
     pub destructive: Option<bool>,
     /// Calling it twice is like calling it once.
     pub idempotent: Option<bool>,
-    /// It reaches beyond the server's own world.
+    /// It interacts with systems beyond the server.
     pub open_world: Option<bool>,
 }
 

@@ -1,8 +1,7 @@
-//! Files that are there as a whole or not at all, at whatever instant a process or a machine stops.
+//! Atomic file writes: a file is complete or absent, at whatever instant a process or a machine stops.
 //!
-//! What is written goes to a draft beside the file, down to the disk, and only then under the file's
-//! name. Whoever is killed on the way leaves a draft behind; those older than an hour are removed by the
-//! next who writes the same file.
+//! The bytes are written to a draft beside the file, synced to disk, and only then renamed. A process that is killed
+//! meanwhile leaves its draft behind; the next writer of the same file removes drafts older than an hour.
 //!
 //! ```
 //! use consort_files::{Readers, create, replace};
@@ -23,29 +22,29 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How drafts end.
+/// Extension of drafts.
 const DRAFT: &str = "new";
 
-/// Nobody takes longer to write one.
+/// Age at which a draft counts as left behind: no write takes longer.
 const LEFT_BEHIND: Duration = Duration::from_hours(1);
 
-/// The permissions of a folder that only its owner may enter.
+/// Permissions of a folder that only its owner may enter.
 const PRIVATE_FOLDER: u32 = 0o700;
 
-/// The permissions of a file that only its owner may read.
+/// Permissions of a file that only its owner may read.
 const PRIVATE_FILE: u32 = 0o600;
 
-/// Who may read a file.
+/// Readers of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
     /// Its owner alone.
     Owner,
-    /// Whom the process lets read its files: its umask decides.
+    /// Those that the umask of the process allows.
     Anyone,
 }
 
-/// Puts a file in the place of whatever is there. When this returns, the disk has it; if it fails, the
-/// old file or the new one is there.
+/// Replaces a file, or creates it. On return it is synced to disk; on failure, either the old file or the new one is
+/// there.
 pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let draft = Draft::write(path, bytes, readers)?;
     fs::rename(&draft.0, path)?;
@@ -54,8 +53,8 @@ pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     sync(folder(path))
 }
 
-/// Makes a file where none is; false if there is one already, which stays as it is. When this returns,
-/// the disk has it.
+/// Creates a file if there is none; returns false if there is one already, which stays unchanged. On return it is
+/// synced to disk.
 pub fn create(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bool> {
     let draft = Draft::write(path, bytes, readers)?;
     match fs::hard_link(&draft.0, path) {
@@ -95,8 +94,8 @@ pub fn create_private_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes the permissions of group and others away from a folder of ours and from everything in it. Symbolic links and
-/// what belongs to another user are left alone. A folder that is private already is not walked: nobody else can enter.
+/// Removes the permissions of group and others from a folder and from everything in it. Symbolic links and files of
+/// another user are left alone. A folder that is private already is not walked: nobody else can enter.
 pub fn restrict_folder(folder: &Path) -> io::Result<()> {
     let about = match fs::symlink_metadata(folder) {
         Ok(about) => about,
@@ -132,7 +131,7 @@ fn restrict_entries(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether group and others have no permissions.
+/// Returns true if group and others have no permissions.
 fn is_private(mode: u32) -> bool {
     mode.trailing_zeros() >= 6
 }
@@ -147,12 +146,12 @@ fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Sees to it that what was made, renamed or removed in a folder stays so.
+/// Syncs a folder, so that creations, renames and removals in it are durable.
 pub fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// A file under a name of its own, gone again unless it is given another.
+/// A temporary file, removed on drop unless it was renamed.
 struct Draft(PathBuf);
 
 impl Draft {
@@ -189,7 +188,7 @@ impl Draft {
         }
     }
 
-    /// It has another name now.
+    /// Keeps the file: it was renamed.
     fn forget(mut self) {
         self.0.clear();
     }

@@ -1,4 +1,4 @@
-//! Answers as a client of one era or the other expects them, made of what a server of either said.
+//! Responses in the form that a client of either era expects, built from what a server of either era sent.
 
 use consort_core::{CallError, Json, Object, Repeat};
 use consort_wire::splice::{self, Writer};
@@ -7,42 +7,42 @@ use serde_json::{Value, json};
 
 use crate::pieces::Pieces;
 
-/// A method nobody here knows.
+/// Unknown method.
 pub(crate) const UNKNOWN_METHOD: i64 = -32601;
-/// Parameters that do not fit.
+/// Invalid parameters.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
-/// Something is wrong here, not with the request.
+/// Internal error: the fault is not in the request.
 pub(crate) const INTERNAL: i64 = -32603;
-/// A resource nobody has, to a legacy client.
+/// Unknown resource, for a legacy client.
 pub(crate) const NOT_FOUND: i64 = -32002;
 /// The headers and the body of a request disagree.
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
-/// The client did not declare what the request needs.
+/// The client did not declare a capability that the request needs.
 pub(crate) const MISSING_CAPABILITY: i64 = -32021;
-/// A revision nobody here speaks.
+/// Unsupported protocol revision.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
-/// A legacy server wants a URL opened first.
+/// A legacy server requires a URL to be opened first.
 pub(crate) const URL_REQUIRED: i64 = -32042;
 
-/// A policy denies the call. Ours, and so outside of the codes that JSON-RPC and MCP reserve.
+/// A policy denies the call. Consort's own code, outside the ranges that JSON-RPC and MCP reserve.
 pub(crate) const DENIED: i64 = -31403;
-/// We or the server take no more calls for now. Ours.
+/// The gateway or the server accepts no more calls for now. Consort's own code.
 pub(crate) const OVERLOADED: i64 = -31429;
 
 /// The members of a result that only the modern era has.
 const MODERN: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
-/// The member of `_meta` with structured content that is no object, for clients whose revision wants one.
+/// The member of `_meta` with structured content that is no object, for clients whose revision requires one.
 const STRUCTURED: &str = "consort/structuredContent";
 
 /// The member of a tool's `_meta` with an output schema that is no object's, for legacy clients.
 const OUTPUT_SCHEMA: &str = "consort/outputSchema";
 
-/// The end of a request: what is sent, and the HTTP status it goes with.
+/// The end of a request: the response message and its HTTP status.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Nothing if the client no longer wants to hear.
+    /// None if the client no longer expects a response.
     pub(crate) message: Option<Pieces>,
 }
 
@@ -71,13 +71,13 @@ impl Answer {
     }
 }
 
-/// Why a request gets no result.
+/// The error of a request that gets no result.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: Option<Json>,
-    /// A server's own error object, passed on as it is.
+    /// A server's own error object, passed on unchanged.
     raw: Option<Json>,
 }
 
@@ -99,7 +99,7 @@ impl Failure {
         }
     }
 
-    /// Returns the error object: a server's own as it is.
+    /// Returns the error object: a server's own unchanged.
     pub(crate) fn object(&self) -> Json {
         if let Some(raw) = &self.raw {
             return raw.clone();
@@ -117,7 +117,7 @@ impl Failure {
         Self::new(UNKNOWN_METHOD, format!("unknown method `{}`", method.escape_debug()))
     }
 
-    /// Nothing the caller is offered has this name. The same for what does not exist and for what is held back.
+    /// The error for a name that the caller's listing does not have: the same for unknown and for withheld items.
     pub(crate) fn unknown(kind: &str, name: &str, hint: Option<&str>) -> Self {
         let reason = format!("unknown {kind} `{}`", name.escape_debug());
         let message = match hint {
@@ -146,8 +146,8 @@ fn spliced_error(id: Option<&Id>, raw: &Json) -> bytes::Bytes {
     writer.finish().to_bytes()
 }
 
-/// Returns what a client gets for a call that failed: a result that says so if the call may have been carried
-/// out, else an error.
+/// Returns the response to a call that failed: a result with `isError` if the call may have been carried out, else an
+/// error.
 pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
     let failure = |code: i64, class: &str, sent: bool| {
         Failure::new(code, error.to_string()).data(json!({ "gateway": facts(error, class, sent) }))
@@ -162,9 +162,16 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
             let hint = nearest.first().map(|near| format!("did you mean `{near}`?"));
             Failure::unknown(kind, name, hint.as_deref())
         }
-        CallError::Arguments { .. } | CallError::Ambiguous { .. } => {
-            failure(INVALID_PARAMS, "rejected", false)
+        // A model may correct arguments that it sees to be wrong.
+        CallError::Arguments { .. } => {
+            let result = json!({
+                "content": [{ "type": "text", "text": error.to_string() }],
+                "isError": true,
+                "_meta": { "consort/call": facts(error, "rejected", false) },
+            });
+            return Ok(Json::from(result).to_object().expect("it was written as one"));
         }
+        CallError::Ambiguous { .. } => failure(INVALID_PARAMS, "rejected", false),
         CallError::Denied { .. } | CallError::Withheld { .. } => failure(DENIED, "denied", false),
         CallError::Unavailable { .. } => failure(INTERNAL, "rejected", false),
         CallError::Overloaded { .. } => failure(OVERLOADED, "rejected", false),
@@ -192,8 +199,8 @@ pub(crate) fn failed(era: Era, error: &CallError) -> Result<Object, Failure> {
     })
 }
 
-/// Returns what programs need to know of a failed call. `retryable` says that a repeat cannot run it twice and
-/// may succeed.
+/// Returns the machine-readable details of a failed call. `retryable` means that a retry cannot run it twice and may
+/// succeed.
 fn facts(error: &CallError, class: &str, sent: bool) -> Value {
     let retryable = error.repeat() == Repeat::Safe;
     let mut facts = json!({
@@ -208,13 +215,13 @@ fn facts(error: &CallError, class: &str, sent: bool) -> Value {
     facts
 }
 
-/// A server's error under another number.
+/// A server's error with another code.
 fn renumbered(raw: &Json, code: i64, message: &str) -> Failure {
     let data = raw.to_object().and_then(|error| error.get("data"));
     Failure { code, message: message.to_owned(), data, raw: None }
 }
 
-/// A result as a modern client expects it: it says what it is and, if it can be kept, for how long.
+/// A result as a modern client expects it: with its type and, if it is cacheable, its time to live.
 pub(crate) fn modern(method: &str, result: &Object) -> Pieces {
     let kind = result.get_bytes("resultType").is_none();
     let hints = method == "resources/read" && result.get_bytes("ttlMs").is_none();
@@ -234,11 +241,11 @@ pub(crate) fn modern(method: &str, result: &Object) -> Pieces {
     Pieces::extended(result, &more)
 }
 
-/// A result as a legacy client expects it: without what its revision does not know.
+/// A result as a legacy client expects it: without members that its revision does not know.
 pub(crate) fn legacy(revision: Revision, result: &Object) -> Pieces {
     let structured = result.get_bytes("structuredContent");
     let odd = structured.is_some_and(|json| json.first() != Some(&b'{'))
-        || structured.is_some() && revision < Revision::V2025_06_18;
+        || structured.is_some() && !revision.has_structured_content();
     if odd {
         return without_structured(result);
     }
@@ -248,8 +255,8 @@ pub(crate) fn legacy(revision: Revision, result: &Object) -> Pieces {
     Pieces::without(result, &MODERN)
 }
 
-/// A result whose `structuredContent` its client's revision does not allow: it stands in the content as text, if
-/// it does not yet, and as it was in `_meta`.
+/// A result whose `structuredContent` the client's revision does not allow: it is added to the content as text, unless
+/// it is there already, and kept unchanged in `_meta`.
 fn without_structured(result: &Object) -> Pieces {
     let structured = result.get("structuredContent").unwrap_or_else(crate::gateway::empty);
     let value: Option<Value> = structured.read().ok();
@@ -302,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// The code, class, server, `sent` and `retryable` that a client is told.
+    /// The code, class, server, `sent` and `retryable` that a client receives.
     fn told(error: &CallError) -> (i64, String, Option<String>, bool, bool) {
         let (code, facts) = match failed(Era::Modern, error) {
             Ok(result) => {
@@ -336,7 +343,7 @@ mod tests {
         let ambiguous = CallError::Ambiguous { name: text(), candidates: vec![text()] };
         assert_eq!(told(&ambiguous), nobody(-32602, "rejected", false));
         let arguments = CallError::Arguments { tool: text(), problems: vec![text()] };
-        assert_eq!(told(&arguments), nobody(-32602, "rejected", false));
+        assert_eq!(told(&arguments), nobody(0, "rejected", false));
         let unavailable = CallError::Unavailable { reason: text() };
         assert_eq!(told(&unavailable), nobody(-32603, "rejected", true));
         let overloaded = CallError::Overloaded { server: a(), reason: text() };

@@ -1,10 +1,10 @@
-//! The body of an answer: a message, or a stream of events that is made as it is read.
+//! The body of a response: a message, or a stream of events that is produced as it is read.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -15,15 +15,17 @@ use tokio::time::{Instant, Sleep};
 use crate::metrics::Metrics;
 use crate::pieces::Pieces;
 use crate::request::{Answering, Out};
+use crate::shares::RequestInProgress;
 use crate::site::Streamed;
+use crate::streams::StreamBody;
 
-/// What a client is sent.
+/// Body of a response.
 pub(crate) enum Body {
-    /// All at once.
+    /// A complete message.
     Whole(Option<Pieces>),
-    /// As it happens.
+    /// A stream of events.
     Events(Box<Events>),
-    /// As a site makes it.
+    /// A body that a site produces.
     Site(Box<Streamed>),
 }
 
@@ -32,47 +34,105 @@ impl Body {
         Self::Whole(None)
     }
 
-    /// Whether nobody waits for its end.
+    /// Returns true if a client that loses it can resume it with another request.
+    pub(crate) fn is_resumable(&self) -> bool {
+        match self {
+            Self::Whole(_) => false,
+            Self::Events(events) => matches!(events.source, EventSource::Stream(_)),
+            Self::Site(_) => self.is_endless(),
+        }
+    }
+
+    /// Returns true if nothing waits for its end.
     pub(crate) fn is_endless(&self) -> bool {
         matches!(self, Self::Site(body) if body.is_endless())
     }
 }
 
-/// Messages as events. They are made while they are read: a client that does not read holds up its
-/// own request and nobody else's.
+/// A body on its way over a connection, which has a request in progress until the body is dropped.
+pub(crate) struct ConnectionBody {
+    pub(crate) body: Body,
+    _progress: Option<RequestInProgress>,
+}
+
+impl ConnectionBody {
+    pub(crate) fn new(body: Body, progress: Option<RequestInProgress>) -> Self {
+        Self { body, _progress: progress }
+    }
+}
+
+impl HttpBody for ConnectionBody {
+    type Data = Pieces;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Messages as events. They are produced while they are read: a client that does not read delays only its own request.
 pub(crate) struct Events {
-    messages: Answering,
+    source: EventSource,
     first: Option<Pieces>,
     silence: Duration,
-    /// When to show that the stream lives.
+    /// Time of the next keep-alive.
     alive: Pin<Box<Sleep>>,
     metrics: Arc<Metrics>,
+}
+
+/// The origin of events.
+pub(crate) enum EventSource {
+    /// Messages that are not kept once they are sent.
+    Messages(Answering),
+    /// A stream that can be resumed.
+    Stream(StreamBody),
+}
+
+impl EventSource {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+        let messages = match self {
+            Self::Messages(messages) => messages,
+            Self::Stream(stream) => return stream.poll(cx),
+        };
+        let message = match ready!(Pin::new(messages).poll_next(cx)) {
+            Some(Out::Message(message)) => Some(message),
+            Some(Out::End(answer)) => answer.message,
+            None => None,
+        };
+        Poll::Ready(message.map(|message| event(message, None)))
+    }
 }
 
 impl Events {
     /// A stream that begins with `first`, an event already.
     pub(crate) fn body(
-        messages: Answering,
+        source: EventSource,
         first: Option<Pieces>,
         silence: Duration,
         metrics: Arc<Metrics>,
     ) -> Body {
         let alive = Box::pin(tokio::time::sleep(silence));
-        Body::Events(Box::new(Self { messages, first, silence, alive, metrics }))
+        Body::Events(Box::new(Self { source, first, silence, alive, metrics }))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
-        if let Poll::Ready(out) = Pin::new(&mut self.messages).poll_next(cx) {
+        if let Poll::Ready(event) = self.source.poll(cx) {
             self.alive.as_mut().reset(Instant::now() + self.silence);
-            let message = match out {
-                Some(Out::Message(message)) => Some(message),
-                Some(Out::End(answer)) => answer.message,
-                None => None,
-            };
-            return Poll::Ready(message.map(event));
+            return Poll::Ready(event);
         }
         if self.alive.as_mut().poll(cx).is_ready() {
             self.alive.as_mut().reset(Instant::now() + self.silence);
@@ -117,8 +177,8 @@ impl HttpBody for Body {
     }
 }
 
-/// A message as an event of a stream.
-pub(crate) fn event(message: Pieces) -> Pieces {
+/// A message as an event of a stream, with an id if it can be resumed.
+pub(crate) fn event(message: Pieces, id: Option<&str>) -> Pieces {
     let broken = |part: &&Bytes| memchr::memchr2(b'\n', b'\r', part).is_some();
     let lines = if !message.parts().iter().any(broken) {
         message
@@ -130,10 +190,13 @@ pub(crate) fn event(message: Pieces) -> Pieces {
         lines(&message.whole(), &mut bytes);
         bytes.freeze().into()
     };
-    lines.between(b"event: message\ndata: ", b"\n\n")
+    match id {
+        None => lines.between(b"event: message\ndata: ", b"\n\n"),
+        Some(id) => lines.between(format!("id: {id}\nevent: message\ndata: ").as_bytes(), b"\n\n"),
+    }
 }
 
-/// JSON may have line ends between its tokens; each line of an event has its name before it.
+/// Writes each line of a message as a `data` field: JSON may have line breaks between its tokens.
 fn lines(message: &[u8], bytes: &mut BytesMut) {
     let mut rest = message;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
@@ -153,7 +216,7 @@ mod tests {
     #[test]
     fn a_large_event_reads_back_with_spaces_between_its_tokens() {
         let text = format!("{{\n  \"a\":\r\n \"{}\"\n}}", "x".repeat(1 << 16));
-        let pieces = event(Bytes::from(text.clone()).into());
+        let pieces = event(Bytes::from(text.clone()).into(), None);
         let mut sent = Vec::new();
         let mut left = pieces.clone();
         while left.has_remaining() {
@@ -176,7 +239,7 @@ mod tests {
     fn an_event_reads_back_as_the_message() {
         for text in ["{}", "{\n \"a\": 1\r\n}", "\r"] {
             let mut events = consort_wire::sse::Events::new(1 << 20);
-            events.push(&event(Bytes::from_static(text.as_bytes()).into()).whole());
+            events.push(&event(Bytes::from_static(text.as_bytes()).into(), Some("r1-2-3")).whole());
             let read = events.next_event().unwrap().unwrap().data;
             assert_eq!(read, text.replace('\r', "\n").as_bytes());
         }

@@ -12,12 +12,17 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::guard::Keys;
+use crate::authenticator::{
+    Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
+};
 use crate::seal;
 use crate::settings::Limits;
 
 /// The header in which a page sends its secret.
 pub(crate) const PAGE_SECRET: HeaderName = HeaderName::from_static("x-consort-session");
+
+/// The endpoint that browsers sign in at.
+const SIGN_IN: RequestedEndpoint<'static> = RequestedEndpoint { path: "/api/session" };
 
 type Sha256Digest = [u8; 32];
 
@@ -39,8 +44,8 @@ impl fmt::Debug for BrowserSessions {
 #[derive(Debug)]
 pub struct BrowserSession {
     caller: Caller,
-    /// The digest of the token it was given for; once that token is gone, so is the session.
-    token: Sha256Digest,
+    /// The credential it was given for; once that is no longer valid, the session ends.
+    credential: CredentialDigest,
     cookie: Sha256Digest,
     cookie_name: String,
     page_secret: Sha256Digest,
@@ -70,7 +75,11 @@ impl BrowserSessions {
     }
 
     /// The session of a request that carries both its cookie and its page secret.
-    pub(crate) fn find(&self, keys: &Keys, headers: &HeaderMap) -> Option<Arc<BrowserSession>> {
+    pub(crate) fn find(
+        &self,
+        authenticator: &dyn Authenticator,
+        headers: &HeaderMap,
+    ) -> Option<Arc<BrowserSession>> {
         let mut secrets = headers.get_all(&PAGE_SECRET).iter();
         let secret = digest(secrets.next()?.as_bytes());
         if secrets.next().is_some() {
@@ -87,7 +96,7 @@ impl BrowserSessions {
         if session.page_secret != secret || self.is_over(&session) {
             return None;
         }
-        if !keys.has(&session.token) {
+        if !authenticator.is_valid(&session.credential) {
             self.end(&session);
             return None;
         }
@@ -101,8 +110,8 @@ impl BrowserSessions {
         session.ended.cancel();
     }
 
-    /// Ends sessions that are too old, unused for too long, or of a token that is gone.
-    pub(crate) fn sweep(&self, keys: &Keys) {
+    /// Ends sessions that are too old, unused for too long, or of a credential that is no longer valid.
+    pub(crate) fn sweep(&self, authenticator: &dyn Authenticator) {
         let over: Vec<_> = {
             let sessions = self.lock();
             // A page that is open holds its session by the stream that it follows.
@@ -110,8 +119,9 @@ impl BrowserSessions {
                 .values()
                 .filter(|session| Arc::strong_count(session) > 1)
                 .for_each(|s| s.touch());
-            let over =
-                |session: &&Arc<BrowserSession>| self.is_over(session) || !keys.has(&session.token);
+            let over = |session: &&Arc<BrowserSession>| {
+                self.is_over(session) || !authenticator.is_valid(&session.credential)
+            };
             sessions.values().filter(over).cloned().collect()
         };
         for session in &over {
@@ -141,18 +151,20 @@ impl BrowserSessions {
     }
 }
 
-/// The place where tokens are checked and browser sessions begin and end.
+/// Checks tokens, and begins and ends browser sessions.
 #[derive(Clone, Debug)]
 pub struct Door {
-    pub(crate) keys: Arc<Keys>,
+    pub(crate) authenticator: Arc<dyn Authenticator>,
     pub(crate) sessions: Arc<BrowserSessions>,
+    /// True if a trusted proxy reports that the client uses TLS.
+    pub(crate) is_tls: bool,
 }
 
-/// A browser session that has just begun. What is in it is told to its page and to nobody else.
+/// A browser session that has just begun. Its contents are sent to its page only.
 pub struct NewBrowserSession {
     /// The owner of the token.
     pub caller: Caller,
-    /// The `Set-Cookie` of the answer.
+    /// The `Set-Cookie` header of the response.
     pub cookie: String,
     /// The secret that the page sends in `X-Consort-Session`.
     pub page_secret: String,
@@ -165,25 +177,28 @@ impl fmt::Debug for NewBrowserSession {
 }
 
 impl Door {
-    /// Whether a token is needed at all.
+    /// Returns true if a token is required.
     pub fn is_locked(&self) -> bool {
-        self.keys.is_locked()
+        self.authenticator.anonymous().is_none()
     }
 
-    /// The owner of a token, if it is one of ours.
-    pub fn caller_of(&self, token: &str) -> Option<Caller> {
-        self.keys.find(token.trim()).map(|(_, caller)| caller.clone())
+    /// Returns the caller of a token, if it is valid for the admin API.
+    pub async fn caller_of(&self, token: &str) -> Option<Caller> {
+        let credential = PresentedCredential::new(token);
+        match self.authenticator.cached(&credential, &SIGN_IN) {
+            Some(caller) => Some(caller),
+            None => self.authenticator.authenticate(credential, &SIGN_IN).await.ok(),
+        }
     }
 
-    /// Begins a session for whoever shows a token; `None` if it is none of ours.
-    pub fn sign_in(&self, token: &str, headers: &HeaderMap) -> Option<NewBrowserSession> {
-        let (token, caller) = self.keys.find(token.trim())?;
+    /// Begins a session of a caller that has just presented this token.
+    pub fn sign_in(&self, caller: Caller, token: &str, headers: &HeaderMap) -> NewBrowserSession {
         let (cookie, page_secret) = (seal::long_secret(), seal::long_secret());
-        let cookie_name = new_cookie_name(headers);
+        let cookie_name = new_cookie_name(headers, self.is_tls);
         let now = Instant::now();
         self.sessions.add(BrowserSession {
             caller: caller.clone(),
-            token: *token,
+            credential: *PresentedCredential::new(token).digest(),
             cookie: digest(cookie.as_bytes()),
             cookie_name: cookie_name.clone(),
             page_secret: digest(page_secret.as_bytes()),
@@ -192,7 +207,7 @@ impl Door {
             ended: CancellationToken::new(),
         });
         let cookie = set_cookie(&cookie_name, &cookie);
-        Some(NewBrowserSession { caller: caller.clone(), cookie, page_secret })
+        NewBrowserSession { caller, cookie, page_secret }
     }
 
     /// Ends a session and returns the `Set-Cookie` that removes its cookie.
@@ -219,15 +234,15 @@ fn set_cookie(name: &str, value: &str) -> String {
     format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}")
 }
 
-/// The name of the cookie of a browser that signs in. Its own `Origin` tells for sure that it has TLS,
-/// though it be a proxy that ends it.
-fn new_cookie_name(headers: &HeaderMap) -> String {
+/// The name of the cookie of a browser that signs in. Its own `Origin` proves that it uses TLS, even if a proxy
+/// terminates it; without one, the proxy's word counts.
+fn new_cookie_name(headers: &HeaderMap, is_tls: bool) -> String {
     let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
     let [plain, secure] = cookie_names(headers);
-    if origin.is_some_and(|origin| origin.starts_with(b"https:")) { secure } else { plain }
+    if origin.map_or(is_tls, |origin| origin.starts_with(b"https:")) { secure } else { plain }
 }
 
-/// The names a cookie may have, without and with TLS. Browsers do not tell ports apart: names must.
+/// The names a cookie may have, without and with TLS. Cookies are shared between ports, so the names differ by port.
 fn cookie_names(headers: &HeaderMap) -> [String; 2] {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let port = host.rsplit_once(':').map_or("", |(_, port)| port);
@@ -243,7 +258,7 @@ fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Whether a request carries the cookie of a session, valid or not.
+/// Returns true if a request carries a session cookie, valid or not.
 pub(crate) fn has_cookie(headers: &HeaderMap) -> bool {
     let names = cookie_names(headers);
     cookies(headers).any(|(name, _)| names.iter().any(|ours| ours == name))
@@ -255,9 +270,8 @@ mod tests {
     use crate::settings::{Access, Token};
 
     fn door(limits: &Limits) -> Door {
-        let token = Token { name: "owner".to_owned(), secret: "s3cret".to_owned() };
-        let keys = Arc::new(Keys::new(&Access::Tokens(vec![token])));
-        Door { keys, sessions: Arc::new(BrowserSessions::new(limits)) }
+        let authenticator = Access::Tokens(vec![Token::owner("s3cret")]).authenticator();
+        Door { authenticator, sessions: Arc::new(BrowserSessions::new(limits)), is_tls: false }
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -270,7 +284,7 @@ mod tests {
 
     /// Signs in, and returns the headers of a request of that page.
     fn sign_in(door: &Door) -> HeaderMap {
-        let made = door.sign_in("s3cret", &headers(&[("host", "localhost:1")])).unwrap();
+        let made = door.sign_in(Caller::owner(), "s3cret", &headers(&[("host", "localhost:1")]));
         let cookie = made.cookie.split(';').next().unwrap();
         headers(&[
             ("host", "localhost:1"),
@@ -284,7 +298,7 @@ mod tests {
         let limits = Limits::default();
         let door = door(&limits);
         let (idle, lifetime) = (limits.browser_session_idle, limits.browser_session_lifetime);
-        let find = |request: &HeaderMap| door.sessions.find(&door.keys, request);
+        let find = |request: &HeaderMap| door.sessions.find(&*door.authenticator, request);
         let unused = sign_in(&door);
         assert!(find(&unused).is_some());
         tokio::time::advance(idle).await;
@@ -294,12 +308,12 @@ mod tests {
         let stream = find(&used).unwrap();
         for _ in 0..4 {
             tokio::time::advance(idle / 2).await;
-            door.sessions.sweep(&door.keys);
+            door.sessions.sweep(&*door.authenticator);
             assert!(find(&used).is_some());
             assert!(!stream.ended.is_cancelled());
         }
         tokio::time::advance(lifetime).await;
-        door.sessions.sweep(&door.keys);
+        door.sessions.sweep(&*door.authenticator);
         assert!(find(&used).is_none());
         assert!(stream.ended.is_cancelled());
         assert!(door.sessions.lock().is_empty());
@@ -316,7 +330,7 @@ mod tests {
         }
         let alive: Vec<bool> = requests
             .iter()
-            .map(|request| door.sessions.find(&door.keys, request).is_some())
+            .map(|request| door.sessions.find(&*door.authenticator, request).is_some())
             .collect();
         assert_eq!(alive, [false, true, true]);
     }
@@ -326,7 +340,8 @@ mod tests {
         let door = door(&Limits::default());
         let request = sign_in(&door);
         let other = sign_in(&door);
-        let find = |request: &HeaderMap| door.sessions.find(&door.keys, request).is_some();
+        let find =
+            |request: &HeaderMap| door.sessions.find(&*door.authenticator, request).is_some();
         assert!(find(&request));
         for missing in ["cookie", "x-consort-session"] {
             let mut without = request.clone();
@@ -340,11 +355,10 @@ mod tests {
         twice.append("x-consort-session", other["x-consort-session"].clone());
         assert!(!find(&twice), "two secrets");
         // Another token ends it for good, even if the old one came back.
-        let changed = Token { name: "owner".to_owned(), secret: "other".to_owned() };
-        let changed = Keys::new(&Access::Tokens(vec![changed]));
-        assert!(door.sessions.find(&changed, &request).is_none());
+        let changed = Access::Tokens(vec![Token::owner("other")]).authenticator();
+        assert!(door.sessions.find(&*changed, &request).is_none());
         assert!(!find(&request));
-        door.sessions.sweep(&changed);
+        door.sessions.sweep(&*changed);
         assert!(!find(&other));
     }
 
@@ -352,11 +366,11 @@ mod tests {
     fn with_tls_the_cookie_is_bound_to_the_host() {
         let door = door(&Limits::default());
         let tls = headers(&[("host", "tools.example"), ("origin", "https://tools.example")]);
-        let cookie = door.sign_in("s3cret", &tls).unwrap().cookie;
+        let cookie = door.sign_in(Caller::owner(), "s3cret", &tls).cookie;
         assert!(cookie.starts_with("__Host-consort="), "{cookie}");
         assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict; Secure"), "{cookie}");
         let plain = headers(&[("host", "localhost:8"), ("origin", "http://localhost:8")]);
-        let cookie = door.sign_in("s3cret", &plain).unwrap().cookie;
+        let cookie = door.sign_in(Caller::owner(), "s3cret", &plain).cookie;
         assert!(cookie.starts_with("consort8="), "{cookie}");
         assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
     }

@@ -1,11 +1,12 @@
-//! Times by which calls are known: no two of one clock are the same.
+//! Unique timestamps that identify calls.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use consort_core::utc;
 
-/// A clock that never says the same time twice, and never an earlier one.
+/// A clock that never returns the same time twice, nor an earlier one.
 #[derive(Debug, Default)]
 pub(crate) struct Clock(AtomicI64);
 
@@ -31,6 +32,15 @@ impl Clock {
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_micros().try_into().unwrap_or(i64::MAX)
+}
+
+/// Milliseconds since 1970: the system clock at the first use in this process, a monotonic clock from then on. Sealed
+/// values also expire after a restart, and setting the system clock changes nothing in a running process.
+pub(crate) fn sealed_now() -> u64 {
+    static BEGUN: LazyLock<(Instant, i64)> = LazyLock::new(|| (Instant::now(), now()));
+    let (begun, micros) = *BEGUN;
+    let passed = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    u64::try_from(micros / 1000).unwrap_or(0).saturating_add(passed)
 }
 
 /// Microseconds since 1970 as UTC, with milliseconds.

@@ -12,7 +12,7 @@ use crate::http::{Reply, bare};
 /// The methods of every endpoint.
 const METHODS: &str = "GET, POST, DELETE";
 
-/// The headers of an answer that a page may read, beside those that it always may.
+/// The response headers that a page may read, beside those that it always may.
 const EXPOSED: &str = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After";
 
 /// The request headers that a page may send, beside those whose names begin with `mcp-`.
@@ -26,19 +26,19 @@ const REQUEST_HEADERS: [&str; 7] = [
     "tracestate",
 ];
 
-/// A page of an allowed origin asks whether it may reach an address of a private network.
+/// The header in which a page of an allowed origin requests access to a private network address.
 const REQUEST_PRIVATE: HeaderName =
     HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// Returns the origin of a request if it is one of those that are allowed. Pages of our own need no permission.
+/// Returns the origin of a request if it is an allowed one. Consort's own pages need no permission.
 pub(crate) fn allowed_origin(origins: &[String], headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let text = origin.to_str().ok()?;
     origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(text)).then(|| origin.clone())
 }
 
-/// Returns whether a request only asks what a page may do.
+/// Returns true if a request is a CORS preflight.
 pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS
         && headers.contains_key(ORIGIN)
@@ -77,7 +77,7 @@ fn permitted(asked: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// Lets a page of an allowed origin read an answer.
+/// Allows a page of an allowed origin to read a response.
 pub(crate) fn permit(reply: &mut Reply, origin: HeaderValue) {
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -1,7 +1,7 @@
-//! Calls as they happen: those in progress, the last that ended, and news of both for whoever watches.
+//! Live calls: those in progress, the last that ended, and updates of both for subscribers.
 //!
-//! A call costs its own record, kept from its begin until it falls out of the last that ended, and three
-//! short locks. Whoever watches is never waited for: who is too slow misses some, and is told so.
+//! A call costs its own record, kept from its start until it drops out of the last that ended, and three short locks. A
+//! slow subscriber blocks nobody: it misses updates and is sent their number.
 
 mod call;
 mod past;
@@ -22,19 +22,28 @@ pub use watch::{News, Watcher};
 use crate::clock::Clock;
 use crate::ledger::{CallRow, Class, Intent};
 
-/// The most calls that are kept in memory when they are over.
-pub const RING: usize = 2000;
-
-/// How often a call that goes on is told of, at most.
+/// Minimum interval between two progress updates of a call.
 const PACE: Duration = Duration::from_millis(100);
 
-/// News of calls that a watcher may be behind.
-const BEHIND: usize = 1024;
+/// Limits of the calls kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedLimits {
+    /// Finished calls kept in memory.
+    pub calls: usize,
+    /// Updates that a subscriber may lag behind.
+    pub behind: usize,
+}
 
-/// Parts of those in progress, so that threads seldom meet.
+impl Default for FeedLimits {
+    fn default() -> Self {
+        Self { calls: 2000, behind: 1024 }
+    }
+}
+
+/// Shards of the calls in progress, to avoid lock contention.
 const PARTS: usize = 8;
 
-/// What is going on, and what did last. Clones are the same; one that is off knows and costs nothing.
+/// Calls in progress and recently finished calls. Clones share one state; a disabled one records and costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Feed(Option<Arc<Inner>>);
 
@@ -42,7 +51,9 @@ struct Inner {
     clock: Clock,
     running: [Mutex<Places>; PARTS],
     past: Mutex<VecDeque<Call>>,
-    /// Those who want to hear.
+    /// Maximum number of finished calls kept.
+    most: usize,
+    /// Number of subscribers.
     watching: AtomicUsize,
     news: broadcast::Sender<Call>,
 }
@@ -53,7 +64,7 @@ impl fmt::Debug for Inner {
     }
 }
 
-/// Some of those in progress, each at a place of its own.
+/// A shard of the calls in progress, each at its own index.
 #[derive(Default)]
 struct Places {
     calls: Vec<Option<Call>>,
@@ -81,28 +92,41 @@ impl Places {
 }
 
 impl Feed {
-    /// One that is on.
+    /// Creates an enabled feed.
     pub fn new() -> Self {
+        Self::limited(FeedLimits::default())
+    }
+
+    /// Creates an enabled feed with these limits.
+    pub fn limited(limits: FeedLimits) -> Self {
         Self(Some(Arc::new(Inner {
             clock: Clock::default(),
             running: std::array::from_fn(|_| Mutex::default()),
-            past: Mutex::new(VecDeque::with_capacity(RING)),
+            past: Mutex::new(VecDeque::with_capacity(
+                limits.calls.min(FeedLimits::default().calls),
+            )),
+            most: limits.calls,
             watching: AtomicUsize::new(0),
-            news: broadcast::Sender::new(BEHIND),
+            news: broadcast::Sender::new(limits.behind),
         })))
     }
 
-    /// One that is off.
+    /// Creates a disabled feed.
     pub fn off() -> Self {
         Self(None)
     }
 
-    /// Whether it is on.
+    /// Maximum number of finished calls kept.
+    pub fn capacity(&self) -> usize {
+        self.0.as_ref().map_or(0, |inner| inner.most)
+    }
+
+    /// Returns true if it is enabled.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// A call begins, at the time by which the ledger knows it, if there is one.
+    /// Begins a call, at the time that identifies it in the ledger, if there is one.
     pub(crate) fn begin(
         &self,
         time: Option<i64>,
@@ -118,7 +142,7 @@ impl Feed {
         Some(Running { inner: Arc::clone(inner), call, part, at })
     }
 
-    /// Those in progress, the last first.
+    /// The calls in progress, the newest first.
     pub fn running(&self) -> Vec<Call> {
         let Some(inner) = &self.0 else { return Vec::new() };
         let mut calls = Vec::new();
@@ -129,12 +153,12 @@ impl Feed {
         calls
     }
 
-    /// The last that ended, in the order in which they did.
+    /// The last finished calls, in the order in which they ended.
     pub fn ended(&self) -> Vec<Call> {
         self.0.as_ref().map(|inner| lock(&inner.past).iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// The call of this id, if it is in progress or was among the last.
+    /// The call with this id, if it is in progress or among the last that ended.
     pub fn get(&self, id: i64) -> Option<Call> {
         let inner = self.0.as_ref()?;
         let part = usize::try_from(id).unwrap_or_default() % PARTS;
@@ -143,7 +167,7 @@ impl Feed {
         running.or_else(|| lock(&inner.past).iter().rev().find(known).cloned())
     }
 
-    /// Puts calls of earlier times behind those that are known, the oldest first.
+    /// Adds calls of earlier times behind the known ones, the oldest first.
     pub fn seed(&self, rows: Vec<CallRow>) {
         let Some(inner) = &self.0 else { return };
         let calls: Vec<Call> = rows.into_iter().map(Call::from).collect();
@@ -151,13 +175,13 @@ impl Feed {
         let mut past = lock(&inner.past);
         known.extend(past.iter().map(Call::id));
         for call in calls.into_iter().rev() {
-            if past.len() < RING && call.end().is_some() && known.insert(call.id()) {
+            if past.len() < inner.most && call.end().is_some() && known.insert(call.id()) {
                 past.push_front(call);
             }
         }
     }
 
-    /// Hears of every call from now on; at first, of those in progress.
+    /// Subscribes to every call from now on, beginning with those in progress.
     pub fn watch(&self) -> Watcher {
         Watcher::new(self.clone())
     }
@@ -171,7 +195,7 @@ impl Inner {
     }
 }
 
-/// A call in progress, in the hands of whoever makes it. Dropped without an end, it was cancelled.
+/// A call in progress, held by the code that makes it. Dropped without an end, it counts as cancelled.
 #[derive(Debug)]
 pub(crate) struct Running {
     inner: Arc<Inner>,
@@ -186,14 +210,14 @@ impl Running {
         &self.call
     }
 
-    /// Something happened on the way.
+    /// Records an event of the call.
     pub(crate) fn note(&self, event: &mut Event) {
         if self.call.note(event) {
             self.inner.tell(&self.call);
         }
     }
 
-    /// It is over.
+    /// Ends the call.
     pub(crate) fn end(self, class: Class, took: Duration, bytes: u64) {
         self.finish(End { class, took: Some(took), bytes: Some(bytes) });
     }
@@ -204,7 +228,7 @@ impl Running {
         }
         let taken = lock(&self.inner.running[self.part]).take(self.at);
         let mut past = lock(&self.inner.past);
-        let oldest = if past.len() >= RING { past.pop_front() } else { None };
+        let oldest = if past.len() >= self.inner.most { past.pop_front() } else { None };
         past.extend(taken);
         drop(past);
         self.inner.tell(&self.call);

@@ -3,17 +3,20 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use http::header::HOST;
+use http::header::{FORWARDED, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 
+use crate::settings::Settings;
 use crate::socket::Peer;
 
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// A reverse proxy whose `X-Forwarded-Host` and `X-Forwarded-Prefix` are believed: an IP address, a network such as
-/// `10.0.0.0/8`, or `unix` for whoever may open the Unix socket.
+/// A reverse proxy whose headers about a request are trusted: an IP address, a network such as `10.0.0.0/8`, or `unix`
+/// for every process that may open the Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrustedProxy(Network);
 
@@ -23,7 +26,7 @@ enum Network {
     Unix,
 }
 
-/// A text that names no proxy.
+/// An invalid proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write an IP address, a network such as `10.0.0.0/8`, or `unix`")]
 pub struct InvalidProxy;
@@ -66,11 +69,49 @@ impl TrustedProxy {
     }
 }
 
+/// The headers in which trusted proxies describe the original request. Those of the other kind may come from the
+/// client: a proxy passes on headers it does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProxyHeaders {
+    /// `X-Forwarded-Host`, `X-Forwarded-Proto`, `X-Forwarded-For` and `X-Forwarded-Prefix`.
+    #[default]
+    XForwarded,
+    /// `Forwarded`, as of RFC 7239, and `X-Forwarded-Prefix`, for which it has no parameter.
+    Forwarded,
+}
+
+/// An invalid choice of headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("use `x-forwarded` or `forwarded`")]
+pub struct InvalidProxyHeaders;
+
+impl FromStr for ProxyHeaders {
+    type Err = InvalidProxyHeaders;
+
+    fn from_str(text: &str) -> Result<Self, InvalidProxyHeaders> {
+        match text {
+            "x-forwarded" => Ok(Self::XForwarded),
+            "forwarded" => Ok(Self::Forwarded),
+            _ => Err(InvalidProxyHeaders),
+        }
+    }
+}
+
+/// The client of a request, as far as it is known: the connected peer, or the address that trusted proxies report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientEnd {
+    /// The address for the log; `unix` for a process at a Unix socket. If a proxy sends something other than an
+    /// address, it is used unchanged.
+    pub(crate) address: String,
+    /// True if the client uses TLS; absent if no proxy reports it.
+    pub(crate) is_tls: Option<bool>,
+}
+
 /// A path prefix under which clients reach the gateway, such as `/consort`; empty at the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BasePath(String);
 
-/// A text that is no path prefix.
+/// An invalid path prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write a path that begins with `/` and does not end with one, such as `/consort`")]
 pub struct InvalidBasePath;
@@ -97,24 +138,28 @@ impl BasePath {
     }
 }
 
-/// Takes the path prefix off a request, and puts in force what a trusted proxy says of it. The prefix is left among
-/// the request's extensions.
-pub(crate) fn unwrap<B>(
-    base: &BasePath,
-    proxies: &[TrustedProxy],
-    peer: Peer,
-    request: &mut Request<B>,
-) {
-    let mut base = base.clone();
+/// Removes the path prefix from a request, and applies the headers of a trusted proxy. The prefix and the client's
+/// address are added to the request's extensions.
+pub(crate) fn unwrap<B>(settings: &Settings, peer: Peer, request: &mut Request<B>) {
+    let mut base = settings.base_path.clone();
+    let proxies = &settings.trusted_proxies;
+    let mut client = ClientEnd { address: peer.to_string(), is_tls: None };
     if proxies.iter().any(|proxy| proxy.is(peer)) {
         let headers = request.headers_mut();
-        if let Some(host) = last(headers, &FORWARDED_HOST) {
+        let hops = match settings.proxy_headers {
+            ProxyHeaders::XForwarded => x_forwarded(headers),
+            ProxyHeaders::Forwarded => forwarded(headers),
+        };
+        let route = ProxyRoute::of(hops, proxies);
+        client.address = route.client.unwrap_or(client.address);
+        client.is_tls = route.proto.map(|proto| proto.eq_ignore_ascii_case("https"));
+        if let Some(Ok(host)) = route.host.map(|host| HeaderValue::from_str(&host)) {
             headers.insert(HOST, host);
         }
         let prefix = last(headers, &FORWARDED_PREFIX);
-        let prefix = prefix.as_ref().and_then(|prefix| prefix.to_str().ok());
         base = prefix.and_then(|prefix| prefix.parse().ok()).unwrap_or(base);
     }
+    request.extensions_mut().insert(client);
     if base.0.is_empty() {
         return;
     }
@@ -125,10 +170,140 @@ pub(crate) fn unwrap<B>(
     request.extensions_mut().insert(base);
 }
 
-/// The last of several values: those before it were sent by whoever is in front of the trusted proxy.
-fn last(headers: &HeaderMap, name: &HeaderName) -> Option<HeaderValue> {
+/// One proxy between client and gateway: the address of its peer, and the request it received.
+#[derive(Debug, Default)]
+struct ProxyHop {
+    client: Option<String>,
+    host: Option<String>,
+    proto: Option<String>,
+}
+
+/// The trusted part of a request's path from the client to the gateway.
+#[derive(Debug, Default)]
+struct ProxyRoute {
+    client: Option<String>,
+    host: Option<String>,
+    proto: Option<String>,
+}
+
+impl ProxyRoute {
+    /// Goes from the nearest proxy towards the client, as far as proxies are trusted: the client is the first address
+    /// that is not a trusted proxy. Headers beyond it come from the client itself.
+    fn of(hops: Vec<ProxyHop>, proxies: &[TrustedProxy]) -> Self {
+        let mut route = Self::default();
+        for ProxyHop { client, host, proto } in hops.into_iter().rev() {
+            // A proxy nearer to the client knows better under which name it was asked.
+            route.host = host.or(route.host);
+            route.proto = proto.or(route.proto);
+            let address = client.as_deref().and_then(ip_of);
+            route.client = address.map(|address| address.to_string()).or(client).or(route.client);
+            let peer = address.map(Peer::Ip);
+            if !peer.is_some_and(|peer| proxies.iter().any(|proxy| proxy.is(peer))) {
+                break;
+            }
+        }
+        route
+    }
+}
+
+/// The last of several values: those before it were sent by a hop in front of the trusted proxy.
+fn last(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let value = headers.get_all(name).iter().next_back()?.to_str().ok()?;
-    HeaderValue::from_str(value.rsplit(',').next()?.trim()).ok()
+    Some(value.rsplit(',').next()?.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// Returns the proxies that `X-Forwarded-…` names, the nearest last. Of the host and the scheme the last value counts.
+fn x_forwarded(headers: &HeaderMap) -> Vec<ProxyHop> {
+    let values = headers.get_all(&FORWARDED_FOR).iter();
+    let values = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let hop = |client: &str| ProxyHop { client: Some(client.to_owned()), ..ProxyHop::default() };
+    let mut hops: Vec<ProxyHop> =
+        values.map(str::trim).filter(|it| !it.is_empty()).map(hop).collect();
+    if hops.is_empty() {
+        hops.push(ProxyHop::default());
+    }
+    if let Some(nearest) = hops.last_mut() {
+        nearest.host = last(headers, &FORWARDED_HOST);
+        nearest.proto = last(headers, &FORWARDED_PROTO);
+    }
+    hops
+}
+
+/// Returns the proxies that `Forwarded` names, the nearest last. An unreadable element ends the path there.
+fn forwarded(headers: &HeaderMap) -> Vec<ProxyHop> {
+    let mut hops = Vec::new();
+    for value in headers.get_all(FORWARDED) {
+        let elements = value.to_str().ok().map_or_else(|| vec![""], |text| split(text, ','));
+        for element in elements {
+            match hop(element) {
+                Some(hop) => hops.push(hop),
+                None => hops = vec![ProxyHop::default()],
+            }
+        }
+    }
+    hops
+}
+
+/// Reads an element of `Forwarded`, as in `for=192.0.2.60;proto=https;host="tools.example"`.
+fn hop(element: &str) -> Option<ProxyHop> {
+    let mut hop = ProxyHop::default();
+    for pair in split(element, ';') {
+        let (name, value) = pair.trim().split_once('=')?;
+        let value = unquoted(value)?;
+        match name.to_ascii_lowercase().as_str() {
+            "for" => hop.client = Some(value),
+            "host" => hop.host = Some(value),
+            "proto" => hop.proto = Some(value),
+            _ => {}
+        }
+    }
+    Some(hop)
+}
+
+/// Splits a text at a separator, except inside quotes.
+fn split(text: &str, separator: char) -> Vec<&str> {
+    let (mut parts, mut begin, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            c if c == separator && !quoted => {
+                parts.push(&text[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+/// Reads a token or a quoted string.
+fn unquoted(value: &str) -> Option<String> {
+    let Some(rest) = value.strip_prefix('"') else {
+        return (!value.is_empty() && !value.contains('"')).then(|| value.to_owned());
+    };
+    let (mut text, mut escaped) = (String::new(), false);
+    for c in rest.strip_suffix('"')?.chars() {
+        match c {
+            '\\' if !escaped => escaped = true,
+            c => {
+                escaped = false;
+                text.push(c);
+            }
+        }
+    }
+    (!escaped).then_some(text)
+}
+
+/// Reads an IP address, with a port or without one.
+fn ip_of(text: &str) -> Option<IpAddr> {
+    let bracketed = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    if let Some((address, _)) = bracketed {
+        return address.parse().ok();
+    }
+    text.parse().ok().or_else(|| text.rsplit_once(':')?.0.parse().ok())
 }
 
 fn stripped(uri: &Uri, base: &str) -> Option<Uri> {
@@ -159,7 +334,12 @@ mod tests {
             request = request.header(*name, *value);
         }
         let mut request = request.body(()).unwrap();
-        unwrap(&"/base".parse().unwrap(), &proxies, peer, &mut request);
+        let settings = Settings {
+            base_path: "/base".parse().unwrap(),
+            trusted_proxies: proxies,
+            ..Settings::default()
+        };
+        unwrap(&settings, peer, &mut request);
         let host = request.headers()[HOST].to_str().unwrap().to_owned();
         let base = request.extensions().get::<BasePath>().cloned().unwrap_or_default();
         (request.uri().to_string(), host, base.0)
@@ -191,6 +371,80 @@ mod tests {
         assert_eq!(come(&[], "127.0.0.1"), not);
     }
 
+    /// The host and the client of a request that came from 10.0.0.1.
+    fn believed(
+        proxy_headers: ProxyHeaders,
+        headers: &[(&str, &str)],
+    ) -> (String, String, Option<bool>) {
+        let settings = Settings {
+            trusted_proxies: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()],
+            proxy_headers,
+            ..Settings::default()
+        };
+        let mut request = Request::builder().uri("/mcp").header("host", "inner");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(()).unwrap();
+        unwrap(&settings, Peer::Ip("10.0.0.1".parse().unwrap()), &mut request);
+        let client = request.extensions().get::<ClientEnd>().cloned().unwrap();
+        let host = request.headers()[HOST].to_str().unwrap().to_owned();
+        (host, client.address, client.is_tls)
+    }
+
+    #[test]
+    fn the_client_is_the_last_address_that_no_trusted_proxy_has() {
+        for (said, client) in [
+            (&["203.0.113.9"][..], "203.0.113.9"),
+            (&["6.6.6.6, 203.0.113.9"], "203.0.113.9"),
+            (&["6.6.6.6, 203.0.113.9, 10.0.0.7"], "203.0.113.9"),
+            (&["6.6.6.6", "203.0.113.9", "10.0.0.7,10.0.0.8"], "203.0.113.9"),
+            (&["203.0.113.9:4711, [fd00::7]:80"], "203.0.113.9"),
+            (&["[2001:db8::1]:4711"], "2001:db8::1"),
+            (&["10.0.0.9, 10.0.0.7"], "10.0.0.9"),
+            (&["6.6.6.6, unknown, 10.0.0.7"], "unknown"),
+            (&["6.6.6.6, 1.2.3"], "1.2.3"),
+            (&[""], "10.0.0.1"),
+            (&[], "10.0.0.1"),
+        ] {
+            let headers: Vec<_> = said.iter().map(|value| ("x-forwarded-for", *value)).collect();
+            let (_, address, _) = believed(ProxyHeaders::XForwarded, &headers);
+            assert_eq!(address, client, "{said:?}");
+        }
+        let https = [("x-forwarded-proto", "http, https")];
+        assert_eq!(believed(ProxyHeaders::XForwarded, &https).2, Some(true));
+        assert_eq!(
+            believed(ProxyHeaders::XForwarded, &[("x-forwarded-proto", "http")]).2,
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn forwarded_is_read_as_the_specification_writes_it() {
+        let of = |value: &str| believed(ProxyHeaders::Forwarded, &[("forwarded", value)]);
+        let all = |host: &str, client: &str, is_tls| (host.to_owned(), client.to_owned(), is_tls);
+        for (value, read) in [
+            ("for=192.0.2.60;proto=https;by=10.0.0.1;host=a", all("a", "192.0.2.60", Some(true))),
+            ("For=\"[2001:db8:cafe::17]:4711\"", all("inner", "2001:db8:cafe::17", None)),
+            ("for=192.0.2.43, for=198.51.100.17", all("inner", "198.51.100.17", None)),
+            (
+                "for=6.6.6.6;host=evil, for=192.0.2.43;host=tools.example;proto=https, for=10.0.0.7;host=mid;proto=http",
+                all("tools.example", "192.0.2.43", Some(true)),
+            ),
+            ("for=_hidden;proto=http", all("inner", "_hidden", Some(false))),
+            ("for=\"a,b;c=\\\"d\";host=x", all("x", "a,b;c=\"d", None)),
+            ("host=evil;for", all("inner", "10.0.0.1", None)),
+            ("for=\"192.0.2.60", all("inner", "10.0.0.1", None)),
+            ("", all("inner", "10.0.0.1", None)),
+        ] {
+            assert_eq!(of(value), read, "{value}");
+        }
+        // Of the two kinds of headers only one is the proxy's.
+        let both = [("forwarded", "for=6.6.6.6;host=evil"), ("x-forwarded-for", "192.0.2.1")];
+        assert_eq!(believed(ProxyHeaders::XForwarded, &both), all("inner", "192.0.2.1", None));
+        assert_eq!(believed(ProxyHeaders::Forwarded, &both), all("evil", "6.6.6.6", None));
+    }
+
     #[test]
     fn the_prefix_is_taken_off_unless_the_proxy_did() {
         for (path, inner) in [
@@ -211,6 +465,8 @@ mod tests {
         }
         assert_eq!("/a/".parse::<BasePath>().unwrap().as_str(), "/a");
         assert_eq!("/".parse::<BasePath>().unwrap().as_str(), "");
+        assert_eq!("x-forwarded".parse(), Ok(ProxyHeaders::XForwarded));
+        assert_eq!("Forwarded".parse::<ProxyHeaders>(), Err(InvalidProxyHeaders));
         for text in ["", "proxy", "10.0.0.0/33", "10.0.0.0/x", "::1/129", "*"] {
             assert_eq!(text.parse::<TrustedProxy>(), Err(InvalidProxy), "{text}");
         }

@@ -1,4 +1,4 @@
-//! One address: what is offered there, now and as it changes.
+//! An endpoint of the gateway: its current listing, and changes to it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{
-    Caller, Catalog, Entry, Events, MissingName, Passage, RefusedCall, RefusedTarget, Route,
-    ServerId, ShelfKind, Target, Toolbox,
+    Call, Caller, Catalog, Entry, Events, MissingName, Offers, RefusedCall, RefusedTarget, Route,
+    ServerId, ShelfKind, Subscription, SubscriptionEvents, Target, Toolbox,
 };
 use tokio::sync::watch;
 
@@ -15,19 +15,30 @@ use crate::menu::{Menu, app_only};
 use crate::naming::{Names, Naming};
 use crate::settings::{Profile, Settings, Toolboxes};
 
-/// Which address.
+/// Kind of endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// Everything.
+    /// The endpoint of all servers together.
     Whole,
-    /// A profile.
+    /// The endpoint of a profile.
     Profile(String),
     /// One server, under its own names.
     Server(ServerId),
 }
 
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole => Ok(()),
+            Self::Profile(name) => write!(f, "profile:{name}"),
+            Self::Server(server) => write!(f, "server:{server}"),
+        }
+    }
+}
+
 impl Place {
-    /// Whether a thing is offered here. Tools that are only for a server's apps are at its own address.
+    /// Returns true if this endpoint offers an entry. Only a server's own endpoint offers tools that are for its apps
+    /// alone.
     pub(crate) fn has(&self, kind: ShelfKind, entry: &Entry) -> bool {
         match self {
             Self::Server(server) => entry.route.server == *server,
@@ -40,17 +51,32 @@ impl Place {
     }
 }
 
-/// One address.
+/// An endpoint.
 pub(crate) struct Front {
     pub(crate) place: Place,
     toolbox: RwLock<Arc<dyn Toolbox>>,
     names: Mutex<Names>,
-    /// Whether anything is named yet: names are given when what there is is known.
+    /// True once names are assigned, which the first refresh does: by then the catalog is known.
     open: AtomicBool,
-    /// Held while menus are made, so that none made of an older toolbox comes last.
+    /// Held during a refresh, so that no listing of an older toolbox replaces a newer one.
     refreshing: Mutex<()>,
-    /// What each caller may see.
-    menus: RwLock<HashMap<Caller, watch::Sender<Arc<Menu>>>>,
+    /// Listing of each caller.
+    menus: RwLock<HashMap<MenuKey, KeptMenu>>,
+    /// Limit of stored listings; those with a subscriber may exceed it.
+    most_menus: usize,
+}
+
+/// Key of a listing: the caller, and the capabilities that its client declared.
+type MenuKey = (Caller, Option<Arc<Offers>>);
+
+/// A listing, and the catalog it was last made from.
+struct KeptMenu {
+    seen: Arc<Catalog>,
+    menu: watch::Sender<Arc<Menu>>,
+}
+
+fn menu_key(caller: &Caller) -> MenuKey {
+    (caller.clone(), caller.capabilities().cloned())
 }
 
 impl fmt::Debug for Front {
@@ -60,7 +86,13 @@ impl fmt::Debug for Front {
 }
 
 impl Front {
-    fn new(place: Place, toolbox: Arc<dyn Toolbox>, names: Names, open: bool) -> Arc<Self> {
+    fn new(
+        place: Place,
+        toolbox: Arc<dyn Toolbox>,
+        names: Names,
+        open: bool,
+        most_menus: usize,
+    ) -> Arc<Self> {
         Arc::new(Self {
             place,
             toolbox: RwLock::new(toolbox),
@@ -68,6 +100,7 @@ impl Front {
             open: AtomicBool::new(open),
             refreshing: Mutex::default(),
             menus: RwLock::default(),
+            most_menus,
         })
     }
 
@@ -75,12 +108,17 @@ impl Front {
         Arc::clone(&self.toolbox.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Passes a request on.
-    pub(crate) fn pass(&self, passage: Passage) -> Events {
-        self.toolbox.read().unwrap_or_else(PoisonError::into_inner).pass(passage)
+    /// Makes a call.
+    pub(crate) fn call(&self, call: Call) -> Events {
+        self.toolbox.read().unwrap_or_else(PoisonError::into_inner).call(call)
     }
 
-    /// Finds a tool that is on offer here without being listed; the address of one server lists all it has.
+    /// Subscribes to updates of a server.
+    pub(crate) fn subscribe(&self, subscription: Subscription) -> SubscriptionEvents {
+        self.toolbox.read().unwrap_or_else(PoisonError::into_inner).subscribe(subscription)
+    }
+
+    /// Finds a tool that can be called here without being listed. The endpoint of one server lists every tool.
     pub(crate) fn unlisted(&self, caller: &Caller, name: &str) -> Option<Result<Target, String>> {
         if matches!(self.place, Place::Server(_)) {
             return None;
@@ -88,8 +126,8 @@ impl Front {
         self.toolbox().unlisted(caller, name)
     }
 
-    /// Has a call recorded that names nothing its caller is offered here. A name that another caller knows stands
-    /// for what it means there.
+    /// Records a call whose name its caller is not offered here. A name that another caller is offered is recorded as
+    /// the target it has there.
     pub(crate) fn refused(&self, kind: ShelfKind, mut call: RefusedCall) {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let given = names.route(kind, &call.target.name);
@@ -104,7 +142,7 @@ impl Front {
         self.toolbox().refused(&call);
     }
 
-    /// Returns what is to be looked for if a caller names something that it is not offered here.
+    /// Returns the description of a name that a caller is not offered here, for the search for it.
     pub(crate) fn missing(&self, caller: &Caller, kind: ShelfKind, name: &str) -> MissingName {
         let given = self.names.lock().unwrap_or_else(PoisonError::into_inner).route(kind, name);
         let server = match (given, &self.place) {
@@ -128,29 +166,37 @@ impl Front {
         }
     }
 
-    /// What a caller is offered now.
+    /// Returns the current listing of a caller.
     pub(crate) fn menu(&self, caller: &Caller) -> Arc<Menu> {
         let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(menu) = menus.get(caller) {
-            return Arc::clone(&menu.borrow());
+        if let Some(kept) = menus.get(&menu_key(caller)) {
+            return Arc::clone(&kept.menu.borrow());
         }
         drop(menus);
         Arc::clone(&self.follow(caller).borrow())
     }
 
-    /// What a caller is offered whenever that changes.
+    /// Subscribes to the listing of a caller.
     pub(crate) fn follow(&self, caller: &Caller) -> watch::Receiver<Arc<Menu>> {
         let mut menus = self.menus.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(menu) = menus.get(caller) {
-            return menu.subscribe();
+        let key = menu_key(caller);
+        if let Some(kept) = menus.get(&key) {
+            return kept.menu.subscribe();
         }
         let mut seen = self.toolbox().catalog(caller);
         if !self.open.load(Ordering::Acquire) {
             // What servers say of themselves is known before anything is named.
             Arc::make_mut(&mut seen).clear();
         }
-        let (menu, followed) = watch::channel(self.written(&seen));
-        menus.insert(caller.clone(), menu);
+        // Whoever sees the same has the same menu.
+        let same = menus.values().find(|kept| Arc::ptr_eq(&kept.seen, &seen));
+        let written = same.map(|kept| Arc::clone(&kept.menu.borrow()));
+        let written = written.unwrap_or_else(|| self.written(&seen));
+        if menus.len() >= self.most_menus {
+            menus.retain(|_, kept| kept.menu.receiver_count() > 0);
+        }
+        let (menu, followed) = watch::channel(written);
+        menus.insert(key, KeptMenu { seen, menu });
         followed
     }
 
@@ -159,18 +205,18 @@ impl Front {
         Arc::new(Menu::new(catalog, &self.place, &mut names))
     }
 
-    /// Goes over to another toolbox.
+    /// Replaces the toolbox.
     fn set(&self, toolbox: Arc<dyn Toolbox>) {
         *self.toolbox.write().unwrap_or_else(PoisonError::into_inner) = toolbox;
     }
 
-    /// Makes the menus anew. Those who see the same share one.
+    /// Rebuilds the listings. Callers with the same catalog share one.
     fn refresh(&self) {
         let _alone = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         self.open.store(true, Ordering::Release);
         let toolbox = self.toolbox();
         // The owner sees most, and names are given in the order of what is seen.
-        let owner = Caller::client(Caller::OWNER);
+        let owner = Caller::owner();
         let seen = toolbox.catalog(&owner);
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let grace = names.grace;
@@ -178,23 +224,34 @@ impl Front {
         drop(names);
         let mut written = vec![(Arc::clone(&seen), self.written(&seen))];
         let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
-        for (caller, menu) in menus.iter() {
-            let seen = toolbox.catalog(caller);
+        let keys: Vec<MenuKey> = menus.keys().cloned().collect();
+        drop(menus);
+        // Nobody waits for a menu while others are made.
+        let made = keys.into_iter().map(|key| {
+            let seen = toolbox.catalog(&key.0);
             let same = written.iter().find(|(known, _)| Arc::ptr_eq(known, &seen));
-            let new = match same {
+            let menu = match same {
                 Some((_, known)) => Arc::clone(known),
                 None => {
                     let new = self.written(&seen);
-                    written.push((seen, Arc::clone(&new)));
+                    written.push((Arc::clone(&seen), Arc::clone(&new)));
                     new
                 }
             };
-            menu.send_replace(new);
+            (key, seen, menu)
+        });
+        let made: Vec<_> = made.collect();
+        let mut menus = self.menus.write().unwrap_or_else(PoisonError::into_inner);
+        for (key, seen, menu) in made {
+            if let Some(kept) = menus.get_mut(&key) {
+                kept.seen = seen;
+                kept.menu.send_replace(menu);
+            }
         }
     }
 }
 
-/// The names of an address, as they were the last time.
+/// Loads the names of an endpoint as they were before the restart.
 fn names(settings: &Settings, naming: &Naming, address: &str) -> Names {
     let plain = address.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     match &settings.names {
@@ -207,33 +264,38 @@ fn names(settings: &Settings, naming: &Naming, address: &str) -> Names {
     }
 }
 
-/// Every address there is.
+/// All endpoints.
 #[derive(Debug)]
 pub(crate) struct Fronts {
     whole: Arc<Front>,
     profiles: RwLock<HashMap<String, (Naming, Arc<Front>)>>,
-    /// Made when first asked for.
+    /// Endpoints of single servers, made on first use.
     servers: Mutex<HashMap<ServerId, Arc<Front>>>,
     /// Every server, under its own names.
     plain: Arc<Front>,
+    most_menus: usize,
 }
 
 impl Fronts {
-    /// All of them. Nothing is on offer before the first refresh.
+    /// Makes the endpoints. They list nothing before the first refresh.
     pub(crate) fn new(settings: &Settings, toolboxes: Toolboxes) -> Self {
         let names = names(settings, &settings.naming, "whole");
         let own = Names::new(Naming::Never);
+        let most_menus = settings.limits.listings;
+        let whole = Arc::clone(&toolboxes.whole);
+        let plain = Arc::clone(&toolboxes.servers);
         let fronts = Self {
-            whole: Front::new(Place::Whole, Arc::clone(&toolboxes.whole), names, false),
+            whole: Front::new(Place::Whole, whole, names, false, most_menus),
             profiles: RwLock::default(),
             servers: Mutex::default(),
-            plain: Front::new(Place::Whole, Arc::clone(&toolboxes.servers), own, false),
+            plain: Front::new(Place::Whole, plain, own, false, most_menus),
+            most_menus,
         };
         fronts.set(settings, toolboxes);
         fronts
     }
 
-    /// Goes over to other toolboxes. Sessions at a profile that is gone keep it until they end.
+    /// Replaces the toolboxes. Sessions at a removed profile keep it until they end.
     pub(crate) fn set(&self, settings: &Settings, toolboxes: Toolboxes) {
         let Toolboxes { whole, servers, profiles } = toolboxes;
         self.whole.set(whole);
@@ -252,7 +314,7 @@ impl Fronts {
                 }
                 _ => {
                     let names = names(settings, &naming, &format!("profile-{name}"));
-                    Front::new(Place::Profile(name.clone()), toolbox, names, open)
+                    Front::new(Place::Profile(name.clone()), toolbox, names, open, self.most_menus)
                 }
             };
             (name, (naming, front))
@@ -269,7 +331,7 @@ impl Fronts {
         profiles.get(name).map(|(_, front)| Arc::clone(front))
     }
 
-    /// The address of one server, if there is such a server for this caller.
+    /// Returns the endpoint of one server, if this caller is offered that server.
     pub(crate) fn server(&self, name: &str, caller: &Caller) -> Option<Arc<Front>> {
         let server: ServerId = name.parse().ok()?;
         let toolbox = self.plain();
@@ -284,12 +346,12 @@ impl Fronts {
         let made = servers.entry(server).or_insert_with_key(|server| {
             let place = Place::Server(server.clone());
             let open = self.whole.open.load(Ordering::Acquire);
-            Front::new(place, toolbox, Names::new(Naming::Never), open)
+            Front::new(place, toolbox, Names::new(Naming::Never), open, self.most_menus)
         });
         Some(Arc::clone(made))
     }
 
-    /// Makes every menu anew.
+    /// Rebuilds every listing.
     pub(crate) fn refresh(&self) {
         self.whole.refresh();
         for (_, front) in self.profiles.read().unwrap_or_else(PoisonError::into_inner).values() {
@@ -303,5 +365,66 @@ impl Fronts {
     /// Every server, under its own names.
     pub(crate) fn plain(&self) -> Arc<dyn Toolbox> {
         self.plain.toolbox()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use consort_core::{Changes, Emitting, Json};
+
+    use super::*;
+
+    /// A toolbox with the same catalog for every caller.
+    struct Fixed(Arc<Catalog>);
+
+    impl Toolbox for Fixed {
+        fn catalog(&self, _: &Caller) -> Arc<Catalog> {
+            Arc::clone(&self.0)
+        }
+
+        fn call(&self, call: Call) -> Events {
+            Events::ended(Err(call.unknown(&self.0)))
+        }
+
+        fn changes(&self) -> Changes {
+            Emitting::new(|_| std::future::pending())
+        }
+    }
+
+    fn front(most_menus: usize) -> Arc<Front> {
+        let toolbox = Arc::new(Fixed(Arc::default()));
+        Front::new(Place::Whole, toolbox, Names::new(Naming::Never), true, most_menus)
+    }
+
+    fn caller(capability: usize) -> Caller {
+        let experimental = [(capability.to_string(), Json::NULL)].into();
+        let offers = Offers { experimental, ..Offers::default() };
+        Caller::client("ada").with_capabilities(Arc::new(offers))
+    }
+
+    #[test]
+    fn clients_that_see_the_same_share_one_menu_whatever_their_capabilities() {
+        let front = front(100);
+        let first = front.menu(&Caller::owner());
+        for n in 0..64 {
+            assert!(Arc::ptr_eq(&front.menu(&caller(n)), &first));
+        }
+        front.refresh();
+        let anew = front.menu(&caller(0));
+        for n in 0..64 {
+            assert!(Arc::ptr_eq(&front.menu(&caller(n)), &anew));
+        }
+    }
+
+    #[test]
+    fn menus_that_nobody_follows_are_bounded() {
+        let front = front(4);
+        let followed = front.follow(&caller(0));
+        for n in 0..100 {
+            front.menu(&caller(n));
+            assert!(front.menus.read().unwrap().len() <= 4);
+        }
+        front.refresh();
+        assert!(followed.has_changed().unwrap(), "who follows one is told");
     }
 }

@@ -1,4 +1,4 @@
-//! What all fronts share.
+//! State shared by all endpoints.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -9,50 +9,54 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::authenticator::Authenticator;
 use crate::browser::{BrowserSessions, Door};
 use crate::front::Fronts;
-use crate::guard::Keys;
 use crate::ledger::Ledger;
 use crate::menu::Menu;
 use crate::metrics::Extra;
 use crate::park::Park;
 use crate::recorded::Records;
 use crate::seal::Seal;
-use crate::session::Sessions;
+use crate::sessions::Sessions;
 use crate::settings::{Access, Limits, Permissions, ServerStatus, Settings, Toolboxes};
+use crate::shares::ConnectionShares;
 use crate::sse::Pipes;
+use crate::streams::ResumableStreams;
 use crate::tasks::TaskInputs;
 
-/// How often what timed out is looked for.
+/// Interval of the removal of timed-out state.
 const SWEEP: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Toolboxes served to MCP clients of every era. Clones are the same gateway.
+/// Toolboxes served to MCP clients of every era. Clones share one gateway.
 #[derive(Clone, Debug)]
 pub struct Gateway(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) settings: Settings,
-    keys: RwLock<Arc<Keys>>,
+    authenticator: RwLock<Arc<dyn Authenticator>>,
+    pub(crate) shares: Arc<ConnectionShares>,
     permissions: RwLock<Arc<Permissions>>,
     browser_sessions: Arc<BrowserSessions>,
     pub(crate) records: Records,
     pub(crate) fronts: Fronts,
     pub(crate) sessions: Sessions,
     pub(crate) pipes: Pipes,
+    pub(crate) streams: ResumableStreams,
     pub(crate) park: Park,
     pub(crate) task_inputs: TaskInputs,
     pub(crate) seal: Seal,
     /// Held by every request in progress.
     pub(crate) requests: Arc<()>,
-    /// Memory for large bodies and answers.
+    /// Memory for large requests and responses.
     pub(crate) budget: MemoryBudget,
-    /// Whether the first menus are made.
+    /// True if the first listings are ready.
     settled: watch::Sender<bool>,
-    /// Whoever balances load shall send requests elsewhere.
+    /// True if load balancers should send requests elsewhere.
     leaving: AtomicBool,
-    /// No new requests.
+    /// Cancelled when no new requests are accepted.
     pub(crate) draining: CancellationToken,
-    /// No requests at all.
+    /// Cancelled when every request must end.
     pub(crate) stop: CancellationToken,
     pub(crate) crew: TaskTracker,
 }
@@ -64,8 +68,8 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Gateway {
-    /// Starts a gateway. What it offers is named once `known` is over or [`Limits::list_wait`] has passed:
-    /// whoever asks for a list or makes a call before then waits. Nobody else does.
+    /// Starts a gateway. It builds its listings once `known` completes or [`Limits::list_wait`] has passed: listings
+    /// and calls wait until then, other requests do not.
     ///
     /// [`Limits::list_wait`]: crate::Limits::list_wait
     pub fn start(
@@ -76,15 +80,17 @@ impl Gateway {
     ) -> Self {
         let limits = &settings.limits;
         let inner = Arc::new(Inner {
-            keys: RwLock::new(Arc::new(Keys::new(&settings.access))),
+            authenticator: RwLock::new(settings.access.authenticator()),
+            shares: Arc::new(ConnectionShares::new(&settings.limits)),
             permissions: RwLock::new(Arc::new(settings.permissions.clone())),
             browser_sessions: Arc::new(BrowserSessions::new(limits)),
             fronts: Fronts::new(&settings, toolboxes),
-            sessions: Sessions::new(limits.sessions, limits.session),
+            sessions: Sessions::new(limits, &settings.key, settings.ended_sessions.clone()),
             pipes: Pipes::default(),
-            park: Park::new(limits.parked, limits.park),
+            streams: ResumableStreams::new(limits),
+            park: Park::new(limits),
             task_inputs: TaskInputs::new(limits.parked, limits.park),
-            seal: Seal::new(),
+            seal: Seal::new(&settings.key),
             requests: Arc::default(),
             budget: settings.budget.clone().unwrap_or_else(|| MemoryBudget::new(limits.held_bytes)),
             settled: watch::Sender::new(false),
@@ -101,12 +107,12 @@ impl Gateway {
         Self(inner)
     }
 
-    /// Whether requests are answered: what is offered is known, and nobody wants the gateway to end.
+    /// Returns true if requests are answered: the listings are known, and the gateway is not shutting down.
     pub fn is_ready(&self) -> bool {
         self.0.is_ready()
     }
 
-    /// Goes over to other toolboxes; they offer the same servers.
+    /// Replaces the toolboxes; the new ones offer the same servers.
     pub fn set(&self, toolboxes: Toolboxes) {
         self.0.fronts.set(&self.0.settings, toolboxes);
         if *self.0.settled.borrow() {
@@ -114,20 +120,22 @@ impl Gateway {
         }
     }
 
-    /// Goes over to other tokens: those that are gone no longer open anything.
+    /// Replaces the tokens: removed ones become invalid.
     pub fn set_access(&self, access: &Access) {
-        let keys = Arc::new(Keys::new(access));
-        *self.0.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&keys);
-        self.0.browser_sessions.sweep(&keys);
+        let authenticator = access.authenticator();
+        let mut current = self.0.authenticator.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::clone(&authenticator);
+        drop(current);
+        self.0.browser_sessions.sweep(&*authenticator);
     }
 
-    /// Replaces what others than the owner and our own pages may do.
+    /// Replaces the permissions of callers other than the owner and Consort's own pages.
     pub fn set_permissions(&self, permissions: Permissions) {
         let permissions = Arc::new(permissions);
         *self.0.permissions.write().unwrap_or_else(PoisonError::into_inner) = permissions;
     }
 
-    /// What is going on.
+    /// Returns the numbers of sessions, streams and requests.
     pub fn counts(&self) -> Counts {
         let inner = &self.0;
         Counts {
@@ -138,18 +146,18 @@ impl Gateway {
         }
     }
 
-    /// What could not be offered, and why.
+    /// Returns the problems of items that could not be listed.
     pub fn problems(&self) -> Vec<consort_core::Problem> {
-        self.0.fronts.whole().menu(&Caller::client(Caller::OWNER)).problems.clone()
+        self.0.fronts.whole().menu(&Caller::owner()).problems.clone()
     }
 
-    /// What tells the names that things have in front of clients, as long as the gateway is there.
+    /// Returns a handle that reads the names clients see, while the gateway exists.
     pub fn labels(&self) -> Labels {
         Labels(Arc::downgrade(&self.0))
     }
 
-    /// Says 503 at `/readyz` for as long as [`Limits::lame_duck`], in which requests are served as before: load
-    /// balancers notice, and send them elsewhere.
+    /// Answers `/readyz` with 503 for [`Limits::lame_duck`] while requests are served as before: load balancers notice,
+    /// and send them elsewhere.
     ///
     /// [`Limits::lame_duck`]: crate::Limits::lame_duck
     pub async fn leave(&self) {
@@ -157,8 +165,7 @@ impl Gateway {
         tokio::time::sleep(self.0.settings.limits.lame_duck).await;
     }
 
-    /// Takes no new requests, lets those in progress end for as long as [`Limits::drain`], and then
-    /// ends everything.
+    /// Accepts no new requests, lets those in progress end within [`Limits::drain`], and then ends everything.
     ///
     /// [`Limits::drain`]: crate::Limits::drain
     pub async fn drain(&self) {
@@ -172,46 +179,47 @@ impl Gateway {
         self.end().await;
     }
 
-    /// Ends everything at once.
+    /// Ends everything immediately.
     pub async fn end(&self) {
         self.0.draining.cancel();
         self.0.stop.cancel();
         self.0.sessions.end();
         self.0.park.end();
         self.0.task_inputs.end();
+        self.0.streams.end();
         self.0.crew.close();
         self.0.crew.wait().await;
     }
 }
 
-/// What tells the names that things have in front of clients. It does not keep the gateway.
+/// A handle to the names that clients see. It does not keep the gateway alive.
 #[derive(Clone, Debug)]
 pub struct Labels(Weak<Inner>);
 
 impl Labels {
-    /// The names at the address of everything, for a caller; nothing once the gateway is gone.
+    /// The names at the endpoint of all servers, for a caller; none once the gateway is gone.
     pub fn now(&self, caller: &Caller) -> Option<Labelled> {
         Some(Labelled(self.0.upgrade()?.fronts.whole().menu(caller)))
     }
 }
 
-/// The names that things had in front of clients at one time.
+/// The names that clients saw at one time.
 #[derive(Clone, Debug)]
 pub struct Labelled(Arc<Menu>);
 
 impl Labelled {
-    /// The server of each thing, what it is called before it meets those of others, and its name.
+    /// The server of each item with the item's name before conflicts are resolved, and the name that clients see.
     pub fn names(&self, kind: ShelfKind) -> impl Iterator<Item = (&Route, &str)> {
         self.0.board(kind).routes()
     }
 
-    /// Whether these are of the same time.
+    /// Returns true if both are the same snapshot.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-/// How much of what is going on.
+/// Numbers of sessions, streams and requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Sessions of legacy clients over Streamable HTTP.
@@ -220,29 +228,31 @@ pub struct Counts {
     pub pipes: usize,
     /// Requests in progress.
     pub requests: usize,
-    /// Calls that wait for their client's answer.
+    /// Calls that wait for input from their client.
     pub parked: usize,
 }
 
 impl Inner {
-    pub(crate) fn keys(&self) -> Arc<Keys> {
-        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn authenticator(&self) -> Arc<dyn Authenticator> {
+        Arc::clone(&self.authenticator.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn permissions(&self) -> Arc<Permissions> {
         Arc::clone(&self.permissions.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The place where tokens are checked and browser sessions begin and end.
+    /// Returns the handle that checks tokens and begins and ends browser sessions.
     pub(crate) fn door(&self) -> Door {
-        Door { keys: self.keys(), sessions: Arc::clone(&self.browser_sessions) }
+        let sessions = Arc::clone(&self.browser_sessions);
+        Door { authenticator: self.authenticator(), sessions, is_tls: false }
     }
 
-    /// What is counted, with how things are now.
+    /// Renders the metrics, with current gauges.
     pub(crate) fn metrics(&self, servers: Vec<ServerStatus>) -> String {
         let Records { metrics, ledger, tracer, .. } = &self.records;
         metrics.sessions.set(self.sessions.len() + self.pipes.len());
         metrics.parked.set(self.park.len() + self.task_inputs.len());
+        metrics.detached.calls.set(self.streams.detached());
         metrics.render(&Extra {
             servers,
             ledger: ledger.as_ref().map(Ledger::stats),
@@ -256,16 +266,16 @@ impl Inner {
             && !self.draining.is_cancelled()
     }
 
-    /// Makes every menu anew.
+    /// Rebuilds every listing.
     pub(crate) fn refresh(&self) {
         self.fronts.refresh();
-        let catalog = self.fronts.plain().catalog(&Caller::client(Caller::OWNER));
+        let catalog = self.fronts.plain().catalog(&Caller::owner());
         // Also those that are hidden from whoever runs us.
         let reached = (self.settings.states)().into_iter().map(|status| status.server);
         self.records.metrics.know(catalog.abouts().keys().cloned().chain(reached));
     }
 
-    /// Waits until the first menus are made.
+    /// Waits until the first listings are ready.
     pub(crate) async fn settled(&self) {
         if *self.settled.borrow() {
             return;
@@ -275,7 +285,7 @@ impl Inner {
     }
 }
 
-/// Keeps the menus up to date.
+/// Keeps the listings up to date.
 async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
     let mut changes = gateway.fronts.plain().changes();
     let limits = &gateway.settings.limits;
@@ -300,7 +310,7 @@ async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
     }
 }
 
-/// Ends what timed out.
+/// Removes timed-out state.
 async fn sweep(gateway: Arc<Inner>) {
     loop {
         tokio::select! {
@@ -311,11 +321,12 @@ async fn sweep(gateway: Arc<Inner>) {
         gateway.park.sweep();
         gateway.task_inputs.sweep();
         gateway.sessions.sweep();
-        gateway.browser_sessions.sweep(&gateway.keys());
+        ResumableStreams::sweep(&gateway);
+        gateway.browser_sessions.sweep(&*gateway.authenticator());
     }
 }
 
-/// Returns the limits that metrics compare with what is going on, by their names.
+/// Returns the limits that metrics report beside current numbers, by name.
 fn limits_in_force(limits: &Limits) -> [(&'static str, i64); 5] {
     let whole = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
     [

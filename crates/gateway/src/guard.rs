@@ -1,30 +1,34 @@
-//! Who may come in: checked before anything is read.
+//! Authentication and origin checks, made before a body is read.
+
+use std::sync::Arc;
 
 use consort_core::Caller;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
-use sha2::{Digest, Sha256};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 
+use crate::authenticator::{AuthError, Authenticator, PresentedCredential, RequestedEndpoint};
 use crate::browser::{Door, has_cookie};
+use crate::forwarded::ClientEnd;
 use crate::gateway::Inner;
-use crate::settings::{Access, Token};
 use crate::site::{Entrance, Visit};
 
-/// The names of this machine to itself.
+/// The loopback names of this machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Why somebody may not come in.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Host,
-    /// A request target with another host than `Host`.
+    /// A request target whose host differs from `Host`.
     Target,
     Origin,
-    /// A cookie, but not from a page of our own.
+    /// A cookie, but not from one of Consort's own pages.
     Page,
     Token,
-    /// A cookie without the secret of its page, or of a session that is over.
+    /// A cookie without the secret of its page, or of a session that has ended.
     Session,
+    /// A credential that could not be checked.
+    Authenticator,
 }
 
 impl Refused {
@@ -33,10 +37,11 @@ impl Refused {
             Self::Target => StatusCode::BAD_REQUEST,
             Self::Host | Self::Origin | Self::Page => StatusCode::FORBIDDEN,
             Self::Token | Self::Session => StatusCode::UNAUTHORIZED,
+            Self::Authenticator => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
-    /// Returns the word for it, one of [`RefusalMetrics::REASONS`](crate::metrics::RefusalMetrics::REASONS).
+    /// Returns the metric label, one of [`RefusalMetrics::REASONS`](crate::metrics::RefusalMetrics::REASONS).
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Token => "token",
@@ -45,6 +50,7 @@ impl Refused {
             Self::Target => "target",
             Self::Origin => "origin",
             Self::Page => "page",
+            Self::Authenticator => "authenticator",
         }
     }
 
@@ -65,6 +71,7 @@ impl Refused {
             Self::Session => {
                 "the session is over, or its `X-Consort-Session` header is missing or wrong: sign in again"
             }
+            Self::Authenticator => "the credential could not be checked; try again later",
         }
     }
 }
@@ -73,7 +80,7 @@ impl Refused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern(String);
 
-/// A text that is no host.
+/// An invalid host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write a name or an IP address without a port, or `*.` and the end of a name, as in `*.svc`"
@@ -108,8 +115,8 @@ impl HostPattern {
     }
 }
 
-/// Checks that a request was meant for us, and not sent by a page of somebody else's. A name that leads
-/// here by a trick of DNS is not ours.
+/// Checks that a request is meant for this gateway, and not sent by a foreign page. This prevents DNS rebinding:
+/// unknown host names are refused.
 pub(crate) fn meant_for_us(
     hosts: &[HostPattern],
     origins: &[String],
@@ -135,7 +142,7 @@ pub(crate) fn meant_for_us(
     if allowed || is_own_origin(origin, host) { Ok(()) } else { Err(Refused::Origin) }
 }
 
-/// Whether an origin is that of the pages we serve under this `Host`: the same name and the same port.
+/// Returns true if an origin is that of the pages served under this `Host`: the same name and the same port.
 fn is_own_origin(origin: &str, host: &str) -> bool {
     let (authority, port) = match origin.split_once("://") {
         Some(("http", authority)) => (authority, ":80"),
@@ -147,7 +154,7 @@ fn is_own_origin(origin: &str, host: &str) -> bool {
     plain(authority) == plain(host)
 }
 
-/// Whether `name[:port]` is one of ours.
+/// Returns true if `name[:port]` is one of the gateway's hosts.
 fn is_ours(authority: &str, hosts: &[HostPattern]) -> bool {
     let name = match authority.rfind(':') {
         Some(at) if !authority.ends_with(']') => {
@@ -163,41 +170,14 @@ fn is_ours(authority: &str, hosts: &[HostPattern]) -> bool {
         || hosts.iter().any(|ours| ours.matches(name))
 }
 
-/// Who may use the gateway: everybody, or whoever shows a secret with one of these digests.
-#[derive(Debug)]
-pub(crate) struct Keys(Option<Vec<([u8; 32], Caller)>>);
-
-impl Keys {
-    pub(crate) fn new(access: &Access) -> Self {
-        let Access::Tokens(tokens) = access else { return Self(None) };
-        let key = |token: &Token| {
-            (Sha256::digest(&token.secret).into(), Caller::client(token.name.clone()))
-        };
-        Self(Some(tokens.iter().map(key).collect()))
-    }
-
-    /// Whether a token is needed at all.
-    pub(crate) fn is_locked(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// The digest and the owner of a token, if it is one of ours.
-    pub(crate) fn find(&self, token: &str) -> Option<&([u8; 32], Caller)> {
-        // Digests take the same time to compare however much of them agrees.
-        let shown: [u8; 32] = Sha256::digest(token).into();
-        self.0.as_ref()?.iter().find(|(digest, _)| *digest == shown)
-    }
-
-    /// Whether a token with this digest is one of ours.
-    pub(crate) fn has(&self, token: &[u8; 32]) -> bool {
-        self.0.as_ref().is_some_and(|keys| keys.iter().any(|(digest, _)| digest == token))
-    }
-}
-
-/// Who it is that calls.
-pub(crate) fn who(keys: &Keys, headers: &HeaderMap) -> Result<Caller, Refused> {
-    if !keys.is_locked() {
-        return Ok(Caller::client(Caller::OWNER));
+/// Returns the caller of a request, by the credential in its headers.
+pub(crate) async fn authenticate(
+    authenticator: &dyn Authenticator,
+    endpoint: &RequestedEndpoint<'_>,
+    headers: &HeaderMap,
+) -> Result<Caller, Refused> {
+    if let Some(caller) = authenticator.anonymous() {
+        return Ok(caller);
     }
     let mut shown = headers.get_all(AUTHORIZATION).iter();
     let value = shown.next().and_then(|value| value.to_str().ok()).ok_or(Refused::Token)?;
@@ -205,25 +185,43 @@ pub(crate) fn who(keys: &Keys, headers: &HeaderMap) -> Result<Caller, Refused> {
     if shown.next().is_some() || !scheme.eq_ignore_ascii_case("bearer") {
         return Err(Refused::Token);
     }
-    keys.find(secret.trim()).map(|(_, caller)| caller.clone()).ok_or(Refused::Token)
+    let credential = PresentedCredential::new(secret);
+    match authenticator.cached(&credential, endpoint) {
+        Some(caller) => Ok(caller),
+        None => Ok(authenticator.authenticate(credential, endpoint).await?),
+    }
 }
 
-/// Who visits a site, by the way in that the site has.
-pub(crate) fn visit(
+impl From<AuthError> for Refused {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::Invalid => Self::Token,
+            AuthError::Unavailable(reason) => {
+                tracing::warn!(reason, "a credential could not be checked");
+                Self::Authenticator
+            }
+        }
+    }
+}
+
+/// Authenticates a request to a site, by the methods that the site accepts.
+pub(crate) async fn visit(
     door: Door,
     entrance: Entrance,
+    endpoint: &RequestedEndpoint<'_>,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Visit, Refused> {
+    let authenticator = Arc::clone(&door.authenticator);
     if entrance == Entrance::Token || headers.contains_key(AUTHORIZATION) {
-        let caller = Some(who(&door.keys, headers)?);
+        let caller = Some(authenticate(&*authenticator, endpoint, headers).await?);
         return Ok(Visit { caller, door, session: None });
     }
     let page = own_page(headers)?;
-    if !door.is_locked() {
-        return Ok(Visit { caller: Some(who(&door.keys, headers)?), door, session: None });
+    if let Some(caller) = authenticator.anonymous() {
+        return Ok(Visit { caller: Some(caller), door, session: None });
     }
-    let session = door.sessions.find(&door.keys, headers);
+    let session = door.sessions.find(&*authenticator, headers);
     let reads = matches!(*method, Method::GET | Method::HEAD);
     match &session {
         Some(_) if !reads && page != Page::Own => Err(Refused::Page),
@@ -239,13 +237,13 @@ pub(crate) fn visit(
 /// The page that sent a request, by the headers that only browsers set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Page {
-    /// One of our own.
+    /// One of Consort's own.
     Own,
     /// None is named: a program, or a browser that only reads.
     Unnamed,
 }
 
-/// Refuses pages that are not our own: browsers send cookies along, whoever asks.
+/// Refuses foreign pages: browsers attach cookies to the requests of any page.
 fn own_page(headers: &HeaderMap) -> Result<Page, Refused> {
     let fetched = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     if fetched.is_some_and(|site| site != b"same-origin" && site != b"none") {
@@ -257,32 +255,33 @@ fn own_page(headers: &HeaderMap) -> Result<Page, Refused> {
     if is_own_origin(origin, host) { Ok(Page::Own) } else { Err(Refused::Page) }
 }
 
-/// The most characters of a header or a path that are logged: whoever sends them chooses them.
-const LOGGED: usize = 128;
-
 impl Inner {
-    /// Counts a request that is refused, and logs it as far as there are not too many. The token is not in it.
-    pub(crate) fn note_refusal(&self, refused: Refused, path: &str, headers: &HeaderMap) {
+    /// Counts a refused request, and logs it within the rate limit. The log line omits the token.
+    pub(crate) fn note_refusal<B>(&self, refused: Refused, request: &Request<B>) {
+        let (path, headers) = (request.uri().path(), request.headers());
         let reason = refused.as_str();
         self.records.metrics.refusals.count(reason);
         if !self.records.lines.refusals.admits() {
             return;
         }
+        let most = self.settings.limits.logged_chars;
         let short = |text: &str| -> String {
-            let short: String = text.chars().take(LOGGED).collect();
+            let short: String = text.chars().take(most).collect();
             short.escape_debug().to_string()
         };
         let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(short);
         let (host, origin) = (header(HOST), header(ORIGIN));
         let has_token = headers.contains_key(AUTHORIZATION);
         let (path, status) = (short(path), refused.status().as_u16());
-        tracing::warn!(reason, status, path, host, origin, has_token, "request refused");
+        let client = request.extensions().get::<ClientEnd>().map(|client| short(&client.address));
+        tracing::warn!(reason, status, path, host, origin, has_token, client, "request refused");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{Access, Token};
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -408,21 +407,23 @@ mod tests {
         assert_eq!(foreign, Err(Refused::Host));
     }
 
-    #[test]
-    fn a_token_says_who_it_is() {
-        let token =
-            |name: &str, secret: &str| Token { name: name.to_owned(), secret: secret.to_owned() };
-        let tokens = vec![token("ada", "s3cret"), token("bob", "other")];
-        let keys = Keys::new(&Access::Tokens(tokens));
-        let who = |value: &'static str| who(&keys, &headers(&[("authorization", value)]));
-        assert_eq!(who("Bearer s3cret").unwrap().name, "ada");
-        assert_eq!(who("bearer  other").unwrap().name, "bob");
+    #[tokio::test]
+    async fn a_token_says_who_it_is() {
+        let tokens = vec![Token::client("ada", "s3cret"), Token::client("bob", "other")];
+        let tokens = Access::Tokens(tokens).authenticator();
+        let endpoint = RequestedEndpoint { path: "/mcp" };
+        let who = async |value: &'static str| {
+            authenticate(&*tokens, &endpoint, &headers(&[("authorization", value)])).await
+        };
+        assert_eq!(who("Bearer s3cret").await, Ok(Caller::client("ada")));
+        assert_eq!(who("bearer  other").await, Ok(Caller::client("bob")));
         for wrong in
             ["Bearer s3cre", "Bearer s3cret2", "Bearer ", "Bearer", "Basic s3cret", "s3cret"]
         {
-            assert_eq!(who(wrong), Err(Refused::Token), "{wrong}");
+            assert_eq!(who(wrong).await, Err(Refused::Token), "{wrong}");
         }
-        let open = Keys::new(&Access::Anyone);
-        assert_eq!(super::who(&open, &HeaderMap::new()).unwrap().name, Caller::OWNER);
+        let open = Access::Anyone.authenticator();
+        let anyone = authenticate(&*open, &endpoint, &HeaderMap::new()).await;
+        assert_eq!(anyone, Ok(Caller::owner()));
     }
 }

@@ -1,4 +1,4 @@
-//! The handshake of legacy clients, and how we introduce ourselves.
+//! The handshake of legacy clients, and the gateway's `serverInfo`.
 
 use std::sync::Arc;
 
@@ -7,18 +7,32 @@ use consort_wire::splice::Writer;
 use consort_wire::{Era, Revision};
 
 use crate::front::Front;
+use crate::seal::secret;
 use crate::session::Session;
+use crate::settings::Limits;
 
-/// A session for a legacy client, in the newest revision both know.
-pub(crate) fn open(front: &Arc<Front>, caller: Caller, params: &Object) -> Arc<Session> {
+/// Returns the newest revision that both sides know, and the capabilities that a legacy client declares.
+pub(crate) fn negotiated(params: &Object) -> (Revision, Offers) {
     let asked = params.text("protocolVersion").and_then(|version| version.parse().ok());
     let revision = asked.filter(|revision: &Revision| revision.era() == Era::Legacy);
     let capabilities = params.get("capabilities").and_then(|json| json.to_object());
     let offers = Offers::declared(&capabilities.unwrap_or_else(Object::empty));
-    Session::new(Arc::clone(front), caller, revision.unwrap_or(Revision::NEWEST_LEGACY), offers)
+    (revision.unwrap_or(Revision::NEWEST_LEGACY), offers)
 }
 
-/// What we are, to a legacy client.
+/// Creates a session that lasts as long as its client's channel.
+pub(crate) fn open(
+    front: &Arc<Front>,
+    caller: Caller,
+    params: &Object,
+    limits: &Limits,
+) -> Arc<Session> {
+    let (revision, offers) = negotiated(params);
+    let notices = limits.session_notifications;
+    Session::new(secret(), Arc::clone(front), caller, revision, offers, notices)
+}
+
+/// Returns the `initialize` result for a legacy client.
 pub(crate) fn welcome(session: &Session) -> Json {
     let menu = session.front.menu(&session.caller);
     if menu.is_partial() {
@@ -34,12 +48,12 @@ pub(crate) fn welcome(session: &Session) -> Json {
     writer.finish()
 }
 
-/// Who we are, to clients.
+/// Returns the `serverInfo` of the gateway.
 pub(crate) fn identity() -> Json {
     serde_json::json!({ "name": "consort", "title": "Consort", "version": env!("CARGO_PKG_VERSION") }).into()
 }
 
-/// The modern revisions we speak: those a client may name in a request.
+/// The modern revisions that the gateway supports: those a client may name in a request.
 pub(crate) fn revisions() -> Vec<&'static str> {
     let modern = Revision::ALL.iter().filter(|revision| revision.era() == Era::Modern);
     modern.map(|revision| revision.as_str()).collect()

@@ -1,4 +1,4 @@
-//! Line endings of HTTP heads: a bare line feed ends no line, whatever the parser behind would take.
+//! Line endings of HTTP heads: a bare line feed ends no line, whatever the parser behind accepts.
 
 use std::io;
 use std::pin::Pin;
@@ -7,12 +7,12 @@ use std::task::{Context, Poll, ready};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most of a line that is kept while the rest of it is on its way.
+/// Maximum part of a line that is kept while the rest has not arrived.
 const LONGEST: usize = 256;
 
-/// A connection whose requests end every line of their heads with CRLF. A proxy that takes a bare line feed
-/// for something else would see other headers than we do. A bare one is read as NUL, which the parser
-/// behind refuses with 400.
+/// A connection whose requests must end every line of their heads with CRLF. A proxy that treats a bare line feed
+/// differently would see other headers than the gateway does. A bare one is replaced by NUL, which the parser behind
+/// refuses with 400.
 #[derive(Debug)]
 pub(crate) struct StrictHeads<T> {
     inner: T,
@@ -36,7 +36,7 @@ impl<T> StrictHeads<T> {
 }
 
 impl<T: AsyncRead + Unpin> StrictHeads<T> {
-    /// Reads what nobody will look at.
+    /// Reads and discards bytes.
     pub(crate) fn poll_ignored(
         &mut self,
         cx: &mut Context<'_>,
@@ -46,21 +46,21 @@ impl<T: AsyncRead + Unpin> StrictHeads<T> {
     }
 }
 
-/// Follows requests as they arrive, in pieces of any size: heads line by line, bodies by their length.
+/// Follows requests as they arrive, in chunks of any size: heads line by line, bodies by their length.
 #[derive(Debug, Default)]
 struct HeadScanner {
     place: Place,
     /// The beginning of a line whose end has not arrived.
     line: Vec<u8>,
-    /// The last byte of what has arrived of it.
+    /// The last byte of it that has arrived.
     last: u8,
-    /// Whether the head that is being read has a line already.
+    /// True if the current head already has a line.
     begun: bool,
     length: u64,
     chunked: bool,
 }
 
-/// Where in a request the next byte is.
+/// Position of the next byte in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     #[default]
@@ -69,12 +69,12 @@ enum Place {
     ChunkSize,
     Chunk(u64),
     Trailer,
-    /// Something is wrong, and the parser will say so.
+    /// The request is malformed, and the parser will refuse it.
     Over,
 }
 
 impl HeadScanner {
-    /// Looks at what was read; a bare line feed in a head becomes NUL.
+    /// Scans received bytes; a bare line feed in a head becomes NUL.
     fn scan(&mut self, bytes: &mut [u8]) {
         let mut at = 0;
         while at < bytes.len() {
@@ -226,7 +226,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for StrictHeads<T> {
 mod tests {
     use super::*;
 
-    /// What the parser gets to see of requests that arrive in pieces of this size.
+    /// Returns the bytes that the parser sees of requests that arrive in chunks of this size.
     fn read(bytes: &[u8], size: usize) -> Vec<u8> {
         let mut scanner = HeadScanner::default();
         let mut bytes = bytes.to_vec();

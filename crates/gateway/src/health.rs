@@ -7,26 +7,29 @@ use bytes::Bytes;
 use consort_core::Caller;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, StatusCode};
-use tokio::sync::Semaphore;
+use hyper::body::Incoming;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
-use crate::body::Body;
+use crate::authenticator::RequestedEndpoint;
+use crate::body::{Body, ConnectionBody};
 use crate::gateway::{Gateway, Inner};
-use crate::guard::{self, Refused};
-use crate::http::{Port, Reply, bare, challenged, connection, only, text};
-use crate::socket::{Listener, Listeners};
+use crate::guard;
+use crate::http::{Reply, bare, only, refuse, serve_connection, text};
+use crate::socket::{Listener, Listeners, Stream};
 
-/// The methods that ask how it is doing.
+/// The methods of health endpoints.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// The pause after a connection could not be taken.
+/// The pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const NO_METRICS: &str =
     "metrics are for the owner, and for callers in `metrics_callers` of `[consort.serve]`";
 
 impl Gateway {
-    /// Serves health and metrics alone, under whatever name clients use, until the gateway ends. Metrics need a
-    /// token as elsewhere.
+    /// Serves health and metrics alone, under any host name, until the gateway ends. Metrics require a token as
+    /// elsewhere.
     pub async fn serve_metrics(&self, listener: impl Into<Listener>) {
         let inner = &self.0;
         let listeners = Listeners::new(vec![listener.into()]);
@@ -38,8 +41,7 @@ impl Gateway {
             };
             match (accepted, Arc::clone(&places).try_acquire_owned()) {
                 (Ok(stream), Ok(place)) => {
-                    let served = connection(Arc::clone(inner), stream, Port::Metrics, place);
-                    inner.crew.spawn(served);
+                    inner.crew.spawn(connection(Arc::clone(inner), stream, place));
                 }
                 // Closed at once: whoever watches asks again.
                 (Ok(stream), Err(_)) => drop(stream),
@@ -52,8 +54,20 @@ impl Gateway {
     }
 }
 
-/// Answers at the listener that serves nothing else.
-pub(crate) fn respond<B>(gateway: &Inner, request: &Request<B>) -> Reply {
+/// Serves one connection of a monitoring client.
+async fn connection(gateway: Arc<Inner>, stream: Stream, _place: OwnedSemaphorePermit) {
+    let respond = |request: Request<Incoming>| {
+        let gateway = Arc::clone(&gateway);
+        async move {
+            let reply = respond(&gateway, &request).await;
+            reply.map(|body| ConnectionBody::new(body, None))
+        }
+    };
+    serve_connection(&gateway, stream, &CancellationToken::new(), || false, respond).await;
+}
+
+/// Answers at the listener for health and metrics only.
+async fn respond(gateway: &Inner, request: &Request<Incoming>) -> Reply {
     let (method, path) = (request.method(), request.uri().path());
     if let Some(reply) = health(gateway, method, path) {
         return reply;
@@ -64,21 +78,25 @@ pub(crate) fn respond<B>(gateway: &Inner, request: &Request<B>) -> Reply {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return only("GET, HEAD");
     }
-    let keys = gateway.keys();
+    let authenticator = gateway.authenticator();
     // A token shows that no page of somebody else's asks; without one the name must be ours.
-    let meant = if keys.is_locked() {
+    let meant = if authenticator.anonymous().is_none() {
         Ok(())
     } else {
         guard::meant_for_us(&gateway.settings.hosts, &[], request.uri(), request.headers())
     };
-    match meant.and_then(|()| guard::who(&keys, request.headers())) {
+    let endpoint = RequestedEndpoint { path };
+    let caller = match meant {
+        Ok(()) => guard::authenticate(&*authenticator, &endpoint, request.headers()).await,
+        Err(refused) => Err(refused),
+    };
+    match caller {
         Ok(caller) => metrics(gateway, &caller),
-        Err(refused @ Refused::Token) => challenged(text(refused.status(), refused.message())),
-        Err(refused) => text(refused.status(), refused.message()),
+        Err(refused) => refuse(refused, &*authenticator, &endpoint),
     }
 }
 
-/// Answers health checks, without a token: they say nothing of anybody.
+/// Answers health checks without a token. They reveal nothing about callers.
 pub(crate) fn health(gateway: &Inner, method: &Method, path: &str) -> Option<Reply> {
     if !matches!(path, "/healthz" | "/readyz") {
         return None;
@@ -108,7 +126,7 @@ fn state(gateway: &Inner, path: &str) -> Reply {
 
 /// Answers with the metrics. They name every server, also those that a policy hides from a caller.
 pub(crate) fn metrics(gateway: &Inner, caller: &Caller) -> Reply {
-    if caller.name != Caller::OWNER && !gateway.permissions().metrics.contains(&caller.name) {
+    if !caller.is_owner() && !gateway.permissions().metrics.contains(caller.id()) {
         return text(StatusCode::FORBIDDEN, NO_METRICS);
     }
     let states = (gateway.settings.states)();

@@ -1,4 +1,4 @@
-//! Streamable HTTP: one address for clients of every era.
+//! Streamable HTTP: one endpoint for clients of every era.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -7,17 +7,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use consort_core::Caller;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ORIGIN, WWW_AUTHENTICATE};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use http::{HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
-use crate::body::{Body, Events, event};
+use crate::authenticator::{Authenticator, RequestedEndpoint};
+use crate::body::{Body, ConnectionBody, EventSource, Events};
+use crate::browser::Door;
 use crate::cors;
-use crate::forwarded;
+use crate::forwarded::{self, ClientEnd};
 use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, Refused};
@@ -27,35 +31,34 @@ use crate::linger::LingeringClose;
 use crate::overflow::{Overflow, ReserveDescriptors, is_exhausted};
 use crate::pieces::Pieces;
 use crate::post;
-use crate::request::{Answering, Out};
+use crate::request::Answering;
+use crate::shares::{ClientConnection, Place};
 use crate::site::{self, Entrance};
 use crate::socket::{Listener, Listeners, Peer, Stream};
 use crate::sse;
 use crate::stall::Stall;
+use crate::streams::StreamBody;
 use crate::threads::Threads;
 
 pub(crate) use crate::received::{read, read_any};
 
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// The most headers a request may have.
-const HEADERS: usize = 100;
-
-/// How much longer than a slow head a connection may be unused.
+/// Time that a connection may be idle beyond the limits for a slow head.
 const UNUSED: Duration = Duration::from_secs(1);
 
-/// The pause after a connection could not be taken.
+/// The pause after a connection could not be accepted.
 const RELIEF: Duration = Duration::from_millis(100);
 
-/// How long whoever only looks on has to hear that it is over.
+/// Time that an endless stream has to send its end during shutdown.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// What is answered.
+/// HTTP response of the gateway.
 pub(crate) type Reply = Response<Body>;
 
 impl Gateway {
-    /// Serves whoever connects, until the gateway is drained. Connections are shared out among as many
-    /// threads, this one among them: what belongs to a connection then stays on its thread.
+    /// Serves clients until the gateway is drained. Connections are distributed among this many threads, the current
+    /// one included: the state of a connection stays on its thread.
     pub async fn serve_http(&self, listener: impl Into<Listener>, threads: usize) {
         self.serve_all(vec![listener.into()], threads).await;
     }
@@ -65,8 +68,7 @@ impl Gateway {
         let inner = &self.0;
         let listeners = Listeners::new(listeners);
         let mut threads = Threads::start(inner, threads.saturating_sub(1));
-        let places = Arc::new(Semaphore::new(inner.settings.limits.connections));
-        let overflow = Overflow::new();
+        let overflow = Overflow::new(&inner.settings.limits);
         let reserve = ReserveDescriptors::new(&inner.settings.limits);
         loop {
             let accepted = tokio::select! {
@@ -74,14 +76,14 @@ impl Gateway {
                 () = inner.draining.cancelled() => return,
             };
             match accepted {
-                Ok(stream) => match Arc::clone(&places).try_acquire_owned() {
-                    Ok(place) => {
+                Ok(stream) => match inner.shares.place() {
+                    Some(place) => {
                         if let Some((stream, place)) = threads.hand_over(stream, place) {
-                            let served = connection(Arc::clone(inner), stream, Port::Main, place);
+                            let served = connection(Arc::clone(inner), stream, place);
                             inner.crew.spawn(served);
                         }
                     }
-                    Err(_) => overflow.turn_away(inner, stream).await,
+                    None => overflow.turn_away(inner, stream).await,
                 },
                 Err(error) => {
                     tracing::debug!(%error, "a connection could not be taken");
@@ -94,37 +96,49 @@ impl Gateway {
     }
 }
 
-/// The listener that a connection came in by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Port {
-    /// Everything is served there.
-    Main,
-    /// Only health and metrics are.
-    Metrics,
+/// Serves one connection of a client.
+pub(crate) async fn connection(gateway: Arc<Inner>, stream: Stream, place: Place) {
+    let open = gateway.shares.open(place);
+    let (client, peer) = (&open.connection, stream.peer());
+    let respond = |request: HttpRequest<Incoming>| {
+        let (gateway, progress) = (Arc::clone(&gateway), client.begin());
+        async move {
+            let is_get = *request.method() == Method::GET;
+            let mut reply = respond(&gateway, peer, client, request).await;
+            if client.is_provisional() {
+                reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            if is_get && reply.body().is_resumable() {
+                progress.streams_notifications();
+            }
+            reply.map(|body| ConnectionBody::new(body, Some(progress)))
+        }
+    };
+    serve_connection(&gateway, stream, &client.close, || client.may_end_now(), respond).await;
 }
 
-/// Serves one connection, request after request.
-pub(crate) async fn connection(
-    gateway: Arc<Inner>,
+/// Serves one connection, request after request, until it ends, is asked to close, or the gateway ends.
+pub(crate) async fn serve_connection<R, F>(
+    gateway: &Inner,
     stream: Stream,
-    port: Port,
-    _place: OwnedSemaphorePermit,
-) {
+    close: &CancellationToken,
+    may_end_now: impl Fn() -> bool,
+    respond: R,
+) where
+    R: Fn(HttpRequest<Incoming>) -> F,
+    F: Future<Output = Response<ConnectionBody>>,
+{
     stream.set_nodelay();
-    let peer = stream.peer();
     let _counted = gateway.records.metrics.connections.hold();
     let stream = Stall::new(stream, gateway.settings.limits.stalled);
     let limits = &gateway.settings.limits;
     let io = TokioIo::new(LingeringClose::new(StrictHeads::new(stream), limits));
     let endless = AtomicBool::new(false);
     let service = service_fn(|request| {
-        let (gateway, endless) = (Arc::clone(&gateway), &endless);
+        let (reply, endless) = (respond(request), &endless);
         async move {
-            let reply = match port {
-                Port::Main => respond(&gateway, peer, request).await,
-                Port::Metrics => health::respond(&gateway, &request),
-            };
-            endless.store(reply.body().is_endless(), Ordering::Relaxed);
+            let reply = reply.await;
+            endless.store(reply.body().body.is_endless(), Ordering::Relaxed);
             Ok::<_, Infallible>(reply)
         }
     });
@@ -132,17 +146,27 @@ pub(crate) async fn connection(
         .timer(TokioTimer::new())
         // A head that has begun is answered before: this ends connections that nobody uses.
         .header_read_timeout(limits.head + limits.linger + UNUSED)
-        .max_headers(HEADERS)
+        .max_headers(limits.headers)
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = gateway.draining.cancelled() => {
+        ended = connection.as_mut() => Some(ended),
+        () = gateway.draining.cancelled() => None,
+        () = close.cancelled() => {
+            if may_end_now() {
+                return;
+            }
+            None
+        }
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 ended = connection.as_mut() => ended,
                 () = gateway.stop.cancelled() => return,
-                // Whoever only looks on, and does not read, is not waited for.
+                // A subscriber that stops reading is not waited for.
                 () = tokio::time::sleep(FAREWELL), if endless.load(Ordering::Relaxed) => return,
             }
         }
@@ -153,9 +177,14 @@ pub(crate) async fn connection(
 }
 
 /// Answers one request.
-async fn respond(gateway: &Arc<Inner>, peer: Peer, mut request: HttpRequest<Incoming>) -> Reply {
+async fn respond(
+    gateway: &Arc<Inner>,
+    peer: Peer,
+    client: &ClientConnection,
+    mut request: HttpRequest<Incoming>,
+) -> Reply {
     let settings = &gateway.settings;
-    forwarded::unwrap(&settings.base_path, &settings.trusted_proxies, peer, &mut request);
+    forwarded::unwrap(settings, peer, &mut request);
     if let Some(reply) = health::health(gateway, request.method(), request.uri().path()) {
         return reply;
     }
@@ -166,43 +195,66 @@ async fn respond(gateway: &Arc<Inner>, peer: Peer, mut request: HttpRequest<Inco
     let for_pages = site::at(gateway, request.uri().path())
         .is_none_or(|site| site.entrance(request.uri().path()) == Entrance::Token);
     let origin = cors::allowed_origin(origins, request.headers()).filter(|_| for_pages);
-    let Some(origin) = origin else { return admit(gateway, origins, request).await };
+    let Some(origin) = origin else { return admit(gateway, origins, client, request).await };
     let mut reply = if cors::is_preflight(request.method(), request.headers()) {
         match guard::meant_for_us(&settings.hosts, origins, request.uri(), request.headers()) {
             Ok(()) => cors::preflight(request.headers()),
             Err(refused) => text(refused.status(), refused.message()),
         }
     } else {
-        admit(gateway, origins, request).await
+        admit(gateway, origins, client, request).await
     };
     cors::permit(&mut reply, origin);
     reply
 }
 
-/// Answers a request of whoever may come in.
-async fn admit(gateway: &Arc<Inner>, origins: &[String], request: HttpRequest<Incoming>) -> Reply {
+/// Answers a request after authenticating it.
+async fn admit(
+    gateway: &Arc<Inner>,
+    origins: &[String],
+    client: &ClientConnection,
+    request: HttpRequest<Incoming>,
+) -> Reply {
     let (path, headers) = (request.uri().path(), request.headers());
+    let endpoint = RequestedEndpoint { path };
     let meant = guard::meant_for_us(&gateway.settings.hosts, origins, request.uri(), headers);
     if let Some(site) = site::at(gateway, path) {
-        let visit = meant.and_then(|()| {
-            guard::visit(gateway.door(), site.entrance(path), request.method(), headers)
-        });
+        let end = request.extensions().get::<ClientEnd>();
+        let is_tls = end.and_then(|end| end.is_tls) == Some(true);
+        let door = Door { is_tls, ..gateway.door() };
+        let (entrance, method) = (site.entrance(path), request.method());
+        let visit = match meant {
+            Ok(()) => guard::visit(door, entrance, &endpoint, method, headers).await,
+            Err(refused) => Err(refused),
+        };
         return match visit {
+            Ok(visit)
+                if !visit.caller.as_ref().is_none_or(|it| gateway.shares.admit(client, it)) =>
+            {
+                no_share()
+            }
             Ok(visit) => Box::pin(site::respond(gateway, &**site, visit, request)).await,
             Err(refused) => {
-                gateway.note_refusal(refused, path, headers);
-                site::refused(gateway, &**site, refused).await
+                gateway.note_refusal(refused, &request);
+                site::refused(gateway, &**site, &endpoint, refused).await
             }
         };
     }
-    let caller = match meant.and_then(|()| guard::who(&gateway.keys(), headers)) {
+    let authenticator = gateway.authenticator();
+    let caller = match meant {
+        Ok(()) => guard::authenticate(&*authenticator, &endpoint, headers).await,
+        Err(refused) => Err(refused),
+    };
+    let caller = match caller {
         Ok(caller) => caller,
         Err(refused) => {
-            gateway.note_refusal(refused, path, headers);
-            let reply = text(refused.status(), refused.message());
-            return if refused == Refused::Token { challenged(reply) } else { reply };
+            gateway.note_refusal(refused, &request);
+            return refuse(refused, &*authenticator, &endpoint);
         }
     };
+    if !gateway.shares.admit(client, &caller) {
+        return no_share();
+    }
     if path == "/metrics" && matches!(*request.method(), Method::GET | Method::HEAD) {
         return health::metrics(gateway, &caller);
     }
@@ -213,7 +265,19 @@ async fn admit(gateway: &Arc<Inner>, origins: &[String], request: HttpRequest<In
     }
 }
 
-/// What is at a path.
+/// The response to a client for which no other connection is closed.
+fn no_share() -> Reply {
+    let mut reply = text(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too many connections are open, and this caller has its share of them: close some, or raise \
+         `client_connections` in `[consort.limits]`",
+    );
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    reply
+}
+
+/// The MCP endpoint at a path.
 enum Address {
     /// Streamable HTTP.
     Mcp(Arc<Front>),
@@ -235,7 +299,7 @@ fn address(gateway: &Inner, path: &str, caller: &Caller) -> Option<Address> {
     }
 }
 
-/// A plain answer.
+/// A plain-text response.
 pub(crate) fn text(status: StatusCode, text: &'static str) -> Reply {
     let body = Bytes::from(format!("{text}\n"));
     let mut reply = Response::new(Body::Whole(Some(body.into())));
@@ -245,21 +309,41 @@ pub(crate) fn text(status: StatusCode, text: &'static str) -> Reply {
     reply
 }
 
-/// An answer without content.
+/// A response without content.
 pub(crate) fn bare(status: StatusCode) -> Reply {
     let mut reply = Response::new(Body::empty());
     *reply.status_mut() = status;
     reply
 }
 
-/// A refusal that says how to be let in.
-pub(crate) fn challenged(mut reply: Reply) -> Reply {
-    let challenge = HeaderValue::from_static("Bearer realm=\"consort\"");
-    reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+/// The response to a refused request.
+pub(crate) fn refuse(
+    refused: Refused,
+    authenticator: &dyn Authenticator,
+    endpoint: &RequestedEndpoint<'_>,
+) -> Reply {
+    let mut reply = text(refused.status(), refused.message());
+    match refused {
+        Refused::Token => challenged(reply, authenticator, endpoint),
+        Refused::Authenticator => {
+            reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            reply
+        }
+        _ => reply,
+    }
+}
+
+/// A refusal with the `WWW-Authenticate` challenge of its endpoint.
+pub(crate) fn challenged(
+    mut reply: Reply,
+    authenticator: &dyn Authenticator,
+    endpoint: &RequestedEndpoint<'_>,
+) -> Reply {
+    reply.headers_mut().insert(WWW_AUTHENTICATE, authenticator.challenge(endpoint));
     reply
 }
 
-/// What may be asked for with another method.
+/// The 405 response, with the methods that are allowed.
 pub(crate) fn only(methods: &'static str) -> Reply {
     let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
@@ -276,10 +360,19 @@ pub(crate) async fn message(gateway: &Inner, status: u16, message: Pieces) -> Re
     reply
 }
 
-/// A stream of events.
+/// A stream of events; the call is cancelled if the stream breaks off.
 pub(crate) fn stream(gateway: &Inner, messages: Answering, first: Option<Pieces>) -> Reply {
+    events(gateway, EventSource::Messages(messages), first)
+}
+
+/// A stream of events that can be resumed.
+pub(crate) fn resumable(gateway: &Inner, stream: StreamBody) -> Reply {
+    events(gateway, EventSource::Stream(stream), None)
+}
+
+fn events(gateway: &Inner, source: EventSource, first: Option<Pieces>) -> Reply {
     let metrics = Arc::clone(&gateway.records.metrics);
-    let body = Events::body(messages, first, gateway.settings.limits.silence, metrics);
+    let body = Events::body(source, first, gateway.settings.limits.silence, metrics);
     let mut reply = Response::new(body);
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -288,37 +381,7 @@ pub(crate) fn stream(gateway: &Inner, messages: Answering, first: Option<Pieces>
     reply
 }
 
-/// The answer to a request: a message if it is all there is, a stream if something comes before it or
-/// it takes its time.
-pub(crate) async fn answer(gateway: &Inner, mut answering: Answering, events: bool) -> Reply {
-    let silence = gateway.settings.limits.silence;
-    loop {
-        let first = if events {
-            match tokio::time::timeout(silence, answering.next()).await {
-                Ok(first) => first,
-                Err(_) => return stream(gateway, answering, None),
-            }
-        } else {
-            answering.next().await
-        };
-        match first {
-            Some(Out::End(end)) => {
-                return match end.message {
-                    Some(message) => self::message(gateway, end.status, message).await,
-                    None => bare(StatusCode::ACCEPTED),
-                };
-            }
-            Some(Out::Message(message)) if events => {
-                return stream(gateway, answering, Some(event(message)));
-            }
-            // A client that takes no events does without.
-            Some(Out::Message(_)) => {}
-            None => return bare(StatusCode::ACCEPTED),
-        }
-    }
-}
-
-/// The same bytes, with room in the memory budget for as long as they are there.
+/// The same bytes, charged to the memory budget for as long as they exist.
 pub(crate) async fn held(gateway: &Inner, pieces: Pieces) -> Pieces {
     let mut room = gateway.budget.reservation();
     room.extend(pieces.len(), pieces.len()).await;

@@ -1,11 +1,9 @@
-//! The ledger: who called what, and how it ended, in a file that only grows and shows when it was
-//! changed.
+//! The ledger: an audit log of calls with their callers and outcomes, in an append-only, tamper-evident file.
 //!
-//! A call leaves two records, its intent and its outcome, or one that says both if it is over before
-//! it is written: never so in [`Mode::Strict`], where the intent comes first. Each record's hash
-//! covers the record before, so nothing can be changed, added or removed in the middle unnoticed.
-//! Arguments and results are not in it: sizes are, and a digest of the arguments. Whoever calls
-//! never waits for the disk, unless the ledger is [`Mode::Strict`].
+//! A call leaves two records, its intent and its outcome, or one for both if it ends before it is written: never so in
+//! [`Mode::Strict`], where the intent comes first. Each record's hash covers the record before, so no change, addition
+//! or removal in the middle goes unnoticed. Arguments and results are not recorded, only their sizes and a digest of
+//! the arguments. A call never waits for the disk, unless the ledger is [`Mode::Strict`].
 //!
 //! ```
 //! use consort_core::Caller;
@@ -33,9 +31,11 @@
 //! ```
 
 mod archive;
+mod archives;
 mod chain;
 mod damage;
 mod digest;
+mod entry;
 mod filter;
 mod queue;
 mod read;
@@ -45,6 +45,7 @@ mod run;
 mod search;
 mod store;
 mod tables;
+mod tail;
 mod usage;
 mod verify;
 mod visit;
@@ -56,40 +57,51 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use consort_core::RejectReason;
-use tokio::sync::oneshot;
-
-use crate::clock;
+pub use archives::LedgerSource;
 pub use digest::Digest;
+pub use entry::Entry;
+use entry::Waiting;
 pub use filter::Filter;
 use queue::{Queue, Taken};
-pub use read::{CallRow, Follow, Row, tail};
-pub(crate) use record::kind_of;
+pub use read::{CallRow, Follow, Row};
 pub use record::{Class, Intent};
 pub use report::{ReportKey, ReportTotals, UsageReport, report};
 pub use search::{Found, Search, search};
-use store::{CallEnd, Message, Store};
+use store::Store;
+pub use tail::tail;
 pub use usage::{Cost, ModelUsage, UsageRow};
 pub use verify::{Break, Report, verify};
 pub use visit::visit;
 
-/// How a ledger is kept.
+/// Settings of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerSettings {
-    /// What happens when it cannot be written.
+    /// Behaviour while it cannot be written.
     pub mode: Mode,
-    /// The most bytes the file takes; beyond it the oldest records are dropped.
+    /// Maximum size of the file in bytes; beyond it the oldest records are dropped.
     pub size: u64,
-    /// How long records are kept; for ever, as far as the size allows, if absent.
+    /// Retention time of records; unlimited, as far as the size allows, if absent.
     pub age: Option<Duration>,
-    /// The folder that records are written to before they are dropped; they are gone if absent.
+    /// The folder that records are archived to before they are dropped; if absent, they are deleted.
     pub archive: Option<PathBuf>,
-    /// The most calls that wait to be written.
+    /// Maximum number of calls that wait to be written.
     pub queue: usize,
-    /// How long records are gathered before they are written together, in lenient mode.
+    /// Time that records are batched before they are written together, in lenient mode.
     pub gather: Duration,
-    /// How long a call waits for its intent to be on disk, in strict mode.
+    /// Time that a call waits for its intent to be on disk, in strict mode.
     pub patience: Duration,
+    /// Maximum length of a text in a record, in bytes.
+    pub text_bytes: usize,
+    /// Number of records dropped at once, and so archived in one file.
+    pub dropped_records: u32,
+    /// Records at the end of the chain that are checked when the ledger is opened.
+    pub checked_records: u32,
+    /// Bytes of a file whose structure is checked too when it is opened.
+    pub checked_bytes: u64,
+    /// Time that a write waits for another process that writes to the same ledger.
+    pub busy: Duration,
+    /// The role of this process among those that write to the file.
+    pub role: WriterRole,
 }
 
 impl Default for LedgerSettings {
@@ -102,20 +114,36 @@ impl Default for LedgerSettings {
             queue: 16_384,
             gather: Duration::from_millis(40),
             patience: Duration::from_secs(1),
+            text_bytes: 1024,
+            dropped_records: 16_384,
+            checked_records: 1000,
+            checked_bytes: 256 << 20,
+            busy: Duration::from_secs(2),
+            role: WriterRole::Gateway,
         }
     }
 }
 
-/// What happens when the ledger cannot be written.
+/// The role of a process among those that write to one ledger. Any number of them may write at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriterRole {
+    /// Opens the file immediately, checks it, sets a damaged one aside, and determines the retention.
+    Gateway,
+    /// Opens the file when there is something to write, leaves a damaged one in place, and uses the retention of the
+    /// last gateway.
+    Command,
+}
+
+/// Behaviour while the ledger cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Calls are made; what could not be written is counted, and the ledger says how many.
+    /// Calls are made; unwritten ones are counted, and the ledger records their number.
     Lenient,
     /// A call is made only when its intent is on disk.
     Strict,
 }
 
-/// Why there is no ledger.
+/// The reason why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
@@ -124,11 +152,11 @@ pub enum LedgerError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The file is something else.
+    /// The file is not a ledger, or has a later version.
     #[error("`{}` is not a ledger, or one of a later version", path.display())]
     Foreign {
         /// The file.
@@ -139,25 +167,36 @@ pub enum LedgerError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
+        reason: String,
+    },
+    /// An archive cannot be read, or is not as it was written.
+    #[error("cannot read the archive `{}` of the ledger: {reason}", path.display())]
+    Archive {
+        /// The archive.
+        path: PathBuf,
+        /// The cause.
         reason: String,
     },
     /// There is no such file.
     #[error("there is no ledger at `{}`", path.display())]
     Missing {
-        /// Where it would be.
+        /// The expected path.
         path: PathBuf,
     },
 }
 
 impl LedgerError {
-    /// What to do next.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unusable { .. } => "see that the folder can be written to and the disk has room",
             Self::Foreign { .. } => "name another file",
             Self::Damaged { .. } => {
                 "see `consort ledger verify`, keep a copy, and move it away; the next start makes a new one"
+            }
+            Self::Archive { .. } => {
+                "see `consort ledger verify`; with `--no-archives` only the ledger itself is read"
             }
             Self::Missing { .. } => "it is made when the gateway first runs",
         }
@@ -169,16 +208,16 @@ impl LedgerError {
 #[error("rejected: the ledger is unavailable, and no call is made without a record of it")]
 pub struct Unavailable;
 
-/// How the ledger is doing.
+/// Statistics of the ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Calls whose intent is in the file.
     pub written: u64,
     /// Calls that were made and could not be written.
     pub lost: u64,
-    /// Calls that were not made because they could not be written.
+    /// Calls that were not made because they could not be recorded.
     pub refused: u64,
-    /// Whether the last attempt to write failed.
+    /// True if the last write failed.
     pub failing: bool,
     /// Records that were dropped because of the size or the age.
     pub dropped: u64,
@@ -188,7 +227,7 @@ pub struct Stats {
     pub bytes: u64,
 }
 
-/// A ledger that is written to. Copies are the same ledger.
+/// A ledger open for writing. Clones share one ledger.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     queue: Arc<Queue>,
@@ -197,7 +236,7 @@ pub struct Ledger {
     path: Arc<Path>,
 }
 
-/// The thread that writes. Without a ledger it has nothing more to wait for.
+/// The writer thread. Once the ledger is dropped, it has nothing left to wait for.
 #[derive(Debug)]
 struct Writer {
     queue: Arc<Queue>,
@@ -212,15 +251,19 @@ impl Drop for Writer {
 
 impl Ledger {
     /// Opens a ledger, or makes it, and starts the thread that writes it. Calls that an earlier
-    /// process left unfinished are closed as [`Class::OutcomeUnknown`].
+    /// process left unfinished are closed as [`Class::OutcomeUnknown`]. A [`WriterRole::Command`] opens the file
+    /// later: see [`Self::failure`].
     pub fn open(path: &Path, settings: LedgerSettings) -> Result<Self, LedgerError> {
-        let store = Store::open(path, &settings)?;
+        let opened = match settings.role {
+            WriterRole::Gateway => Some(Store::open(path, &settings)?),
+            WriterRole::Command => None,
+        };
         let queue = Arc::new(Queue::new(settings.mode, settings.queue));
         let patience = settings.patience;
         let thread = std::thread::Builder::new().name("ledger".to_owned());
         let started = thread.spawn({
-            let queue = Arc::clone(&queue);
-            move || writer::run(&queue, store, &settings)
+            let (queue, path) = (Arc::clone(&queue), path.to_owned());
+            move || writer::run(&queue, opened, &path, &settings)
         });
         let thread =
             started.map_err(|source| LedgerError::Unusable { path: path.to_owned(), source })?;
@@ -228,8 +271,8 @@ impl Ledger {
         Ok(Self { queue, patience, writer: Arc::new(writer), path: path.into() })
     }
 
-    /// Takes down that a call is about to be made. It costs the caller well under a microsecond; a
-    /// call is only to be sent once [`Entry::durable`] agrees.
+    /// Records that a call is about to be made. It costs the caller well under a microsecond; the call may only be sent
+    /// once [`Entry::durable`] succeeds.
     #[must_use = "a call whose entry is dropped counts as cancelled"]
     pub fn begin(&self, intent: impl Into<Arc<Intent>>) -> Entry {
         let (time, taken) = self.queue.begin(intent.into());
@@ -249,109 +292,27 @@ impl Ledger {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How it is doing.
+    /// Returns its statistics.
     pub fn stats(&self) -> Stats {
         self.queue.stats()
     }
 
-    /// Writes what is left and ends the thread; blocks until the disk has it. What happens later is
-    /// not written.
+    /// Returns the error of the last failure to open or write the file.
+    pub fn failure(&self) -> Option<String> {
+        self.queue.failure()
+    }
+
+    /// Writes the queued records and ends the thread; blocks until they are on disk. Later records are not written.
     pub fn close(&self) {
         self.queue.close();
         let thread = self.writer.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
-    }
-}
-
-/// A call in the ledger, from its intent to its outcome. Dropped without an end, it is
-/// [`Class::Cancelled`].
-#[derive(Debug)]
-pub struct Entry {
-    queue: Arc<Queue>,
-    patience: Duration,
-    begun: Instant,
-    time: i64,
-    /// None if the intent was not taken, so that no outcome follows.
-    id: Option<u64>,
-    waiting: Waiting,
-}
-
-/// What a call must wait for before it may leave.
-#[derive(Debug)]
-enum Waiting {
-    Nothing,
-    Answer(oneshot::Receiver<Result<(), Unavailable>>),
-    Never,
-}
-
-impl Entry {
-    /// Waits until the call may leave: at once in lenient mode; in strict mode when its intent is on
-    /// disk. If that fails, the call must not be made, and the entry is closed.
-    pub async fn durable(&mut self) -> Result<(), Unavailable> {
-        let answer = match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
-            Waiting::Nothing => return Ok(()),
-            Waiting::Never => Err(Unavailable),
-            Waiting::Answer(answer) => match tokio::time::timeout(self.patience, answer).await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(_)) | Err(_) => Err(Unavailable),
-            },
-        };
-        if answer.is_err() {
-            self.queue.refuse();
-            let reason = Some(RejectReason::LedgerUnavailable);
-            self.finish(self.begun.elapsed(), Class::Rejected { reason }, 0);
-        }
-        answer
-    }
-
-    /// When it began, in microseconds since 1970: that of no other call of this process.
-    pub fn time(&self) -> i64 {
-        self.time
-    }
-
-    /// Takes down how the call ended, and how large its result is.
-    pub fn end(self, class: Class, bytes_out: u64) {
-        let duration = self.begun.elapsed();
-        self.end_after(duration, class, bytes_out);
-    }
-
-    /// The same, for who measures how long it took.
-    pub fn end_after(mut self, duration: Duration, class: Class, bytes_out: u64) {
-        self.finish(duration, class, bytes_out);
-    }
-
-    /// Takes down how a model request ended, and what it used.
-    pub fn end_model_request(mut self, duration: Duration, class: Class, usage: ModelUsage) {
-        self.note(duration, class, 0, Some(Box::new(usage)));
-    }
-
-    fn finish(&mut self, duration: Duration, class: Class, bytes_out: u64) {
-        self.note(duration, class, bytes_out, None);
-    }
-
-    fn note(
-        &mut self,
-        duration: Duration,
-        class: Class,
-        bytes_out: u64,
-        usage: Option<Box<ModelUsage>>,
-    ) {
-        if let Some(id) = self.id.take() {
-            let end = CallEnd { class, duration, bytes_out, usage };
-            self.queue.end(Message::Outcome { id, time: clock::now(), end });
-        }
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.finish(self.begun.elapsed(), Class::Cancelled { sent: None }, 0);
     }
 }

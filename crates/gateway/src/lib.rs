@@ -1,13 +1,16 @@
-//! A toolbox out to the world: one MCP endpoint for every client.
+//! An MCP endpoint that exposes a toolbox to every client.
 //!
-//! A [`Gateway`] serves a [`Toolbox`](consort_core::Toolbox) to MCP clients of every revision, over
-//! Streamable HTTP, HTTP+SSE and standard input and output, whatever its servers speak.
+//! A [`Gateway`] serves a [`Toolbox`](consort_core::Toolbox) to MCP clients of every revision, over Streamable HTTP,
+//! HTTP+SSE and standard input and output, whatever revision its servers use.
 
 mod answer;
+mod attended;
+mod authenticator;
 mod body;
 mod browser;
 mod clock;
 mod cors;
+mod ended;
 pub mod feed;
 mod forwarded;
 mod front;
@@ -21,6 +24,7 @@ pub mod ledger;
 mod lines;
 mod linger;
 mod listen;
+mod listening;
 mod menu;
 pub mod metrics;
 mod naming;
@@ -39,31 +43,40 @@ mod seal;
 mod seek;
 mod serve;
 mod session;
+mod sessions;
 mod settings;
+mod shares;
 mod site;
 mod socket;
 mod spelling;
 mod sse;
 mod stall;
 mod stdio;
+mod streams;
 mod tasks;
 mod threads;
 pub mod trace;
 
-/// What fuzz targets check that is not for others to see.
+/// Internal checks for fuzz targets.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing {
     pub use crate::naming::law::names;
 }
 
+pub use authenticator::{
+    AuthError, Authenticator, CredentialDigest, PresentedCredential, RequestedEndpoint,
+};
 pub use browser::{BrowserSession, Door, NewBrowserSession};
-pub use forwarded::{BasePath, InvalidBasePath, InvalidProxy, TrustedProxy};
+pub use forwarded::{
+    BasePath, InvalidBasePath, InvalidProxy, InvalidProxyHeaders, ProxyHeaders, TrustedProxy,
+};
 pub use gateway::{Counts, Gateway, Labelled, Labels};
 pub use guard::{HostPattern, InvalidHost};
 pub use lines::{LINES_PER_SECOND, LogLimits, REFUSED_NAME_CHARS};
 pub use naming::{NameRecord, Naming, forget_names, read_names};
 pub use recorded::{ModelRequestRecord, Recorded, Records, RunRecord, ServerLookup};
+pub use seal::{SealingKey, SealingKeyError};
 pub use settings::{
     Access, Limits, Permissions, Profile, ServerStatus, Settings, States, Token, Toolboxes,
 };

@@ -26,19 +26,28 @@ pub struct LogLimits {
 }
 
 impl LogLimits {
-    /// Returns limits of so many lines of each kind in a second.
+    /// Returns limits of `lines_per_second` lines of each kind.
     pub fn new(lines_per_second: u32) -> Self {
         let limit = |kind| LineLimit::new(kind, lines_per_second);
         let refused_name = AtomicUsize::new(REFUSED_NAME_CHARS);
         Self { calls: limit("call"), refusals: limit("auth failure"), refused_name }
     }
 
-    /// Sets how many characters of a refused call's name are logged and written to the ledger.
+    /// Returns limits that let no line through, for callers that report failures themselves.
+    pub fn silent() -> Self {
+        let limits = Self::default();
+        for limit in [&limits.calls, &limits.refusals] {
+            limit.most.store(0, Ordering::Relaxed);
+        }
+        limits
+    }
+
+    /// Sets the maximum number of characters of a refused call's name in the log and the ledger.
     pub fn set_refused_name(&self, chars: usize) {
         self.refused_name.store(chars, Ordering::Relaxed);
     }
 
-    /// Returns the name of a refused call as it is recorded: short, and without control characters.
+    /// Returns the name of a refused call for the records: short, and without control characters.
     pub(crate) fn refused_name(&self, name: &str) -> String {
         let short: String = name.chars().take(self.refused_name.load(Ordering::Relaxed)).collect();
         short.escape_debug().to_string()
@@ -51,7 +60,7 @@ impl LogLimits {
         }
     }
 
-    /// Logs and counts what was left out since the last time.
+    /// Logs and counts the lines suppressed since the last time.
     pub(crate) fn flush(&self, metrics: &Metrics) {
         for limit in [&self.calls, &self.refusals] {
             let lines = limit.take_suppressed();
@@ -94,7 +103,7 @@ impl LineLimit {
         Self { kind, most: AtomicU32::new(most.max(1)), state: Mutex::new(state) }
     }
 
-    /// Whether one more line is written; if not, it is counted.
+    /// Returns true if one more line may be written; if not, counts it.
     pub(crate) fn admits(&self) -> bool {
         self.admits_at(Instant::now())
     }

@@ -1,5 +1,5 @@
-//! Connections that end in the middle of a request: what the client still sends is read for a while, so that it gets to
-//! read the answer. Closed on unread bytes, a connection is reset, and the answer is lost.
+//! Connections that end in the middle of a request: further bytes of the client are read for a while, so that it can
+//! read the response. A connection closed with unread bytes is reset, and the response is lost.
 
 use std::future::Future;
 use std::io;
@@ -7,14 +7,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use consort_wire::late;
+use consort_wire::LateTimes;
+use consort_wire::late::is_late;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use crate::heads::StrictHeads;
 use crate::settings::Limits;
 
-/// The answer to a request whose head takes too long.
+/// The response to a request whose head takes too long.
 const SLOW_HEAD: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 30\r\nconnection: close\r\n\r\nthe request head took too long";
@@ -24,19 +25,20 @@ const SLOW_HEAD: &[u8] =
 pub(crate) struct LingeringClose<T> {
     inner: StrictHeads<T>,
     head: Duration,
+    late: LateTimes,
     linger: Duration,
-    /// Bytes that may still be read and ignored.
+    /// Bytes that may still be read and discarded.
     ignorable: usize,
     stage: CloseStage,
-    /// The end of the time for a head, then of the time for reading on.
+    /// The deadline for a head, then that for the remaining bytes.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// How far a connection is with its end.
+/// Stage of closing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CloseStage {
     Open,
-    /// So many bytes of the answer to a slow head were written.
+    /// This many bytes of the response to a slow head were written.
     Refusing(usize),
     /// Nothing more is written.
     ShuttingDown,
@@ -49,6 +51,7 @@ impl<T> LingeringClose<T> {
         Self {
             inner,
             head: limits.head,
+            late: limits.late,
             linger: limits.linger,
             ignorable: limits.linger_bytes,
             stage: CloseStage::Open,
@@ -58,7 +61,7 @@ impl<T> LingeringClose<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> LingeringClose<T> {
-    /// Reads what a client sends. A head that takes too long becomes the end.
+    /// Reads from the client. A head that takes too long ends the connection.
     fn poll_open(
         &mut self,
         cx: &mut Context<'_>,
@@ -75,16 +78,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> LingeringClose<T> {
             return read;
         }
         ready!(timer.as_mut().poll(cx));
-        if late::is_late(timer.deadline()) {
+        if is_late(timer.deadline(), self.late) {
             // The process was stopped: the rest may be there.
-            *timer = Box::pin(sleep(late::GRACE));
+            *timer = Box::pin(sleep(self.late.grace));
             ready!(timer.as_mut().poll(cx));
         }
         self.stage = CloseStage::Refusing(0);
         Poll::Ready(Ok(()))
     }
 
-    /// Goes on with the end: the answer to a slow head, our end of the connection, the client's.
+    /// Continues the close: the response to a slow head, the shutdown of the write side, then the client's remaining
+    /// bytes.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             match self.stage {

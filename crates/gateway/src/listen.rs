@@ -1,11 +1,12 @@
-//! Telling clients of changes, in the way of their era.
+//! Change notifications to clients, in the form of their era.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use consort_core::{
-    Caller, Emitter, Event, Events, Json, Object, Offers, Passage, ServerId, ShelfKind,
+    Caller, ClientSession, Emitter, Json, Object, Offers, ServerId, ShelfKind, Subscription,
+    SubscriptionEvent, SubscriptionEvents,
 };
 use consort_wire::splice::{self, Writer};
 use consort_wire::{Era, Id};
@@ -22,16 +23,13 @@ use crate::request::{Out, Request, Speaker};
 use crate::session::Session;
 use crate::tasks;
 
-/// What a server calls things, and what the client does.
+/// Names at the server, mapped to names at the client.
 type Names = BTreeMap<String, String>;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const UPDATED: &str = "notifications/resources/updated";
 
-/// Updates a listener may be behind.
-const HEARD: usize = 256;
-
-/// The lists of which clients are told, and how.
+/// Primitive kinds, and the notification of a change to their list.
 const LISTS: [(ShelfKind, &str); 4] = [
     (ShelfKind::Tools, "notifications/tools/list_changed"),
     (ShelfKind::Prompts, "notifications/prompts/list_changed"),
@@ -39,7 +37,7 @@ const LISTS: [(ShelfKind, &str); 4] = [
     (ShelfKind::Templates, "notifications/resources/list_changed"),
 ];
 
-/// What a modern client wants to hear.
+/// Notification filter of a modern client.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Wanted {
@@ -65,7 +63,7 @@ impl Wanted {
     }
 }
 
-/// Tells a modern client of what it wants to hear, until it leaves.
+/// Handles `subscriptions/listen`: sends a modern client the notifications it requested until it disconnects.
 pub(crate) async fn listen(
     gateway: &Arc<Inner>,
     request: &Request,
@@ -78,15 +76,21 @@ pub(crate) async fn listen(
     let menu = request.menu();
     wanted.prompts_list_changed &= menu.has(ShelfKind::Prompts);
     wanted.resources_list_changed &= menu.has(ShelfKind::Resources);
-    let (sender, mut heard) = mpsc::channel(HEARD);
+    let (sender, mut heard) = mpsc::channel(gateway.settings.limits.subscription_updates);
     let mut telling = JoinSet::new();
     let uris = std::mem::take(&mut wanted.resource_subscriptions);
     let names = std::mem::take(&mut wanted.task_ids);
     let (front, caller) = (&request.front, &request.caller);
-    let watch = |server| Watch { front, caller, offers: &modern.offers, server };
+    let watch = |server| Watch {
+        front,
+        caller,
+        offers: &modern.offers,
+        session: modern.session.clone(),
+        server,
+    };
     for (server, uris) in by_server(&menu, &uris) {
         // What a server does not tell of is not promised.
-        if let Ok(events) = watch(server).begin("resourceSubscriptions", &uris).await {
+        if let Ok(events) = watch(server).begin(Some(&uris), None).await {
             wanted.resource_subscriptions.extend(uris.values().cloned());
             telling.spawn(updates(events, uris, sender.clone()));
         }
@@ -102,7 +106,7 @@ pub(crate) async fn listen(
             continue;
         }
         let names: Names = tickets.into_iter().map(|(name, ticket)| (ticket.task, name)).collect();
-        if let Ok(events) = watch(server).begin("taskIds", &names).await {
+        if let Ok(events) = watch(server).begin(None, Some(&names)).await {
             wanted.task_ids.extend(names.values().cloned());
             telling.spawn(updates(events, names, sender.clone()));
         }
@@ -134,11 +138,15 @@ pub(crate) async fn listen(
     }
 }
 
-/// Tells a legacy client of the lists that change, as long as its session lasts.
-pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>) {
+/// Sends list change notifications to a legacy client as long as its session lasts. For a session restored from its id,
+/// every list may have changed.
+pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>, is_new: bool) {
     // Before that, whoever lists waits.
     gateway.settled().await;
     let mut changes = Changes::new(&session.front, &session.caller);
+    if !is_new {
+        announce(&session);
+    }
     loop {
         tokio::select! {
             methods = changes.next(&gateway, |_| true) => {
@@ -152,8 +160,17 @@ pub(crate) async fn follow(gateway: Arc<Inner>, session: Arc<Session>) {
     }
 }
 
-/// Begins to tell a legacy client of a resource.
+/// Notifies a legacy client that every list may have changed, since earlier notifications may be lost.
+pub(crate) fn announce(session: &Session) {
+    let menu = session.front.menu(&session.caller);
+    for (_, method) in LISTS.iter().filter(|(kind, _)| menu.has(*kind)) {
+        session.tell(notification(method, &Object::empty(), None));
+    }
+}
+
+/// Handles `resources/subscribe` of a legacy client.
 pub(crate) async fn subscribe(
+    gateway: &Arc<Inner>,
     request: &Request,
     session: &Arc<Session>,
 ) -> Result<Answer, Failure> {
@@ -163,9 +180,15 @@ pub(crate) async fn subscribe(
         .pop_first()
         .ok_or_else(|| Failure::no_resource(Era::Legacy, &uri))?;
     let (front, caller) = (&session.front, &session.caller);
-    let watch = Watch { front, caller, offers: &session.offers, server };
-    let events = watch.begin("resourceSubscriptions", &uris).await?;
-    let (sender, mut heard) = mpsc::channel(HEARD);
+    let watch = Watch {
+        front,
+        caller,
+        offers: &session.offers,
+        session: Some(session.client.clone()),
+        server,
+    };
+    let events = watch.begin(Some(&uris), None).await?;
+    let (sender, mut heard) = mpsc::channel(gateway.settings.limits.subscription_updates);
     let told = Arc::downgrade(session);
     let mut tasks = JoinSet::new();
     tasks.spawn(updates(events, uris, sender));
@@ -179,7 +202,7 @@ pub(crate) async fn subscribe(
     Ok(Answer::result(&request.id, &empty()))
 }
 
-/// Which server has each resource: what the server calls it, and what the client does.
+/// Groups resources by server: the URI at the server, mapped to the URI at the client.
 fn by_server(menu: &Menu, uris: &[String]) -> BTreeMap<ServerId, Names> {
     let mut servers: BTreeMap<ServerId, Names> = BTreeMap::new();
     for uri in uris {
@@ -191,10 +214,10 @@ fn by_server(menu: &Menu, uris: &[String]) -> BTreeMap<ServerId, Names> {
     servers
 }
 
-/// The tasks of each connection: its server and, for a legacy one, what was declared on it.
+/// The tasks of each connection: its server and, for a legacy one, the capabilities declared on it.
 type TasksByServer = BTreeMap<(ServerId, Option<String>), Vec<(String, tasks::Ticket)>>;
 
-/// The tasks that names stand for, by the connection that knows them.
+/// Resolves task names and groups the tasks by their connection.
 fn tasks_by_server(gateway: &Inner, caller: &Caller, names: &[String]) -> TasksByServer {
     let mut servers = TasksByServer::new();
     for name in names {
@@ -206,41 +229,48 @@ fn tasks_by_server(gateway: &Inner, caller: &Caller, names: &[String]) -> TasksB
     servers
 }
 
-/// Who wants to hear of a server's resources or tasks.
+/// A subscriber to a server's resources or tasks.
 struct Watch<'a> {
     front: &'a Front,
     caller: &'a Caller,
     offers: &'a Arc<Offers>,
+    session: Option<ClientSession>,
     server: ServerId,
 }
 
 impl Watch<'_> {
-    /// Begins to listen; the server has agreed.
-    async fn begin(self, what: &str, names: &Names) -> Result<Events, Failure> {
-        let names: Vec<&String> = names.keys().collect();
-        let params = json!({ "notifications": { what: names } });
-        let params = Json::from(params).to_object().expect("it was written as one");
-        let mut passage =
-            Passage::new(self.caller.clone(), self.server, "subscriptions/listen", params);
-        passage.offers = Arc::clone(self.offers);
-        let mut events = self.front.pass(passage);
-        loop {
-            match events.next().await {
-                Some(Event::Notification { .. }) => return Ok(events),
-                Some(Event::End(Err(error))) => return Err(Failure::of(Era::Legacy, &error)),
-                Some(Event::End(Ok(_))) | None => {
-                    return Err(Failure::new(answer::INTERNAL, "the server does not tell of it"));
-                }
-                Some(_) => {}
-            }
+    /// Subscribes. Returns once the server has accepted.
+    async fn begin(
+        self,
+        resources: Option<&Names>,
+        tasks: Option<&Names>,
+    ) -> Result<SubscriptionEvents, Failure> {
+        let names =
+            |names: Option<&Names>| names.into_iter().flat_map(Names::keys).cloned().collect();
+        let mut events = self.front.subscribe(Subscription {
+            caller: self.caller.clone(),
+            server: self.server,
+            resources: names(resources),
+            tasks: names(tasks),
+            offers: Arc::clone(self.offers),
+            session: self.session,
+        });
+        match events.next().await {
+            Some(SubscriptionEvent::End(error)) => Err(Failure::of(Era::Legacy, &error)),
+            Some(_) => Ok(events),
+            None => Err(Failure::new(answer::INTERNAL, "the server does not tell of it")),
         }
     }
 }
 
-/// Passes on what happened, by the name the client knows.
-async fn updates(mut events: Events, names: Names, sender: mpsc::Sender<(String, Object)>) {
+/// Forwards notifications under the names that the client knows.
+async fn updates(
+    mut events: SubscriptionEvents,
+    names: Names,
+    sender: mpsc::Sender<(String, Object)>,
+) {
     while let Some(event) = events.next().await {
-        let Event::Notification { method, params } = event else { continue };
+        let SubscriptionEvent::Notification { method, params } = event else { continue };
         let member = if method == UPDATED { "uri" } else { "taskId" };
         let public = params.text(member).and_then(|name| names.get(&name));
         let Some(public) = public else { continue };
@@ -254,7 +284,7 @@ async fn updates(mut events: Events, names: Names, sender: mpsc::Sender<(String,
     }
 }
 
-/// The lists of a front as they change.
+/// Changes to the lists of an endpoint.
 struct Changes {
     menus: tokio::sync::watch::Receiver<Arc<Menu>>,
     known: [(u64, u64); 4],
@@ -268,7 +298,7 @@ impl Changes {
         Self { menus, known, quiet: tokio::time::Instant::now() }
     }
 
-    /// Waits until a list changed that is wanted, and says how clients are told.
+    /// Waits until a list of the filter changes and returns the methods of the notifications.
     async fn next(
         &mut self,
         gateway: &Inner,
@@ -303,7 +333,7 @@ fn states(menu: &Menu) -> [(u64, u64); 4] {
     LISTS.map(|(kind, _)| menu.list_state(kind))
 }
 
-/// A notification; to a modern client with the subscription it belongs to.
+/// Builds a notification; for a modern client, with its subscription id.
 fn notification(method: &str, params: &Object, subscription: Option<&Id>) -> Bytes {
     let Some(id) = subscription else {
         let params = (!params.is_empty()).then(|| without_subscription(params));
@@ -319,7 +349,7 @@ fn notification(method: &str, params: &Object, subscription: Option<&Id>) -> Byt
     splice::notification(method, Some(&writer.finish()))
 }
 
-/// Parameters without the subscription between the server and us.
+/// Returns parameters without the id of the subscription between the server and the gateway.
 fn without_subscription(params: &Object) -> Json {
     let Some(meta) = params.get("_meta").and_then(|meta| meta.to_object()) else {
         return params.json().clone();

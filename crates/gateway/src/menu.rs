@@ -1,4 +1,4 @@
-//! What a front offers, made from a catalog: names in front of clients, and the lists as they are sent.
+//! Listing of an endpoint, made from a catalog: public names, and the lists as they are sent.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,16 +17,13 @@ use crate::naming::Names;
 use crate::request::TASKS;
 use crate::retold::uris;
 
-/// What a server of 2025-11-25 offers whose tools can be tasks.
+/// Capability path of a server of 2025-11-25 whose tools can run as tasks.
 const LEGACY_TASKS: &str = "tasks.requests.tools.call";
 
-/// How long a client may take a list for current.
+/// Cache lifetime of a list, in milliseconds.
 const LIST_TTL: u64 = 30_000;
 
-/// How many things a page of a list holds.
-pub(crate) const PAGE: usize = 1000;
-
-/// Whether a tool is for a server's apps and not for models.
+/// Returns true if a tool is for a server's apps and not for models.
 pub(crate) fn app_only(entry: &Entry) -> bool {
     if memchr::memmem::find(entry.definition.as_bytes(), b"visibility").is_none() {
         return false;
@@ -37,23 +34,23 @@ pub(crate) fn app_only(entry: &Entry) -> bool {
     visible.is_some_and(|to| !to.iter().any(|who| who.text().as_deref() == Some("model")))
 }
 
-/// What a front offers.
+/// Listing of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Menu {
     boards: [Board; 4],
     abouts: Vec<(ServerId, About)>,
-    /// The number of times that servers on it said that a list changed, by kind.
+    /// Number of list changes that its servers reported, by kind.
     list_changes: [u64; 4],
-    /// Resources that are called otherwise here: by server, what it calls them and what we do.
+    /// Renamed resources: by server, the server's URI mapped to the public one.
     apart: HashMap<ServerId, HashMap<String, String>>,
-    /// Every configured server; none at the address of one server.
+    /// Every configured server; empty at the endpoint of one server.
     reserved: Arc<BTreeSet<ServerId>>,
-    /// Whether nothing is known yet of some server that may come.
+    /// True if the lists of some server are not known yet.
     is_partial: bool,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// One kind of things on it.
+/// The primitives of one kind in a listing.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     choices: HashMap<String, Choice>,
@@ -62,10 +59,10 @@ pub(crate) struct Board {
     lists: [OnceLock<Vec<Json>>; 2],
 }
 
-/// One thing on it.
+/// One listed item.
 #[derive(Debug)]
 pub(crate) struct Choice {
-    /// The way to it: the server, and what the toolbox calls it.
+    /// Its server, and its name in the toolbox.
     pub(crate) route: Route,
     /// Arguments that a modern client repeats in headers.
     pub(crate) mirrors: Mirrors,
@@ -104,39 +101,38 @@ impl Menu {
         &self.boards[kind as usize]
     }
 
-    /// What tells one state of a list from another: its digest, and how often servers said that it changed.
+    /// Returns the state of a list, for comparison: its digest, and the number of changes that servers reported.
     pub(crate) fn list_state(&self, kind: ShelfKind) -> (u64, u64) {
         (self.board(kind).digest, self.list_changes[kind as usize])
     }
 
-    /// What a server's resources are called here, those that are called otherwise; nothing if there is
-    /// none.
+    /// Returns the public URIs of a server's renamed resources; `None` if it has none.
     pub(crate) fn apart(&self, server: &ServerId) -> Option<&HashMap<String, String>> {
         self.apart.get(server)
     }
 
-    /// Whether nothing is known yet of some server that may come.
+    /// True if the lists of some server are not known yet.
     pub(crate) fn is_partial(&self) -> bool {
         self.is_partial
     }
 
-    /// Whether any server offers this, or one may that is not known yet: a client that shook hands learns only
-    /// then what it may ask for.
+    /// Returns true if any server has this capability, or may have it because it is not known yet. A legacy client
+    /// learns of capabilities at `initialize` only.
     fn may_offer(&self, path: &str) -> bool {
         self.is_partial || self.offers(path)
     }
 
-    /// Whether any server offers this.
+    /// Returns true if any server has this capability.
     pub(crate) fn offers(&self, path: &str) -> bool {
         self.abouts.iter().any(|(_, about)| about.offers(path))
     }
 
-    /// The servers that offer this.
+    /// Returns the servers with this capability.
     pub(crate) fn offering<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a ServerId> {
         self.abouts.iter().filter(|(_, about)| about.offers(path)).map(|(server, _)| server)
     }
 
-    /// The only server, if there is just one.
+    /// Returns the only server, if there is just one.
     pub(crate) fn only(&self) -> Option<&ServerId> {
         match self.abouts.as_slice() {
             [(server, _)] => Some(server),
@@ -144,8 +140,8 @@ impl Menu {
         }
     }
 
-    /// The server a URI belongs to that is on no list: the only one with a template that fits, else the
-    /// only one with resources at all.
+    /// Returns the route of an unlisted URI: to the only server with a matching template, else to the only server with
+    /// resources at all.
     pub(crate) fn owner(&self, uri: &str) -> Option<Route> {
         let templates = self.board(ShelfKind::Templates);
         let fitting: BTreeSet<&ServerId> = templates
@@ -169,7 +165,7 @@ impl Menu {
         Some(Route { server: server.clone(), name: uri.to_owned() })
     }
 
-    /// What the front says it can do, in one era.
+    /// Returns the capabilities that the endpoint advertises in one era.
     pub(crate) fn capabilities(&self, era: Era) -> Json {
         let mut writer = Writer::new();
         let changes = br#"{"listChanged":true}"#;
@@ -225,7 +221,7 @@ impl Menu {
         });
     }
 
-    /// Whether things of this kind can be asked for.
+    /// Returns true if primitives of this kind can be requested.
     pub(crate) fn has(&self, kind: ShelfKind) -> bool {
         let path = match kind {
             ShelfKind::Tools => return true,
@@ -240,12 +236,12 @@ impl Menu {
         self.may_offer(path) || kinds.iter().any(|kind| !self.board(*kind).definitions.is_empty())
     }
 
-    /// Whether updates of resources can be told: a modern server is asked when it comes to it.
+    /// Returns true if clients may subscribe to resources. A modern server accepts or refuses only at subscription.
     pub(crate) fn watches(&self) -> bool {
         self.may_offer("resources.subscribe")
     }
 
-    /// How to use what is offered, in the servers' own words.
+    /// Returns the instructions of all servers.
     pub(crate) fn instructions(&self) -> Option<String> {
         let said: Vec<(&ServerId, &String)> = self
             .abouts
@@ -299,14 +295,21 @@ impl Board {
         self.choices.keys().map(String::as_str)
     }
 
-    /// The way to each thing, and its name.
+    /// Returns the route and the public name of each item.
     pub(crate) fn routes(&self) -> impl Iterator<Item = (&Route, &str)> {
         self.choices.iter().map(|(name, choice)| (&choice.route, name.as_str()))
     }
 
-    /// The page behind a cursor, as a result; `None` if there is no such page (any more).
-    pub(crate) fn page(&self, kind: ShelfKind, era: Era, cursor: Option<&str>) -> Option<Json> {
-        let pages = self.lists[era as usize].get_or_init(|| self.pages(kind, era));
+    /// Returns the result with the page at a cursor, of at most `items` items; `None` if there is no such page (any
+    /// more).
+    pub(crate) fn page(
+        &self,
+        kind: ShelfKind,
+        era: Era,
+        cursor: Option<&str>,
+        items: usize,
+    ) -> Option<Json> {
+        let pages = self.lists[era as usize].get_or_init(|| self.pages(kind, era, items));
         let number = match cursor {
             None => 0,
             Some(cursor) => {
@@ -317,10 +320,10 @@ impl Board {
         pages.get::<usize>(number).cloned()
     }
 
-    fn pages(&self, kind: ShelfKind, era: Era) -> Vec<Json> {
-        let count = self.definitions.len().div_ceil(PAGE).max(1);
+    fn pages(&self, kind: ShelfKind, era: Era, most: usize) -> Vec<Json> {
+        let count = self.definitions.len().div_ceil(most).max(1);
         let page = |number: usize| {
-            let items = self.definitions.iter().skip(number * PAGE).take(PAGE);
+            let items = self.definitions.iter().skip(number * most).take(most);
             let size: usize = items.clone().map(|item| item.as_bytes().len() + 1).sum();
             let mut bytes = BytesMut::with_capacity(size + 256);
             bytes.put_slice(format!("{{\"{}\":[", kind.member()).as_bytes());
@@ -348,7 +351,7 @@ impl Board {
     }
 }
 
-/// A definition under its name in front of clients.
+/// Returns a definition under its public name.
 fn renamed(kind: ShelfKind, entry: &Entry, name: &str) -> Object {
     if name == entry.name {
         return entry.definition.clone();
@@ -364,7 +367,7 @@ fn renamed(kind: ShelfKind, entry: &Entry, name: &str) -> Object {
     writer.finish_object()
 }
 
-/// The number of times that servers with things of a kind on the boards said that this list changed.
+/// Returns the number of changes to this list that its servers reported.
 fn list_changes(kind: ShelfKind, boards: &[Board; 4], catalog: &Catalog) -> u64 {
     let servers: BTreeSet<&ServerId> =
         boards[kind as usize].choices.values().map(|choice| &choice.route.server).collect();
@@ -372,7 +375,7 @@ fn list_changes(kind: ShelfKind, boards: &[Board; 4], catalog: &Catalog) -> u64 
     servers.into_iter().filter_map(count).fold(0, u64::wrapping_add)
 }
 
-/// Whether a URI may come from a template: its fixed parts are there, in order.
+/// Returns true if a URI may match a template: it contains the fixed parts in order.
 fn fits(template: &str, uri: &str) -> bool {
     let mut parts = template.split('{');
     let first = parts.next().unwrap_or_default();

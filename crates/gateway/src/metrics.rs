@@ -1,23 +1,29 @@
-//! Counters, gauges and histograms of what the gateway does, in the text format of Prometheus.
+//! Counters, gauges and histograms of the gateway, in the text format of Prometheus.
 //!
-//! Counting is an atomic addition. The number of series is bounded: methods and outcomes are known
-//! words, servers are those that were made [known](Metrics::know); anything else is `other`.
+//! Counting is an atomic addition. The number of series is bounded: methods and outcomes are fixed words, servers those
+//! that were [registered](Metrics::know); anything else is `other`.
 
+mod detached;
 mod expose;
+mod gauge;
+mod limits;
 mod models;
 mod refusals;
 mod reloads;
 mod tools;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use consort_core::ServerId;
 use consort_wire::Era;
 
+pub use detached::DetachedMetrics;
 pub use expose::{Extra, Family, Measure, Series, Value};
+pub use gauge::{Gauge, Held};
+pub use limits::MetricLimits;
 use models::ModelMetrics;
 pub(crate) use models::provider_and_name;
 pub use refusals::RefusalMetrics;
@@ -58,40 +64,40 @@ pub const BOUNDS: [f64; 16] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// The most servers that metrics tell apart.
-const MOST_SERVERS: usize = 256;
-
-/// The methods that are passed on to servers: their requests end in every way that calls do.
+/// The methods that are forwarded to servers: their requests have every outcome that calls have.
 const CALLED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "completion/complete"];
 
 const CLASSES: usize = Class::WORDS.len();
 
-/// What is counted.
+/// The metrics of a gateway.
 #[derive(Debug)]
 pub struct Metrics {
-    /// Calls that are being made.
+    /// Calls in progress.
     pub in_flight: Gauge,
     /// Sessions of legacy clients.
     pub sessions: Gauge,
-    /// Calls that wait for an answer of the client.
+    /// Calls that wait for input from the client.
     pub parked: Gauge,
     /// Connections of clients.
     pub connections: Gauge,
-    /// Attempts to load the config, the lock or secrets anew.
+    /// Attempts to reload the config, the lock or secrets.
     pub reloads: ReloadMetrics,
     /// Requests that were refused before they were read.
     pub refusals: RefusalMetrics,
+    /// Calls that continue without their client.
+    pub detached: DetachedMetrics,
     started: SystemTime,
     durations: [Histogram; METHODS.len()],
     limits: RwLock<Vec<(&'static str, i64)>>,
     tools: ToolMetrics,
-    /// Log lines that were left out because there were too many.
+    /// Log lines suppressed by the rate limit.
     pub(crate) suppressed_lines: AtomicU64,
     requests: [[[AtomicU64; CLASSES]; METHODS.len()]; 2],
     /// By the first digit of their status.
     sites: [AtomicU64; 6],
     received: AtomicU64,
     sent: AtomicU64,
+    most_servers: AtomicUsize,
     servers: RwLock<BTreeMap<ServerId, Arc<Calls>>>,
     others: Arc<Calls>,
     models: ModelMetrics,
@@ -113,6 +119,7 @@ impl Default for Metrics {
             connections: Gauge::default(),
             reloads: ReloadMetrics::default(),
             refusals: RefusalMetrics::default(),
+            detached: DetachedMetrics::default(),
             started: SystemTime::now(),
             durations: std::array::from_fn(|_| Histogram::default()),
             limits: RwLock::default(),
@@ -125,6 +132,7 @@ impl Default for Metrics {
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             servers: RwLock::default(),
+            most_servers: AtomicUsize::new(MetricLimits::default().servers),
             others: Arc::default(),
             models: ModelMetrics::default(),
         }
@@ -132,17 +140,17 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Tells these servers apart from now on. What was counted of them stays.
+    /// Registers servers that get series of their own. Existing counts stay.
     pub fn know(&self, servers: impl IntoIterator<Item = ServerId>) {
         let mut known = self.servers.write().unwrap_or_else(PoisonError::into_inner);
         for server in servers {
-            if known.len() < MOST_SERVERS {
+            if known.len() < self.most_servers.load(Ordering::Relaxed) {
                 known.entry(server).or_default();
             }
         }
     }
 
-    /// Counts a request of a client that ended.
+    /// Counts a finished request of a client.
     pub fn request(&self, era: Era, method: &str, class: Class, took: Duration) {
         let method = METHODS.iter().position(|known| *known == method);
         let method = method.unwrap_or(METHODS.len() - 1);
@@ -150,28 +158,34 @@ impl Metrics {
         self.durations[method].observe(took);
     }
 
-    /// Sets the limits that are in force, by their names.
+    /// Sets the limits that are in force, by name.
     pub fn set_limits(&self, limits: impl IntoIterator<Item = (&'static str, i64)>) {
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits.into_iter().collect();
     }
 
-    /// Tells calls apart by tool too, at most so many tools; 0 for none.
+    /// Sets the limits on the number of series.
+    pub fn limit(&self, limits: MetricLimits) {
+        self.most_servers.store(limits.servers, Ordering::Relaxed);
+        self.models.limit(limits.models);
+    }
+
+    /// Enables counting by tool for at most `most` tools; 0 disables it.
     pub fn tell_tools(&self, most: usize) {
         self.tools.tell(most);
     }
 
-    /// Counts a call of a tool that ended, if tools are told apart.
+    /// Counts a finished tool call, if calls are counted by tool.
     pub fn tool_call(&self, server: &ServerId, tool: &str, class: Class) {
         self.tools.count(server, tool, class);
     }
 
-    /// Counts a request that was answered by a site, by its HTTP status.
+    /// Counts a request answered by a site, by its HTTP status.
     pub fn site(&self, status: u16) {
         let at = usize::from(status / 100).min(self.sites.len() - 1);
         self.sites[at].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a call that ended.
+    /// Counts a finished call.
     pub fn call(&self, server: Option<&ServerId>, class: Class, took: Duration) {
         let known = self.servers.read().unwrap_or_else(PoisonError::into_inner);
         let calls = server.and_then(|server| known.get(server)).unwrap_or(&self.others);
@@ -179,7 +193,7 @@ impl Metrics {
         calls.durations.observe(took);
     }
 
-    /// Tells these models apart from now on, each as `provider:name`.
+    /// Registers models that get series of their own, each as `provider:name`.
     pub fn know_models(&self, models: impl IntoIterator<Item = String>) {
         self.models.know(models);
     }
@@ -189,27 +203,28 @@ impl Metrics {
         self.models.count(model, class, took, usage);
     }
 
-    /// Counts bytes that came from clients.
+    /// Counts bytes received from clients.
     pub fn received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts bytes that went to clients.
+    /// Counts bytes sent to clients.
     pub fn sent(&self, bytes: usize) {
         self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Everything in the text format of Prometheus, with what only others know.
+    /// Renders all metrics in the text format of Prometheus, with values from elsewhere.
     pub fn render(&self, extra: &Extra) -> String {
         expose::text(&self.families(extra))
     }
 
-    /// Everything, as it is now.
+    /// Returns all metrics with their current values.
     pub fn families(&self, extra: &Extra) -> Vec<Family> {
         let mut families = vec![self.requests(), self.request_durations(), self.sites()];
         families.extend(self.calls());
         families.extend(self.tools.family());
         families.push(self.refusals.family());
+        families.extend(self.detached.families());
         families.extend(self.reloads.families());
         families.extend(self.models.families());
         let gauge = |name, help, gauge: &Gauge| Family::gauge(name, help, gauge.get());
@@ -237,7 +252,7 @@ impl Metrics {
         families
     }
 
-    /// When counting began, in nanoseconds since 1970.
+    /// Returns the start of counting, in nanoseconds since 1970.
     pub(crate) fn since(&self) -> u128 {
         self.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
     }
@@ -329,43 +344,10 @@ fn at(era: Era) -> usize {
     }
 }
 
-/// A number that goes up and down.
-#[derive(Clone, Debug, Default)]
-pub struct Gauge(Arc<AtomicI64>);
-
-impl Gauge {
-    /// One more, until what is returned is dropped.
-    #[must_use = "it counts until it is dropped"]
-    pub fn hold(&self) -> Held {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Held(Arc::clone(&self.0))
-    }
-
-    /// Sets it to what was counted elsewhere.
-    pub fn set(&self, count: usize) {
-        self.0.store(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
-    }
-
-    /// How many there are.
-    pub fn get(&self) -> i64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// One that a [`Gauge`] counts.
-#[derive(Debug)]
-pub struct Held(Arc<AtomicI64>);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// How often something took how long.
+/// Histogram of durations.
 #[derive(Debug, Default)]
 struct Histogram {
-    /// One bucket more than there are bounds, for what is beyond them.
+    /// One bucket more than there are bounds, for values beyond them.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! What things are called in front of clients.
+//! Names of tools, prompts and resources as clients see them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -18,36 +18,36 @@ pub use record::{NameRecord, forget_names, read_names};
 /// The longest name of a tool that every model provider takes.
 const LONGEST: usize = 64;
 
-/// How the things of many servers are named as one.
+/// Naming of the items of many servers in one listing.
 ///
-/// A name once given stays: it neither changes nor passes to another thing, whatever servers come or
-/// go, as long as the gateway runs or keeps its names in a file.
+/// A name once assigned is stable: it neither changes nor passes to another item, whatever servers are added or
+/// removed, as long as the gateway runs or keeps its names in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Naming {
-    /// As the server has it, if no other server's thing is called that; else `server_name`.
+    /// The server's own name, if no item of another server has it; else `server_name`.
     #[default]
     Auto,
     /// By a template with `{server}` and `{name}`.
     Template(String),
-    /// Always as the server has it. Things of two servers under one name are both left out.
+    /// Always the server's own name. Items of two servers with the same name are both left out.
     Never,
 }
 
-/// The names given so far.
+/// The names assigned so far.
 #[derive(Debug)]
 pub(crate) struct Names {
     naming: Naming,
-    /// Where they are kept between runs.
+    /// The file that keeps them between runs.
     file: Option<PathBuf>,
     given: HashMap<(ShelfKind, Route), String>,
     taken: HashMap<(ShelfKind, String), Route>,
     /// Servers that are no longer configured, and since when, in seconds since 1970.
     removed: BTreeMap<ServerId, u64>,
-    /// How long names stay reserved for a server that is no longer configured.
+    /// Time that names stay reserved for a server that is no longer configured.
     pub(crate) grace: Duration,
 }
 
-/// Groups of tools that are our own, and configured without being servers.
+/// Consort's own groups of tools, which count as configured although they are no servers.
 const OWN: [&str; 3] = ["agents", "builtin", "consort"];
 
 impl Names {
@@ -56,8 +56,8 @@ impl Names {
         Self { naming, file: None, given, taken, removed: BTreeMap::new(), grace: Duration::MAX }
     }
 
-    /// Frees the names of servers that have not been configured for as long as `grace`. A server that comes back
-    /// before that has its names again.
+    /// Frees the names of servers that have not been configured for `grace`. A server that returns before that has its
+    /// names again.
     pub(crate) fn free_removed(&mut self, configured: &BTreeSet<ServerId>, grace: Duration) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let is_there =
@@ -90,8 +90,8 @@ impl Names {
         }
     }
 
-    /// The names kept in a file, and from now on kept there. A file that cannot be read, or is of
-    /// another naming, is as good as none.
+    /// Loads the names in a file, and keeps them there from now on. A file that cannot be read, or is of another
+    /// naming, is ignored.
     pub(crate) fn kept(naming: Naming, file: PathBuf) -> Self {
         let mut names = Self::new(naming);
         let written = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -109,7 +109,7 @@ impl Names {
         names
     }
 
-    /// Keeps the names for the next time: the old file or the new one, never half of either.
+    /// Saves the names, atomically: the file is the old one or the new one, never half of either.
     fn keep(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let mut names: Vec<_> = self
@@ -129,7 +129,7 @@ impl Names {
         consort_files::replace(file, &bytes, Readers::Owner)
     }
 
-    /// Names every entry of a shelf; `None` for one that is left out, with the problem noted.
+    /// Names every entry of one kind; `None` for one that is left out, with the problem noted.
     pub(crate) fn give(
         &mut self,
         kind: ShelfKind,
@@ -174,7 +174,7 @@ impl Names {
         names
     }
 
-    /// Returns the thing that has a name.
+    /// Returns the item that has a name.
     pub(crate) fn route(&self, kind: ShelfKind, name: &str) -> Option<Route> {
         self.taken.get(&(kind, name.to_owned())).cloned()
     }
@@ -183,7 +183,7 @@ impl Names {
         self.given.contains_key(&(kind, address(entry)))
     }
 
-    /// What an entry is called if that is free.
+    /// Returns the preferred name of an entry.
     fn first(&self, kind: ShelfKind, entry: &Entry) -> String {
         match (&self.naming, is_name(kind)) {
             (Naming::Template(template), true) => {
@@ -197,7 +197,7 @@ impl Names {
         }
     }
 
-    /// What it is called otherwise.
+    /// Returns the name of an entry whose preferred name is taken.
     fn other(&self, kind: ShelfKind, entry: &Entry) -> String {
         let server = entry.route.server.as_str();
         if !is_name(kind) {
@@ -208,12 +208,12 @@ impl Names {
     }
 }
 
-/// What a name stands for: a thing of a server, as it is called before it meets those of others.
+/// Returns the item that a name refers to: its server, and its name before conflicts are resolved.
 fn address(entry: &Entry) -> Route {
     Route { server: entry.route.server.clone(), name: entry.name.clone() }
 }
 
-/// Names as their servers have them; whatever two servers have is left out.
+/// Uses the servers' own names; items of two servers with the same name are left out.
 fn as_they_are(
     kind: ShelfKind,
     entries: &[&Entry],
@@ -240,12 +240,12 @@ fn as_they_are(
     entries.iter().map(name).collect()
 }
 
-/// Whether things of this kind have names; the others have URIs.
+/// Returns true if items of this kind have names; the others have URIs.
 fn is_name(kind: ShelfKind) -> bool {
     matches!(kind, ShelfKind::Tools | ShelfKind::Prompts)
 }
 
-/// The name within what every model provider takes.
+/// Adapts a name to the characters and the length that every model provider accepts.
 fn legal(name: &str, entry: &Entry) -> String {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !name.is_empty() && name.len() <= LONGEST && name.bytes().all(fits) {
@@ -260,7 +260,7 @@ fn legal(name: &str, entry: &Entry) -> String {
     hashed(&clean, entry)
 }
 
-/// The name with the mark of what it stands for, which is the same every time.
+/// Appends a hash of the item to the name, the same each time.
 fn hashed(name: &str, entry: &Entry) -> String {
     let digest = Sha256::digest(format!("{}\0{}", entry.route.server, entry.route.name));
     let mut mark = String::new();
@@ -271,7 +271,7 @@ fn hashed(name: &str, entry: &Entry) -> String {
     format!("{}_{mark}", &name[..name.len().min(room)])
 }
 
-/// A URI that says whose it is: `files+file:///a`, or `ui://files+a` where the scheme must stay.
+/// Returns a URI with the server's name: `files+file:///a`, or `ui://files+a` where the scheme must stay.
 fn apart(server: &str, uri: &str) -> String {
     if let Some(rest) = uri.strip_prefix("ui://") {
         return format!("ui://{server}+{rest}");

@@ -1,8 +1,8 @@
-//! Traces and metrics for a collector: OTLP over HTTP in its JSON encoding, switched on by the
+//! Export of traces and metrics to a collector: OTLP over HTTP in its JSON encoding, enabled by the environment
 //! variables of OpenTelemetry.
 //!
-//! Nobody waits for it: a span that finds the queue full is dropped and counted, and a collector
-//! that is away costs a warning a minute.
+//! Export never blocks calls: a span that finds the queue full is dropped and counted, and an unreachable collector
+//! costs a warning per minute.
 
 mod encode;
 mod post;
@@ -24,16 +24,16 @@ pub use span::{About, Attribute, Side, Span, SpanStart, Tracer, Via};
 use crate::metrics::{Extra, Metrics};
 use post::post;
 
-/// How often what cannot be sent is told of.
+/// Minimum interval between two warnings about failed exports.
 const WARN: Duration = Duration::from_mins(1);
 
-/// How long to wait before each repeat of what may do better.
+/// Delays before the retries of a transient failure.
 const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
-/// How long the last spans may take.
+/// Time limit for the last spans.
 const LAST: Duration = Duration::from_secs(5);
 
-/// What is known besides the counters when metrics are sent.
+/// Source of the values beside the counters when metrics are sent.
 pub type ExtraSource = Box<dyn Fn() -> Extra + Send>;
 
 /// Sends spans and metrics to a collector, in a task of its own.
@@ -50,7 +50,7 @@ impl fmt::Debug for Exporter {
 }
 
 impl Exporter {
-    /// Starts to send. Metrics go out if the settings say where.
+    /// Starts exporting. Metrics are sent if the settings have a target for them.
     pub fn start(settings: OtlpSettings, metrics: Arc<Metrics>, extra: ExtraSource) -> Self {
         let (sender, spans) = mpsc::channel(settings.queue);
         let (stop, stopping) = watch::channel(false);
@@ -63,12 +63,12 @@ impl Exporter {
         Self { tracer, stop, task: tokio::spawn(work.run(spans)) }
     }
 
-    /// What begins spans.
+    /// Returns the tracer that begins spans.
     pub fn tracer(&self) -> &Tracer {
         &self.tracer
     }
 
-    /// Sends what is left, within a limit, and ends.
+    /// Sends the remaining spans, within a time limit, and ends.
     pub async fn drain(self) {
         self.stop.send_replace(true);
         let mut task = self.task;
@@ -78,7 +78,7 @@ impl Exporter {
     }
 }
 
-/// The task that sends.
+/// The export task.
 struct Work {
     settings: OtlpSettings,
     metrics: Arc<Metrics>,
@@ -152,7 +152,7 @@ impl Work {
         self.send(&target, body, again).await;
     }
 
-    /// Sends something. None if nothing of it arrived, else how much of it was refused.
+    /// Sends a request. Returns `None` if it failed, else the number of rejected spans.
     async fn send(&mut self, target: &Target, body: Vec<u8>, again: &[Duration]) -> Option<u64> {
         let mut waits = again.iter();
         let error = loop {
@@ -175,7 +175,7 @@ impl Work {
         None
     }
 
-    /// How many spans a collector took the request for, and not in.
+    /// Returns the number of spans that the collector rejected in a successful response.
     fn refused(&mut self, answer: &[u8]) -> u64 {
         let answer: serde_json::Value = serde_json::from_slice(answer).unwrap_or_default();
         let partial = &answer["partialSuccess"];
@@ -197,7 +197,7 @@ impl Work {
     }
 }
 
-/// Waits until somebody asks us to stop, or nobody is left who could.
+/// Waits until the exporter is asked to stop, or its handle is dropped.
 async fn asked(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }

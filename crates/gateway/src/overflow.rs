@@ -1,4 +1,4 @@
-//! Connections beyond those that are served: told so at once, and closed.
+//! Connections beyond the limit: answered with 503 immediately, and closed.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use crate::gateway::Inner;
 use crate::settings::Limits;
 use crate::socket::{Listeners, Stream};
 
-/// What each of them is told.
+/// The response to each of them.
 const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     retry-after: 1\r\n\
     connection: close\r\n\
@@ -21,42 +21,43 @@ const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     \r\n\
     too many connections are open\r\n";
 
-/// How many are told at once; the others wait to be taken in.
-const TOLD: usize = 256;
-
-/// How long one has to hear it.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Turns connections away.
-pub(crate) struct Overflow(Arc<Semaphore>);
+/// Rejects connections.
+pub(crate) struct Overflow {
+    /// Permits for connections that are answered immediately; others wait to be accepted.
+    places: Arc<Semaphore>,
+    /// Time that a client has to read the response.
+    hold: Duration,
+}
 
 impl Overflow {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(TOLD)))
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let places = Arc::new(Semaphore::new(limits.refused_connections));
+        Self { places, hold: limits.refused_connection_hold }
     }
 
-    /// Tells one that it is not served.
+    /// Rejects a connection.
     pub(crate) async fn turn_away(&self, gateway: &Inner, stream: Stream) {
-        let Ok(place) = Arc::clone(&self.0).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+        let hold = self.hold;
         gateway.crew.spawn(async move {
             let _place = place;
             // Whoever does not hear it in time is gone, and so is the answer.
-            let _ = tokio::time::timeout(PATIENCE, told(stream)).await;
+            let _ = tokio::time::timeout(hold, told(stream)).await;
         });
     }
 }
 
-/// Whether an error says that the process, or the system, has no file descriptor left.
+/// Returns true if an error means that the process, or the system, has no file descriptor left.
 pub(crate) fn is_exhausted(error: &io::Error) -> bool {
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
     matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
-/// File descriptors that are given up, one at a time, to take a connection in and turn it away.
+/// Reserved file descriptors that are released, one at a time, to accept a connection and reject it.
 pub(crate) struct ReserveDescriptors {
     files: Arc<Mutex<Vec<File>>>,
-    /// How long one of them is given away.
+    /// Time that a descriptor is released.
     hold: Duration,
 }
 
@@ -67,8 +68,7 @@ impl ReserveDescriptors {
         reserve
     }
 
-    /// Takes the next connection in with a descriptor of the reserve, and tells it that it is not served.
-    /// Returns whether there was one.
+    /// Accepts the next connection with a reserved descriptor, and rejects it. Returns true if one was rejected.
     pub(crate) async fn turn_away(&self, gateway: &Inner, listeners: &Listeners) -> bool {
         let spare = self.files.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let Some(spare) = spare else { return false };
@@ -88,14 +88,14 @@ impl ReserveDescriptors {
     }
 }
 
-/// Puts a descriptor back, if there is one.
+/// Returns a descriptor to the reserve, if one can be opened.
 fn refill(reserve: &Mutex<Vec<File>>) {
     if let Ok(file) = File::open("/dev/null") {
         reserve.lock().unwrap_or_else(PoisonError::into_inner).push(file);
     }
 }
 
-/// What was sent meanwhile is read: closed on it, the answer would be lost too.
+/// Sends the response and reads until the client closes: closing with unread bytes would lose the response.
 async fn told(mut stream: Stream) -> io::Result<()> {
     stream.write_all(ANSWER).await?;
     stream.shutdown().await?;

@@ -1,50 +1,49 @@
-//! Calls that wait for their client: a legacy server asked in the middle of one, and a modern client
-//! answers by asking again.
+//! Calls that wait for input from their client: a legacy server requested it during a call, and a modern client answers
+//! by repeating the request.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_core::{Asked, Events, Json, LogLevel, Object, Refusal, Reply, ServerId};
+use consort_core::{Asked, Events, IdentityId, Json, LogLevel, Object, Refusal, Reply, ServerId};
 use consort_wire::splice::Writer;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
+use crate::clock::sealed_now;
 use crate::seal::{Seal, random};
+use crate::settings::Limits;
 
-/// The largest answer kept for a client that asks once more.
-const KEPT: usize = 64 << 10;
-
-/// What our states are sealed for.
+/// The purpose that states are sealed for.
 const PURPOSE: &str = "request state";
 
-/// What a client carries from one request of a call to the next.
+/// State that a client carries from one request of a call to the next.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// Whose call it is.
-    caller: String,
-    /// What is being asked: method, name and arguments.
+    /// Identity of the call's caller.
+    caller: IdentityId,
+    /// Digest of the request: method, name and arguments.
     digest: [u8; 16],
-    /// In milliseconds since we began.
+    /// In milliseconds since 1970.
     expires: u64,
     pub(crate) server: ServerId,
     pub(crate) kind: Kind,
 }
 
-/// What a state stands for.
+/// Kind of a state.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// A call that waits here.
+    /// A call suspended in this gateway.
     Parked { call: u64, turn: u32 },
     /// A server's own state, as JSON.
     Wrapped(String),
-    /// Nothing but the wish to be asked again.
+    /// No state: the request only has to be repeated.
     Again,
 }
 
-/// Why a state is refused.
+/// The reason why a state is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("`requestState` is not one of ours, or was changed")]
@@ -58,42 +57,37 @@ pub(crate) enum Refused {
 /// Seals the state of a call.
 pub(crate) fn seal(
     seal: &Seal,
-    caller: &str,
+    caller: &IdentityId,
     request: &Request<'_>,
     server: &ServerId,
     lasts: Duration,
     kind: Kind,
 ) -> String {
-    let expires = now() + u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX / 2);
-    let caller = caller.to_owned();
+    let lasts = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
+    let expires = sealed_now().saturating_add(lasts);
+    let caller = caller.clone();
     let state = State { caller, digest: request.digest(), expires, server: server.clone(), kind };
     seal.seal(PURPOSE, &state)
 }
 
-/// Opens the state a client sent with a request.
+/// Opens the state that a client sent with a request.
 pub(crate) fn open(
     seal: &Seal,
-    caller: &str,
+    caller: &IdentityId,
     request: &Request<'_>,
     text: &str,
 ) -> Result<State, Refused> {
     let state: State = seal.open(PURPOSE, text).ok_or(Refused::Broken)?;
-    if state.caller != caller || state.digest != request.digest() {
+    if state.caller != *caller || state.digest != request.digest() {
         return Err(Refused::Foreign);
     }
-    if state.expires < now() {
+    if state.expires < sealed_now() {
         return Err(Refused::Expired);
     }
     Ok(state)
 }
 
-/// Milliseconds since we began, by a clock that nobody sets: a state outlives neither us nor the key that seals it.
-fn now() -> u64 {
-    static BEGUN: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
-    u64::try_from(BEGUN.elapsed().as_millis()).unwrap_or(u64::MAX)
-}
-
-/// What a state is bound to.
+/// The request that a state is bound to.
 pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: &'a Object,
@@ -114,21 +108,23 @@ impl Request<'_> {
     }
 }
 
-/// A call in progress, and what its server waits for.
+/// A call in progress, with the input its server waits for.
 #[derive(Debug)]
 pub(crate) struct Parked {
     pub(crate) events: Events,
     pub(crate) server: ServerId,
     pub(crate) log: Option<LogLevel>,
     pub(crate) questions: Questions,
+    /// The identity of its caller.
+    pub(crate) caller: IdentityId,
 }
 
-/// Questions of a server, each under a key.
+/// Input requests of a server, each under a key.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     open: Vec<Open>,
     asked: u32,
-    /// The beginning of every key.
+    /// The prefix of every key.
     prefix: String,
 }
 
@@ -141,7 +137,7 @@ struct Open {
 }
 
 impl Questions {
-    /// Questions whose keys no others have.
+    /// Creates questions with globally unique keys.
     pub(crate) fn unique() -> Self {
         let prefix = format!("{:08x}-", u32::from_be_bytes(random()));
         Self { prefix, ..Self::default() }
@@ -158,7 +154,7 @@ impl Questions {
         self.open.is_empty()
     }
 
-    /// Passes on the answers that are there; those without stay open.
+    /// Passes on the given answers; unanswered questions stay open.
     pub(crate) fn answer(&mut self, responses: &Object) {
         for mut question in std::mem::take(&mut self.open) {
             match responses.get(&question.key).filter(|response| response.to_object().is_some()) {
@@ -181,7 +177,7 @@ impl Questions {
         }
     }
 
-    /// As a modern client is asked.
+    /// Returns the questions as `inputRequests` for a modern client.
     pub(crate) fn requests(&self) -> Json {
         let mut writer = Writer::new();
         for question in &self.open {
@@ -201,7 +197,7 @@ impl Questions {
     }
 }
 
-/// The result that asks a client for more.
+/// Returns the result that requests input from a client.
 pub(crate) fn input_required(requests: &Json, state: &str) -> Json {
     let mut writer = Writer::new();
     writer.text("resultType", "input_required");
@@ -210,17 +206,21 @@ pub(crate) fn input_required(requests: &Json, state: &str) -> Json {
     writer.finish()
 }
 
-/// The calls that wait.
+/// The suspended calls.
 #[derive(Debug)]
 pub(crate) struct Park {
     places: Mutex<HashMap<u64, Place>>,
     most: usize,
+    /// Maximum number per caller.
+    most_each: usize,
     lasts: Duration,
+    /// Maximum size of a result kept for a client that repeats its request.
+    kept_bytes: usize,
 }
 
 #[derive(Debug)]
 struct Place {
-    /// How often the client was asked so far.
+    /// Number of times the client was asked so far.
     turn: u32,
     until: Instant,
     what: What,
@@ -228,33 +228,39 @@ struct Place {
 
 #[derive(Debug)]
 enum What {
-    /// It waits for answers.
+    /// It waits for input.
     Waiting(Box<Parked>),
-    /// It goes on.
+    /// It is running.
     Running,
     /// It ended with this result, kept for a client that lost it.
     Ended(Option<Bytes>),
 }
 
-/// What a client finds that comes back.
+/// State of a call that a client returns to.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// The call, to go on with.
+    /// The call, to be resumed.
     Waiting(Box<Parked>),
-    /// Another request goes on with it.
+    /// Another request has resumed it.
     Running,
     /// It ended, with this result.
     Ended(Option<Bytes>),
-    /// There is no such call (any more).
+    /// There is no such call, or not any more.
     Gone,
 }
 
 impl Park {
-    pub(crate) fn new(most: usize, lasts: Duration) -> Self {
-        Self { places: Mutex::default(), most, lasts }
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            places: Mutex::default(),
+            most: limits.parked,
+            most_each: limits.parked_each,
+            lasts: limits.park,
+            kept_bytes: limits.repeated_result_bytes,
+        }
     }
 
-    /// Parks a call, at its old place if it has one. Returns it if there is no room.
+    /// Suspends a call, under its old number if it has one. Returns it if there is no room.
     pub(crate) fn put(&self, place: Option<u64>, parked: Box<Parked>) -> Result<Kind, Box<Parked>> {
         let mut places = self.lock();
         let until = Instant::now() + self.lasts;
@@ -264,15 +270,19 @@ impl Park {
             known.what = What::Waiting(parked);
             return Ok(Kind::Parked { call, turn: known.turn });
         }
+        // A caller that abandons its questions must not keep itself or others from being asked.
+        let given_up = oldest_beyond(&mut places, &parked.caller, self.most_each);
         if places.len() >= self.most && !give_way(&mut places) {
             return Err(parked);
         }
         let call = u64::from_be_bytes(random());
         places.insert(call, Place { turn: 0, until, what: What::Waiting(parked) });
+        drop(places);
+        drop(given_up);
         Ok(Kind::Parked { call, turn: 0 })
     }
 
-    /// Takes a call to go on with it.
+    /// Takes a call to resume it.
     pub(crate) fn take(&self, call: u64, turn: u32) -> Found {
         let mut places = self.lock();
         let Some(place) = places.get_mut(&call) else { return Found::Gone };
@@ -290,20 +300,20 @@ impl Park {
         }
     }
 
-    /// Notes the end of a call that was parked.
+    /// Records the end of a call that was suspended.
     pub(crate) fn ended(&self, call: u64, result: Option<Bytes>) {
         if let Some(place) = self.lock().get_mut(&call) {
-            place.what = What::Ended(result.filter(|result| result.len() <= KEPT));
+            place.what = What::Ended(result.filter(|result| result.len() <= self.kept_bytes));
             place.until = Instant::now() + self.lasts.min(Duration::from_mins(1));
         }
     }
 
-    /// Forgets a call that is over without a result.
+    /// Removes a call that ended without a result.
     pub(crate) fn forget(&self, call: u64) {
         self.lock().remove(&call);
     }
 
-    /// Ends those whose time is up: dropped, they are cancelled at their servers.
+    /// Drops expired calls, which cancels them at their servers.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         let late: Vec<Place> = {
@@ -318,13 +328,13 @@ impl Park {
         drop(late);
     }
 
-    /// Ends all of them.
+    /// Drops all of them.
     pub(crate) fn end(&self) {
         let places = std::mem::take(&mut *self.lock());
         drop(places);
     }
 
-    /// How many calls wait.
+    /// Returns the number of suspended calls.
     pub(crate) fn len(&self) -> usize {
         self.lock().values().filter(|place| matches!(place.what, What::Waiting(_))).count()
     }
@@ -334,14 +344,29 @@ impl Park {
     }
 }
 
-/// Makes room by forgetting a result: of those kept, the one that was to go first.
+/// Takes out the longest suspended call of a caller, if the caller is at its limit.
+fn oldest_beyond(
+    places: &mut HashMap<u64, Place>,
+    caller: &IdentityId,
+    most: usize,
+) -> Option<Place> {
+    let waits = |place: &Place| matches!(&place.what, What::Waiting(it) if it.caller == *caller);
+    let waiting = || places.iter().filter(|(_, place)| waits(place));
+    if waiting().count() < most {
+        return None;
+    }
+    let oldest = waiting().min_by_key(|(_, place)| place.until).map(|(call, _)| *call)?;
+    places.remove(&oldest)
+}
+
+/// Makes room by removing a result: of those kept, the one that expires first.
 fn give_way(places: &mut HashMap<u64, Place>) -> bool {
     let kept = places.iter().filter(|(_, place)| matches!(place.what, What::Ended(_)));
     let oldest = kept.min_by_key(|(_, place)| place.until).map(|(call, _)| *call);
     oldest.is_some_and(|call| places.remove(&call).is_some())
 }
 
-/// Forgets a parked call whose client went away.
+/// Removes a suspended call whose client disconnected.
 pub(crate) struct Forget<'a> {
     pub(crate) gateway: &'a crate::gateway::Inner,
     pub(crate) call: u64,

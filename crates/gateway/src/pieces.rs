@@ -1,4 +1,4 @@
-//! What is sent, in pieces: what is large gets an envelope without being copied.
+//! Message bodies in chunks: a large body gets an envelope without being copied.
 
 use std::io::IoSlice;
 
@@ -7,18 +7,18 @@ use consort_core::{Json, Object};
 use consort_wire::Id;
 use consort_wire::splice;
 
-/// From this size on, a copy costs more than a piece of its own.
+/// From this size on, a copy costs more than a chunk of its own.
 const LARGE: usize = 16 << 10;
 
-/// A text that stands in memory in up to three places. What is small is in one, the body.
+/// A text in up to three chunks of memory. A small one is in a single chunk, the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pieces {
     head: Bytes,
     body: Bytes,
     tail: Bytes,
-    /// Made here, so that nobody has taken room for it yet.
+    /// Created by the gateway, and not yet charged to the memory budget.
     ours: bool,
-    /// Line ends, which stand between tokens only, are sent as spaces.
+    /// Line breaks, which occur between tokens only, are sent as spaces.
     on_one_line: bool,
 }
 
@@ -35,7 +35,7 @@ impl From<&Json> for Pieces {
 }
 
 impl Pieces {
-    /// An object with members added behind its own, already written out: `"a":1,"b":2`.
+    /// An object with members appended that are already serialized: `"a":1,"b":2`.
     pub(crate) fn extended(object: &Object, members: &[u8]) -> Self {
         let bytes = object.json().to_bytes();
         let comma: &[u8] = if object.is_empty() { b"" } else { b"," };
@@ -68,12 +68,12 @@ impl Pieces {
         }
     }
 
-    /// This, as the result of a request.
+    /// Wraps this as the result of a request.
     pub(crate) fn answering(self, id: &Id) -> Self {
         self.between(&splice::response_head(id), splice::RESPONSE_TAIL)
     }
 
-    /// The same with something before it and behind it.
+    /// Adds a prefix and a suffix.
     pub(crate) fn between(self, before: &[u8], behind: &[u8]) -> Self {
         let Self { head, body, tail, .. } = &self;
         if body.len() < LARGE && !self.on_one_line {
@@ -89,14 +89,14 @@ impl Pieces {
         self.body.len() >= LARGE
     }
 
-    /// The same with spaces for line ends, without a copy of the body.
+    /// The same with spaces for line breaks, without a copy of the body.
     pub(crate) fn on_one_line(self) -> Self {
         let space = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
         let [head, tail] = [&self.head, &self.tail].map(|part| part.iter().map(space).collect());
         Self { head, tail, on_one_line: true, ..self }
     }
 
-    /// True if it was made here: what a server sent has its room already.
+    /// True if the gateway created it: a server's message is charged to the memory budget already.
     pub(crate) fn is_ours(&self) -> bool {
         self.ours
     }
@@ -105,12 +105,12 @@ impl Pieces {
         self.parts().iter().map(|part| part.len()).sum()
     }
 
-    /// Its bytes in their order.
+    /// Its chunks in order.
     pub(crate) fn parts(&self) -> [&Bytes; 3] {
         [&self.head, &self.body, &self.tail]
     }
 
-    /// The same in one piece.
+    /// The same in one chunk.
     pub(crate) fn whole(self) -> Bytes {
         if self.len() == self.body.len() && !self.on_one_line {
             return self.body;
@@ -119,14 +119,14 @@ impl Pieces {
         left.copy_to_bytes(left.len())
     }
 
-    /// The same with another owner of the body, the one piece that may be large.
+    /// Replaces the owner of the body, the only chunk that may be large.
     pub(crate) fn owned(self, by: impl FnOnce(Bytes) -> Bytes) -> Self {
         Self { body: by(self.body), ..self }
     }
 }
 
 impl Pieces {
-    /// The bytes to send for the first ones of a part, and the others.
+    /// The bytes to send for the beginning of a chunk, and the rest.
     fn sent_first<'a>(&self, part: &'a [u8]) -> (&'a [u8], &'a [u8]) {
         let is_body = part.as_ptr_range().end == self.body.as_ptr_range().end;
         if !self.on_one_line || !is_body {

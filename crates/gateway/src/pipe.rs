@@ -1,11 +1,11 @@
-//! A client on one channel for everything: standard input and output, or HTTP+SSE.
+//! A client on one bidirectional channel: stdio, or HTTP+SSE.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use consort_core::Caller;
-use consort_wire::{Era, Id, Message, MessageError, Notification, Revision};
+use consort_core::{Caller, ClientSession};
+use consort_wire::{Era, Id, Message, MessageError, Notification};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -21,11 +21,9 @@ use crate::post::hear;
 use crate::request::{Modern, Origin, Out, Request, Speaker, named_revision};
 use crate::serve::serve;
 use crate::session::Session;
+use crate::trace::TraceContext;
 
-/// Messages that may wait to be read by the client.
-pub(crate) const WAITING: usize = 256;
-
-/// A client on one channel. What it does ends with it.
+/// A client on one channel. Its requests end with it.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     gateway: Arc<Inner>,
@@ -34,19 +32,23 @@ pub(crate) struct Pipe {
     via: Via,
     out: mpsc::Sender<Pieces>,
     state: Mutex<State>,
+    /// The session of a modern client.
+    client: ClientSession,
+    /// Cancelled to end this client in favour of another identity.
+    pub(crate) given_up: CancellationToken,
 }
 
 #[derive(Debug, Default)]
 struct State {
     session: Option<Arc<Session>>,
-    /// Requests of a modern client, for it to cancel.
+    /// Running requests of a modern client, with their cancellation tokens.
     running: HashMap<Id, CancellationToken>,
-    /// What goes on until the client leaves, and what ends by itself.
+    /// Tasks that run until the client leaves; `tasks` holds those that end by themselves.
     endless: JoinSet<()>,
     tasks: JoinSet<()>,
 }
 
-/// How long something goes on.
+/// Lifetime of a spawned task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lasts {
     /// It ends by itself.
@@ -56,30 +58,31 @@ enum Lasts {
 }
 
 impl Pipe {
-    /// A client, and what it is to be sent.
+    /// Makes a client, and the receiver of the messages to send to it.
     pub(crate) fn new(
         gateway: &Arc<Inner>,
         front: &Arc<Front>,
         caller: Caller,
         via: Via,
     ) -> (Arc<Self>, mpsc::Receiver<Pieces>) {
-        let (out, sent) = mpsc::channel(WAITING);
+        let (out, sent) = mpsc::channel(gateway.settings.limits.queued_messages);
         let (gateway, front) = (Arc::clone(gateway), Arc::clone(front));
-        (Arc::new(Self { gateway, front, caller, via, out, state: Mutex::default() }), sent)
+        let (state, client) = (Mutex::default(), ClientSession::new());
+        let given_up = CancellationToken::new();
+        (Arc::new(Self { gateway, front, caller, via, out, state, client, given_up }), sent)
     }
 
-    /// Takes a message in.
-    pub(crate) fn receive(self: &Arc<Self>, bytes: &Bytes) {
-        let batched =
-            self.session().is_none_or(|session| session.revision == Revision::V2025_03_26);
+    /// Handles a message, with the trace context of the request that carried it.
+    pub(crate) fn receive(self: &Arc<Self>, bytes: &Bytes, trace: Option<&TraceContext>) {
+        let batched = self.session().is_none_or(|session| session.revision.has_batches());
         match Message::parse(bytes.clone()) {
-            Ok(message) => self.take(message),
+            Ok(message) => self.take(message, trace),
             Err(MessageError::Batch) if batched => match Message::parse_batch(bytes.clone()) {
                 Ok(messages) if messages.is_empty() => {
                     self.malformed(MessageError::Batch, bytes);
                 }
                 Ok(messages) => messages.into_iter().for_each(|message| match message {
-                    Ok(message) => self.take(message),
+                    Ok(message) => self.take(message, trace),
                     // Each is JSON, since all of it is.
                     Err(error) => self.malformed(error, bytes),
                 }),
@@ -89,7 +92,7 @@ impl Pipe {
         }
     }
 
-    /// A message was too large to be taken in.
+    /// Answers a message that exceeds the size limit with an error.
     pub(crate) fn oversized(self: &Arc<Self>, id: Option<u64>) {
         let limit = self.gateway.settings.limits.body_bytes;
         let failure = Failure::new(-32600, format!("a message is larger than {limit} bytes"));
@@ -101,9 +104,9 @@ impl Pipe {
         self.send(Answer::error(Era::Legacy, None, &failure).message);
     }
 
-    fn take(self: &Arc<Self>, message: Message) {
+    fn take(self: &Arc<Self>, message: Message, trace: Option<&TraceContext>) {
         match message {
-            Message::Request { id, body } => self.request(id, body),
+            Message::Request { id, body } => self.request(id, body, trace),
             other => {
                 if let Message::Notification(body) = &other
                     && body.method == "notifications/cancelled"
@@ -121,10 +124,14 @@ impl Pipe {
         }
     }
 
-    fn request(self: &Arc<Self>, id: Id, body: Notification) {
+    fn request(self: &Arc<Self>, id: Id, body: Notification, trace: Option<&TraceContext>) {
+        let origin = Origin { via: self.via, trace: trace.cloned() };
         if named_revision(&body.params).is_some() {
             return match Modern::read(&body.params, |_| Ok(())) {
-                Ok(modern) => self.answer(id, body, Speaker::Modern(modern)),
+                Ok(mut modern) => {
+                    modern.session = Some(self.client.clone());
+                    self.answer(id, body, Speaker::Modern(modern), origin);
+                }
                 Err(failure) => {
                     self.send(Answer::error(Era::Modern, Some(&id), &failure).message);
                 }
@@ -132,7 +139,7 @@ impl Pipe {
         }
         match self.session() {
             _ if body.method == "initialize" => self.initialize(id, &body),
-            Some(session) => self.answer(id, body, Speaker::Legacy(session)),
+            Some(session) => self.answer(id, body, Speaker::Legacy(session), origin),
             None => {
                 let message = "shake hands first: send `initialize`, or name a revision in `_meta`";
                 let failure = Failure::new(-32600, message);
@@ -141,9 +148,10 @@ impl Pipe {
         }
     }
 
-    /// A legacy client shakes hands.
+    /// Handles `initialize` of a legacy client.
     fn initialize(self: &Arc<Self>, id: Id, body: &Notification) {
-        let session = open(&self.front, self.caller.clone(), &body.params);
+        let session =
+            open(&self.front, self.caller.clone(), &body.params, &self.gateway.settings.limits);
         let before = self.lock().session.replace(Arc::clone(&session));
         if let Some(before) = before {
             before.end();
@@ -153,7 +161,7 @@ impl Pipe {
             let answer = Answer::result(&id, &welcome(&session));
             let _ = pipe.out.send(answer.message.unwrap_or_default()).await;
             let out = pipe.out.clone();
-            let follow = listen::follow(Arc::clone(&pipe.gateway), Arc::clone(&session));
+            let follow = listen::follow(Arc::clone(&pipe.gateway), Arc::clone(&session), true);
             pipe.spawn(Lasts::Always, async move {
                 let Some(listening) = session.listen() else { return };
                 let told = async {
@@ -168,8 +176,8 @@ impl Pipe {
         });
     }
 
-    /// Answers a request, beside others.
-    fn answer(self: &Arc<Self>, id: Id, body: Notification, speaker: Speaker) {
+    /// Answers a request, concurrently with others.
+    fn answer(self: &Arc<Self>, id: Id, body: Notification, speaker: Speaker, origin: Origin) {
         let cancelled = CancellationToken::new();
         let modern = matches!(speaker, Speaker::Modern(_));
         if modern && !self.begin(&id, &cancelled) {
@@ -181,14 +189,14 @@ impl Pipe {
         let lasts = if endless { Lasts::Always } else { Lasts::Once };
         let request = Request {
             front: Arc::clone(&self.front),
-            caller: self.caller.clone(),
+            caller: speaker.identify(&self.caller),
             id: id.clone(),
             method: body.method,
             params: body.params,
             speaker,
             hears: true,
             sought: None,
-            origin: Origin { via: self.via, trace: None },
+            origin,
             outcome: OnceLock::new(),
         };
         let pipe = Arc::clone(self);
@@ -217,7 +225,7 @@ impl Pipe {
         });
     }
 
-    /// Notes a request of a modern client. False if one of that id is running.
+    /// Registers a request of a modern client. Returns false if a request with this id is running.
     fn begin(&self, id: &Id, cancelled: &CancellationToken) -> bool {
         let mut state = self.lock();
         let known = state.running.contains_key(id);
@@ -249,7 +257,7 @@ impl Pipe {
         self.lock().session.clone()
     }
 
-    /// The client is gone: whatever it began is cancelled.
+    /// Ends the session and cancels everything that the client began, when it is gone.
     pub(crate) fn end(&self) {
         let (session, tasks) = {
             let mut state = self.lock();
@@ -262,22 +270,21 @@ impl Pipe {
         drop(tasks);
     }
 
-    /// Waits until everything that runs has ended, except what never does.
+    /// Waits until all tasks have ended, except those that run until the client leaves.
     pub(crate) async fn quiet(&self) {
-        loop {
-            let busy = {
-                let mut state = self.lock();
-                while state.tasks.try_join_next().is_some() {}
-                !state.tasks.is_empty()
-            };
-            if !busy {
-                return;
-            }
+        while !self.is_quiet() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
 
-    /// Waits until the gateway shall end, and then until what runs has ended.
+    /// Returns true if no task runs, except those that run until the client leaves.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let mut state = self.lock();
+        while state.tasks.try_join_next().is_some() {}
+        state.tasks.is_empty()
+    }
+
+    /// Waits until the gateway drains, and then until all requests have ended.
     pub(crate) async fn drained(&self) {
         self.gateway.draining.cancelled().await;
         self.quiet().await;

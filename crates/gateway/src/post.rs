@@ -1,9 +1,9 @@
-//! What is sent to an endpoint: requests of either era, told apart by how they speak.
+//! HTTP requests to an endpoint: detects the era of each and dispatches it.
 
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use consort_core::{Caller, Emitting, Object, Refusal, ShelfKind};
+use consort_core::{Caller, Object, Refusal, ShelfKind};
 use consort_wire::headers::decode;
 use consort_wire::{Era, Id, Message, MessageError, Notification, Revision};
 use http::header::ACCEPT;
@@ -12,17 +12,21 @@ use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
 use crate::answer::{Answer, Failure, HEADER_MISMATCH};
+use crate::attended::{Attended, answer};
 use crate::front::Front;
 use crate::gateway::Inner;
-use crate::handshake::{open, welcome};
-use crate::http::{Reply, SESSION, answer, bare, message, only, read, stream, text};
+use crate::handshake::{negotiated, welcome};
+use crate::http::{Reply, SESSION, bare, message, only, read, text};
 use crate::listen;
 use crate::otlp::Via;
 use crate::pieces::Pieces;
-use crate::request::{Answering, Modern, Origin, Out, Request, Sought, Speaker, named_revision};
+use crate::request::{
+    Answering, Modern, Origin, Out, Request, Sought, Speaker, by_client, named_revision,
+};
 use crate::seek;
 use crate::serve::serve;
 use crate::session::Session;
+use crate::sessions::NoSession;
 use crate::trace;
 
 /// Answers a request to an endpoint.
@@ -43,22 +47,24 @@ pub(crate) async fn respond(
             };
             match here.post(headers, bytes).await {
                 Posted::Answered(reply) => reply,
-                Posted::Request(answering, hears) => answer(gateway, answering, hears).await,
+                Posted::Request(answering, session, hears) => {
+                    answer(Attended::new(gateway, session, answering), hears).await
+                }
             }
         }
         Method::GET | Method::DELETE if speaks_modern(&headers, None) => only("POST"),
         Method::GET => here.listen(&headers),
-        Method::DELETE => here.leave(&headers),
+        Method::DELETE => here.leave(&headers).await,
         _ => only("GET, POST, DELETE"),
     }
 }
 
-/// What becomes of what was posted. A call may take long: nothing of the head is kept for it, since
-/// that keeps the memory it was read into.
+/// Result of a POST. A call may take long, so nothing of the request head is kept for it: that would keep the buffer it
+/// was read into.
 enum Posted {
     Answered(Reply),
-    /// It is being answered, to a client that may take events.
-    Request(Answering, bool),
+    /// A request in progress, the session of a legacy client, and true if the client accepts an event stream.
+    Request(Answering, Option<Arc<Session>>, bool),
 }
 
 impl From<Reply> for Posted {
@@ -67,9 +73,9 @@ impl From<Reply> for Posted {
     }
 }
 
-/// Where a request came in, and whose it is.
-struct Here<'a> {
-    gateway: &'a Arc<Inner>,
+/// Context of an HTTP request: its endpoint, caller and origin.
+pub(crate) struct Here<'a> {
+    pub(crate) gateway: &'a Arc<Inner>,
     front: &'a Arc<Front>,
     caller: Caller,
     origin: Origin,
@@ -77,8 +83,8 @@ struct Here<'a> {
 
 impl Here<'_> {
     async fn post(&self, headers: HeaderMap, bytes: Bytes) -> Posted {
-        let batched =
-            header(&headers, "mcp-protocol-version").is_none_or(|version| version == "2025-03-26");
+        let batched = header(&headers, "mcp-protocol-version")
+            .is_none_or(|version| version.parse().is_ok_and(Revision::has_batches));
         let read = match Message::parse(bytes.clone()) {
             Ok(read) => read,
             Err(MessageError::Batch) if batched => {
@@ -103,9 +109,7 @@ impl Here<'_> {
             Err(reply) => return reply.into(),
         };
         match read {
-            Message::Request { id, body } => {
-                self.request(&headers, id, body, Speaker::Legacy(session))
-            }
+            Message::Request { id, body } => self.request(&headers, id, body, session),
             other => {
                 hear(&session, other);
                 bare(StatusCode::ACCEPTED).into()
@@ -113,10 +117,10 @@ impl Here<'_> {
         }
     }
 
-    /// Several messages at once, as revision 2025-03-26 has it.
+    /// Answers a batch of messages, as in revision 2025-03-26.
     async fn batch(&self, headers: &HeaderMap, bytes: Bytes) -> Reply {
         let session = match self.session(headers) {
-            Ok(session) if session.revision == Revision::V2025_03_26 => session,
+            Ok(session) if session.revision.has_batches() => session,
             Err(reply) if headers.contains_key(SESSION) => return reply,
             _ => return self.malformed(MessageError::Batch, &bytes).await,
         };
@@ -133,7 +137,9 @@ impl Here<'_> {
             match read {
                 Ok(Message::Request { id, body }) => {
                     let speaker = Speaker::Legacy(Arc::clone(&session));
-                    let mut answering = self.serve(id, body, speaker, false);
+                    let answering = self.serve(id, body, speaker, false);
+                    let session = Some(Arc::clone(&session));
+                    let mut answering = Attended::new(self.gateway, session, answering);
                     while let Some(out) = answering.next().await {
                         if let Out::End(end) = out {
                             answers.extend(end.message.map(Pieces::whole));
@@ -158,21 +164,23 @@ impl Here<'_> {
     async fn modern(&self, headers: &HeaderMap, read: Message) -> Posted {
         // A modern client over HTTP has nothing else to say: leaving is cancelling.
         let Message::Request { id, body } = read else { return bare(StatusCode::ACCEPTED).into() };
-        let mut sought = None;
+        let (mut sought, mut caller) = (None, None);
         if body.method == "tools/call" {
             // What its headers must say depends on what is offered.
             self.gateway.settled().await;
+            let caller = &*caller.insert(by_client(&self.caller, &body.params));
             if let Some(name) = body.params.text("name") {
-                let (front, caller) = (self.front, &self.caller);
+                let front = self.front;
                 sought = seek::seek(self.gateway, front, caller, ShelfKind::Tools, &name).await;
             }
         }
-        let check = |version: &str| check(self, headers, &body, version);
+        let check = |version: &str| check(self, headers, &body, caller.as_ref(), version);
         match Modern::read(&body.params, check) {
             Ok(modern) => {
                 let hears = accepts_events(headers);
                 let speaker = Speaker::Modern(modern);
-                Posted::Request(self.serve_sought(id, body, speaker, hears, sought), hears)
+                let answering = self.serve_sought(id, body, speaker, hears, sought);
+                Posted::Request(answering, None, hears)
             }
             Err(failure) => {
                 let answer = Answer::error(Era::Modern, Some(&id), &failure);
@@ -181,7 +189,7 @@ impl Here<'_> {
         }
     }
 
-    /// The answer to what is no message.
+    /// Returns the error for a body that is no valid message.
     async fn malformed(&self, error: MessageError, bytes: &Bytes) -> Reply {
         let failure = Failure::new(error.code(bytes), error.to_string());
         self.send(400, Answer::error(Era::Modern, None, &failure)).await
@@ -191,15 +199,14 @@ impl Here<'_> {
         message(self.gateway, status, answer.message.unwrap_or_default()).await
     }
 
-    /// A legacy client shakes hands.
+    /// Handles `initialize` of a legacy client.
     async fn initialize(&self, id: &Id, params: &Object) -> Reply {
-        let session = open(self.front, self.caller.clone(), params);
-        if !self.gateway.sessions.add(&session) {
-            let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
-            reply.headers_mut().insert("retry-after", HeaderValue::from_static("10"));
-            return reply;
-        }
-        self.gateway.crew.spawn(listen::follow(Arc::clone(self.gateway), Arc::clone(&session)));
+        let (revision, offers) = negotiated(params);
+        let caller = self.caller.clone();
+        let Some(session) = self.gateway.sessions.open(self.front, caller, revision, offers) else {
+            return too_many();
+        };
+        self.follow(&session, true);
         let answer = Answer::result(id, &welcome(&session));
         let mut reply = self.send(200, answer).await;
         let value =
@@ -208,17 +215,31 @@ impl Here<'_> {
         reply
     }
 
-    /// The session a legacy request belongs to.
+    /// Starts the list change notifications of a session.
+    fn follow(&self, session: &Arc<Session>, is_new: bool) {
+        let (gateway, session) = (Arc::clone(self.gateway), Arc::clone(session));
+        self.gateway.crew.spawn(listen::follow(gateway, session, is_new));
+    }
+
+    /// Returns the session of a legacy request.
     #[expect(clippy::result_large_err, reason = "it is the answer, made once")]
-    fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Reply> {
+    pub(crate) fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Reply> {
         let Some(id) = header(headers, SESSION.as_str()) else {
             return Err(text(
                 StatusCode::BAD_REQUEST,
                 "shake hands first: send `initialize`, or speak 2026-07-28 and say so in `MCP-Protocol-Version`",
             ));
         };
-        let session = self.gateway.sessions.get(id, &self.caller, self.front);
-        let session = session.ok_or_else(|| text(StatusCode::NOT_FOUND, "this session is over"))?;
+        let (session, is_anew) = match self.gateway.sessions.get(id, &self.caller, self.front) {
+            Ok(found) => found,
+            Err(NoSession::Over) => {
+                return Err(text(StatusCode::NOT_FOUND, "this session is over"));
+            }
+            Err(NoSession::Full) => return Err(too_many()),
+        };
+        if is_anew {
+            self.follow(&session, false);
+        }
         let version = header(headers, "mcp-protocol-version");
         if version.is_some_and(|version| version.parse::<Revision>().is_err()) {
             return Err(text(StatusCode::BAD_REQUEST, "unknown `MCP-Protocol-Version`"));
@@ -227,47 +248,16 @@ impl Here<'_> {
         Ok(session)
     }
 
-    /// A legacy client wants to hear what belongs to no request.
-    fn listen(&self, headers: &HeaderMap) -> Reply {
-        if !accepts_events(headers) {
-            return text(StatusCode::NOT_ACCEPTABLE, "accept text/event-stream");
-        }
-        let session = match self.session(headers) {
-            Ok(session) => session,
-            Err(reply) => return reply,
-        };
-        let Some(listening) = session.listen() else {
-            return text(StatusCode::CONFLICT, "this session is listened to already");
-        };
-        let draining = self.gateway.draining.clone();
-        let messages = Emitting::new(|emitter| async move {
-            loop {
-                tokio::select! {
-                    notice = listening.next() => match notice {
-                        Some(notice) => emitter.emit(Out::Message(notice.into())).await,
-                        None => return Out::End(Answer::nothing()),
-                    },
-                    () = draining.cancelled() => return Out::End(Answer::nothing()),
-                }
-            }
-        });
-        stream(self.gateway, messages, None)
-    }
-
-    /// A legacy client is done.
-    fn leave(&self, headers: &HeaderMap) -> Reply {
-        match self.session(headers) {
-            Ok(session) => {
-                self.gateway.sessions.remove(&session);
-                bare(StatusCode::OK)
-            }
-            Err(reply) => reply,
-        }
-    }
-
-    fn request(&self, headers: &HeaderMap, id: Id, body: Notification, who: Speaker) -> Posted {
+    fn request(
+        &self,
+        headers: &HeaderMap,
+        id: Id,
+        body: Notification,
+        session: Arc<Session>,
+    ) -> Posted {
         let hears = accepts_events(headers);
-        Posted::Request(self.serve(id, body, who, hears), hears)
+        let speaker = Speaker::Legacy(Arc::clone(&session));
+        Posted::Request(self.serve(id, body, speaker, hears), Some(session), hears)
     }
 
     fn serve(&self, id: Id, body: Notification, speaker: Speaker, hears: bool) -> Answering {
@@ -284,7 +274,7 @@ impl Here<'_> {
     ) -> Answering {
         let request = Request {
             front: Arc::clone(self.front),
-            caller: self.caller.clone(),
+            caller: speaker.identify(&self.caller),
             id,
             method: body.method,
             params: body.params,
@@ -298,7 +288,13 @@ impl Here<'_> {
     }
 }
 
-/// Takes in what a legacy client says without asking.
+fn too_many() -> Reply {
+    let mut reply = text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
+    reply.headers_mut().insert("retry-after", HeaderValue::from_static("10"));
+    reply
+}
+
+/// Handles a response, error or notification of a legacy client.
 pub(crate) fn hear(session: &Session, message: Message) {
     match message {
         Message::Response { id, result } => {
@@ -316,8 +312,8 @@ pub(crate) fn hear(session: &Session, message: Message) {
     }
 }
 
-/// Whether a client speaks the modern way: its header or its message names such a revision, or one
-/// that nobody knows. Where they disagree, it is refused as a modern one is.
+/// Returns true if the header or the message names a modern revision, or an unknown one. If the two disagree, the
+/// request is refused as a modern one.
 fn speaks_modern(headers: &HeaderMap, params: Option<&Object>) -> bool {
     let modern = |version: &str| {
         version.parse::<Revision>().map_or(true, |revision| revision.era() == Era::Modern)
@@ -326,11 +322,13 @@ fn speaks_modern(headers: &HeaderMap, params: Option<&Object>) -> bool {
         || params.and_then(named_revision).is_some_and(|version| modern(&version))
 }
 
-/// Whether the headers of a modern request say the same as its body.
+/// Checks that the headers of a modern request match its body. With a caller it is a tool call, whose headers also
+/// mirror arguments.
 fn check(
     here: &Here<'_>,
     headers: &HeaderMap,
     body: &Notification,
+    caller: Option<&Caller>,
     version: &str,
 ) -> Result<(), Failure> {
     let mismatch = |name: &str, expected: Option<&str>| {
@@ -361,8 +359,8 @@ fn check(
     };
     if let Some(name) = body.params.text(subject) {
         same("mcp-name", &name)?;
-        if body.method == "tools/call" {
-            let menu = here.front.menu(&here.caller);
+        if let Some(caller) = caller {
+            let menu = here.front.menu(caller);
             let Some(choice) = menu.board(ShelfKind::Tools).get(&name) else { return Ok(()) };
             if choice.mirrors.is_empty() {
                 return Ok(());
@@ -383,14 +381,14 @@ fn check(
     Ok(())
 }
 
-/// Whether a client takes events for an answer.
-fn accepts_events(headers: &HeaderMap) -> bool {
+/// Returns true if a client accepts an event stream as the answer.
+pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     let mut accepted =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
     accepted.peek().is_none()
         || accepted.any(|value| value.contains("text/event-stream") || value.contains("*/*"))
 }
 
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }

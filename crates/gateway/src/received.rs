@@ -8,11 +8,11 @@ use hyper::body::{Body as HttpBody, Incoming};
 use crate::gateway::Inner;
 use crate::http::{Reply, text};
 
-/// A message of fewer bytes is copied out of what its connection reads into: that can then be read into
-/// again, and a call that waits keeps what it needs, not a whole buffer.
+/// A message of fewer bytes is copied out of its connection's read buffer: the buffer can then be reused, and a waiting
+/// call keeps only the bytes it needs.
 const COPIED: usize = 8 << 10;
 
-/// Why a body was not taken.
+/// The reason why a body was refused.
 pub(crate) enum BadBody {
     Kind,
     Encoded,
@@ -50,7 +50,7 @@ impl BadBody {
     }
 }
 
-/// Reads a message of JSON, within its limits.
+/// Reads a JSON message, within its limits.
 pub(crate) async fn read(
     gateway: &Inner,
     headers: &HeaderMap,
@@ -85,8 +85,8 @@ pub(crate) async fn read_any(
         room.extend(expected, expected).await;
         Ok(room.attach(collect(body, limits.body_bytes).await?))
     };
-    let read =
-        consort_wire::late::timeout(limits.body, reading).await.unwrap_or(Err(BadBody::Slow));
+    let read = consort_wire::late::timeout(limits.body, limits.late, reading).await;
+    let read = read.unwrap_or(Err(BadBody::Slow));
     gateway.records.metrics.received(read.as_ref().map_or(0, Bytes::len));
     read
 }

@@ -1,4 +1,4 @@
-//! Calls, recorded: counted, traced and written to the ledger on their way to the server.
+//! Recording of calls: metrics, traces and the ledger.
 
 mod record;
 mod run;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
-    CallError, Caller, CallingAgent, Catalog, Changes, Events, Invocation, Json, Object, Passage,
+    Call, CallError, Caller, CallingAgent, Catalog, Changes, Event, Events, Json, Object,
     RefusedCall, RejectReason, ServerId, Toolbox,
 };
 use consort_wire::splice::Writer;
@@ -25,24 +25,27 @@ use crate::trace::TraceContext;
 use record::{Record, withheld};
 pub use run::{ModelRequestRecord, RunRecord};
 
-/// Where calls are recorded.
+/// Sinks that calls are recorded in.
 #[derive(Clone, Debug)]
 pub struct Records {
-    /// What is counted.
+    /// Metrics.
     pub metrics: Arc<Metrics>,
-    /// What is written down; nothing if absent.
+    /// The ledger, if there is one.
     pub ledger: Option<Ledger>,
-    /// What is traced.
+    /// Traces.
     pub tracer: Tracer,
-    /// What can be watched.
+    /// Live calls.
     pub feed: Feed,
-    /// How many log lines are written of calls and requests that failed.
+    /// Rate limits of log lines about failed calls and requests.
     pub lines: Arc<LogLimits>,
-    /// How servers are reached, for traces.
+    /// Lookup of how servers are connected, for traces.
     pub servers: ServerLookup,
+    /// The caller that everything is recorded for; if absent, the caller of each call. At a terminal it is the person,
+    /// also where an agent makes the calls.
+    pub on_behalf_of: Option<Caller>,
 }
 
-/// Returns how a server is reached, if that is known.
+/// Looks up how a server is connected, if known.
 #[derive(Clone, Default)]
 pub struct ServerLookup(Option<LookupFunction>);
 
@@ -74,12 +77,13 @@ impl Default for Records {
             feed: Feed::off(),
             lines: Arc::default(),
             servers: ServerLookup::default(),
+            on_behalf_of: None,
         }
     }
 }
 
-/// A toolbox whose calls are recorded: each is counted, traced and written to the ledger by what its
-/// server calls the tool.
+/// A toolbox whose calls are recorded: each is counted, traced and written to the ledger under the server's own name of
+/// the tool.
 pub struct Recorded {
     inner: Arc<dyn Toolbox>,
     records: Records,
@@ -93,14 +97,34 @@ impl fmt::Debug for Recorded {
 }
 
 impl Recorded {
-    /// A toolbox whose calls are recorded as coming from a front: `mcp`, or a profile's name.
+    /// Creates a toolbox whose calls are recorded with an endpoint: `mcp`, or a profile's name.
     pub fn new(inner: Arc<dyn Toolbox>, records: Records, front: &str) -> Self {
         Self { inner, records, front: front.into() }
     }
 
+    /// Begins the record of a call, by the server's own name of its target.
+    fn begin_call(&self, call: &Call) -> Record {
+        let catalog = self.inner.catalog(&call.caller);
+        let name = call.operation.name().unwrap_or_default();
+        // A tool that is unknown has whatever name its caller wrote.
+        let unknown = call.tool_target().is_some_and(|_| call.find(&catalog).is_none());
+        let refused = || self.records.lines.refused_name(&format!("{}.{name}", call.server()));
+        let written = unknown.then(refused);
+        let arguments = call.get("arguments");
+        self.begin(&CallFacts {
+            caller: &call.caller,
+            server: (!unknown).then(|| call.server()),
+            method: &call.method(),
+            name: written.as_deref().unwrap_or(name),
+            arguments: arguments.as_ref().map(Json::as_bytes).unwrap_or_default(),
+            parent: parent_of(call),
+            agent: call.agent.as_ref(),
+        })
+    }
+
     /// Begins the record of a call.
-    fn begin(&self, call: &Call<'_>) -> Record {
-        let Records { metrics, ledger, tracer, feed, lines, servers } = &self.records;
+    fn begin(&self, call: &CallFacts<'_>) -> Record {
+        let Records { metrics, ledger, tracer, feed, lines, servers, on_behalf_of } = &self.records;
         let reached = call.server.filter(|_| tracer.is_on()).and_then(|it| servers.find(it));
         let reached = reached.as_ref();
         let about = About {
@@ -119,7 +143,7 @@ impl Recorded {
         let trace = traced.as_ref().map(|span| span.context().trace);
         // One for the ledger, the feed and the log.
         let intent = Arc::new(Intent {
-            caller: call.caller.clone(),
+            caller: on_behalf_of.as_ref().unwrap_or(call.caller).clone(),
             front: Arc::clone(&self.front),
             server: call.server.cloned(),
             method: call.method.clone(),
@@ -136,9 +160,11 @@ impl Recorded {
         let time = entry.as_ref().map(Entry::time);
         let running = feed.begin(time, begun, Arc::clone(&intent));
         Record {
+            toolbox: Arc::clone(&self.inner),
             metrics: Arc::clone(metrics),
             lines: Arc::clone(lines),
             is_over: false,
+            made_by: on_behalf_of.is_some().then(|| call.caller.clone()),
             request_id: Arc::default(),
             intent,
             entry,
@@ -150,8 +176,8 @@ impl Recorded {
     }
 }
 
-/// What is known of a call before it is made.
-struct Call<'a> {
+/// Facts of a call before it is made.
+struct CallFacts<'a> {
     caller: &'a Caller,
     server: Option<&'a ServerId>,
     method: &'a Cow<'static, str>,
@@ -174,54 +200,30 @@ impl Toolbox for Recorded {
         self.inner.changes()
     }
 
-    fn call(&self, mut invocation: Invocation) -> Events {
-        let catalog = self.inner.catalog(&invocation.caller);
-        let entry = catalog.tools.find(&invocation.target);
-        let unknown = || self.records.lines.refused_name(&invocation.target.to_string());
-        let written = if entry.is_none() { unknown() } else { String::new() };
-        let record = self.begin(&Call {
-            caller: &invocation.caller,
-            server: entry.map(|entry| &entry.route.server),
-            method: &Cow::Borrowed("tools/call"),
-            name: entry.map_or(&written, |entry| &entry.route.name),
-            arguments: invocation.arguments.as_bytes(),
-            parent: invocation.meta.as_ref().and_then(context_of),
-            agent: invocation.agent.as_ref(),
-        });
+    fn call(&self, mut call: Call) -> Events {
+        let mut record = self.begin_call(&call);
         if let Some(span) = &record.span {
-            let meta = invocation.meta.take().unwrap_or_else(Object::empty);
-            invocation.meta = Some(meta_with(&meta, span.context()));
+            let meta = call.meta().unwrap_or_else(Object::empty);
+            call.set_meta(&meta_with(&meta, span.context()));
         }
-        invocation.postmark = record.postmark();
-        if let (Some(id), Some(running)) = (&invocation.id, &record.running) {
+        call.postmark = record.postmark();
+        if let (Some(id), Some(running)) = (&call.id, &record.running) {
             let _ = id.set(running.call().id());
         }
-        record.follow(Arc::clone(&self.inner), self.inner.call(invocation))
-    }
-
-    fn pass(&self, mut passage: Passage) -> Events {
-        // A subscription is no call: it has no end worth noting.
-        if passage.method == "subscriptions/listen" {
-            return self.inner.pass(passage);
-        }
-        let written = passage.get("name").or_else(|| passage.get("uri"));
-        let name = written.as_ref().and_then(Json::text).unwrap_or_default();
-        let arguments = passage.get("arguments");
-        let record = self.begin(&Call {
-            caller: &passage.caller,
-            server: Some(&passage.server),
-            method: &passage.method,
-            name: &name,
-            arguments: arguments.as_ref().map(Json::as_bytes).unwrap_or_default(),
-            parent: parent(&passage.params),
-            agent: None,
+        let Some(write) = record.entry.as_mut().and_then(Entry::pending_write) else {
+            return self.inner.call(call).observed(record);
+        };
+        let inner = Arc::clone(&self.inner);
+        let events = Events::new(|emitter| async move {
+            match write.done().await {
+                Ok(()) => inner.call(call).forward(&emitter).await,
+                Err(_) => {
+                    let reason = "the ledger cannot be written".to_owned();
+                    Event::End(Err(CallError::Unavailable { reason }))
+                }
+            }
         });
-        drop(name);
-        if let Some(span) = &record.span {
-            passage.params = with_context(&passage.params, span.context());
-        }
-        passage.postmark = record.postmark();
-        record.follow(Arc::clone(&self.inner), self.inner.pass(passage))
+        events.observed(record)
     }
 
     fn refused(&self, call: &RefusedCall) {
@@ -235,7 +237,7 @@ impl Toolbox for Recorded {
             None if target.name.is_empty() => RejectReason::InvalidArguments,
             None => RejectReason::UnknownName,
         };
-        let mut record = self.begin(&Call {
+        let mut record = self.begin(&CallFacts {
             caller,
             server: withheld.as_ref().map(|(server, _)| server),
             method,
@@ -249,21 +251,29 @@ impl Toolbox for Recorded {
     }
 }
 
-/// The trace a request belongs to, as its `_meta` says.
+/// The trace context of a call, from its `_meta`.
+fn parent_of(call: &Call) -> Option<TraceContext> {
+    match call.replaced.iter().find(|(member, _)| *member == "_meta") {
+        Some((_, meta)) => context_of(&meta.to_object()?),
+        None => parent(&call.params),
+    }
+}
+
+/// The trace context of a request, from its `_meta`.
 pub(crate) fn parent(params: &Object) -> Option<TraceContext> {
     // Most say nothing of one.
     memchr::memmem::find(params.as_bytes(), b"traceparent")?;
     context_of(&params.get("_meta")?.to_object()?)
 }
 
-/// The trace a request belongs to, given its `_meta`.
+/// The trace context in a `_meta`.
 pub(crate) fn context_of(meta: &Object) -> Option<TraceContext> {
     let texts = TraceContext::KEYS.map(|key| meta.text(key));
     let at = |key: &str| TraceContext::KEYS.iter().position(|known| *known == key);
     TraceContext::read(|key| texts[at(key)?].as_deref())
 }
 
-/// A `_meta` that carries a trace on.
+/// Adds a trace context to a `_meta`.
 fn meta_with(meta: &Object, context: &TraceContext) -> Object {
     let mut writer = Writer::with_capacity(meta.as_bytes().len() + 128);
     writer.members(meta, &TraceContext::KEYS);
@@ -273,7 +283,7 @@ fn meta_with(meta: &Object, context: &TraceContext) -> Object {
     writer.finish_object()
 }
 
-/// Parameters that carry a trace on.
+/// Adds a trace context to parameters.
 pub(crate) fn with_context(params: &Object, context: &TraceContext) -> Object {
     let meta = params.get("_meta").and_then(|meta| meta.to_object());
     let mut writer = Writer::with_capacity(params.as_bytes().len() + 128);

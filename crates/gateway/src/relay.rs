@@ -1,14 +1,16 @@
-//! A request passed on to its server, and what happens there passed back, in the client's own era.
+//! Forwards a request to its server, and the events back in the client's own era.
+
+mod asked;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    Asked, CallError, Emitter, Event, Events, Json, Logs, Object, Outcome, Passage, Questions,
-    Refusal, ServerId, Tasks,
+    Asked, Call, CallError, ClientContext, Emitter, Event, Events, Json, Logs, Object, Operation,
+    Outcome, Questions, Refusal, ServerId, Tasks,
 };
+use consort_wire::Era;
 use consort_wire::splice::{self, Writer};
-use consort_wire::{Era, Id};
 
 use crate::answer::{self, Answer, Failure, INTERNAL, INVALID_PARAMS, URL_REQUIRED};
 use crate::gateway::Inner;
@@ -17,78 +19,87 @@ use crate::park::{self, Found, Kind, Parked, input_required};
 use crate::pieces::Pieces;
 use crate::request::{Modern, Out, Request, Speaker};
 use crate::retold::{logged, report, under_our_names, wanted};
-use crate::seal::secret;
 use crate::seek;
 use crate::serve::route;
 use crate::session::Session;
 use crate::tasks;
+use asked::Open;
 
-/// How long to wait for further questions after a first.
+/// Time to wait for further questions after the first.
 const TOGETHER: Duration = Duration::from_millis(10);
 
-/// Passes a request on to whoever has what it names.
+/// Forwards a request to the server of the item it names.
 pub(crate) async fn relay(
     gateway: &Arc<Inner>,
     request: &Request,
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
-    let (server, renamed) = match route(&request.menu(), request) {
+    let (operation, renamed) = match route(&request.menu(), request) {
         Ok(way) => way,
         Err(failure) => Box::pin(seek::found(gateway, request, failure)).await?,
     };
-    pass(gateway, request, server, renamed, emitter).await
+    pass(gateway, request, operation, renamed, emitter).await
 }
 
-/// Passes a request on to a server.
+/// Forwards a request to a server.
 pub(crate) async fn pass(
     gateway: &Arc<Inner>,
     request: &Request,
-    server: ServerId,
+    operation: Operation,
     renamed: Option<(&'static str, Json)>,
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
     let (caller, params) = (request.caller.clone(), tasks::without_hint(request));
-    let mut passage = Passage::new(caller, server, request.method.clone(), params);
-    passage.replaced.extend(renamed);
+    let mut call = Call::new(caller, operation, params);
+    call.replaced.extend(renamed);
     match &request.speaker {
         Speaker::Legacy(session) => {
-            passage.offers = Arc::clone(&session.offers);
-            passage.questions = Questions::Hand;
             let as_task = request.params.get_bytes("task").is_some();
-            passage.tasks = if as_task { Tasks::Return } else { Tasks::Follow };
-            passage.log = session.level().map_or(Logs::Usual, Logs::From);
-            let server = passage.server.clone();
-            let result = answered_in_session(gateway, request, session, passage, emitter).await?;
+            call.client = Some(ClientContext {
+                offers: Arc::clone(&session.offers),
+                capabilities: None,
+                questions: Questions::Hand,
+                tasks: if as_task { Tasks::Return } else { Tasks::Follow },
+                session: request.session(),
+                is_local: false,
+            });
+            call.log = session.level().map_or(Logs::Usual, Logs::From);
+            let server = call.server().clone();
+            let result = answered_in_session(gateway, request, session, call, emitter).await?;
             let result = under_our_names(&request.menu(), &server, result);
             let result = answer::legacy(session.revision, &result);
             Ok(Answer::result(&request.id, result))
         }
         Speaker::Modern(modern) => {
-            passage.offers = Arc::clone(&modern.offers);
-            passage.capabilities = Some(modern.capabilities.clone());
-            passage.questions = Questions::Return;
-            passage.tasks = if modern.knows_tasks() { Tasks::Return } else { Tasks::Follow };
-            passage.log = modern.log.map_or(Logs::None, Logs::From);
-            Relay { gateway, request, modern, emitter }.go(passage).await
+            call.client = Some(ClientContext {
+                offers: Arc::clone(&modern.offers),
+                capabilities: Some(modern.capabilities.clone()),
+                questions: Questions::Return,
+                tasks: if modern.knows_tasks() { Tasks::Return } else { Tasks::Follow },
+                session: request.session(),
+                is_local: false,
+            });
+            call.log = modern.log.map_or(Logs::None, Logs::From);
+            Relay { gateway, request, modern, emitter }.go(call).await
         }
     }
 }
 
-/// The result of a legacy client's request: what the server asks, the client is asked on the way.
+/// Returns the result of a legacy client's request; questions of the server are sent to the client meanwhile.
 pub(crate) async fn answered_in_session(
     gateway: &Arc<Inner>,
     request: &Request,
     session: &Arc<Session>,
-    passage: Passage,
+    call: Call,
     emitter: &Emitter<Out>,
 ) -> Result<Object, Failure> {
     let token = request.token();
     let level = session.level();
-    let server = passage.server.clone();
+    let server = call.server().clone();
     let mut asked = Open { session, numbers: Vec::new(), hears: request.hears };
     let names = tasks::Names { gateway, caller: &request.caller, server: &server };
     let about_task = |params: Object| names.related(&session.offers, params);
-    let mut events = request.front.pass(passage);
+    let mut events = request.front.call(call);
     loop {
         let message = match next(&mut events).await {
             Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
@@ -119,55 +130,7 @@ pub(crate) async fn answered_in_session(
     }
 }
 
-/// The questions a legacy client was asked in the course of one request. With it, they are over.
-struct Open<'a> {
-    session: &'a Arc<Session>,
-    numbers: Vec<u64>,
-    /// A client that takes no events cannot be asked.
-    hears: bool,
-}
-
-impl Open<'_> {
-    /// The message that asks the client, if it may be asked.
-    fn put(&mut self, question: Asked) -> Option<bytes::Bytes> {
-        let Asked { method, params, reply } = question;
-        let reply = reply?;
-        if !self.hears || !self.session.offers.allow(&method, &params) {
-            reply.send(Err(Refusal::not_offered(&method)));
-            return None;
-        }
-        let number = self.session.ask(reply);
-        self.numbers.push(number);
-        let url = params.text("mode").as_deref() == Some("url");
-        let lacks_id = url && params.get_bytes("elicitationId").is_none();
-        Some(splice::request(&Id::from(number), &method, params.as_bytes().len(), |writer| {
-            writer.members(&params, &[]);
-            if lacks_id {
-                writer.text("elicitationId", &secret());
-            }
-        }))
-    }
-
-    /// The messages that take back what the client did not answer.
-    fn withdraw(&mut self) -> Vec<bytes::Bytes> {
-        let open = self.session.forget(&std::mem::take(&mut self.numbers));
-        let cancelled = |number: u64| {
-            let mut params = Writer::new();
-            params.raw("requestId", number.to_string().as_bytes());
-            params.text("reason", "no longer asked");
-            splice::notification("notifications/cancelled", Some(&params.finish()))
-        };
-        open.into_iter().map(cancelled).collect()
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.session.forget(&self.numbers);
-    }
-}
-
-/// A request of a modern client on its way.
+/// A request of a modern client in progress.
 struct Relay<'a> {
     gateway: &'a Arc<Inner>,
     request: &'a Request,
@@ -176,14 +139,14 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    async fn go(&self, mut passage: Passage) -> Result<Answer, Failure> {
+    async fn go(&self, mut call: Call) -> Result<Answer, Failure> {
         let request = self.request;
         if let Some(state) = request.params.get("requestState") {
             let invalid = |reason: String| Failure::new(INVALID_PARAMS, reason);
             let state =
                 state.text().ok_or_else(|| invalid("`requestState` is no text".to_owned()))?;
             let bound = self.bound();
-            let state = park::open(&self.gateway.seal, &request.caller.name, &bound, &state)
+            let state = park::open(&self.gateway.seal, request.caller.id(), &bound, &state)
                 .map_err(|refused| invalid(refused.to_string()))?;
             match state.kind {
                 Kind::Parked { call, turn } => return Box::pin(self.resume(call, turn)).await,
@@ -191,26 +154,27 @@ impl Relay<'_> {
                     let mut writer = Writer::new();
                     writer.members(&request.params, &["requestState"]);
                     writer.raw("requestState", original.as_bytes());
-                    passage.params = writer.finish_object();
+                    call.params = writer.finish_object();
                 }
                 Kind::Again => {
                     let mut writer = Writer::new();
                     writer.members(&request.params, &["requestState", "inputResponses"]);
-                    passage.params = writer.finish_object();
+                    call.params = writer.finish_object();
                 }
             }
         }
-        let server = passage.server.clone();
+        let server = call.server().clone();
         let parked = Parked {
-            events: self.request.front.pass(passage),
+            events: self.request.front.call(call),
             server,
             log: self.modern.log,
             questions: park::Questions::default(),
+            caller: self.request.caller.id().clone(),
         };
         self.follow(None, parked).await
     }
 
-    /// Goes on with a call that waited for answers.
+    /// Resumes a call that waited for input.
     async fn resume(&self, call: u64, turn: u32) -> Result<Answer, Failure> {
         let gone = |reason: &str| Failure::new(INVALID_PARAMS, reason);
         let mut parked = match self.gateway.park.take(call, turn) {
@@ -236,7 +200,7 @@ impl Relay<'_> {
         answer
     }
 
-    /// Follows a call to its end, or to the next thing its server asks.
+    /// Follows a call to its end, or to the next question of its server.
     async fn follow(&self, place: Option<u64>, mut parked: Parked) -> Result<Answer, Failure> {
         let token = self.request.token();
         let mut ahead = None;
@@ -287,8 +251,8 @@ impl Relay<'_> {
         }
     }
 
-    /// Waits a moment for what the server asks along with its first question, so that a client is
-    /// asked everything at once. Returns the end, should the server not wait for an answer.
+    /// Waits briefly for further questions of the server after its first, so that a client gets all of them at once.
+    /// Returns the end, if the server does not wait for an answer.
     async fn gather(&self, parked: &mut Parked) -> Option<Event> {
         let until = tokio::time::Instant::now() + TOGETHER;
         loop {
@@ -312,7 +276,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Parks a call and asks the client.
+    /// Suspends a call and requests input from the client.
     fn park(&self, place: Option<u64>, parked: Parked) -> Result<Answer, Failure> {
         let requests = parked.questions.requests();
         let server = parked.server.clone();
@@ -325,7 +289,7 @@ impl Relay<'_> {
 
     fn seal(&self, server: &ServerId, kind: Kind) -> String {
         let lasts = self.gateway.settings.limits.park;
-        let caller = &self.request.caller.name;
+        let caller = self.request.caller.id();
         park::seal(&self.gateway.seal, caller, &self.bound(), server, lasts, kind)
     }
 
@@ -333,7 +297,7 @@ impl Relay<'_> {
         park::Request { method: &self.request.method, params: &self.request.params }
     }
 
-    /// How a call ended, as a modern client hears it.
+    /// Returns the end of a call as a modern client expects it.
     fn end(&self, end: Result<Outcome, CallError>, server: &ServerId) -> Result<Pieces, Failure> {
         let result = match end {
             Ok(Outcome::InputRequired(result)) => {
@@ -355,7 +319,7 @@ impl Relay<'_> {
         Ok(answer::modern(&self.request.method, &result))
     }
 
-    /// A modern server's question, with its state in our envelope.
+    /// A modern server's `input_required` result, with its state sealed by the gateway.
     fn wrapped(&self, result: &Object, server: &ServerId) -> Json {
         let Some(state) = result.get("requestState") else { return result.json().clone() };
         let sealed = self.seal(server, Kind::Wrapped(state.to_string()));
@@ -365,7 +329,7 @@ impl Relay<'_> {
         writer.finish()
     }
 
-    /// A legacy server's error that wants URLs opened, as questions.
+    /// A legacy server's error that requires URLs to be opened, as input requests.
     fn urls(&self, raw: &Json, server: &ServerId) -> Option<Json> {
         let data = raw.to_object()?.get("data")?.to_object()?;
         let wanted = data.get("elicitations")?.to_items()?;

@@ -1,11 +1,11 @@
-//! A request of a client, whichever way it came.
+//! A request of a client, independent of its transport.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 use consort_core::{
-    CallError, Caller, Emitting, Json, LogLevel, Object, Offers, RefusedCall, RefusedTarget,
-    ShelfKind,
+    CallError, Caller, ClientSession, Emitting, Json, LogLevel, Object, Offers, RefusedCall,
+    RefusedTarget, ShelfKind,
 };
 use consort_wire::{Era, Id, Revision};
 
@@ -32,13 +32,13 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) params: Object,
     pub(crate) speaker: Speaker,
-    /// Whether the client hears anything before the answer.
+    /// True if the client can receive messages before the answer.
     pub(crate) hears: bool,
-    /// What came of looking for what it names, if that was done already.
+    /// Result of the search for the name in the request, if it was done already.
     pub(crate) sought: Option<Sought>,
     /// The transport, and the trace context in the headers that came with it.
     pub(crate) origin: Origin,
-    /// How the call ended that the request was passed on as, once it has.
+    /// Outcome of the call that the request was forwarded as, once it has ended.
     pub(crate) outcome: OnceLock<Class>,
 }
 
@@ -49,29 +49,42 @@ pub(crate) struct Origin {
     pub(crate) trace: Option<TraceContext>,
 }
 
-/// What came of looking for something that was not on offer: whether to look again, or why it is not there.
+/// Result of the search for a name that was not listed: true if the listing is to be looked up again, or the reason for
+/// its absence.
 pub(crate) type Sought = Result<bool, CallError>;
 
-/// How the client speaks.
+/// Era of the client, and its declarations.
 #[derive(Debug)]
 pub(crate) enum Speaker {
-    /// Every request says all that is to know of its client.
+    /// A modern client: every request carries its capabilities.
     Modern(Modern),
-    /// The client shook hands.
+    /// A legacy client, with the session that `initialize` opened.
     Legacy(Arc<Session>),
 }
 
-/// What a modern request says of its client.
+impl Speaker {
+    /// Returns the caller with the capabilities of this client.
+    pub(crate) fn identify(&self, caller: &Caller) -> Caller {
+        let offers = match self {
+            Self::Modern(modern) => &modern.offers,
+            Self::Legacy(session) => &session.offers,
+        };
+        caller.clone().with_capabilities(Arc::clone(offers))
+    }
+}
+
+/// Client declarations in a modern request.
 #[derive(Debug)]
 pub(crate) struct Modern {
     pub(crate) offers: Arc<Offers>,
     pub(crate) capabilities: Json,
     pub(crate) log: Option<LogLevel>,
+    /// The client's session, if the transport distinguishes clients.
+    pub(crate) session: Option<ClientSession>,
 }
 
 impl Modern {
-    /// Reads it from a request's `_meta`. Whether the revision that is spoken there is the right one,
-    /// `check` says first.
+    /// Reads the declarations from a request's `_meta`. `check` validates the revision that is named there first.
     pub(crate) fn read(
         params: &Object,
         check: impl FnOnce(&str) -> Result<(), Failure>,
@@ -91,10 +104,11 @@ impl Modern {
             offers: offers(&declared),
             capabilities: declared.json().clone(),
             log: meta.text(LOG_LEVEL).and_then(|level| LogLevel::parse(&level)),
+            session: None,
         })
     }
 
-    /// Whether we speak this revision, the modern way.
+    /// Returns an error unless this is a supported modern revision.
     fn speaks(version: &str) -> Result<(), Failure> {
         if version.parse::<Revision>().is_ok_and(|known| known.era() == Era::Modern) {
             return Ok(());
@@ -104,13 +118,13 @@ impl Modern {
         Err(Failure::new(UNSUPPORTED_VERSION, "unsupported protocol version").data(data))
     }
 
-    /// Whether the client knows tasks.
+    /// Returns true if the client declares the tasks extension.
     pub(crate) fn knows_tasks(&self) -> bool {
         self.offers.extensions.contains_key(TASKS)
     }
 }
 
-/// What capabilities offer. Clients say the same with every request, so the last are remembered.
+/// Parses client capabilities. Clients repeat them in every request, so each thread caches the last ones.
 fn offers(declared: &Object) -> Arc<Offers> {
     thread_local! {
         static LAST: RefCell<Option<(Json, Arc<Offers>)>> = const { RefCell::new(None) };
@@ -125,13 +139,23 @@ fn offers(declared: &Object) -> Arc<Offers> {
     })
 }
 
-/// The revision a message's `_meta` names, if it names one.
+/// Returns the caller with the client capabilities that a modern request declares.
+pub(crate) fn by_client(caller: &Caller, params: &Object) -> Caller {
+    let meta = params.get("_meta").and_then(|meta| meta.to_object());
+    let declared = meta.and_then(|meta| meta.get(CAPABILITIES)?.to_object());
+    match declared {
+        Some(declared) => caller.clone().with_capabilities(offers(&declared)),
+        None => caller.clone(),
+    }
+}
+
+/// Returns the revision in a message's `_meta`, if there is one.
 pub(crate) fn named_revision(params: &Object) -> Option<String> {
     params.get("_meta")?.to_object()?.text(VERSION)
 }
 
 impl Request {
-    /// The kind and the name of what the request is for.
+    /// Returns the primitive kind and the name or URI that the request is for.
     pub(crate) fn subject(&self) -> Option<(ShelfKind, String)> {
         let (kind, member) = match self.method.as_str() {
             "tools/call" => (ShelfKind::Tools, "name"),
@@ -142,7 +166,8 @@ impl Request {
         Some((kind, self.params.text(member).unwrap_or_default()))
     }
 
-    /// Has it recorded that the request names nothing its caller is offered, or cannot be passed on for this reason.
+    /// Records that the request names something its caller is not offered, or that it was not forwarded because of
+    /// `error`.
     pub(crate) fn record_refusal(&self, error: Option<CallError>) {
         let Some((kind, name)) = self.subject() else { return };
         let class = error.as_ref().map_or(Class::Rejected { reason: None }, Class::of_error);
@@ -157,6 +182,14 @@ impl Request {
         self.front.refused(kind, call);
     }
 
+    /// Returns the session of its client, if the transport distinguishes clients.
+    pub(crate) fn session(&self) -> Option<ClientSession> {
+        match &self.speaker {
+            Speaker::Modern(modern) => modern.session.clone(),
+            Speaker::Legacy(session) => Some(session.client.clone()),
+        }
+    }
+
     pub(crate) fn era(&self) -> Era {
         match self.speaker {
             Speaker::Modern(_) => Era::Modern,
@@ -164,30 +197,30 @@ impl Request {
         }
     }
 
-    /// What its client may see.
+    /// Returns the listing for its client.
     pub(crate) fn menu(&self) -> Arc<Menu> {
         self.front.menu(&self.caller)
     }
 
-    /// The token under which the client wants to hear of progress.
+    /// Returns the progress token of the request.
     pub(crate) fn token(&self) -> Option<Json> {
         let token = self.params.get("_meta")?.to_object()?.get("progressToken")?;
         (token.text().is_some() || token.number().is_some()).then_some(token)
     }
 
-    /// A member that must be a text.
+    /// Returns a parameter that must be a string.
     pub(crate) fn text(&self, name: &str) -> Result<String, Failure> {
         let invalid = || Failure::new(INVALID_PARAMS, format!("`{name}` is missing or no text"));
         self.params.text(name).ok_or_else(invalid)
     }
 }
 
-/// What a client hears of its request.
+/// A message to the client in the course of its request.
 #[derive(Debug)]
 pub(crate) enum Out {
-    /// A notification, or a question to a legacy client.
+    /// A notification, or a request to a legacy client.
     Message(Pieces),
-    /// The end.
+    /// The final response.
     End(Answer),
 }
 

@@ -1,4 +1,4 @@
-//! What servers say, under the names and tokens their clients know.
+//! Server messages rewritten to the names and tokens that clients know.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use memchr::memmem;
 
 use crate::menu::Menu;
 
-/// A report of progress under the client's own token.
+/// A progress notification with the client's own token.
 pub(crate) fn report(token: &Json, progress: &Progress) -> Bytes {
     let mut params = Writer::new();
     params.raw("progressToken", token.as_bytes());
@@ -21,7 +21,7 @@ pub(crate) fn logged(params: &Object) -> Bytes {
     splice::notification("notifications/message", Some(params.json()))
 }
 
-/// Whether a log message is of the level the client wants.
+/// Returns true if a log message has at least the level that the client requested.
 pub(crate) fn wanted(params: &Object, level: Option<LogLevel>) -> bool {
     let said = params.text("level").and_then(|level| LogLevel::parse(&level));
     match (said, level) {
@@ -30,8 +30,7 @@ pub(crate) fn wanted(params: &Object, level: Option<LogLevel>) -> bool {
     }
 }
 
-/// A result in which resources that are called otherwise here have the names the client knows: those
-/// that were read, linked to or included.
+/// A result with the resource URIs that clients know: of resources that were read, linked to or embedded.
 pub(crate) fn under_our_names(menu: &Menu, server: &ServerId, result: Object) -> Object {
     let Some(names) = menu.apart(server) else { return result };
     let known = |name: &String| memmem::find(result.as_bytes(), name.as_bytes()).is_some();
@@ -50,7 +49,7 @@ pub(crate) fn under_our_names(menu: &Menu, server: &ServerId, result: Object) ->
     writer.finish_object()
 }
 
-/// A value with every URI in it under the name that clients know.
+/// A value with every URI replaced by the one that clients know.
 pub(crate) fn uris(value: &Json, names: &HashMap<String, String>) -> Json {
     if let Some(object) = value.to_object() {
         let mut writer = Writer::with_capacity(value.as_bytes().len() + 64);

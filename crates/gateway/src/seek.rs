@@ -1,4 +1,4 @@
-//! Things that a request names and nobody is known to have: their servers are waited for.
+//! Requests for unknown items: the servers that may have them are waited for.
 
 use consort_core::{Caller, ShelfKind};
 
@@ -8,7 +8,7 @@ use crate::gateway::Inner;
 use crate::request::{Request, Sought};
 use crate::serve::{Way, route};
 
-/// Where a request goes that names nothing on offer, once the servers that may have it are waited for.
+/// Returns the target of a request for an unlisted item, after waiting for the servers that may have it.
 pub(crate) async fn found(
     gateway: &Inner,
     request: &Request,
@@ -36,7 +36,7 @@ pub(crate) async fn found(
     }
 }
 
-/// Looks for something that a caller is not offered, if that is so.
+/// Waits for the servers that may have an item; `None` if the caller's listing has it already.
 pub(crate) async fn seek(
     gateway: &Inner,
     front: &Front,

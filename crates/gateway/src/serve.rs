@@ -1,10 +1,10 @@
-//! One request answered: by ourselves, or by the server it is meant for.
+//! Dispatch of one request: answered by the gateway itself, or by the server it addresses.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use consort_core::{
-    Emitter, Json, ListPurpose, LogLevel, Route, ServerId, ShelfKind, Target, nearest,
+    Emitter, Json, ListPurpose, LogLevel, Operation, Route, ShelfKind, Target, nearest,
 };
 use consort_wire::splice::Writer;
 use consort_wire::{Emitting, Era, Revision};
@@ -24,10 +24,10 @@ use crate::session::Session;
 use crate::spelling;
 use crate::tasks;
 
-/// How long a client may take for current what we say of ourselves.
+/// Cache lifetime of the `server/discover` result, in milliseconds.
 const ABOUT_TTL: u64 = 30_000;
 
-/// The same while some server is not known yet.
+/// The same while the lists of some server are not known yet.
 const PARTIAL_TTL: u64 = 1000;
 
 /// Answers a request.
@@ -57,7 +57,7 @@ pub(crate) fn serve(gateway: &Arc<Inner>, mut request: Request) -> Answering {
     })
 }
 
-/// The record of a request in progress. Dropped without an end, the client went away.
+/// The record of a request in progress. If dropped before the end, it records a cancellation: the client disconnected.
 struct RequestRecord {
     metrics: Arc<Metrics>,
     era: Era,
@@ -85,7 +85,7 @@ impl Drop for RequestRecord {
     }
 }
 
-/// Begins the span of a request, and has what follows become part of it.
+/// Begins the span of a request and makes it the parent of the call that follows.
 fn traced(gateway: &Inner, request: &mut Request) -> Option<Span> {
     // A message may be of another trace than the request that carries it.
     let parent = parent(&request.params);
@@ -116,7 +116,7 @@ fn traced(gateway: &Inner, request: &mut Request) -> Option<Span> {
     Some(span)
 }
 
-/// Returns the name of what a request names, if the caller is offered it: others are whatever a client wrote.
+/// Returns the name in a request if the caller is offered it. Other names are arbitrary client input.
 fn known_name(request: &Request) -> Option<String> {
     let (kind, member) = match request.method.as_str() {
         "tools/call" => (ShelfKind::Tools, "name"),
@@ -128,7 +128,7 @@ fn known_name(request: &Request) -> Option<String> {
     request.menu().board(kind).get(&name).map(|_| name)
 }
 
-/// Answers a request, until a legacy client cancels it. A modern one cancels by leaving.
+/// Answers a request until a legacy client cancels it. A modern client cancels by closing the connection.
 async fn until_cancelled(
     gateway: &Arc<Inner>,
     request: &Request,
@@ -181,7 +181,7 @@ async fn run(
         if request.params.get_bytes("cursor").is_none() {
             Box::pin(await_lists(gateway, request, kind)).await;
         }
-        return list(request, kind);
+        return list(request, kind, gateway.settings.limits.page_items);
     }
     match (method, &request.speaker) {
         ("tools/call" | "prompts/get" | "resources/read" | "completion/complete", _) => {
@@ -191,7 +191,7 @@ async fn run(
             Box::pin(listen::listen(gateway, request, emitter)).await
         }
         ("resources/subscribe", Speaker::Legacy(session)) => {
-            Box::pin(listen::subscribe(request, session)).await
+            Box::pin(listen::subscribe(gateway, request, session)).await
         }
         ("resources/unsubscribe", Speaker::Legacy(session)) => {
             session.unwatch(&request.text("uri")?);
@@ -204,9 +204,11 @@ async fn run(
     }
 }
 
-/// Waits for servers of which nothing is known yet, as long as the toolbox sees fit.
+/// Waits for servers whose lists are not known yet, as long as the toolbox decides.
 async fn await_lists(gateway: &Inner, request: &Request, kind: ShelfKind) {
-    let Some(lists) = request.front.toolbox().await_lists(ListPurpose::Listing(kind)) else {
+    let Some(lists) =
+        request.front.toolbox().await_lists(&request.caller, ListPurpose::Listing(kind))
+    else {
         return;
     };
     let changed = tokio::select! {
@@ -219,8 +221,8 @@ async fn await_lists(gateway: &Inner, request: &Request, kind: ShelfKind) {
     }
 }
 
-/// A page of a list.
-fn list(request: &Request, kind: ShelfKind) -> Result<Answer, Failure> {
+/// Answers a list request with a page of at most `items` items.
+fn list(request: &Request, kind: ShelfKind, items: usize) -> Result<Answer, Failure> {
     let menu = request.menu();
     let promised = match &request.speaker {
         Speaker::Legacy(session) => session.is_promised_all(),
@@ -233,7 +235,8 @@ fn list(request: &Request, kind: ShelfKind) -> Result<Answer, Failure> {
         None => None,
         Some(cursor) => Some(cursor.text().ok_or_else(stale)?.into_owned()),
     };
-    let page = menu.board(kind).page(kind, request.era(), cursor.as_deref()).ok_or_else(stale)?;
+    let page =
+        menu.board(kind).page(kind, request.era(), cursor.as_deref(), items).ok_or_else(stale)?;
     Ok(Answer::result(&request.id, &page))
 }
 
@@ -241,7 +244,7 @@ fn stale() -> Failure {
     Failure::new(INVALID_PARAMS, "unknown `cursor`: the list may have changed, start again")
 }
 
-/// What we are, to a modern client.
+/// Answers `server/discover` of a modern client.
 fn discover(request: &Request) -> Answer {
     let menu = request.menu();
     let mut writer = Writer::new();
@@ -269,7 +272,7 @@ fn set_level(request: &Request, session: &Session) -> Result<Answer, Failure> {
     Ok(Answer::result(&request.id, &empty()))
 }
 
-/// A method we do not know goes to the only server there is.
+/// Forwards an unknown method to the only server, if there is just one.
 async fn unknown(
     gateway: &Arc<Inner>,
     request: &Request,
@@ -289,24 +292,20 @@ async fn unknown(
     let menu = request.menu();
     let server = menu.only().filter(|_| !ours);
     let server = server.ok_or_else(|| Failure::unknown_method(&request.method))?;
-    relay::pass(gateway, request, server.clone(), None, emitter).await
+    let (server, method) = (server.clone(), request.method.clone().into());
+    relay::pass(gateway, request, Operation::Other { server, method }, None, emitter).await
 }
 
-/// Where a request goes, and the member that is called otherwise there.
-pub(crate) type Way = (ServerId, Option<(&'static str, Json)>);
+/// The operation of a request, and the parameter that is rewritten for its server.
+pub(crate) type Way = (Operation, Option<(&'static str, Json)>);
 
-/// Where a request goes, and what is meant there.
+/// Returns the operation of a request, resolving names by the listing of its endpoint.
 pub(crate) fn route(menu: &Menu, request: &Request) -> Result<Way, Failure> {
-    let renamed = |member: &'static str, given: &str, route: &Route| {
-        let changed = given != route.name;
-        (route.server.clone(), changed.then(|| (member, Json::string(&route.name))))
-    };
+    let target = |route: &Route| Target { server: route.server.clone(), name: route.name.clone() };
     let named = |kind: ShelfKind, given: &str| match menu.board(kind).get(given) {
-        Some(choice) => Ok(renamed("name", given, &choice.route)),
+        Some(choice) => Ok(target(&choice.route)),
         None if kind == ShelfKind::Tools => match request.front.unlisted(&request.caller, given) {
-            Some(Ok(Target { server, name })) => {
-                Ok(renamed("name", given, &Route { server, name }))
-            }
+            Some(Ok(target)) => Ok(target),
             Some(Err(hint)) => Err(Failure::unknown(kind.singular(), given, Some(&hint))),
             None => Err(no_such(menu, kind, given)),
         },
@@ -318,17 +317,23 @@ pub(crate) fn route(menu: &Menu, request: &Request) -> Result<Way, Failure> {
         route.ok_or_else(|| Failure::no_resource(request.era(), uri))
     };
     match request.method.as_str() {
-        "tools/call" => named(ShelfKind::Tools, &request.text("name")?),
-        "prompts/get" => named(ShelfKind::Prompts, &request.text("name")?),
+        "tools/call" => {
+            let target = named(ShelfKind::Tools, &request.text("name")?)?;
+            Ok((Operation::CallTool(target), None))
+        }
+        "prompts/get" => {
+            let target = named(ShelfKind::Prompts, &request.text("name")?)?;
+            Ok((Operation::GetPrompt(target), None))
+        }
         "resources/read" => {
-            let uri = request.text("uri")?;
-            Ok(renamed("uri", &uri, &resource(&uri)?))
+            let Route { server, name: uri } = resource(&request.text("uri")?)?;
+            Ok((Operation::ReadResource { server, uri }, None))
         }
         _ => completed(menu, request),
     }
 }
 
-/// Where a completion goes: to whoever has what is being completed.
+/// Returns the operation of a completion, addressed to the server of the completed prompt or template.
 fn completed(menu: &Menu, request: &Request) -> Result<Way, Failure> {
     let invalid = || Failure::new(INVALID_PARAMS, "`ref` names nothing that can be completed");
     let reference = request.params.get("ref").and_then(|json| json.to_object());
@@ -341,13 +346,15 @@ fn completed(menu: &Menu, request: &Request) -> Result<Way, Failure> {
     let given = reference.text(member).ok_or_else(invalid)?;
     let choice = kinds.iter().find_map(|kind| menu.board(*kind).get(&given));
     let choice = choice.ok_or_else(|| no_such(menu, kinds[0], &given))?;
+    let (server, method) = (choice.route.server.clone(), request.method.clone().into());
+    let operation = Operation::Other { server, method };
     if choice.route.name == given {
-        return Ok((choice.route.server.clone(), None));
+        return Ok((operation, None));
     }
     let mut writer = Writer::new();
     writer.members(&reference, &[member]);
     writer.text(member, &choice.route.name);
-    Ok((choice.route.server.clone(), Some(("ref", writer.finish()))))
+    Ok((operation, Some(("ref", writer.finish()))))
 }
 
 fn no_such(menu: &Menu, kind: ShelfKind, given: &str) -> Failure {

@@ -1,4 +1,4 @@
-//! A legacy client that shook hands: what it can answer, what it waits for, what it is to be told.
+//! Session of a legacy client: its capabilities, running requests, pending server requests and queued notifications.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use consort_core::{Caller, Json, LogLevel, Offers, Refusal, Reply};
+use consort_core::{Caller, ClientSession, Json, LogLevel, Offers, Refusal, Reply};
 use consort_wire::{Id, Revision};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -14,30 +14,29 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::front::Front;
-use crate::seal::secret;
 
-/// Notices kept for a client that does not listen at the moment.
-const NOTICES: usize = 256;
-
-/// A session that was not used for this part of the time it may be unused is given up for a new one.
-const LEFT: u32 = 30;
-
-/// A legacy client.
+/// The session of a legacy client, opened by `initialize`.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) front: Arc<Front>,
     pub(crate) caller: Caller,
     pub(crate) revision: Revision,
-    /// What it declared that it can answer.
+    /// Capabilities that the client declared.
     pub(crate) offers: Arc<Offers>,
-    /// Ends everything that belongs to it.
+    /// Cancelled at the end of the session; ends everything that belongs to it.
     pub(crate) over: CancellationToken,
     state: Mutex<State>,
     numbers: AtomicU64,
     told: Notify,
-    /// Whether it was told that everything may be asked for, while some server was not known.
+    /// True if every capability was advertised to it because the lists of some server were not known yet.
     promised_all: AtomicBool,
+    /// Limit of queued notifications while it has no stream open, and of followed tasks.
+    most_notices: usize,
+    /// True if its id contains its state, so that the session can be restored from it.
+    is_sealed: AtomicBool,
+    /// Identity of the client towards servers that send requests.
+    pub(crate) client: ClientSession,
 }
 
 #[derive(Debug)]
@@ -46,28 +45,31 @@ struct State {
     questions: HashMap<u64, Reply>,
     running: HashMap<Id, CancellationToken>,
     notices: VecDeque<Bytes>,
-    /// Whether somebody reads the notices.
+    /// True if the client reads its notifications.
     listening: bool,
-    /// What tells it of resources, by URI.
+    /// Tasks that forward updates of resources, by URI.
     watching: HashMap<String, JoinSet<()>>,
-    /// The part that tells it of its tasks, by their names.
+    /// Tokio tasks that forward the status of MCP tasks, by task name.
     following: HashMap<String, JoinSet<()>>,
     used: Instant,
 }
 
 impl Session {
     pub(crate) fn new(
+        id: String,
         front: Arc<Front>,
         caller: Caller,
         revision: Revision,
         offers: Offers,
+        most_notices: usize,
     ) -> Arc<Self> {
+        let offers = Arc::new(offers);
         Arc::new(Self {
-            id: secret(),
+            id,
             front,
-            caller,
+            caller: caller.with_capabilities(Arc::clone(&offers)),
             revision,
-            offers: Arc::new(offers),
+            offers,
             over: CancellationToken::new(),
             state: Mutex::new(State {
                 level: None,
@@ -82,10 +84,13 @@ impl Session {
             numbers: AtomicU64::new(1),
             told: Notify::new(),
             promised_all: AtomicBool::new(false),
+            most_notices,
+            is_sealed: AtomicBool::new(false),
+            client: ClientSession::legacy(),
         })
     }
 
-    /// Notes that the client was told that everything may be asked for.
+    /// Notes that every capability was advertised to the client.
     pub(crate) fn promise_all(&self) {
         self.promised_all.store(true, Ordering::Relaxed);
     }
@@ -102,14 +107,14 @@ impl Session {
         self.lock().level = Some(level);
     }
 
-    /// Notes a question to the client; its number is what the answer will carry.
+    /// Registers a request to the client and returns its id, which the response will carry.
     pub(crate) fn ask(&self, reply: Reply) -> u64 {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         self.lock().questions.insert(number, reply);
         number
     }
 
-    /// The client answers a question. False if nobody asked.
+    /// Handles the client's response to a request. Returns false if no such request is pending.
     pub(crate) fn answer(&self, id: &Id, answer: Result<Json, Refusal>) -> bool {
         let reply = id.number().and_then(|number| self.lock().questions.remove(&number));
         let asked = reply.is_some();
@@ -119,7 +124,7 @@ impl Session {
         asked
     }
 
-    /// Forgets questions that are no longer asked; those that were not answered are told.
+    /// Removes withdrawn requests to the client and returns the ids of those that were still unanswered.
     pub(crate) fn forget(&self, numbers: &[u64]) -> Vec<u64> {
         let mut state = self.lock();
         let open = |number: &u64| Some((*number, state.questions.remove(number)?));
@@ -128,7 +133,7 @@ impl Session {
         gone.into_iter().map(|(number, _)| number).collect()
     }
 
-    /// A request begins. `None` if one of that id is running.
+    /// Registers a request. Returns `None` if a request with this id is running.
     pub(crate) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
         let mut state = self.lock();
         state.used = Instant::now();
@@ -140,19 +145,19 @@ impl Session {
         Some(Running { session: Arc::clone(self), id: id.clone(), cancelled })
     }
 
-    /// The client no longer wants an answer.
+    /// Cancels a running request.
     pub(crate) fn cancel(&self, id: &Id) {
         if let Some(cancelled) = self.lock().running.get(id) {
             cancelled.cancel();
         }
     }
 
-    /// Tells the client something that belongs to no request. What it was not told yet it is not told
-    /// twice, and the oldest gives way to the newest.
+    /// Queues a notification that belongs to no request. A notification that is still queued is not queued twice, and
+    /// at the limit the oldest is dropped.
     pub(crate) fn tell(&self, notice: Bytes) {
         let mut state = self.lock();
         if !state.notices.contains(&notice) {
-            if state.notices.len() >= NOTICES {
+            if state.notices.len() >= self.most_notices {
                 state.notices.pop_front();
             }
             state.notices.push_back(notice);
@@ -161,7 +166,7 @@ impl Session {
         self.told.notify_one();
     }
 
-    /// Begins to read the notices. `None` if somebody does already.
+    /// Begins to read the notifications. Returns `None` if they already have a reader.
     pub(crate) fn listen(self: &Arc<Self>) -> Option<Listening> {
         let mut state = self.lock();
         if std::mem::replace(&mut state.listening, true) {
@@ -180,11 +185,11 @@ impl Session {
         before.is_some()
     }
 
-    /// Keeps what tells the client of a task. Beyond as many as notices are kept, it is dropped: a client that
-    /// wants to know asks.
+    /// Stores the tokio task that forwards the status of an MCP task. Beyond the limit of queued notifications it is
+    /// dropped: the client can still poll.
     pub(crate) fn follow(&self, task: String, telling: JoinSet<()>) {
         let mut state = self.lock();
-        if self.over.is_cancelled() || state.following.len() >= NOTICES {
+        if self.over.is_cancelled() || state.following.len() >= self.most_notices {
             return;
         }
         let before = state.following.insert(task, telling);
@@ -192,7 +197,7 @@ impl Session {
         drop(before);
     }
 
-    /// Ends what tells the client of a task.
+    /// Stops forwarding the status of a task.
     pub(crate) fn unfollow(&self, task: &str) {
         let before = self.lock().following.remove(task);
         drop(before);
@@ -202,14 +207,40 @@ impl Session {
         self.lock().used = Instant::now();
     }
 
-    /// How long nobody has used it; `None` if somebody does.
-    fn unused(&self) -> Option<Duration> {
+    /// Notes that its id contains its state.
+    pub(crate) fn seal(&self) {
+        self.is_sealed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.is_sealed.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if a session restored from its id would be the same: it is not in use and has no other state.
+    pub(crate) fn is_plain(&self) -> bool {
+        let state = self.lock();
+        state.running.is_empty()
+            && !state.listening
+            && state.level.is_none()
+            && state.notices.iter().all(is_list_change)
+            && state.watching.is_empty()
+            && state.following.is_empty()
+    }
+
+    /// Returns true if a client reads its notifications and no request is in progress.
+    pub(crate) fn only_listens(&self) -> bool {
+        let state = self.lock();
+        state.listening && state.running.is_empty()
+    }
+
+    /// Returns the time since its last use; `None` if it is in use.
+    pub(crate) fn unused(&self) -> Option<Duration> {
         let state = self.lock();
         let idle = state.running.is_empty() && !state.listening;
         idle.then(|| state.used.elapsed())
     }
 
-    /// Ends it.
+    /// Ends the session.
     pub(crate) fn end(&self) {
         self.over.cancel();
         let (questions, watching, following) = {
@@ -227,7 +258,12 @@ impl Session {
     }
 }
 
-/// A request of a session.
+/// Returns true if a notification is a list change, which every restored session receives anyway.
+fn is_list_change(notice: &Bytes) -> bool {
+    memchr::memmem::find(notice, b"/list_changed\"").is_some()
+}
+
+/// A running request of a session.
 #[derive(Debug)]
 pub(crate) struct Running {
     session: Arc<Session>,
@@ -243,12 +279,12 @@ impl Drop for Running {
     }
 }
 
-/// The reader of a session's notices.
+/// The reader of a session's notifications.
 #[derive(Debug)]
 pub(crate) struct Listening(Arc<Session>);
 
 impl Listening {
-    /// The next notice; `None` when the session is over.
+    /// Returns the next notification; `None` when the session is over.
     pub(crate) async fn next(&self) -> Option<Bytes> {
         loop {
             let told = self.0.told.notified();
@@ -268,85 +304,5 @@ impl Drop for Listening {
         let mut state = self.0.lock();
         state.listening = false;
         state.used = Instant::now();
-    }
-}
-
-/// The sessions open over HTTP, by id.
-#[derive(Debug)]
-pub(crate) struct Sessions {
-    open: Mutex<HashMap<String, Arc<Session>>>,
-    most: usize,
-    unused: Duration,
-}
-
-impl Sessions {
-    pub(crate) fn new(most: usize, unused: Duration) -> Self {
-        Self { open: Mutex::default(), most, unused }
-    }
-
-    /// Takes a session in. If there is no room, the one that was not used for longest gives way, since few
-    /// clients say that they leave. False if all of them are in use, or were until a moment ago.
-    pub(crate) fn add(&self, session: &Arc<Session>) -> bool {
-        let mut open = self.lock();
-        let mut left = None;
-        if open.len() >= self.most {
-            let unused = open.values().filter_map(|known| Some((known.unused()?, &known.id)));
-            let longest = unused.filter(|(unused, _)| *unused >= self.unused / LEFT).max();
-            let Some(id) = longest.map(|(_, id)| id.clone()) else { return false };
-            left = open.remove(&id);
-        }
-        open.insert(session.id.clone(), Arc::clone(session));
-        drop(open);
-        if let Some(left) = left {
-            left.end();
-        }
-        true
-    }
-
-    /// The session of this id, if it is this caller's, at this address.
-    pub(crate) fn get(
-        &self,
-        id: &str,
-        caller: &Caller,
-        front: &Arc<Front>,
-    ) -> Option<Arc<Session>> {
-        let open = self.lock();
-        let session = open.get(id)?;
-        (session.caller == *caller && session.front.place == front.place)
-            .then(|| Arc::clone(session))
-    }
-
-    pub(crate) fn remove(&self, session: &Session) {
-        let removed = self.lock().remove(&session.id);
-        if let Some(session) = removed {
-            session.end();
-        }
-    }
-
-    /// Ends those nobody used for long.
-    pub(crate) fn sweep(&self) {
-        let late: Vec<Arc<Session>> = {
-            let open = self.lock();
-            let late = |session: &&Arc<Session>| session.unused() >= Some(self.unused);
-            open.values().filter(late).cloned().collect()
-        };
-        for session in late {
-            self.remove(&session);
-        }
-    }
-
-    pub(crate) fn end(&self) {
-        let open = std::mem::take(&mut *self.lock());
-        for session in open.into_values() {
-            session.end();
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! How to serve: complete and checked.
+//! Settings of a gateway, complete and validated.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,54 +6,62 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{ServerId, Toolbox};
-use consort_wire::MemoryBudget;
+use consort_core::{Caller, IdentityId, ServerId, Toolbox};
+use consort_wire::{LateTimes, MemoryBudget};
 
-use crate::forwarded::{BasePath, TrustedProxy};
+use crate::authenticator::Authenticator;
+use crate::forwarded::{BasePath, ProxyHeaders, TrustedProxy};
 use crate::guard::HostPattern;
 use crate::naming::Naming;
 use crate::otlp::Via;
+use crate::seal::SealingKey;
 use crate::site::Site;
 
-/// How a gateway serves.
+/// Settings of a gateway.
 #[derive(Clone)]
 pub struct Settings {
-    /// Who may use it.
+    /// Authentication of clients.
     pub access: Access,
-    /// Names under which clients may reach it, beside those of this machine's loopback.
+    /// Host names that clients may use, besides the loopback names of this machine.
     pub hosts: Vec<HostPattern>,
     /// The path prefix under which clients reach it.
     pub base_path: BasePath,
-    /// Reverse proxies whose forwarding headers are believed.
+    /// Reverse proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<TrustedProxy>,
-    /// What others than the owner and our own pages may do.
+    /// The forwarding headers that they set.
+    pub proxy_headers: ProxyHeaders,
+    /// Permissions of web origins other than the gateway's own and of callers other than the owner.
     pub permissions: Permissions,
-    /// How things are named.
+    /// Naming of tools, prompts and resources.
     pub naming: Naming,
-    /// The folder where names are kept, so that they are the same after a restart; nowhere if absent.
+    /// The folder that stores names, so that they survive a restart; in memory alone if absent.
     pub names: Option<PathBuf>,
-    /// How every server is doing, for who watches over us.
+    /// Source of the status of every server, for monitoring.
     pub states: States,
-    /// What is served beside MCP.
+    /// HTTP routes served besides MCP.
     pub sites: Vec<Arc<dyn Site>>,
-    /// How much, and how long.
+    /// Limits and timeouts.
     pub limits: Limits,
-    /// The memory for large bodies and answers, shared with whoever reads them from servers; a budget of
+    /// The memory budget of large bodies and answers, shared with the readers of server messages; a budget of
     /// [`Limits::held_bytes`] if absent.
     pub budget: Option<MemoryBudget>,
+    /// The secret that seals session ids, task ids and `requestState`; a generated one is valid until the process ends.
+    pub key: SealingKey,
+    /// The file that stores ended sessions until they expire; in memory alone if absent.
+    pub ended_sessions: Option<PathBuf>,
 }
 
-/// Returns how every server is doing.
+/// Function that returns the status of every server.
 pub type States = Arc<dyn Fn() -> Vec<ServerStatus> + Send + Sync>;
 
-/// How a server is doing, and how it is reached.
+/// Status of a server, and its transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatus {
     /// The server.
     pub server: ServerId,
-    /// The state it is in, in a word.
+    /// Its state, as one word.
     pub state: &'static str,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u32,
     /// The revision of MCP that it speaks, once that is known.
     pub revision: Option<&'static str>,
@@ -64,7 +72,7 @@ pub struct ServerStatus {
 }
 
 impl ServerStatus {
-    /// A server of which only the state is known.
+    /// Makes the status of a server of which only the state is known.
     pub fn new(server: ServerId, state: &'static str) -> Self {
         Self { server, state, restarts: 0, revision: None, via: None, address: None }
     }
@@ -83,6 +91,7 @@ impl Default for Settings {
             hosts: Vec::new(),
             base_path: BasePath::default(),
             trusted_proxies: Vec::new(),
+            proxy_headers: ProxyHeaders::default(),
             permissions: Permissions::default(),
             naming: Naming::default(),
             names: None,
@@ -90,23 +99,25 @@ impl Default for Settings {
             sites: Vec::new(),
             limits: Limits::default(),
             budget: None,
+            key: SealingKey::default(),
+            ended_sessions: None,
         }
     }
 }
 
-/// What a gateway serves.
+/// The toolboxes that a gateway serves.
 #[derive(Clone)]
 pub struct Toolboxes {
-    /// At the address of the whole.
+    /// The toolbox at the endpoint of all servers.
     pub whole: Arc<dyn Toolbox>,
-    /// At the address of each server: what it offers, under its own names.
+    /// The toolbox at the endpoint of each server, under the server's own names.
     pub servers: Arc<dyn Toolbox>,
-    /// At an address of their own.
+    /// Profiles by name, each at its own endpoint.
     pub profiles: BTreeMap<String, Profile>,
 }
 
 impl Toolboxes {
-    /// One toolbox, everywhere.
+    /// Serves one toolbox at every endpoint.
     pub fn of(toolbox: Arc<dyn Toolbox>) -> Self {
         Self { whole: Arc::clone(&toolbox), servers: toolbox, profiles: BTreeMap::new() }
     }
@@ -118,12 +129,12 @@ impl fmt::Debug for Toolboxes {
     }
 }
 
-/// A toolbox served at an address of its own.
+/// A toolbox served at its own endpoint.
 #[derive(Clone)]
 pub struct Profile {
-    /// What it offers.
+    /// Its toolbox.
     pub toolbox: Arc<dyn Toolbox>,
-    /// How its things are named, if not as elsewhere.
+    /// Its naming, if it differs from [`Settings::naming`].
     pub naming: Option<Naming>,
 }
 
@@ -133,91 +144,160 @@ impl fmt::Debug for Profile {
     }
 }
 
-/// What others than the owner and our own pages may do.
+/// Permissions of web origins other than the gateway's own and of callers other than the owner.
 #[derive(Clone, Debug, Default)]
 pub struct Permissions {
-    /// Origins of web pages that may use the gateway, as in `https://tools.example`, beside its own.
+    /// Origins of web pages that may use the gateway, as in `https://tools.example`, besides its own.
     pub origins: Vec<String>,
-    /// Callers that may read the metrics, beside the owner.
-    pub metrics: Vec<String>,
+    /// Callers that may read the metrics, besides the owner.
+    pub metrics: Vec<IdentityId>,
 }
 
-/// Who may use a gateway.
+/// Authentication of a gateway's clients.
 #[derive(Clone, Debug)]
 pub enum Access {
-    /// Whoever reaches it.
+    /// No authentication.
     Anyone,
-    /// Whoever shows one of these tokens.
+    /// Bearer tokens.
     Tokens(Vec<Token>),
+    /// A pluggable authenticator.
+    Authenticator(Arc<dyn Authenticator>),
 }
 
-/// A secret that proves an identity.
+/// A configured bearer token.
 #[derive(Clone)]
 pub struct Token {
-    /// Whose it is.
-    pub name: String,
-    /// What the client sends.
+    /// The caller that it authenticates.
+    pub caller: Caller,
+    /// The text after `Bearer`.
     pub secret: String,
+}
+
+impl Token {
+    /// The owner's token.
+    pub fn owner(secret: impl Into<String>) -> Self {
+        Self { caller: Caller::owner(), secret: secret.into() }
+    }
+
+    /// The token of a client that the config names.
+    pub fn client(name: impl Into<String>, secret: impl Into<String>) -> Self {
+        Self { caller: Caller::client(name), secret: secret.into() }
+    }
 }
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Token").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Token").field("caller", &self.caller).finish_non_exhaustive()
     }
 }
 
-/// How much a gateway takes on, and how long it waits.
-#[derive(Clone, Debug)]
+/// Limits and timeouts of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes in the body of a request.
     pub body_bytes: usize,
-    /// Bytes of bodies and answers held at once, for all clients together.
+    /// Bytes of bodies and answers in memory at once, for all clients together.
     pub held_bytes: usize,
     /// Connections open at once.
     pub connections: usize,
+    /// Percentage of connections and sessions reserved for the owner.
+    pub owner_reserve: usize,
     /// File descriptors kept for answering 503 when the process has no others left.
     pub reserved_descriptors: usize,
-    /// How long a client has to read such a 503: others wait for its descriptor.
+    /// Time for a client to read such a 503; other clients wait for its descriptor.
     pub reserved_descriptor_hold: Duration,
     /// Sessions of legacy clients open at once.
     pub sessions: usize,
-    /// Calls that wait for a client's answer at once.
+    /// Suspended calls at once, which wait for their client's answer.
     pub parked: usize,
-    /// How long a call waits for its client's answer.
+    /// Time that a suspended call waits for its client's answer.
     pub park: Duration,
-    /// How long a session may be unused.
+    /// Idle time after which a session is removed from memory.
     pub session: Duration,
     /// Browser sessions of the console open at once.
     pub browser_sessions: usize,
-    /// How long a browser session may be unused; a page that is open uses it.
+    /// Idle timeout of a browser session; an open page counts as use.
     pub browser_session_idle: Duration,
-    /// How long a browser session may last altogether.
+    /// Maximum lifetime of a browser session.
     pub browser_session_lifetime: Duration,
-    /// How long the head of a request may take.
+    /// Timeout for reading the head of a request.
     pub head: Duration,
-    /// How long the body of a request may take.
+    /// Timeout for reading the body of a request.
     pub body: Duration,
-    /// How long the rest of a request that was refused is read, so that its client reads the answer.
+    /// Time that the rest of a refused request is read, so that its client reads the answer.
     pub linger: Duration,
     /// Bytes of such a rest that are read.
     pub linger_bytes: usize,
-    /// How long a client may not read what it is sent.
+    /// Write timeout: time that a client may stop reading the response.
     pub stalled: Duration,
-    /// How long a stream may be silent before it shows that it lives.
+    /// Interval of silence on a stream before a keep-alive is sent.
     pub silence: Duration,
-    /// The least time between two notices to a client that a list changed.
+    /// Minimum interval between two list change notifications to a client.
     pub changes: Duration,
-    /// Time that the first list waits for servers that are starting and of which nothing is known.
+    /// Listings cached at each endpoint, one for each identity and its client's capabilities; listings with a
+    /// subscriber may exceed it.
+    pub listings: usize,
+    /// Time that the first list request waits for starting servers whose lists are not known.
     pub list_wait: Duration,
-    /// How long names stay reserved for a server that is no longer configured.
+    /// Time that names stay reserved for a server that is no longer configured.
     pub name_grace: Duration,
-    /// How long requests are still served, while `/readyz` says 503, before the gateway drains: the time that load
-    /// balancers take to notice.
+    /// Time that requests are still served while `/readyz` returns 503, before the gateway drains; load balancers need
+    /// it to notice.
     pub lame_duck: Duration,
     /// Connections open at once at the listener for health and metrics.
     pub metrics_connections: usize,
-    /// How long requests may take to end once the gateway shall.
+    /// Time for running requests to end when the gateway shuts down.
     pub drain: Duration,
+    /// Times of limits that fire late.
+    pub late: LateTimes,
+    /// Number of headers of a request.
+    pub headers: usize,
+    /// Items on a page of a list.
+    pub page_items: usize,
+    /// Notifications queued for a legacy client that has no stream open, and tasks followed for it.
+    pub session_notifications: usize,
+    /// Messages queued for a client on stdio or HTTP+SSE.
+    pub queued_messages: usize,
+    /// Queued resource notifications of a subscriber.
+    pub subscription_updates: usize,
+    /// Bytes of an oversized line on standard input that are skipped.
+    pub skipped_bytes: usize,
+    /// Bytes of a result that is kept for a client that repeats its answer to a suspended call.
+    pub repeated_result_bytes: usize,
+    /// Connections beyond the limit that are answered 503 at once.
+    pub refused_connections: usize,
+    /// Time that a client has to read such a 503.
+    pub refused_connection_hold: Duration,
+    /// Characters of a refused request's path and headers that are logged.
+    pub logged_chars: usize,
+    /// Pages of `tasks/list` that are read from one server.
+    pub task_pages: usize,
+    /// Bytes of client capabilities that the name of a task carries.
+    pub task_capability_bytes: usize,
+    /// Time that a client's request for the status of a task waits for the first input request of that task.
+    pub task_input_wait: Duration,
+    /// Validity of a session id after `initialize`, also across restarts.
+    pub session_lifetime: Duration,
+    /// Ended sessions of one identity that are remembered until they expire.
+    pub ended_sessions: usize,
+    /// Bytes of events stored for one session of a legacy client, to resume its streams.
+    pub replay_bytes: usize,
+    /// The same for all sessions of one identity.
+    pub replay_bytes_per_identity: usize,
+    /// Time that the events of a stream are stored after its end.
+    pub replay: Duration,
+    /// Detached calls of one session at once, which continue after their client's connection broke.
+    pub detached_calls: usize,
+    /// The same for all sessions of one identity.
+    pub detached_calls_per_identity: usize,
+    /// Time that a detached call continues.
+    pub detached_call: Duration,
+    /// Delay before clients resume a stream: the `retry` field.
+    pub stream_retry: Duration,
+    /// Time after which the answer to a client of 2025-11-25 becomes a stream, which can be resumed.
+    pub stream_after: Duration,
+    /// Suspended calls of one caller at once; beyond it, the oldest is dropped.
+    pub parked_each: usize,
 }
 
 impl Default for Limits {
@@ -226,6 +306,7 @@ impl Default for Limits {
             body_bytes: 4 << 20,
             held_bytes: 256 << 20,
             connections: 4096,
+            owner_reserve: 5,
             reserved_descriptors: 16,
             reserved_descriptor_hold: Duration::from_millis(250),
             sessions: 1000,
@@ -242,11 +323,37 @@ impl Default for Limits {
             stalled: Duration::from_secs(30),
             silence: Duration::from_secs(15),
             changes: Duration::from_secs(1),
+            listings: 1024,
             list_wait: Duration::from_secs(1),
             name_grace: Duration::from_hours(24),
             lame_duck: Duration::ZERO,
             metrics_connections: 64,
             drain: Duration::from_secs(30),
+            late: LateTimes::default(),
+            headers: 100,
+            page_items: 1000,
+            session_notifications: 256,
+            queued_messages: 256,
+            subscription_updates: 256,
+            skipped_bytes: 64 << 20,
+            repeated_result_bytes: 64 << 10,
+            refused_connections: 256,
+            refused_connection_hold: Duration::from_secs(1),
+            logged_chars: 128,
+            task_pages: 100,
+            task_capability_bytes: 4 << 10,
+            task_input_wait: Duration::from_secs(1),
+            session_lifetime: Duration::from_hours(7 * 24),
+            ended_sessions: 1000,
+            replay_bytes: 4 << 20,
+            replay_bytes_per_identity: 16 << 20,
+            replay: Duration::from_mins(1),
+            detached_calls: 32,
+            detached_calls_per_identity: 128,
+            detached_call: Duration::from_mins(5),
+            stream_retry: Duration::from_secs(1),
+            stream_after: Duration::from_secs(1),
+            parked_each: 64,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is served beside MCP, at paths of its own, behind the same door.
+//! HTTP routes beside MCP, behind the same authentication.
 
 use std::fmt;
 use std::future::Future;
@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
+use crate::authenticator::RequestedEndpoint;
 use crate::body::Body;
 use crate::browser::{BrowserSession, Door};
 use crate::gateway::Inner;
@@ -24,26 +25,26 @@ use crate::http::{Reply, challenged, held, read_any};
 use crate::metrics::Metrics;
 use crate::pieces::Pieces;
 
-/// What is served beside MCP. Implemented by whoever has more to serve; called by the gateway for the
-/// paths that are the site's, once the request came in by the same door as all others.
+/// HTTP routes beside MCP. The gateway calls an implementation for the paths that it has, after the same checks as for
+/// all other requests.
 pub trait Site: Send + Sync {
-    /// Whether something may be at this path, which is none of the gateway's own.
+    /// Returns true if the site may serve this path, which is none of the gateway's own.
     fn has(&self, path: &str) -> bool;
 
-    /// How one comes to what is at this path.
+    /// Returns the authentication that this path requires.
     fn entrance(&self, _path: &str) -> Entrance {
         Entrance::Token
     }
 
-    /// Answers a request. Whatever is done for it is done while the answer and its body are polled, and
-    /// ends when they are dropped: the client left.
+    /// Answers a request. All work happens while the response and its body are polled, and ends when they are dropped
+    /// because the client disconnected.
     fn answer(
         &self,
         visit: Visit,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Response<SiteBody>>;
 
-    /// A refusal by the gateway, in a form that the site's clients understand.
+    /// Returns a refusal by the gateway, in a form that the site's clients understand.
     fn refuse(&self, status: StatusCode, message: &str) -> Response<SiteBody> {
         let mut response = Response::new(SiteBody::Whole(format!("{message}\n").into()));
         *response.status_mut() = status;
@@ -53,36 +54,35 @@ pub trait Site: Send + Sync {
     }
 }
 
-/// How one comes to a path of a site.
+/// Authentication that a path of a site requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
-    /// With a token, as everywhere.
+    /// A token, as everywhere.
     Token,
-    /// With a token, or with a [`BrowserSession`](crate::BrowserSession).
+    /// A token, or a [`BrowserSession`](crate::BrowserSession).
     Pass,
-    /// With or without: what is there says nothing of anybody.
+    /// None: the path reveals nothing about callers.
     Open,
 }
 
-/// Who visits a site.
+/// Context of a request to a site.
 #[derive(Clone, Debug)]
 pub struct Visit {
-    /// Who it is; at an open entrance, if that is known.
+    /// The caller; at an open path, if known.
     pub caller: Option<Caller>,
-    /// Where tokens are checked and browser sessions begin and end.
+    /// Checks tokens, and begins and ends browser sessions.
     pub door: Door,
     /// The browser session that the request belongs to. Absent when a token was sent.
     pub session: Option<Arc<BrowserSession>>,
 }
 
-/// The body of a site's answer.
+/// The body of a site's response.
 pub enum SiteBody {
-    /// All at once.
+    /// A complete body.
     Whole(Bytes),
-    /// As it is made. A stream of events shows that it lives while it is silent.
+    /// A body that is produced as it is read. A stream of events sends keep-alives while it is idle.
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
-    /// The same, of what has no end of its own: it ends when the gateway does, which does not wait for
-    /// it.
+    /// The same, without an end of its own: it ends with the gateway, which does not wait for it.
     Endless(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
@@ -96,19 +96,27 @@ impl fmt::Debug for SiteBody {
     }
 }
 
-/// The site that has this path, if one has.
+/// Returns the site that has this path, if one has.
 pub(crate) fn at<'a>(gateway: &'a Inner, path: &str) -> Option<&'a Arc<dyn Site>> {
     gateway.settings.sites.iter().find(|site| site.has(path))
 }
 
-/// What whoever may not come in is told.
-pub(crate) async fn refused(gateway: &Inner, site: &dyn Site, refused: Refused) -> Reply {
+/// Returns the response to a refused request.
+pub(crate) async fn refused(
+    gateway: &Inner,
+    site: &dyn Site,
+    endpoint: &RequestedEndpoint<'_>,
+    refused: Refused,
+) -> Reply {
     let reply = site.refuse(refused.status(), refused.message());
     let reply = told(gateway, reply, None).await;
-    if refused.status() == StatusCode::UNAUTHORIZED { challenged(reply) } else { reply }
+    if refused.status() != StatusCode::UNAUTHORIZED {
+        return reply;
+    }
+    challenged(reply, &*gateway.authenticator(), endpoint)
 }
 
-/// Has a site answer.
+/// Passes a request to a site.
 pub(crate) async fn respond(
     gateway: &Inner,
     site: &dyn Site,
@@ -127,7 +135,7 @@ pub(crate) async fn respond(
     told(gateway, response, session).await
 }
 
-/// A site's answer as it is sent. A stream ends with the browser session that asked for it.
+/// Converts a site's response for sending. A stream ends with the browser session that requested it.
 async fn told(
     gateway: &Inner,
     response: Response<SiteBody>,
@@ -172,22 +180,22 @@ async fn told(
     Response::from_parts(head, body)
 }
 
-/// A body that is made as it is read.
+/// A body that is produced as it is read.
 pub(crate) struct Streamed {
     stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
-    /// When what is endless ends.
+    /// The shutdown of the gateway, which ends an endless body.
     over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// The end of the browser session it belongs to, which it keeps in use.
     session: Option<(Pin<Box<WaitForCancellationFutureOwned>>, Arc<BrowserSession>)>,
-    /// When to show that a stream of events lives.
+    /// Interval and time of the next keep-alive of a stream of events.
     alive: Option<(Duration, Pin<Box<Sleep>>)>,
     metrics: Arc<Metrics>,
-    /// It is a request in progress until its last byte.
+    /// Counts as a request in progress until its last byte.
     _request: Arc<()>,
 }
 
 impl Streamed {
-    /// Whether nobody waits for its end.
+    /// Returns true if nothing waits for its end.
     pub(crate) fn is_endless(&self) -> bool {
         self.over.is_some()
     }

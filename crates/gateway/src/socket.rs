@@ -10,12 +10,12 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
     /// At an address and a port.
     Tcp(TcpListener),
-    /// At a path of this machine.
+    /// At a path in the file system.
     Unix(UnixListener),
 }
 
@@ -44,11 +44,11 @@ impl Listener {
     }
 }
 
-/// Every socket that listens, as one.
+/// Every listening socket, as one.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     listeners: Vec<Listener>,
-    /// The first to be looked at, another each time: a busy one keeps nobody out.
+    /// The socket polled first, another each time: a busy one does not starve the others.
     first: AtomicUsize,
 }
 
@@ -57,7 +57,7 @@ impl Listeners {
         Self { listeners, first: AtomicUsize::new(0) }
     }
 
-    /// Takes the next connection in.
+    /// Accepts the next connection.
     pub(crate) async fn accept(&self) -> io::Result<Stream> {
         let first = self.first.fetch_add(1, Ordering::Relaxed);
         let count = self.listeners.len();
@@ -82,6 +82,15 @@ pub(crate) enum Peer {
     Unix,
 }
 
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ip(address) => address.fmt(f),
+            Self::Unix => f.write_str("unix"),
+        }
+    }
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) enum Stream {
@@ -103,14 +112,14 @@ impl Stream {
         }
     }
 
-    /// Sends small messages at once.
+    /// Disables Nagle's algorithm.
     pub(crate) fn set_nodelay(&self) {
         if let Self::Tcp(stream, _) = self {
             let _ = stream.set_nodelay(true);
         }
     }
 
-    /// Takes a connection out of this thread's runtime.
+    /// Detaches a connection from this thread's runtime.
     pub(crate) fn detach(self) -> io::Result<DetachedStream> {
         Ok(match self {
             Self::Tcp(stream, address) => DetachedStream::Tcp(stream.into_std()?, address),
@@ -120,7 +129,7 @@ impl Stream {
 }
 
 impl DetachedStream {
-    /// Puts a connection into this thread's runtime.
+    /// Attaches a connection to this thread's runtime.
     pub(crate) fn attach(self) -> io::Result<Stream> {
         Ok(match self {
             Self::Tcp(stream, address) => Stream::Tcp(TcpStream::from_std(stream)?, address),

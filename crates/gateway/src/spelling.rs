@@ -1,4 +1,4 @@
-//! Parameters that a server could read otherwise than we do.
+//! Parameters that a server could read differently from the gateway.
 //!
 //! Some servers ignore the case of members, as Go's `encoding/json` does: of `name` and `Name` they take the last. The
 //! policy would judge one tool, and the server would run the other. So a member that is almost a known one is refused.
@@ -7,7 +7,7 @@ use consort_core::Object;
 
 use crate::answer::{Failure, INVALID_PARAMS};
 
-/// The members of `_meta` that we or servers act on.
+/// The members of `_meta` that the gateway or servers act on.
 const META: [&str; 9] = [
     "progressToken",
     "io.modelcontextprotocol/protocolVersion",
@@ -20,7 +20,7 @@ const META: [&str; 9] = [
     "baggage",
 ];
 
-/// Refuses parameters with a known member in another spelling, and such a member of what is nested in them.
+/// Refuses parameters with a known member in another spelling, also in nested objects.
 pub(crate) fn check(method: &str, params: &Object) -> Result<(), Failure> {
     exact("params", params, members(method))?;
     nested(params, "_meta", &META)?;
@@ -35,7 +35,7 @@ pub(crate) fn check(method: &str, params: &Object) -> Result<(), Failure> {
     }
 }
 
-/// The members that a method's parameters have. Of a method that is not the protocol's, only one is known.
+/// The members of a method's parameters. Of a method outside the protocol, only one is known.
 fn members(method: &str) -> &'static [&'static str] {
     match method {
         "tools/call" => &["_meta", "name", "arguments", "task", "requestState", "inputResponses"],

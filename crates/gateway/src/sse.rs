@@ -1,5 +1,5 @@
-//! HTTP+SSE, as clients of revision 2024-11-05 speak: one stream for all that is said to a client, and
-//! an address of its own for what the client says.
+//! HTTP+SSE, the transport of revision 2024-11-05: one stream for all messages to a client, and a URL of its own for
+//! the client's messages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,10 @@ use crate::otlp::Via;
 use crate::pipe::Pipe;
 use crate::request::Out;
 use crate::seal::secret;
+use crate::shares::{Holdings, reserve};
+use crate::trace;
 
-/// The clients on a stream, by the name in their address.
+/// The clients with an open stream, by the name in their URL.
 #[derive(Debug, Default)]
 pub(crate) struct Pipes(Mutex<HashMap<String, Arc<Pipe>>>);
 
@@ -33,7 +35,7 @@ impl Pipes {
     }
 }
 
-/// Answers a request of an old client.
+/// Answers a request of an HTTP+SSE client.
 pub(crate) async fn respond(
     gateway: &Arc<Inner>,
     front: &Arc<Front>,
@@ -54,7 +56,7 @@ pub(crate) async fn respond(
             };
             match read(gateway, &head.headers, body).await {
                 Ok(bytes) => {
-                    pipe.receive(&bytes);
+                    pipe.receive(&bytes, trace::of_headers(&head.headers).as_ref());
                     bare(StatusCode::ACCEPTED)
                 }
                 Err(bad) => bad.reply(),
@@ -66,7 +68,7 @@ pub(crate) async fn respond(
 
 /// Opens the stream of a client; it lasts as long as the client reads it.
 fn open(gateway: &Arc<Inner>, front: &Arc<Front>, caller: Caller, path: &str) -> Reply {
-    if gateway.pipes.len() + gateway.sessions.len() >= gateway.settings.limits.sessions {
+    if !has_room(gateway, &caller) {
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
     }
     let (pipe, mut sent) = Pipe::new(gateway, front, caller, Via::Http);
@@ -84,13 +86,35 @@ fn open(gateway: &Arc<Inner>, front: &Arc<Front>, caller: Caller, path: &str) ->
                     None => return Out::End(Answer::nothing()),
                 },
                 () = &mut drained => return Out::End(Answer::nothing()),
+                () = place.pipe.given_up.cancelled() => return Out::End(Answer::nothing()),
             }
         }
     });
     stream(gateway, messages, Some(first))
 }
 
-/// A client's place among the others, given up when its stream ends.
+/// Returns true if one more client has room, possibly because an identity with more than its share gives up a stream
+/// without requests in progress.
+fn has_room(gateway: &Inner, caller: &Caller) -> bool {
+    let limits = &gateway.settings.limits;
+    let reserved =
+        if caller.is_owner() { 0 } else { reserve(limits.sessions, limits.owner_reserve) };
+    let pipes = gateway.pipes.lock();
+    if pipes.len() + gateway.sessions.len() < limits.sessions - reserved {
+        return true;
+    }
+    let open = || pipes.values().filter(|pipe| !pipe.given_up.is_cancelled());
+    let holdings = Holdings::new(limits.sessions, open().map(|it| Some(it.caller.id().clone())));
+    let yields =
+        |pipe: &&Arc<Pipe>| pipe.is_quiet() && holdings.yields(Some(pipe.caller.id()), caller.id());
+    let largest = open().filter(yields).max_by_key(|pipe| holdings.of(Some(pipe.caller.id())));
+    largest.is_some_and(|pipe| {
+        pipe.given_up.cancel();
+        true
+    })
+}
+
+/// A client's entry in the registry, removed when its stream ends.
 struct Place {
     gateway: Arc<Inner>,
     name: String,

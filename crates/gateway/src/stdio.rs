@@ -1,4 +1,4 @@
-//! A client on our standard input and output.
+//! A client on the process's standard input and output.
 
 use std::sync::Arc;
 
@@ -11,16 +11,14 @@ use crate::gateway::Gateway;
 use crate::otlp::Via;
 use crate::pieces::Pieces;
 use crate::pipe::Pipe;
+use crate::settings::Limits;
 
-/// Bytes of a line whose memory is kept for the next one.
+/// Maximum size of a line buffer that is reused.
 const LONG: usize = 1 << 20;
 
-/// How much of a line that is too long is read over.
-const SKIPPED: usize = 64 << 20;
-
 impl Gateway {
-    /// Serves the client on our standard input and output, until it closes our input or the gateway is
-    /// drained. Offers everything, or a profile; false if there is no such profile.
+    /// Serves the client on standard input and output, until it closes the input or the gateway is drained. Serves
+    /// everything, or a profile; returns false if there is no such profile.
     pub async fn serve_stdio(&self, profile: Option<&str>) -> bool {
         self.serve_pipe(profile, tokio::io::stdin(), tokio::io::stdout()).await
     }
@@ -38,9 +36,9 @@ impl Gateway {
             Some(profile) => inner.fronts.profile(profile),
         };
         let Some(front) = front else { return false };
-        let (pipe, sent) = Pipe::new(inner, &front, Caller::client(Caller::OWNER), Via::Pipe);
+        let (pipe, sent) = Pipe::new(inner, &front, Caller::owner(), Via::Pipe);
         let mut writing = tokio::spawn(write(sent, output));
-        let reading = read(inner.settings.limits.body_bytes, input, &pipe);
+        let reading = read(&inner.settings.limits, input, &pipe);
         tokio::select! {
             () = reading => {
                 // What was asked is still answered.
@@ -61,13 +59,13 @@ impl Gateway {
     }
 }
 
-async fn read(limit: usize, mut input: impl AsyncRead + Unpin, pipe: &Arc<Pipe>) {
-    let mut lines = Lines::new(limit, SKIPPED);
+async fn read(limits: &Limits, mut input: impl AsyncRead + Unpin, pipe: &Arc<Pipe>) {
+    let mut lines = Lines::new(limits.body_bytes, limits.skipped_bytes);
     loop {
         while let Some(line) = lines.next_line() {
             match line {
                 Line::Whole(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => {}
-                Line::Whole(bytes) => pipe.receive(&bytes),
+                Line::Whole(bytes) => pipe.receive(&bytes, None),
                 Line::Oversized { id } => pipe.oversized(id),
                 Line::Endless => return,
             }

@@ -1,5 +1,5 @@
-//! Tasks, under names that say whose they are and that only we can read. A task is its server's: nothing is kept
-//! here but what a task of 2025-11-25 asks a modern client.
+//! Tasks, under sealed ids that contain their caller and server and that only the gateway can read. A task belongs to
+//! its server: the gateway keeps only the input requests of 2025-11-25 tasks for modern clients.
 
 mod inputs;
 mod request;
@@ -8,7 +8,10 @@ mod status;
 
 use std::sync::Arc;
 
-use consort_core::{Caller, Emitter, Json, Object, Offers, Passage, ServerId};
+use consort_core::{
+    Call, Caller, ClientContext, Emitter, IdentityId, Json, Logs, Object, Offers, Questions,
+    ServerId,
+};
 use consort_wire::splice::Writer;
 use consort_wire::{Era, Revision};
 use serde::{Deserialize, Serialize};
@@ -25,28 +28,22 @@ use request::TaskRequest;
 use state::{is_terminal, modern_state, relates, renamed};
 pub(crate) use status::tell_modern;
 
-/// What the names of tasks are sealed for.
+/// The purpose that task ids are sealed for.
 const PURPOSE: &str = "task";
 
-/// Pages of `tasks/list` that are read from one server.
-const PAGES: usize = 100;
-
-/// Bytes of client capabilities that the name of a task carries.
-const CAPABILITIES: usize = 4 << 10;
-
-/// A task, as its name says to us.
+/// A task as its sealed id encodes it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ticket {
-    caller: String,
+    caller: IdentityId,
     pub(crate) server: ServerId,
-    /// What the server calls it.
+    /// The server's own id of the task.
     pub(crate) task: String,
     /// For a task of 2025-11-25: the capabilities declared on its connection, which alone may know it.
     pub(crate) legacy: Option<String>,
 }
 
 impl Ticket {
-    /// The capabilities that lead to the connection it was made on; those of the request if it names none.
+    /// Returns the capabilities that identify the connection it was created on; those of the request if it names none.
     pub(crate) fn offers(&self, request: &Arc<Offers>) -> Arc<Offers> {
         let named = self.legacy.as_deref().filter(|named| !named.is_empty());
         let named = named.and_then(|named| Json::parse(named.to_owned()).ok()?.to_object());
@@ -54,7 +51,7 @@ impl Ticket {
     }
 }
 
-/// The names of one caller's tasks at one server.
+/// The ids of one caller's tasks at one server.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub(crate) gateway: &'a Inner,
@@ -63,18 +60,19 @@ pub(crate) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The name of a task in front of clients: the same each time. A task of 2025-11-25 belongs to the
-    /// connection on which these capabilities were declared.
+    /// Returns the id of a task that clients see: the same each time. A task of 2025-11-25 belongs to the connection on
+    /// which these capabilities were declared.
     fn of(&self, task: String, legacy: Option<&Offers>) -> String {
         let legacy = legacy.map(|offers| {
-            let capabilities = offers.capabilities(Revision::V2026_07_28).to_string();
-            if capabilities.len() > CAPABILITIES { String::new() } else { capabilities }
+            let capabilities = offers.capabilities(Revision::NEWEST_MODERN).to_string();
+            let most = self.gateway.settings.limits.task_capability_bytes;
+            if capabilities.len() > most { String::new() } else { capabilities }
         });
-        let (caller, server) = (self.caller.name.clone(), self.server.clone());
+        let (caller, server) = (self.caller.id().clone(), self.server.clone());
         self.gateway.seal.name(PURPOSE, &Ticket { caller, server, task, legacy })
     }
 
-    /// What a server says about a task of 2025-11-25, with the task's name in front of clients.
+    /// Replaces the id in a server's message about a task of 2025-11-25 by the one that clients see.
     pub(crate) fn related(&self, offers: &Offers, params: Object) -> Object {
         match relates(&params) {
             Some(task) => state::related(&params, Some(&self.of(task, Some(offers)))),
@@ -83,14 +81,14 @@ impl Names<'_> {
     }
 }
 
-/// The task that a name stands for, if it is this caller's.
+/// Returns the task of a sealed id, if it is this caller's.
 pub(crate) fn open(gateway: &Inner, caller: &Caller, name: &str) -> Option<Ticket> {
     let ticket: Ticket = gateway.seal.open(PURPOSE, name)?;
-    (ticket.caller == caller.name).then_some(ticket)
+    (ticket.caller == *caller.id()).then_some(ticket)
 }
 
-/// The parameters of a request as they are passed on. Only a legacy client asks for a task with `task`; of a
-/// modern one it means nothing.
+/// Returns the parameters of a request to forward. Only a legacy client requests a task with `task`; a modern client's
+/// `task` is dropped.
 pub(crate) fn without_hint(request: &Request) -> Object {
     let modern = matches!(request.speaker, Speaker::Modern(_));
     if !modern || request.params.get_bytes("task").is_none() {
@@ -108,7 +106,7 @@ pub(crate) fn needs_extension() -> Failure {
         .data(missing)
 }
 
-/// The result that says that a call became a task, for a client of either era.
+/// Returns the result that a call became a task, for a client of either era.
 pub(crate) fn created(
     gateway: &Arc<Inner>,
     request: &Request,
@@ -178,11 +176,11 @@ pub(crate) async fn serve(
             renamed(&asked.map_err(|error| Failure::of(Era::Modern, &error))?, &given)
         }
         (Speaker::Legacy(session), "tasks/get" | "tasks/result" | "tasks/cancel", true) => {
-            let mut passage =
-                TaskRequest::new(request, &ticket, &session.offers).passage(request.method.clone());
-            passage.log = consort_core::Logs::Usual;
+            let about = TaskRequest::new(request, &ticket, &session.offers);
+            let mut call = about.call(request.method.clone(), Questions::Hand);
+            call.log = Logs::Usual;
             let result =
-                relay::answered_in_session(gateway, request, session, passage, emitter).await?;
+                relay::answered_in_session(gateway, request, session, call, emitter).await?;
             renamed(&state::related(&result, Some(&given)), &given)
         }
         _ => return Err(Failure::unknown_method(&request.method)),
@@ -200,19 +198,20 @@ pub(crate) async fn serve(
     Ok(Answer::result(&request.id, result))
 }
 
-/// Every task of every server that lists them, for a legacy client.
+/// Returns every task of every server that lists them, for a legacy client.
 async fn list(gateway: &Arc<Inner>, request: &Request) -> Result<Answer, Failure> {
     let Speaker::Legacy(session) = &request.speaker else {
         return Err(Failure::unknown_method(&request.method));
     };
+    let most = gateway.settings.limits.task_pages;
     let menu = request.menu();
     let mut tasks = Vec::new();
     for server in menu.offering("tasks.list") {
         let names = Names { gateway, caller: &request.caller, server };
         let mut cursor: Option<String> = None;
         for page in 1.. {
-            if page > PAGES {
-                let message = format!("`{server}` lists its tasks on more than {PAGES} pages");
+            if page > most {
+                let message = format!("`{server}` lists its tasks on more than {most} pages");
                 return Err(Failure::new(INTERNAL, message));
             }
             let mut params = Writer::new();
@@ -220,9 +219,13 @@ async fn list(gateway: &Arc<Inner>, request: &Request) -> Result<Answer, Failure
                 params.text("cursor", cursor);
             }
             let (caller, params) = (request.caller.clone(), params.finish_object());
-            let mut passage = Passage::new(caller, server.clone(), "tasks/list", params);
-            passage.offers = Arc::clone(&session.offers);
-            let page = consort_core::end(request.front.pass(passage)).await;
+            let client = ClientContext {
+                session: Some(session.client.clone()),
+                ..ClientContext::new(Arc::clone(&session.offers))
+            };
+            let mut call = Call::other(caller, server.clone(), "tasks/list", params).by(client);
+            call.log = Logs::None;
+            let page = consort_core::end(request.front.call(call)).await;
             let page = page.map_err(|error| Failure::of(Era::Legacy, &error))?.object().clone();
             for task in page.get("tasks").and_then(|tasks| tasks.to_items()).unwrap_or_default() {
                 let Some(task) = task.to_object() else { continue };

@@ -1,19 +1,19 @@
-//! Threads that serve connections, each with a runtime of its own: nothing of a connection crosses over.
+//! Threads that serve connections, each with a runtime of its own: the state of a connection stays on its thread.
 
 use std::sync::Arc;
 use std::thread;
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 use crate::gateway::Inner;
-use crate::http::{Port, connection};
+use crate::http::connection;
+use crate::shares::Place;
 use crate::socket::{DetachedStream, Stream};
 
 /// A connection on its way to the thread that serves it.
-type Handed = (DetachedStream, OwnedSemaphorePermit);
+type Handed = (DetachedStream, Place);
 
-/// Further threads beside the one that takes connections in. They end with the gateway, once their
-/// connections have.
+/// Further threads beside the one that accepts connections. They end with the gateway, once their connections have.
 pub(crate) struct Threads {
     threads: Vec<mpsc::UnboundedSender<Handed>>,
     next: usize,
@@ -25,12 +25,8 @@ impl Threads {
         Self { threads, next: 0 }
     }
 
-    /// Gives a connection to the next thread. Returns it if that is this one.
-    pub(crate) fn hand_over(
-        &mut self,
-        stream: Stream,
-        place: OwnedSemaphorePermit,
-    ) -> Option<(Stream, OwnedSemaphorePermit)> {
+    /// Gives a connection to the next thread. Returns it if that is the current one.
+    pub(crate) fn hand_over(&mut self, stream: Stream, place: Place) -> Option<(Stream, Place)> {
         self.next = (self.next + 1) % (self.threads.len() + 1);
         let Some(thread) = self.next.checked_sub(1).map(|n| &self.threads[n]) else {
             return Some((stream, place));
@@ -41,7 +37,7 @@ impl Threads {
     }
 }
 
-/// A thread, unless the system has none to give.
+/// Starts a thread, unless the system refuses.
 fn start(gateway: &Arc<Inner>, n: usize) -> Option<mpsc::UnboundedSender<Handed>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let (sender, mut handed) = mpsc::unbounded_channel::<Handed>();
@@ -49,7 +45,7 @@ fn start(gateway: &Arc<Inner>, n: usize) -> Option<mpsc::UnboundedSender<Handed>
     let serve = async move {
         while let Some((stream, place)) = handed.recv().await {
             if let Ok(stream) = stream.attach() {
-                gateway.crew.spawn(connection(Arc::clone(&gateway), stream, Port::Main, place));
+                gateway.crew.spawn(connection(Arc::clone(&gateway), stream, place));
             }
         }
         // Whatever is left runs here.

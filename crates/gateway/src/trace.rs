@@ -7,18 +7,18 @@ use std::str::FromStr;
 
 use consort_core::Object;
 use consort_wire::splice::Writer;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 /// The longest `tracestate` that is passed on; the specification asks for at least this.
 const LONGEST_STATE: usize = 512;
 
-/// The most members a `tracestate` has.
+/// Maximum number of members of a `tracestate`.
 const MOST_MEMBERS: usize = 32;
 
 /// The longest `baggage` that is passed on; the specification asks for at least this.
 const LONGEST_BAGGAGE: usize = 8192;
 
-/// The flag that says a trace is recorded.
+/// The flag of a recorded trace.
 const SAMPLED: u8 = 1;
 
 /// The id of a trace: 16 bytes, not all zero.
@@ -29,7 +29,7 @@ pub struct TraceId([u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpanId([u8; 8]);
 
-/// Where a request stands in a trace, and what travels with it.
+/// Trace context of a request, with its `tracestate` and `baggage`.
 ///
 /// ```
 /// use consort_gateway::trace::TraceContext;
@@ -47,14 +47,14 @@ pub struct TraceContext {
     /// The span that the next one is a child of.
     pub span: SpanId,
     flags: u8,
-    /// What vendors say, as it was received.
+    /// `tracestate` of vendors, as received.
     pub state: Option<String>,
-    /// What applications say, as it was received.
+    /// `baggage` of applications, as received.
     pub baggage: Option<String>,
 }
 
 impl TraceContext {
-    /// The keys under which context travels, in headers and in `_meta` alike.
+    /// The keys of the context, in headers and in `_meta` alike.
     pub const KEYS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
     /// A new trace.
@@ -68,8 +68,8 @@ impl TraceContext {
         }
     }
 
-    /// What came with a request, given what it has under each of [`Self::KEYS`]. A broken
-    /// `traceparent` is as good as none, as the specification says.
+    /// Reads the context of a request, given its value for each of [`Self::KEYS`]. An invalid `traceparent` is ignored,
+    /// as the specification requires.
     pub fn read<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let mut context: Self = get("traceparent")?.parse().ok()?;
         context.state = get("tracestate").and_then(state);
@@ -83,24 +83,24 @@ impl TraceContext {
         Self { span: SpanId::random(), ..self.clone() }
     }
 
-    /// Whether the trace is recorded.
+    /// Returns true if the trace is recorded.
     pub fn sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// The same, recorded or not.
+    /// The same trace context, recorded or not.
     #[must_use]
     pub fn with_sampled(mut self, sampled: bool) -> Self {
         self.flags = (self.flags & !SAMPLED) | (u8::from(sampled) * SAMPLED);
         self
     }
 
-    /// As written in `traceparent`.
+    /// Returns the value of `traceparent`.
     pub fn traceparent(&self) -> String {
         format!("00-{}-{}-{:02x}", self.trace, self.span, self.flags)
     }
 
-    /// What to send, by the keys to send it under.
+    /// Returns the values to send, with their keys.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         let [traceparent, tracestate, baggage] = Self::KEYS;
         let state = self.state.clone().map(|state| (tracestate, state));
@@ -114,7 +114,16 @@ pub(crate) fn of_headers(headers: &HeaderMap) -> Option<TraceContext> {
     // More than one is as good as none, as the specification says.
     let mut named = headers.get_all("traceparent").iter();
     let (Some(_), None) = (named.next(), named.next()) else { return None };
-    TraceContext::read(|key| headers.get(key)?.to_str().ok())
+    // Those of several headers are one list, in their order, as the specifications say.
+    let joined = |key: &str| {
+        let values = headers.get_all(key).iter().map(HeaderValue::to_str);
+        let values = values.collect::<Result<Vec<&str>, _>>().ok()?;
+        let values: Vec<&str> = values.into_iter().filter(|it| !it.trim().is_empty()).collect();
+        (!values.is_empty()).then(|| values.join(","))
+    };
+    let texts = TraceContext::KEYS.map(joined);
+    let at = |key: &str| TraceContext::KEYS.iter().position(|known| *known == key);
+    TraceContext::read(|key| texts[at(key)?].as_deref())
 }
 
 /// Returns the trace context in the headers of a request, as members of `_meta`.
@@ -154,7 +163,7 @@ impl FromStr for TraceContext {
     }
 }
 
-/// A `tracestate` worth passing on.
+/// Returns a valid `tracestate` to pass on.
 fn state(text: &str) -> Option<String> {
     let members = text.split(',').map(str::trim).filter(|member| !member.is_empty());
     let fine = members.clone().all(|member| {
@@ -165,18 +174,18 @@ fn state(text: &str) -> Option<String> {
     (fine && fits && printable(text)).then(|| text.to_owned())
 }
 
-/// A `baggage` worth passing on.
+/// Returns a valid `baggage` to pass on.
 fn baggage(text: &str) -> Option<String> {
     let fits = !text.is_empty() && text.len() <= LONGEST_BAGGAGE;
     (fits && printable(text) && text.contains('=')).then(|| text.to_owned())
 }
 
-/// Whether a text can stand in a header without becoming two.
+/// Returns true if a text cannot split a header.
 fn printable(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
 }
 
-/// Lower-case hex, as the specification wants it.
+/// Decodes lower-case hex, as the specification requires.
 fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
@@ -191,7 +200,7 @@ fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
 }
 
 impl TraceId {
-    /// From its bytes, which are not all zero.
+    /// Creates an id from bytes that are not all zero.
     pub(crate) fn of(bytes: [u8; 16]) -> Option<Self> {
         (bytes != [0; 16]).then_some(Self(bytes))
     }
@@ -206,7 +215,7 @@ impl TraceId {
         &self.0
     }
 
-    /// The half that samplers look at.
+    /// The half that samplers use.
     pub(crate) fn low(self) -> u64 {
         u64::from_be_bytes(self.0[8..].try_into().expect("half of 16 bytes"))
     }
@@ -223,8 +232,8 @@ impl SpanId {
     }
 }
 
-/// A number that is not zero. Ids must differ, not be hard to guess; so the keys that the standard
-/// library draws for its hash maps are random enough.
+/// A non-zero random number. Ids must be unique, not hard to guess; so the random keys of the standard library's hash
+/// maps suffice.
 fn random() -> u64 {
     thread_local! {
         static SOURCE: (RandomState, Cell<u64>) = (RandomState::new(), Cell::new(0));
@@ -317,6 +326,29 @@ mod tests {
         let many: &'static str = vec!["a=1"; 33].join(",").leak();
         let long: &'static str = format!("k={}", "x".repeat(8192)).leak();
         assert_eq!(read(many, long), (None, None));
+    }
+
+    #[test]
+    fn several_headers_are_one_list_and_several_parents_are_none() {
+        let of = |lines: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in lines {
+                headers.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            }
+            of_headers(&headers)
+        };
+        let parent = ("traceparent", PARENT);
+        let state = |more: &[(&'static str, &str)]| of(&[&[parent], more].concat()).unwrap();
+        let both = state(&[("tracestate", "a=1, b=2"), ("tracestate", ""), ("tracestate", "c=3")]);
+        assert_eq!(both.state.as_deref(), Some("a=1, b=2,c=3"));
+        let items = state(&[("baggage", "user=x"), ("baggage", "region=y;p=1")]);
+        assert_eq!(items.baggage.as_deref(), Some("user=x,region=y;p=1"));
+        assert_eq!(state(&[("tracestate", "a=1"), ("tracestate", "b")]).state, None);
+        assert_eq!(state(&[("tracestate", "a=1"), ("tracestate", "\u{e9}=1")]).state, None);
+        let many = vec![("tracestate", "a=1"); 33];
+        assert_eq!(state(&many).state, None);
+        assert_eq!(of(&[parent, parent]), None);
+        assert_eq!(of(&[("tracestate", "a=1")]), None);
     }
 
     #[test]

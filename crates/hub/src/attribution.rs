@@ -1,11 +1,11 @@
-//! Questions of servers to people, attributed to the server wherever they pass.
+//! Attribution of server requests: each names its server to the person who answers.
 
 use std::sync::Arc;
 
 use consort_core::{Json, ServerId, attributed};
 use consort_wire::{BoxFuture, Host, Offers, Question, Refusal};
 
-/// The hub's host as one server reaches it.
+/// The hub's client handler for one server.
 pub(crate) struct AttributedHost {
     pub(crate) server: ServerId,
     pub(crate) inner: Arc<dyn Host>,

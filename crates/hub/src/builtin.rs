@@ -1,4 +1,4 @@
-//! The tools that are always there.
+//! Built-in tools.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,7 +18,7 @@ struct Echo {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// `echo` says back what it is told; `timestamp` tells the time.
+/// Returns the built-in tools: `echo` returns its input, `timestamp` the current time.
 pub fn builtin() -> Vec<Arc<dyn LocalTool>> {
     vec![
         read_only_tool("echo", "Says back the text it is given.", async |echo: Echo, _| {

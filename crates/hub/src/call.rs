@@ -1,89 +1,151 @@
-//! The life of one call: looked up, checked, sent, its events passed on in order.
+//! Execution of one call at the hub: lookup, validation, sending, and forwarding of its events in order.
 
-use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+mod arguments;
+mod local;
+
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use consort_core::{
-    CallError, Event, Invocation, Json, LocalTool, LogLevel, Logs, MissingName, Object, Outcome,
-    Passage, Reporter, ServerId, ShelfKind, Target, ToolResult, attributed, attributed_error,
-    attributed_requests,
+    Call, CallError, Catalog, ClientSession, Entry, Event, LocalTool, LogLevel, Logs, MissingName,
+    Object, Operation, Outcome, ServerId, ShelfKind, Target, Tool, ToolResult, attributed,
+    attributed_error, attributed_requests,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::connection::{Connection, chain, chance};
 use crate::hub::Inner;
+use crate::key::{ConnectionParty, STATELESS};
+use crate::line::Line;
+use crate::probation::ProbationCall;
 use crate::retry;
-
-/// Events a local tool may report before somebody takes them; further ones are dropped, counted.
-const REPORTED: usize = 1024;
+use arguments::CheckedArguments;
 
 /// Runs a call to its end.
 pub(crate) async fn run(
     hub: &Inner,
-    invocation: Invocation,
+    call: Call,
     emitter: &Emitter<Event>,
 ) -> Result<Outcome, CallError> {
-    let mut catalog = hub.shared.catalog();
-    let target = &invocation.target;
-    if catalog.tools.find(target).is_none() {
-        let Target { server, name } = target.clone();
-        let caller = invocation.caller.clone();
-        let missing = MissingName::of_server(server, caller, ShelfKind::Tools, &name);
-        if Box::pin(hub.find_missing(missing)).await? {
-            catalog = hub.shared.catalog();
+    let definition = match &call.operation {
+        Operation::CallTool(target) => Some(definition(hub, &call, target).await?),
+        // A method with an operation of its own is checked by layers under that operation alone.
+        Operation::Other { method, .. } if Operation::is_typed(method) => {
+            return Err(unknown("method", method));
         }
+        _ => None,
+    };
+    if let Some(tools) = hub.local.get(call.server()) {
+        return Box::pin(run_local(hub, tools, &call, emitter)).await.map(Outcome::Complete);
     }
-    let unknown = || catalog.unknown(ShelfKind::Tools, &target.to_string());
-    let entry = catalog.tools.find(target).ok_or_else(unknown)?;
-    hub.validators
-        .check(&entry.tool().input_schema(), &invocation.arguments)
-        .await
-        .map_err(|problems| CallError::Arguments { tool: entry.id(), problems })?;
-    let route = entry.route.clone();
-    if let Some(tools) = hub.local.get(&route.server) {
-        let tool = tools.iter().find(|tool| tool.definition().name() == route.name);
-        let tool = tool.ok_or_else(unknown)?;
-        return Ok(Outcome::Complete(local(tool, invocation.arguments, emitter).await));
-    }
-    let connection = &hub.connection(&route.server).ok_or_else(unknown)?;
-    let mut request =
-        Request::tool(&route.name, &invocation.arguments).postmark(invocation.postmark);
-    if let Some(meta) = &invocation.meta {
-        request = request.meta(meta.clone());
-    }
-    request = wants_logs(request, invocation.log).identity(&invocation.caller.name);
-    let log = invocation.log;
-    let passage = invocation.offers.map(|offers| Passage {
-        offers,
-        log,
-        ..Passage::new(invocation.caller, route.server, "tools/call", Object::empty())
+    let connection = hub.connection(call.server());
+    let connection = &connection.ok_or_else(|| unknown("server", call.server().as_str()))?;
+    let checked = definition.map(|tool| CheckedArguments {
+        validators: &hub.validators,
+        tool,
+        call: &call,
+        mode: connection.settings.validate,
     });
-    if let Some(passage) = &passage {
-        let revision = consort_core::Revision::V2026_07_28;
-        request = request
-            .questions(passage.questions)
-            .capabilities(passage.offers.capabilities(revision));
+    if let Some(checked) = &checked {
+        checked.before().await?;
     }
-    if let Some(idle) = invocation.idle {
-        request = request.idle(idle);
+    let answer = remote(hub, connection, &call, emitter).await;
+    if let Some(checked) = &checked {
+        checked.after(&answer, emitter).await;
     }
-    if let Some(total) = invocation.total {
-        request = request.total(total);
+    answer.map(|answer| outcome(&connection.id, &call, answer))
+}
+
+/// Returns the definition of the called tool, waiting for a server that may have it.
+async fn definition(hub: &Inner, call: &Call, target: &Target) -> Result<Tool, CallError> {
+    let found = |catalog: &Catalog| catalog.tools.find(target).map(Entry::tool);
+    let catalog = hub.shared.catalog_for(&call.caller);
+    if let Some(tool) = found(&catalog) {
+        return Ok(tool);
     }
-    remote(connection, passage.as_ref(), log, request, emitter).await.map(|answer| match answer {
+    let Target { server, name } = target.clone();
+    let missing = MissingName::of_server(server, call.caller.clone(), ShelfKind::Tools, &name);
+    if Box::pin(hub.find_missing(missing)).await?
+        && let Some(tool) = found(&hub.shared.catalog_for(&call.caller))
+    {
+        return Ok(tool);
+    }
+    Err(call.unknown(&catalog))
+}
+
+fn outcome(server: &ServerId, call: &Call, answer: Answer) -> Outcome {
+    match answer {
+        // A task that waits for answers says in its state what it asks.
+        Answer::Complete(result) if call.method() == "tasks/get" => {
+            Outcome::Complete(ToolResult::from_object(attributed_requests(server, result)))
+        }
         Answer::Complete(result) => Outcome::Complete(ToolResult::from_object(result)),
         Answer::InputRequired(result) => Outcome::InputRequired(result),
         Answer::Task(task) => Outcome::Task(task),
-    })
+    }
 }
 
-/// A request that asks a modern server for log messages. Without a level it is asked from `info` on, because it
-/// may send none unasked.
-pub(crate) fn wants_logs(request: Request, logs: Logs) -> Request {
+fn unknown(kind: &'static str, name: &str) -> CallError {
+    CallError::Unknown { kind, name: name.to_owned(), nearest: Vec::new() }
+}
+
+fn refused(call: &Call, problems: Vec<String>) -> CallError {
+    let tool = call.tool_target().map(ToString::to_string).unwrap_or_default();
+    CallError::Arguments { tool, problems }
+}
+
+/// Runs a local tool. Its arguments are always validated, because it relies on its schema.
+async fn run_local(
+    hub: &Inner,
+    tools: &[Arc<dyn LocalTool>],
+    call: &Call,
+    emitter: &Emitter<Event>,
+) -> Result<ToolResult, CallError> {
+    let target = call.tool_target().ok_or_else(|| unknown("method", &call.method()))?;
+    let tool = tools.iter().find(|tool| tool.definition().name() == target.name);
+    let tool = tool.ok_or_else(|| unknown("tool", &target.to_string()))?;
+    let (schema, arguments) = (tool.definition().input_schema(), call.arguments());
+    let checked = hub.validators.check(&schema, &arguments).await;
+    checked.map_err(|problems| refused(call, problems))?;
+    Ok(local::run(tool, arguments, emitter).await)
+}
+
+/// Builds the request to the server of a call.
+fn request(call: &Call) -> Request {
+    let mut request = Request::forward(call.method(), &call.params).postmark(call.postmark.clone());
+    if let Some((member, name)) = call.operation.subject() {
+        request = request.with_subject(member, name);
+    }
+    for (member, value) in &call.replaced {
+        request = match *member {
+            "_meta" => request.meta(value.to_object().unwrap_or_else(Object::empty)),
+            member => request.with(member, value.clone()),
+        };
+    }
+    request = wants_logs(request, call.log).identity(call.caller.id().as_str());
+    if let Some(client) = &call.client {
+        let declared = || client.offers.capabilities(consort_core::Revision::NEWEST_MODERN);
+        request = request
+            .questions(client.questions)
+            .session(client.session.as_ref().map(ClientSession::id))
+            .tasks(client.tasks)
+            .capabilities(client.capabilities.clone().unwrap_or_else(declared));
+    }
+    if let Some(idle) = call.limits.idle {
+        request = request.idle(idle);
+    }
+    if let Some(total) = call.limits.total {
+        request = request.total(total);
+    }
+    request
+}
+
+/// Sets the log level that a modern server is asked for. The default is `info`, because a server may send no log
+/// messages without a level.
+fn wants_logs(request: Request, logs: Logs) -> Request {
     match logs {
         Logs::None => request,
         Logs::Usual => request.log(LogLevel::Info),
@@ -91,108 +153,120 @@ pub(crate) fn wants_logs(request: Request, logs: Logs) -> Request {
     }
 }
 
-/// Sends a request to a server, again where the law allows that.
-pub(crate) async fn remote(
+/// Sends a request to a server, and retries it where [`retry::again`] allows.
+async fn remote(
+    hub: &Inner,
     connection: &Arc<Connection>,
-    passage: Option<&Passage>,
-    logs: Logs,
-    request: Request,
+    call: &Call,
     emitter: &Emitter<Event>,
 ) -> Result<Answer, CallError> {
-    let (mut n, begun) = (1, Instant::now());
+    let Call { log: logs, admission, .. } = call;
+    let mut request = request(call);
+    if admission.is_some() {
+        request = request.without_repeat();
+    }
+    let patience = connection.settings.upkeep.retry_wait;
+    let (mut n, begun, mut failed) = (1, Instant::now(), None);
     loop {
-        let line = match passage {
-            Some(passage) => connection.line_for(&passage.caller, &passage.offers).await?,
-            None => connection.main().await?,
+        let party = call.client.as_ref().map(|it| ConnectionParty::of_client(&call.caller, it));
+        let (mut line, probation) = match &party {
+            Some(party) => lead(connection, party, &request).await?,
+            None => (connection.main().await?, None),
         };
+        let mut asked = false;
         let in_use = connection.in_use();
-        if let Logs::From(level) = logs
+        if let Logs::From(level) = *logs
             && line.client.about().found.revision.era() == Era::Legacy
         {
             Box::pin(line.log(level)).await;
         }
-        let mut call = line.client.call(request.clone());
+        if let Some(admission) = admission {
+            // What answers now may be another process than what was asked first.
+            if let Some(error) = &failed
+                && let Err(unread) = Box::pin(hub.read_definitions(connection)).await
+            {
+                let elapsed = begun.elapsed();
+                let pause = retry::again(request.method(), error, n, elapsed, patience, chance());
+                tokio::time::sleep(pause.ok_or(unread)?).await;
+                n += 1;
+                continue;
+            }
+            admission.check()?;
+        }
+        let mut pending = line.client.call(request.clone());
         let end = loop {
-            match call.next().await {
+            match pending.next().await {
                 Some(consort_wire::Event::End(end)) => break end,
                 Some(consort_wire::Event::Log(params)) if !logs.include(&params) => {}
+                Some(event @ consort_wire::Event::Question(_)) => {
+                    asked = true;
+                    line.probation.wake();
+                    line.release();
+                    if let Some(party) = party {
+                        let session = party.session.map_or(STATELESS, ClientSession::id);
+                        let _ = line.owner.set(session);
+                    }
+                    emitter.emit(translated(&connection.id, event)).await;
+                }
                 Some(event) => emitter.emit(translated(&connection.id, event)).await,
                 None => unreachable!("an end comes before nothing"),
             }
         };
         drop(in_use);
+        if probation.is_some() && !asked && end.is_ok() {
+            let most = connection.settings.limits.items;
+            connection.silent.add(&subject(&request), most);
+        }
+        drop(probation);
         match end {
             Ok(Answer::InputRequired(result)) => {
                 return Ok(Answer::InputRequired(attributed_requests(&connection.id, result)));
             }
             Ok(answer) => return Ok(answer),
             Err(error) => {
-                let Some(pause) =
-                    retry::again(request.method(), &error, n, begun.elapsed(), chance())
-                else {
+                // The lock may say why its headers are others.
+                let is_mismatch = admission.is_some() && n == 1 && error.is_header_mismatch();
+                let elapsed = begun.elapsed();
+                let pause = retry::again(request.method(), &error, n, elapsed, patience, chance());
+                let Some(pause) = pause.or(is_mismatch.then_some(Duration::ZERO)) else {
                     return Err(explained(&connection.id, error));
                 };
                 tokio::time::sleep(pause).await;
+                failed = Some(error);
                 n += 1;
             }
         }
     }
 }
 
-/// A local tool, run: an error or a panic is its result.
-pub(crate) async fn local(
-    tool: &Arc<dyn LocalTool>,
-    arguments: Json,
-    emitter: &Emitter<Event>,
-) -> ToolResult {
-    let (sender, mut reported) = mpsc::channel(REPORTED);
-    let reporter = Reporter::new(move |event| {
-        let _ = sender.try_send(event);
-    });
-    let tool = Arc::clone(tool);
-    let working = match std::panic::catch_unwind(AssertUnwindSafe(|| tool.run(arguments, reporter)))
-    {
-        Ok(working) => working,
-        Err(panic) => return panicked(&*panic),
-    };
-    let mut working = Caught(working);
+/// Returns the connection for a request. Also returns its place in the probation, if it is not known whether the server
+/// sends requests during it.
+async fn lead(
+    connection: &Arc<Connection>,
+    party: &ConnectionParty<'_>,
+    request: &Request,
+) -> Result<(Line, Option<ProbationCall>), CallError> {
     loop {
-        tokio::select! {
-            biased;
-            Some(event) = reported.recv() => emitter.emit(event).await,
-            end = &mut working => {
-                while let Ok(event) = reported.try_recv() {
-                    emitter.emit(event).await;
-                }
-                return match end {
-                    Ok(Ok(result)) => result,
-                    Ok(Err(error)) => ToolResult::error(error),
-                    Err(panic) => panicked(&*panic),
-                };
-            }
+        let line = connection.line_for(party).await?;
+        let asks = || connection.asks.load(Ordering::Relaxed);
+        if asks()
+            || !party.offers.any()
+            || line.client.about().found.revision.era() == Era::Modern
+            || !line.client.has_shared_channel()
+            || connection.silent.contains(&subject(request))
+        {
+            return Ok((line, None));
+        }
+        let session = party.session.map(ClientSession::id);
+        if let Some(call) = Box::pin(line.probation.enter(session, asks)).await {
+            return Ok((line, Some(call)));
         }
     }
 }
 
-/// A future whose panic is its result.
-struct Caught<T>(Pin<Box<dyn Future<Output = T> + Send>>);
-
-impl<T> Future for Caught<T> {
-    type Output = std::thread::Result<T>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
-            Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-            Ok(Poll::Pending) => Poll::Pending,
-            Err(panic) => Poll::Ready(Err(panic)),
-        }
-    }
-}
-
-fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolResult {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    ToolResult::error(format!("the tool panicked: {}", text.as_deref().unwrap_or("no message")))
+/// Returns the tool that a request calls, or its method.
+fn subject(request: &Request) -> Cow<'_, str> {
+    request.tool_name().unwrap_or(Cow::Borrowed(request.method()))
 }
 
 fn translated(server: &ServerId, event: consort_wire::Event) -> Event {
@@ -212,7 +286,7 @@ fn translated(server: &ServerId, event: consort_wire::Event) -> Event {
     }
 }
 
-/// A failure of the wire in the words of callers.
+/// Converts a transport error to the error of a call.
 pub(crate) fn explained(server: &ServerId, error: consort_wire::CallError) -> CallError {
     use consort_wire::CallError as Wire;
     let server = server.clone();

@@ -1,40 +1,43 @@
-//! A server kept alive: reached, listed, watched, started again, ended.
+//! Managed connection to a server: connecting, listing, health checks, restarts, shutdown.
 
 pub(crate) mod backoff;
 pub(crate) mod keep;
 mod reading;
 mod readings;
 pub(crate) mod refresh;
+mod select;
 mod serve;
+mod variant;
 mod wishes;
 
 pub(crate) use backoff::chance;
 pub(crate) use serve::probe;
+pub(crate) use variant::{AwaitedVariant, LineLists};
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use consort_core::{CallError, Caller, Offers, OperatorText, ServerId, ShelfKind};
-use consort_wire::{Client, ClientInfo, Era, Found, Host, MemoryBudget, Server};
+use consort_core::{CallError, Offers, OperatorText, ServerId, ShelfKind};
+use consort_wire::{Client, ClientInfo, Found, Host, MemoryBudget, Server};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::readings::ListReadings;
+use crate::connection::variant::{ChangedLines, PendingVariant};
 pub(crate) use crate::connection::wishes::{Wish, Wishes};
 use crate::kept::Memory;
-use crate::lines::{Line, Lines};
+use crate::line::Line;
+use crate::lines::Lines;
+use crate::probation::SilentTools;
 use crate::settings::{Connect, ServerSettings};
 use crate::state::{State, Status};
 
-/// A call waits this long for a server that is about to be tried again.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How often a server that is no longer wanted is looked at.
+/// Interval of the checks for calls in progress at a retired server.
 const RETIRING: Duration = Duration::from_millis(50);
 
-/// Our side of a server.
+/// The managed connection to a server.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) id: ServerId,
@@ -42,34 +45,44 @@ pub(crate) struct Connection {
     budget: MemoryBudget,
     status: watch::Sender<Status>,
     line: Mutex<Option<Line>>,
-    /// The end of what processes of the server that are gone wrote to their standard error, and how they ended.
+    /// The end of the standard error of earlier processes of the server, and the reasons for which they ended.
     past_stderr: Mutex<String>,
-    /// What the first caller could answer: the connection declares that from then on.
+    /// Client capabilities of the first caller, which the main connection declares from then on.
     adopted: Mutex<Option<Arc<Offers>>>,
-    /// Connections for those who answer otherwise, or are somebody else.
+    /// Connections for callers with other capabilities or another identity.
     pub(crate) lines: Lines,
-    /// When the next attempt is due, while the server is down.
+    /// Time of the next attempt, while the server is down.
     next_attempt: Mutex<Option<Instant>>,
-    /// Somebody waits for the first attempt.
+    /// Notified when a caller waits for the first attempt.
     hurry: Notify,
-    /// The next attempt is due now.
+    /// Notified to begin the next attempt at once.
     retry: Notify,
     wishes: mpsc::Sender<(Wish, Option<oneshot::Sender<()>>)>,
-    /// The readings of its lists.
+    /// State of the readings of its lists.
     pub(crate) readings: ListReadings,
-    /// When it was first wanted.
+    /// Readings of its lists for callers with other capabilities, in progress or failed.
+    variant_readings: Mutex<Vec<PendingVariant>>,
+    /// Its connections whose lists are to be read again.
+    pub(crate) changed_lines: ChangedLines,
+    /// Time of the first request to connect.
     wanted: OnceLock<Instant>,
-    /// It was connected and is not wanted for now.
+    /// True if it was disconnected, disabled or stopped as idle, until the next command.
     rests: AtomicBool,
     stop: OnceLock<CancellationToken>,
-    /// No longer wanted: what it offers is no longer put on offer.
+    /// True once it is retired: its lists are no longer published.
     retired: AtomicBool,
     calls: AtomicUsize,
     last_used: Mutex<Instant>,
+    /// True once the server sent a request on a channel that its calls share.
+    pub(crate) asks: Arc<AtomicBool>,
+    /// Its tools during whose calls it sent no request.
+    pub(crate) silent: SilentTools,
+    /// True if it is modern and refused a legacy session.
+    pub(crate) modern_only: AtomicBool,
 }
 
 impl Connection {
-    /// A connection that is not kept yet, and the receiver of its wishes.
+    /// Makes a connection whose task is not started yet, and the receiver of its commands.
     pub(crate) fn new(settings: ServerSettings, budget: MemoryBudget) -> (Arc<Self>, Wishes) {
         let state = if settings.disabled { State::Disabled } else { State::Configured };
         let (wishes, received) = mpsc::channel(16);
@@ -88,19 +101,25 @@ impl Connection {
             retry: Notify::new(),
             wishes,
             readings: ListReadings::default(),
+            variant_readings: Mutex::default(),
+            changed_lines: ChangedLines::default(),
             wanted: OnceLock::new(),
             rests: AtomicBool::new(false),
             stop: OnceLock::new(),
             retired: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
+            asks: Arc::default(),
+            silent: SilentTools::default(),
+            modern_only: AtomicBool::new(false),
         };
         (Arc::new(connection), received)
     }
 
-    /// Notes what is known from the last time.
+    /// Restores the stored knowledge of the last run.
     pub(crate) fn remember(&self, memory: &Memory) {
         let count = |kind| memory.offer.shelves.get(&kind).map_or(0, Vec::len);
+        self.asks.store(memory.asks, Ordering::Relaxed);
         self.status.send_modify(|status| {
             status.state = State::Known;
             status.found = Some(memory.found);
@@ -112,12 +131,12 @@ impl Connection {
         self.status.borrow().clone()
     }
 
-    /// Has the server tried again now, if it is down.
+    /// Reconnects the server at once, if it is down.
     pub(crate) fn retry_now(&self) {
         self.retry.notify_waiters();
     }
 
-    /// Returns the end of what the server wrote to its standard error, in this process and in those before.
+    /// Returns the end of the server's standard error, of the current process and of earlier ones.
     pub(crate) fn stderr(&self) -> OperatorText {
         let mut text = self.past_stderr.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(line) = self.current() {
@@ -126,7 +145,7 @@ impl Connection {
         text.into()
     }
 
-    /// Keeps what a process wrote that is gone, as much as is kept of one that runs.
+    /// Stores the standard error of a process that ended, up to the limit for a running one.
     pub(crate) fn remember_stderr(&self, text: &OperatorText) {
         if text.is_empty() {
             return;
@@ -141,19 +160,19 @@ impl Connection {
         past.drain(..from);
     }
 
-    /// Notes behind what a process wrote how it ended, with the id its callers were given.
+    /// Appends the reason for which a process ended to its standard error, with the id that its callers received.
     pub(crate) fn remember_end(&self, reason: &str) {
         if matches!(self.settings.server, Server::Command(_)) {
             self.remember_stderr(&format!("[{reason}]").into());
         }
     }
 
-    /// The server, reached: now, or as soon as that can be.
+    /// Returns the client of the main connection, connecting first if need be.
     pub(crate) async fn client(&self) -> Result<Client, CallError> {
         self.main().await.map(|line| line.client)
     }
 
-    /// The main connection to the server: now, or as soon as that can be.
+    /// Returns the main connection to the server, connecting first if need be.
     pub(crate) async fn main(&self) -> Result<Line, CallError> {
         if let Some(line) = self.current() {
             return Ok(line);
@@ -161,53 +180,10 @@ impl Connection {
         Box::pin(self.line(|_| true)).await
     }
 
-    /// The server, reached in the name of a caller who can answer `offers`. A modern server is told
-    /// with each request; a legacy one once, so those who differ get connections of their own.
-    pub(crate) async fn line_for(
-        self: &Arc<Self>,
-        caller: &Caller,
-        offers: &Arc<Offers>,
-    ) -> Result<Line, CallError> {
-        let main = self.main().await?;
-        if main.client.about().found.revision.era() == Era::Modern {
-            return Ok(main);
-        }
-        if caller.name == Caller::OWNER {
-            if main.offers == *offers {
-                self.adopted().get_or_insert_with(|| Arc::clone(offers));
-                return Ok(main);
-            }
-            if self.adopts(offers) {
-                return Box::pin(async {
-                    self.wish(Wish::Adopt).await;
-                    self.line(|line| line.offers == *offers).await
-                })
-                .await;
-            }
-        }
-        Box::pin(self.lines.get(self, &main.client, caller, offers)).await
-    }
-
-    /// Whether the main connection may be made anew for a caller: nobody has used it yet.
-    fn adopts(&self, offers: &Arc<Offers>) -> bool {
-        let mut adopted = self.adopted();
-        match &*adopted {
-            Some(adopted) => adopted == offers,
-            None if self.calls.load(Ordering::Relaxed) > 0 => false,
-            None => {
-                *adopted = Some(Arc::clone(offers));
-                true
-            }
-        }
-    }
-
-    fn adopted(&self) -> MutexGuard<'_, Option<Arc<Offers>>> {
-        self.adopted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn line(&self, fits: impl Fn(&Line) -> bool) -> Result<Line, CallError> {
         let mut status = self.status.subscribe();
-        let limit = Instant::now() + self.settings.times.handshake + PATIENCE;
+        let limit =
+            Instant::now() + self.settings.times.handshake + self.settings.upkeep.retry_wait;
         let mut wished = false;
         loop {
             let now = status.borrow_and_update().clone();
@@ -231,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// How the wire shall treat the server.
+    /// Returns the transport settings of the server.
     pub(crate) fn wire_settings(
         &self,
         found: Option<Found>,
@@ -252,18 +228,18 @@ impl Connection {
         }
     }
 
-    /// Marks the server as used for as long as this is held.
+    /// Returns a guard that marks the server as in use.
     pub(crate) fn in_use(self: &Arc<Self>) -> InUse {
         self.calls.fetch_add(1, Ordering::Relaxed);
         InUse(Arc::clone(self))
     }
 
-    /// What ends whoever keeps it.
+    /// Sets the token that ends the task of this connection.
     pub(crate) fn stops_by(&self, stop: CancellationToken) {
         let _ = self.stop.set(stop);
     }
 
-    /// From now on it is not wanted.
+    /// Marks it as retired.
     pub(crate) fn unwanted(&self) {
         self.retired.store(true, Ordering::Relaxed);
     }
@@ -272,7 +248,7 @@ impl Connection {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Ends once the calls in progress have, or after `drain`.
+    /// Ends the connection once the calls in progress have ended, or after `drain`.
     pub(crate) async fn retire(&self, drain: Duration) {
         let limit = Instant::now() + drain;
         while self.calls.load(Ordering::Relaxed) > 0 && Instant::now() < limit {
@@ -283,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the server is up or down for now.
+    /// Waits until the server is connected, or the attempt has failed.
     pub(crate) async fn settled(&self) {
         self.hurry.notify_one();
         let mut status = self.status.subscribe();
@@ -304,15 +280,16 @@ impl Connection {
 
     fn tried_soon(&self) -> bool {
         let next = *self.next_attempt.lock().unwrap_or_else(PoisonError::into_inner);
-        next.is_some_and(|next| next <= Instant::now() + PATIENCE)
+        next.is_some_and(|next| next <= Instant::now() + self.settings.upkeep.retry_wait)
     }
 
-    /// That the server cannot be reached; `name` is what nobody else has, if it was not named.
+    /// Returns the error that the server cannot be reached. `name` is the searched name, which no other server has, if
+    /// the call named no server.
     pub(crate) fn unreachable(&self, name: Option<&str>) -> CallError {
         self.down(&self.status(), name)
     }
 
-    /// That the server said that its definitions changed, and they could not be read again in time.
+    /// Returns the error that the definitions of the server changed and could not be read again in time.
     pub(crate) fn unread(&self) -> CallError {
         let reason = "its definitions changed and could not be read again yet".to_owned();
         let status = Status { error: Some(reason), ..self.status() };
@@ -344,7 +321,7 @@ impl Connection {
         });
     }
 
-    /// How long it has not been used; nothing while it is.
+    /// Returns the time since its last use; zero while it is in use.
     fn unused(&self) -> Duration {
         if self.calls.load(Ordering::Relaxed) > 0 {
             return Duration::ZERO;
@@ -353,7 +330,7 @@ impl Connection {
     }
 }
 
-/// A call that uses the server.
+/// Guard of a call that uses the server.
 #[derive(Debug)]
 pub(crate) struct InUse(Arc<Connection>);
 
@@ -364,12 +341,12 @@ impl Drop for InUse {
     }
 }
 
-/// Why a server is down.
+/// Reason why a server is down.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Down(String);
 
-/// An error with its causes, in one line.
+/// Formats an error with its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! The hub: every server and every group of local tools as one toolbox.
+//! The hub: all servers and all groups of local tools as one toolbox.
 
 mod starter;
 
@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Event, Events, Invocation, ListPurpose,
-    LocalTool, MissingName, OperatorText, Passage, ServerId, Toolbox,
+    BoxFuture, Call, CallError, Caller, Catalog, Changes, Event, Events, ListPurpose, LocalTool,
+    MissingName, OperatorText, ServerId, Subscription, SubscriptionEvent, SubscriptionEvents,
+    Toolbox,
 };
-use consort_wire::{Client, Emitting};
+use consort_wire::{Client, Emitting, ResumeTimes};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,14 +21,15 @@ use crate::call;
 use crate::connection::{self, Connection, Wish, keep::Keeper};
 use crate::kept::Kept;
 use crate::local;
-use crate::pass;
 use crate::schema::ValidatorStore;
 use crate::settings::{ServerSettings, Settings};
 use crate::shared::{ServerNames, Shared};
 use crate::state::Status;
+use crate::subscribe;
+use crate::tasks::ServerTasks;
 use starter::{Prepared, Starter};
 
-/// How often unused connections are looked for.
+/// Interval between two sweeps of unused connections.
 const SWEEP: Duration = Duration::from_secs(30);
 
 /// Every server and every group of local tools, as one toolbox. Clones are the same hub.
@@ -58,7 +60,7 @@ pub(crate) struct Inner {
     starter: Starter,
     pub(crate) local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
     pub(crate) validators: ValidatorStore,
-    /// When lists of each kind were last looked at that may be out of date.
+    /// Time of the last check for stale lists, by kind.
     pub(crate) looked: Mutex<[Option<Instant>; 4]>,
     stop: CancellationToken,
     crew: TaskTracker,
@@ -71,14 +73,14 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Hub {
-    /// Starts a hub. It lists at once what is kept from the last time, and connects behind that, to all
-    /// servers side by side.
+    /// Starts a hub. It offers the stored lists of the last run at once, and connects to all servers concurrently in
+    /// the background.
     pub fn start(settings: Settings) -> Self {
         #[cfg(target_os = "linux")]
         consort_wire::keeper::set_times(settings.keeper);
         let stream_ping = Some(settings.stream_ping).filter(|ping| !ping.is_zero());
         let Settings { servers, mut reserved, local, host, client, kept, .. } = settings;
-        let Settings { schemas, lists, budget, .. } = settings;
+        let Settings { schemas, lists, budget, resumes, .. } = settings;
         let mut offers: BTreeMap<ServerId, _> =
             local.iter().map(|(id, tools)| (id.clone(), local::offer(tools))).collect();
         reserved.extend(local.keys().cloned());
@@ -101,13 +103,13 @@ impl Hub {
         let connections = prepared.into_iter().map(|prepared| inner.keep(prepared)).collect();
         inner.replace(connections);
         inner.crew.spawn(sweep(Arc::downgrade(&inner), inner.stop.clone()));
-        inner.crew.spawn(watch_resumes(Arc::downgrade(&inner), inner.stop.clone()));
+        inner.crew.spawn(watch_resumes(Arc::downgrade(&inner), resumes, inner.stop.clone()));
         Self(inner)
     }
 
-    /// Goes over to other servers, and to other names that are [reserved](Settings::reserved). A server whose settings are the same is left alone;
-    /// one that is gone or changed takes no new calls, and ends once those in progress have, within
-    /// `drain`. Local tools stay what they were.
+    /// Replaces the servers and the [reserved](Settings::reserved) names. A server with unchanged settings keeps its
+    /// connection. A removed or changed one takes no new calls, and ends once those in progress have, within `drain`.
+    /// Local tools do not change.
     pub fn reload(
         &self,
         servers: Vec<ServerSettings>,
@@ -146,22 +148,22 @@ impl Hub {
         }
     }
 
-    /// What is on offer, now and whenever it changes.
+    /// Subscribes to the catalog.
     pub fn watch(&self) -> watch::Receiver<Arc<Catalog>> {
         self.0.shared.watch()
     }
 
-    /// How every server is doing.
+    /// Returns the status of every server.
     pub fn statuses(&self) -> Vec<Status> {
         self.0.connections().values().map(|connection| connection.status()).collect()
     }
 
-    /// How one server is doing.
+    /// Returns the status of one server.
     pub fn status(&self, server: &ServerId) -> Option<Status> {
         self.0.connection(server).map(|connection| connection.status())
     }
 
-    /// The host and the port of a server that is reached over HTTP.
+    /// Returns the host and the port of a server that is connected over HTTP.
     pub fn address(&self, server: &ServerId) -> Option<(String, u16)> {
         match &self.0.connection(server)?.settings.server {
             consort_wire::Server::Command(_) => None,
@@ -171,20 +173,20 @@ impl Hub {
         }
     }
 
-    /// Wakes whenever a server's status changes.
+    /// Subscribes to a counter that increases whenever a server's status changes.
     pub fn stirred(&self) -> watch::Receiver<u64> {
         self.0.shared.stirred()
     }
 
-    /// Waits until every server that connects at the start is up, or down for now.
+    /// Waits until every server that connects at the start is connected, or its attempt has failed.
     pub async fn settled(&self) {
         for connection in self.0.connections().values() {
             connection.settled().await;
         }
     }
 
-    /// Waits until what each server offers is known, from now or from the last time, or the server is
-    /// down for now.
+    /// Waits until the lists of each server are known, from now or from the last run, or its connection attempt has
+    /// failed.
     pub async fn known(&self) {
         for (server, connection) in self.0.connections().iter() {
             if !self.0.shared.catalog().abouts().contains_key(server) {
@@ -193,31 +195,30 @@ impl Hub {
         }
     }
 
-    /// Waits until one server is up, or down for now.
+    /// Waits until the connection attempt to one server has ended.
     pub async fn settled_one(&self, server: &ServerId) {
         if let Some(connection) = self.0.connection(server) {
             connection.settled().await;
         }
     }
 
-    /// Connects a server that is not, and waits until it is up or down for now, at most
-    /// [`ListLimits::server_wait`](crate::ListLimits::server_wait). False if there is none of that name.
+    /// Connects a server that is not connected, and waits until the attempt has ended, at most
+    /// [`ListLimits::server_wait`](crate::ListLimits::server_wait). Returns false if there is no such server.
     pub async fn connect(&self, server: &ServerId) -> bool {
         self.wish(server, Wish::Connect).await
     }
 
-    /// Disconnects a server and waits until nothing of the connection is left; a call connects it again.
+    /// Disconnects a server and waits until the connection is closed; a call connects it again.
     pub async fn disconnect(&self, server: &ServerId) -> bool {
         self.wish(server, Wish::Disconnect).await
     }
 
-    /// Ends a server and starts it again, whatever state it is in. It waits as [`Self::connect`] does: a call
-    /// made afterwards is made of the new connection.
+    /// Restarts a server in any state. It waits as [`Self::connect`] does: a later call uses the new connection.
     pub async fn restart(&self, server: &ServerId) -> bool {
         self.wish(server, Wish::Restart).await
     }
 
-    /// Switches a server off, until it is connected or restarted, and waits until nothing of it is left.
+    /// Disables a server until it is connected or restarted, and waits until its connections are closed.
     pub async fn disable(&self, server: &ServerId) -> bool {
         self.wish(server, Wish::Disable).await
     }
@@ -232,12 +233,12 @@ impl Hub {
         }
     }
 
-    /// The end of what a server wrote to its standard error.
+    /// Returns the end of a server's standard error.
     pub fn stderr(&self, server: &ServerId) -> OperatorText {
         self.0.connection(server).map(|connection| connection.stderr()).unwrap_or_default()
     }
 
-    /// A server, reached: for what no toolbox has a word for.
+    /// Returns the client of a server, connected if need be, for methods that [`Toolbox`] does not have.
     pub async fn client(&self, server: &ServerId) -> Result<Client, CallError> {
         match self.0.connection(server) {
             Some(connection) => connection.client().await,
@@ -245,15 +246,15 @@ impl Hub {
         }
     }
 
-    /// Reaches a server and asks it for a sign of life: `ping`, or `server/discover` of a modern one. Returns why it
-    /// does not answer, also if it ended since it was reached: the first failure counts.
+    /// Connects to a server and probes it: `ping`, or `server/discover` of a modern one. Returns an error if it does
+    /// not answer, also if it ended after it connected: the first failure counts.
     pub async fn probe(&self, server: &ServerId) -> Result<(), CallError> {
         let connection = self.0.connection(server).ok_or_else(|| unknown_server(server))?;
         let client = connection.reach_once().await?;
         connection::probe(&client).await.map_err(|error| call::explained(server, error))
     }
 
-    /// Ends every connection and waits until nothing of them is left.
+    /// Ends every connection and waits until all are closed.
     pub async fn drain(&self) {
         self.0.stop.cancel();
         self.0.crew.close();
@@ -262,26 +263,28 @@ impl Hub {
 }
 
 impl Toolbox for Hub {
-    fn catalog(&self, _caller: &Caller) -> Arc<Catalog> {
-        self.0.shared.catalog()
+    fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+        self.0.shared.catalog_for(caller)
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
+    fn call(&self, call: Call) -> Events {
         let inner = Arc::clone(&self.0);
-        Emitting::new(
-            |emitter| async move { Event::End(call::run(&inner, invocation, &emitter).await) },
-        )
+        Events::new(|emitter| async move { Event::End(call::run(&inner, call, &emitter).await) })
     }
 
-    fn pass(&self, passage: Passage) -> Events {
+    fn subscribe(&self, subscription: Subscription) -> SubscriptionEvents {
         let inner = Arc::clone(&self.0);
-        Emitting::new(
-            |emitter| async move { Event::End(pass::run(&inner, passage, &emitter).await) },
-        )
+        Emitting::new(|emitter| async move {
+            SubscriptionEvent::End(subscribe::run(&inner, &subscription, &emitter).await)
+        })
     }
 
-    fn await_lists(&self, purpose: ListPurpose) -> Option<BoxFuture<'static, bool>> {
-        self.0.await_lists(purpose)
+    fn await_lists(
+        &self,
+        caller: &Caller,
+        purpose: ListPurpose,
+    ) -> Option<BoxFuture<'static, bool>> {
+        self.0.await_lists(caller, purpose)
     }
 
     fn find_missing(&self, missing: MissingName) -> BoxFuture<'static, Result<bool, CallError>> {
@@ -291,9 +294,10 @@ impl Toolbox for Hub {
 
     fn await_definitions(
         &self,
+        caller: &Caller,
         server: &ServerId,
     ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        self.0.await_definitions(server)
+        self.0.await_definitions(caller, server)
     }
 
     fn changes(&self) -> Changes {
@@ -310,13 +314,13 @@ fn unknown_server(server: &ServerId) -> CallError {
     CallError::Unknown { kind: "server", name: server.to_string(), nearest: Vec::new() }
 }
 
-/// The servers that shall be reached.
+/// Returns the servers that are enabled.
 fn expected(servers: &[ServerSettings]) -> BTreeSet<ServerId> {
     let enabled = servers.iter().filter(|server| !server.disabled);
     enabled.map(|server| server.id.clone()).collect()
 }
 
-/// Closes connections nobody uses, until the hub ends.
+/// Closes unused connections periodically, until the hub ends.
 async fn sweep(hub: Weak<Inner>, stop: CancellationToken) {
     loop {
         tokio::select! {
@@ -325,13 +329,13 @@ async fn sweep(hub: Weak<Inner>, stop: CancellationToken) {
         }
         let Some(hub) = hub.upgrade() else { return };
         for connection in hub.connections().values() {
-            connection.lines.sweep();
+            connection.lines.sweep(connection.settings.connection_idle());
         }
     }
 }
 
-/// Has servers that are down tried again at once when the computer resumes, until the hub ends.
-async fn watch_resumes(hub: Weak<Inner>, stop: CancellationToken) {
+/// Reconnects servers that are down as soon as the computer resumes, until the hub ends.
+async fn watch_resumes(hub: Weak<Inner>, times: ResumeTimes, stop: CancellationToken) {
     let resumed = || {
         if let Some(hub) = hub.upgrade() {
             for connection in hub.connections().values() {
@@ -341,7 +345,7 @@ async fn watch_resumes(hub: Weak<Inner>, stop: CancellationToken) {
     };
     tokio::select! {
         () = stop.cancelled() => {}
-        () = consort_wire::watch_resumes(resumed) => {}
+        () = consort_wire::watch_resumes(times, resumed) => {}
     }
 }
 
@@ -352,12 +356,12 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// Every server there is.
+    /// Returns the connections of all servers.
     pub(crate) fn connections(&self) -> Arc<Connections> {
         Arc::clone(&self.connections.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The server of this name.
+    /// Returns the connection of a server.
     pub(crate) fn connection(&self, server: &ServerId) -> Option<Arc<Connection>> {
         self.connections.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
     }
@@ -366,7 +370,7 @@ impl Inner {
         *self.connections.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(connections);
     }
 
-    /// Begins to keep a connection.
+    /// Starts the task that maintains a connection.
     fn keep(&self, (connection, wishes): Prepared) -> (ServerId, Arc<Connection>) {
         let Starter { kept, host, client, .. } = &self.starter;
         let stop = self.stop.child_token();
@@ -377,7 +381,8 @@ impl Inner {
             Arc::clone(host),
             client.clone(),
             kept.clone(),
-            stop,
+            stop.clone(),
+            ServerTasks::new(self.crew.clone(), stop),
         );
         self.crew.spawn(keeper.keep(wishes));
         (connection.id.clone(), connection)

@@ -1,4 +1,4 @@
-//! What servers offered the last time, kept on disk: a start lists at once and connects behind it.
+//! Stored lists of servers from the last run: a start offers them at once and connects in the background.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,20 +12,22 @@ use sha2::{Digest, Sha256};
 
 use crate::settings::ServerSettings;
 
-/// Changes when the files do.
+/// Version of the file format.
 const FORMAT: u32 = 2;
 
-/// The folder with what was kept.
+/// The folder of stored lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     folder: PathBuf,
 }
 
-/// What is known of a server from the last time.
+/// Stored knowledge of a server from the last run.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     pub(crate) found: Found,
     pub(crate) offer: Offer,
+    /// True if it sent a request on a channel that its calls share.
+    pub(crate) asks: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,6 +37,8 @@ struct Written {
     capabilities: Box<serde_json::value::RawValue>,
     instructions: Option<String>,
     shelves: BTreeMap<ShelfKind, Vec<(String, Box<serde_json::value::RawValue>)>>,
+    #[serde(default)]
+    asks: bool,
 }
 
 impl Kept {
@@ -42,7 +46,7 @@ impl Kept {
         Self { folder }
     }
 
-    /// What is known of a server with these settings. A file that cannot be read is as good as none.
+    /// Loads the stored lists of a server with these settings. Returns `None` if the file cannot be read.
     pub(crate) fn load(&self, settings: &ServerSettings) -> Option<Memory> {
         let bytes = fs::read(self.path(settings)).ok()?;
         let written: Written = serde_json::from_slice(&bytes).ok()?;
@@ -67,10 +71,10 @@ impl Kept {
             instructions: written.instructions,
             list_changes: [0; 4],
         });
-        Some(Memory { found: written.found, offer })
+        Some(Memory { found: written.found, offer, asks: written.asks })
     }
 
-    /// Keeps what is known of a server: the old file or the new one, never half of either.
+    /// Stores the lists of a server, replacing its file atomically.
     pub(crate) fn save(&self, settings: &ServerSettings, memory: &Memory) -> io::Result<()> {
         let raw = |object: &Object| {
             serde_json::value::RawValue::from_string(object.json().as_str().to_owned())
@@ -87,8 +91,14 @@ impl Kept {
         let about = memory.offer.about.as_ref();
         let capabilities = raw(about.map_or(&Object::empty(), |about| &about.capabilities))?;
         let instructions = about.and_then(|about| about.instructions.clone());
-        let written =
-            Written { format: FORMAT, found: memory.found, capabilities, instructions, shelves };
+        let written = Written {
+            format: FORMAT,
+            found: memory.found,
+            capabilities,
+            instructions,
+            shelves,
+            asks: memory.asks,
+        };
         let bytes = serde_json::to_vec(&written).map_err(io::Error::other)?;
         consort_files::create_private_folder(&self.folder)?;
         consort_files::replace(&self.path(settings), &bytes, Readers::Owner)
@@ -99,7 +109,7 @@ impl Kept {
     }
 }
 
-/// What makes a server the same server: where it is, not what secrets it gets.
+/// Returns the digest that identifies a server by its command or URL, without its secrets.
 fn fingerprint(settings: &ServerSettings) -> String {
     let mut hash = Sha256::new();
     hash.update(settings.id.as_str());
@@ -150,6 +160,7 @@ mod tests {
                     list_changes: [0; 4],
                 }),
             },
+            asks: true,
         }
     }
 
@@ -162,6 +173,7 @@ mod tests {
         kept.save(&settings, &memory()).unwrap();
         let loaded = kept.load(&settings).unwrap();
         assert_eq!(loaded.found, memory().found);
+        assert!(loaded.asks);
         assert_eq!(loaded.offer.shelves, memory().offer.shelves);
         assert_eq!(
             fs::read_dir(folder.path().join("deep/er")).unwrap().count(),

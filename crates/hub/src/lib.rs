@@ -1,8 +1,7 @@
-//! Servers in, one toolbox out.
+//! Managed connections to MCP servers, combined into one toolbox.
 //!
-//! A [`Hub`] reaches every configured MCP server, keeps it alive, reads what it offers, and adds
-//! groups of local tools ([`tool`], [`builtin`]). What comes out is one
-//! [`Toolbox`](consort_core::Toolbox).
+//! A [`Hub`] connects to every configured MCP server, keeps it alive, reads its lists, and adds groups of local tools
+//! ([`tool`], [`builtin`]). The result is one [`Toolbox`](consort_core::Toolbox).
 
 mod attribution;
 mod builtin;
@@ -10,21 +9,28 @@ mod call;
 mod connection;
 mod hub;
 mod kept;
+mod key;
+mod lease;
 mod limits;
+mod line;
 mod lines;
 mod local;
-mod pass;
+mod probation;
 mod readiness;
 mod retry;
 mod schema;
 mod settings;
 mod shared;
 mod state;
+mod subscribe;
+mod tasks;
+mod variants;
+mod writer;
 
 pub use builtin::builtin;
 pub use hub::Hub;
-pub use limits::ListLimits;
+pub use limits::{ConnectionLimits, ListLimits};
 pub use local::{read_only_tool, tool};
 pub use schema::{SchemaLimits, check_schema, check_value};
-pub use settings::{Connect, ServerSettings, Settings};
+pub use settings::{ArgumentCheck, Connect, ServerSettings, Settings};
 pub use state::{State, Status};

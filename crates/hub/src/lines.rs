@@ -1,212 +1,383 @@
-//! Connections to a legacy server beyond the main one: one for each identity and what it can answer.
+//! Pool of connections to a server beyond the main one, by their keys.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use consort_core::{CallError, Caller, LogLevel, Offers, Source};
-use consort_wire::{Client, ClientInfo, Declared, Json, Request};
+use consort_core::{CallError, ClientSession, IdentityId, Offers, Source, WeakClientSession};
+use consort_wire::{Client, ClientInfo, ConnectError, Era, Notices, Speak};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::connection::{Connection, chain};
+use crate::connection::{Connection, LineLists, chain};
+use crate::key::{CallerHost, ConnectionKey, ConnectionParty, STATELESS, SessionScope};
+use crate::lease::{Lease, LineUse};
+use crate::line::Line;
+use crate::shared::Shared;
+use crate::tasks::ServerTasks;
 
-/// Connections to one legacy server, each for one identity and what it can answer.
-const LINES: usize = 64;
-
-/// How long such a connection may be unused before it is closed.
-const UNUSED: Duration = Duration::from_mins(5);
-
-/// A server reached, and what was declared to it.
-#[derive(Clone, Debug)]
-pub(crate) struct Line {
-    pub(crate) client: Client,
-    pub(crate) offers: Arc<Offers>,
-    /// The resources it watches: for how many, and in which session.
-    pub(crate) watched: Arc<tokio::sync::Mutex<HashMap<String, (usize, u64)>>>,
-    /// The level of log messages it was asked for, and in which session.
-    level: Arc<tokio::sync::Mutex<Option<(LogLevel, u64)>>>,
-    /// Held by whoever uses it.
-    _used: Option<Arc<()>>,
-}
-
-impl Line {
-    pub(crate) fn new(client: Client, offers: Arc<Offers>) -> Self {
-        Self { client, offers, watched: Arc::default(), level: Arc::default(), _used: None }
-    }
-
-    /// Asks a legacy server for log messages from this level on, unless it sends them already.
-    pub(crate) async fn log(&self, level: LogLevel) {
-        let mut current = self.level.lock().await;
-        // A session that replaced another knows nothing of it.
-        let session = self.client.session();
-        if current.is_none_or(|(current, of)| level < current || of != session)
-            && self.client.about().offers("logging")
-            && self.client.log_level(level).await.is_ok()
-        {
-            *current = Some((level, session));
-        }
-    }
-
-    /// Has a legacy server tell of updates of a resource, as long as what is returned is held.
-    pub(crate) async fn watch(&self, uri: &str) -> Result<Watching, consort_wire::CallError> {
-        let mut watched = self.watched.lock().await;
-        self.subscribe(uri, &mut watched).await?;
-        watched.entry(uri.to_owned()).or_default().0 += 1;
-        Ok(Watching { line: self.clone(), uri: uri.to_owned() })
-    }
-
-    /// The same for one that is watched already, once another session is in force.
-    pub(crate) async fn watch_again(&self, uri: &str) -> Result<(), consort_wire::CallError> {
-        self.subscribe(uri, &mut *self.watched.lock().await).await
-    }
-
-    /// Subscribes to a resource, unless that was done in this session.
-    async fn subscribe(
-        &self,
-        uri: &str,
-        watched: &mut HashMap<String, (usize, u64)>,
-    ) -> Result<(), consort_wire::CallError> {
-        let session = self.client.session();
-        if watched.get(uri).is_some_and(|(_, of)| *of == session) {
-            return Ok(());
-        }
-        let request = Request::new("resources/subscribe").with("uri", Json::string(uri));
-        self.client.request(request).await?;
-        watched.entry(uri.to_owned()).or_default().1 = session;
-        Ok(())
-    }
-}
-
-/// A resource that is watched. Dropped by the last who watches, the server is told.
-#[derive(Debug)]
-pub(crate) struct Watching {
-    line: Line,
-    uri: String,
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (line, uri) = (self.line.clone(), std::mem::take(&mut self.uri));
-        runtime.spawn(async move {
-            let mut watched = line.watched.lock().await;
-            let Some((count, _)) = watched.get_mut(&uri) else { return };
-            *count -= 1;
-            if *count == 0 {
-                watched.remove(&uri);
-                let request = Request::new("resources/unsubscribe").with("uri", Json::string(&uri));
-                let _ = line.client.request(request).await;
-            }
-        });
-    }
-}
-
-/// The connections beyond the main one.
+/// Pool of the connections beyond the main one.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    open: Mutex<HashMap<(String, Arc<Offers>), Slot>>,
-    client: OnceLock<ClientInfo>,
+    open: Mutex<HashMap<ConnectionKey, Slot>>,
+    context: OnceLock<(ClientInfo, Arc<Shared>, ServerTasks)>,
+    /// Wakes one waiting call for each connection that becomes unused.
+    pub(crate) freed: Arc<Notify>,
+    waiting: AtomicUsize,
 }
 
-/// A connection, once it is made; who wants it meanwhile waits for the same.
+/// Slot of a connection. Callers that need it while it is being made wait for the same attempt.
 #[derive(Clone, Debug)]
 struct Slot {
-    line: Arc<tokio::sync::Mutex<Option<Line>>>,
-    /// Alive while anybody uses it.
-    used: Weak<()>,
+    line: Arc<Mutex<SlotConnection>>,
+    /// Upgradable while the connection is in use.
+    used: Weak<LineUse>,
     last: Instant,
+    /// The session that it is reserved for, if any.
+    session: Option<WeakClientSession>,
+    owner: Arc<OnceLock<u64>>,
+    lease: Lease,
 }
 
+/// The connection of a slot.
+#[derive(Debug, Default)]
+enum SlotConnection {
+    #[default]
+    Closed,
+    /// It is being made by a separate task, so that a caller that stops waiting does not end it for others.
+    Connecting(watch::Receiver<Option<Result<Line, CallError>>>),
+    Open(Line),
+}
+
+/// Weak reference to a connection, which does not keep it open.
+#[derive(Debug)]
+pub(crate) struct OpenLine(Weak<Mutex<SlotConnection>>);
+
+impl OpenLine {
+    /// Returns its client, if it is open.
+    pub(crate) fn client(&self) -> Option<Client> {
+        let slot = self.0.upgrade()?;
+        let state = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            SlotConnection::Open(line) => Some(line.client.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// A connection in use, and the exclusive lease on it if it is needed.
+type SlotUse = (Slot, Arc<LineUse>, Option<Arc<LineUse>>);
+
 impl Lines {
-    /// Who we say we are.
-    pub(crate) fn introduce(&self, client: ClientInfo) {
-        let _ = self.client.set(client);
+    /// Sets the client info, the state that all servers share, and the tasks of this server.
+    pub(crate) fn introduce(&self, client: ClientInfo, shared: Arc<Shared>, tasks: ServerTasks) {
+        let _ = self.context.set((client, shared, tasks));
     }
 
-    /// The connection for a caller, made if there is none.
+    /// Returns the tasks of the server.
+    pub(crate) fn tasks(&self) -> Option<ServerTasks> {
+        self.context.get().map(|(_, _, tasks)| tasks.clone())
+    }
+
+    /// Returns the connection of a key, made if there is none. Waits while the maximum number is in use.
     pub(crate) async fn get(
         &self,
         connection: &Arc<Connection>,
         main: &Client,
-        caller: &Caller,
-        offers: &Arc<Offers>,
+        key: ConnectionKey,
+        party: &ConnectionParty<'_>,
     ) -> Result<Line, CallError> {
-        let used = Arc::new(());
-        let slot = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let key = (caller.name.clone(), Arc::clone(offers));
-            if !open.contains_key(&key) && open.len() >= LINES && !give_way(&mut open) {
-                return Err(CallError::Overloaded {
-                    server: connection.id.clone(),
-                    reason: format!("{LINES} connections to it are in use"),
-                });
-            }
-            let slot = open.entry(key).or_insert_with(|| Slot {
-                line: Arc::default(),
-                used: Weak::new(),
-                last: Instant::now(),
-            });
-            slot.last = Instant::now();
-            let used = slot.used.upgrade().unwrap_or_else(|| Arc::clone(&used));
-            slot.used = Arc::downgrade(&used);
-            (Arc::clone(&slot.line), used)
+        let (slot, used, leased) = match self.take(connection, &key, party) {
+            Some(taken) => taken,
+            None => Box::pin(self.wait(connection, &key, party)).await?,
         };
-        let (line, used) = slot;
-        let mut line = line.lock().await;
-        if let Some(line) = line.as_ref().filter(|line| !line.client.is_closed()) {
-            return Ok(Line { _used: Some(used), ..line.clone() });
-        }
-        if let Some(gone) = line.take() {
-            connection.remember_stderr(&gone.client.stderr());
-            connection.remember_end(&gone.client.closed().await.to_string());
-        }
-        let host = Arc::new(Declared(Offers::clone(offers)));
-        let info = self.client.get().cloned().unwrap_or_default();
-        let settings = connection.wire_settings(Some(main.about().found), host, &info);
-        let client = Client::connect(&connection.settings.server, settings).await;
-        let client = client.map_err(|error| CallError::Connection {
-            server: connection.id.clone(),
-            source: Source::new(Unreached(chain(&error))),
-            detail: error.detail(),
-        })?;
-        client.learn_from(main);
-        let made = line.insert(Line::new(client, Arc::clone(offers)));
-        Ok(Line { _used: Some(used), ..made.clone() })
+        let mut connecting = match self.open(connection, main, &key, &slot) {
+            Ok(line) => return Ok(line.in_use(used, leased)),
+            Err(connecting) => connecting,
+        };
+        let made = match connecting.wait_for(Option::is_some).await {
+            Ok(made) => made.clone(),
+            Err(_) => None,
+        };
+        let line = made.unwrap_or_else(|| Err(connection.unreachable(None)))?;
+        Ok(line.in_use(used, leased))
     }
 
-    /// Closes those nobody used for a while.
-    pub(crate) fn sweep(&self) {
+    /// Returns the connection of a slot, or the attempt to make it, begun if there is none.
+    fn open(
+        &self,
+        connection: &Arc<Connection>,
+        main: &Client,
+        key: &ConnectionKey,
+        slot: &Slot,
+    ) -> Result<Line, watch::Receiver<Option<Result<Line, CallError>>>> {
+        let mut state = slot.line.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            SlotConnection::Open(line) if !line.client.is_closed() => return Ok(line.clone()),
+            // An attempt that was given up leaves nothing.
+            SlotConnection::Connecting(made) if made.has_changed().is_ok() => {
+                return Err(made.clone());
+            }
+            _ => {}
+        }
+        let (sender, made) = watch::channel(None);
+        let gone = std::mem::replace(&mut *state, SlotConnection::Connecting(made.clone()));
+        drop(state);
+        let Some((info, shared, tasks)) = self.context.get().cloned() else { return Err(made) };
+        let attempt = LineAttempt {
+            connection: Arc::clone(connection),
+            main: main.clone(),
+            key: key.clone(),
+            slot: slot.clone(),
+            info,
+            tasks: tasks.clone(),
+        };
+        tasks.spawn(async move {
+            if let SlotConnection::Open(gone) = gone {
+                attempt.connection.remember_stderr(&gone.client.stderr());
+                attempt.connection.remember_end(&gone.client.closed().await.to_string());
+            }
+            let made = attempt.connect().await;
+            let mut state = attempt.slot.line.lock().unwrap_or_else(PoisonError::into_inner);
+            *state = made.clone().map_or(SlotConnection::Closed, SlotConnection::Open);
+            drop(state);
+            if let Ok(line) = &made {
+                attempt.follow_lists(shared, line.client.notices());
+            }
+            sender.send_replace(Some(made));
+        });
+        Err(made)
+    }
+
+    /// Returns true if a connection of this identity with these capabilities is open.
+    pub(crate) fn has(&self, identity: &IdentityId, capabilities: &Arc<Offers>) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.iter().any(|(key, slot)| {
+            let state = slot.line.lock().unwrap_or_else(PoisonError::into_inner);
+            key.identity == *identity
+                && key.capabilities == *capabilities
+                && matches!(&*state, SlotConnection::Open(line) if !line.client.is_closed())
+        })
+    }
+
+    /// Takes the slot of a key into use, making one if there is none. Returns `None` if there is no room.
+    fn take(
+        &self,
+        connection: &Connection,
+        key: &ConnectionKey,
+        party: &ConnectionParty<'_>,
+    ) -> Option<SlotUse> {
+        let most = connection.settings.max_connections();
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_exclusive = matches!(key.scope, SessionScope::Exclusive(_));
+        let key = chosen(&open, key, most)?;
+        if !open.contains_key(&key) && open.len() >= most && !give_way(&mut open) {
+            return None;
+        }
+        let of_session = matches!(key.scope, SessionScope::Session(_));
+        let session = party.session.filter(|_| of_session);
+        let slot = open.entry(key).or_insert_with(|| Slot {
+            line: Arc::default(),
+            used: Weak::new(),
+            last: Instant::now(),
+            session: session.map(ClientSession::downgrade),
+            owner: Arc::default(),
+            lease: Lease::default(),
+        });
+        slot.last = Instant::now();
+        let used = slot.used.upgrade();
+        let used = used.unwrap_or_else(|| Arc::new(LineUse::new(&self.freed)));
+        slot.used = Arc::downgrade(&used);
+        let leased = is_exclusive.then(|| slot.lease.take(&self.freed)).flatten();
+        Some((slot.clone(), used, leased))
+    }
+
+    /// Waits until a connection becomes unused, at most the queue timeout or the total timeout of calls.
+    async fn wait(
+        &self,
+        connection: &Connection,
+        key: &ConnectionKey,
+        party: &ConnectionParty<'_>,
+    ) -> Result<SlotUse, CallError> {
+        let settings = &connection.settings;
+        let most = settings.max_connections();
+        let overloaded = |reason| CallError::Overloaded { server: connection.id.clone(), reason };
+        let waiting = Waiting::new(&self.waiting);
+        if waiting.before >= settings.limits.queued_calls {
+            let reason =
+                format!("{most} connections to it are in use, and {} calls wait", waiting.before);
+            return Err(overloaded(reason));
+        }
+        let wait = settings.times.queue.min(settings.times.total);
+        let limit = Instant::now() + wait;
+        loop {
+            let freed = self.freed.notified();
+            let taken = self.take(connection, key, party);
+            if let Some(taken) = taken {
+                // What freed it may have freed another as well.
+                self.freed.notify_one();
+                return Ok(taken);
+            }
+            if tokio::time::timeout_at(limit, freed).await.is_err() {
+                let reason =
+                    format!("{most} connections to it are in use for {wait:?} (`max_connections`)");
+                return Err(overloaded(reason));
+            }
+        }
+    }
+
+    /// Closes connections that were unused for `idle`, and those of ended sessions.
+    pub(crate) fn sweep(&self, idle: Duration) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, slot| {
             if slot.used.strong_count() > 0 {
                 slot.last = Instant::now();
+                return true;
             }
-            slot.last.elapsed() < UNUSED
+            let is_over = slot.session.as_ref().is_some_and(WeakClientSession::is_over);
+            !is_over && slot.last.elapsed() < idle
         });
     }
 
-    /// Closes all of them, and waits until nothing of them is left.
+    /// Closes all connections and waits for that.
     pub(crate) async fn close(&self) {
         let open = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *open)
         };
         for slot in open.into_values() {
-            if let Some(line) = slot.line.lock().await.take() {
+            let state =
+                std::mem::take(&mut *slot.line.lock().unwrap_or_else(PoisonError::into_inner));
+            let line = match state {
+                SlotConnection::Closed => None,
+                SlotConnection::Open(line) => Some(line),
+                SlotConnection::Connecting(mut made) => {
+                    made.wait_for(Option::is_some).await.ok().and_then(|made| made.clone()?.ok())
+                }
+            };
+            if let Some(line) = line {
                 line.client.close().await;
             }
         }
     }
 }
 
-/// Makes room by closing a connection: of those nobody uses, the one longest unused.
-fn give_way(open: &mut HashMap<(String, Arc<Offers>), Slot>) -> bool {
+/// An attempt to make a connection beyond the main one.
+struct LineAttempt {
+    connection: Arc<Connection>,
+    main: Client,
+    key: ConnectionKey,
+    slot: Slot,
+    info: ClientInfo,
+    tasks: ServerTasks,
+}
+
+impl LineAttempt {
+    async fn connect(&self) -> Result<Line, CallError> {
+        let Self { connection, key, .. } = self;
+        let host = Arc::new(CallerHost::new(&key.capabilities, Arc::clone(&connection.asks)));
+        let found = self.main.about().found;
+        let found = Some(found).filter(|found| found.revision.era() == key.era);
+        let mut settings = connection.wire_settings(found, host, &self.info);
+        if key.era == Era::Legacy {
+            settings.speak = Speak::Legacy;
+        }
+        let client = Client::connect(&connection.settings.server, settings).await;
+        let client = client.map_err(|error| {
+            if found.is_none() && refuses_era(&error) {
+                connection.modern_only.store(true, Ordering::Relaxed);
+            }
+            CallError::Connection {
+                server: connection.id.clone(),
+                source: Source::new(Unreached(chain(&error))),
+                detail: error.detail(),
+            }
+        })?;
+        client.learn_from(&self.main);
+        let (offers, tasks) = (Arc::clone(&key.capabilities), Some(self.tasks.clone()));
+        let (owner, lease) = (Arc::clone(&self.slot.owner), self.slot.lease.clone());
+        Ok(Line::new(client, offers, tasks).of_slot(owner, lease))
+    }
+
+    /// Starts the task that follows the server's lists on this connection. Lists of a server of both eras are read in
+    /// the modern one instead.
+    fn follow_lists(&self, shared: Arc<Shared>, notices: Notices) {
+        if self.main.about().found.revision.era() == Era::Modern {
+            return;
+        }
+        let open = OpenLine(Arc::downgrade(&self.slot.line));
+        let connection = Arc::clone(&self.connection);
+        let follower = LineLists::new(connection, shared, self.key.clone(), open);
+        self.tasks.spawn(follower.follow(notices));
+    }
+}
+
+/// Returns true if the error shows that a reachable server does not support the era of the attempt.
+fn refuses_era(error: &ConnectError) -> bool {
+    !matches!(
+        error,
+        ConnectError::Unreachable { .. }
+            | ConnectError::Unauthorized { .. }
+            | ConnectError::Start { .. }
+    )
+}
+
+/// Returns the key of the connection to use. A session to which a request was sent on a shared connection stays there.
+/// A call that needs exclusive use takes the first free connection. Returns `None` if all of those are in use.
+fn chosen(
+    open: &HashMap<ConnectionKey, Slot>,
+    key: &ConnectionKey,
+    most: usize,
+) -> Option<ConnectionKey> {
+    let with = |scope| ConnectionKey { scope, ..key.clone() };
+    match key.scope {
+        SessionScope::Shared => Some(key.clone()),
+        SessionScope::Session(session) => {
+            let shared = with(SessionScope::Shared);
+            let is_owner = |slot: &Slot| slot.owner.get() == Some(&session);
+            Some(if open.get(&shared).is_some_and(is_owner) { shared } else { key.clone() })
+        }
+        SessionScope::Exclusive(_) => {
+            let shared = with(SessionScope::Shared);
+            let is_inherited =
+                |slot: &Slot| slot.owner.get() == Some(&STATELESS) && slot.lease.is_free();
+            if open.get(&shared).is_some_and(is_inherited) {
+                return Some(shared);
+            }
+            let exclusive = |number| with(SessionScope::Exclusive(number));
+            let is_free = |slot: &Slot| slot.lease.is_free();
+            (0..most).map(exclusive).find(|key| open.get(key).is_none_or(is_free))
+        }
+    }
+}
+
+/// Makes room by closing the least recently used of the connections that are not in use.
+fn give_way(open: &mut HashMap<ConnectionKey, Slot>) -> bool {
     let unused = open.iter().filter(|(_, slot)| slot.used.strong_count() == 0);
     let oldest = unused.min_by_key(|(_, slot)| slot.last).map(|(key, _)| key.clone());
     oldest.is_some_and(|key| open.remove(&key).is_some())
 }
 
-/// Why a connection was not made.
+/// Guard that counts a waiting call until it is dropped.
+struct Waiting<'a> {
+    count: &'a AtomicUsize,
+    before: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        Self { count, before: count.fetch_add(1, Ordering::AcqRel) }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Reason why a connection was not made.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unreached(String);

@@ -39,8 +39,8 @@ where
     annotated_tool(name, description, Annotations::default(), run)
 }
 
-/// Makes a tool of a function that only reads, and reads nothing beyond this process: a policy that lets a caller
-/// read lets it call this.
+/// Makes a tool of a function that only reads, and reads nothing beyond this process. A policy that allows read-only
+/// tools allows it.
 pub fn read_only_tool<A, F, R>(name: &str, description: &str, run: F) -> Arc<dyn LocalTool>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// What a group of local tools offers.
+/// Returns the catalog of a group of local tools.
 pub(crate) fn offer(tools: &[Arc<dyn LocalTool>]) -> Offer {
     let tools = tools.iter().map(|tool| {
         let definition = tool.definition();

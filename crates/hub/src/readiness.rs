@@ -1,24 +1,27 @@
-//! Servers waited for and lists read again, for whoever lists or names something that is not known.
+//! Waits for servers and lists, for requests that list or name something that is not known yet.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use consort_core::{BoxFuture, CallError, Catalog, ListPurpose, MissingName, ServerId, ShelfKind};
+use consort_core::{
+    BoxFuture, CallError, Caller, Catalog, ListPurpose, MissingName, ServerId, ShelfKind,
+};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::connection::Connection;
+use crate::connection::{AwaitedVariant, Connection};
 use crate::hub::Inner;
 
-/// How often a client's lists make us look for lists that may be out of date.
+/// Minimum interval between two checks for stale lists that clients' list requests cause.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A server that is waited for, and for how long.
+/// A server to wait for, and the deadline.
 type Awaited = (Arc<Connection>, Instant);
 
 impl Inner {
-    /// Waits for servers of which nothing is known, and has lists read again that may be out of date.
+    /// Waits for servers whose lists are not known, and requests stale lists to be read again.
     pub(crate) fn await_lists(
         self: &Arc<Self>,
+        caller: &Caller,
         purpose: ListPurpose,
     ) -> Option<BoxFuture<'static, bool>> {
         let limits = self.shared.limits;
@@ -29,19 +32,40 @@ impl Inner {
             }
             ListPurpose::Run => limits.server_wait,
         };
-        let before = self.shared.catalog();
+        let before = self.shared.catalog_for(caller);
         let awaited = self.awaited(&before, limit, |_| true);
-        if awaited.is_empty() {
+        let variants = self.variants(caller, None, |_| true);
+        if awaited.is_empty() && variants.is_empty() {
             return None;
         }
-        let inner = Arc::clone(self);
+        let (inner, caller) = (Arc::clone(self), caller.clone());
         Some(Box::pin(async move {
-            learn(awaited).await;
-            inner.is_newer(&before)
+            tokio::join!(learn(awaited), learn_variants(variants, limit));
+            // A server that was reached just now may list other things to this caller.
+            learn_variants(inner.variants(&caller, None, |_| true), limit).await;
+            inner.is_newer(&caller, &before)
         }))
     }
 
-    /// Asks for lists to be read again that may be out of date. Nobody waits for that.
+    /// Starts reading the lists that are not known for a caller's capabilities or are of this age, and returns the
+    /// readings to wait for.
+    fn variants(
+        &self,
+        caller: &Caller,
+        max_age: Option<Duration>,
+        wanted: impl Fn(&ServerId) -> bool,
+    ) -> Vec<AwaitedVariant> {
+        if caller.capabilities().is_none() {
+            return Vec::new();
+        }
+        let connections = self.connections();
+        let connections = connections.values().filter(|connection| wanted(&connection.id));
+        let read =
+            |connection: &Arc<Connection>| connection.read_variant(&self.shared, caller, max_age);
+        connections.filter_map(read).collect()
+    }
+
+    /// Requests stale lists to be read again, without waiting.
     fn ask_stale(&self, kind: ShelfKind) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -56,8 +80,8 @@ impl Inner {
         }
     }
 
-    /// Returns the servers of which nothing is known and that may still come in time. Those that wait for a first
-    /// call are connected.
+    /// Returns the servers whose lists are not known and that may still connect in time. Those that connect at the
+    /// first call are connected.
     fn awaited(
         &self,
         catalog: &Catalog,
@@ -74,20 +98,26 @@ impl Inner {
         awaited.collect()
     }
 
-    fn is_newer(&self, before: &Arc<Catalog>) -> bool {
-        !Arc::ptr_eq(before, &self.shared.catalog())
+    fn is_newer(&self, caller: &Caller, before: &Arc<Catalog>) -> bool {
+        !Arc::ptr_eq(before, &self.shared.catalog_for(caller))
     }
 
-    /// Waits for the servers that may have what the catalog lacks.
+    /// Waits for the servers that may have a name that the catalog lacks.
     pub(crate) async fn find_missing(&self, missing: MissingName) -> Result<bool, CallError> {
-        let before = self.shared.catalog();
-        let MissingName { kind, name, named, servers, .. } = missing;
+        let MissingName { caller, kind, name, named, servers } = missing;
+        let before = self.shared.catalog_for(&caller);
+        let (wait, min_age) = (self.shared.limits.server_wait, Some(self.shared.limits.min_age));
         if named {
             let Some(connection) = servers.first().and_then(|server| self.connection(server))
             else {
                 return Ok(false);
             };
             if before.abouts().contains_key(&connection.id) && connection.is_connected() {
+                let variant = self.variants(&caller, min_age, |server| *server == connection.id);
+                learn_variants(variant, wait).await;
+                if self.is_newer(&caller, &before) {
+                    return Ok(true);
+                }
                 self.read_again(&[Arc::clone(&connection)], kind).await;
                 if !connection.readings.is_read(kind) {
                     return Err(connection.unreachable(None));
@@ -95,18 +125,18 @@ impl Inner {
             } else {
                 connection.client().await?;
             }
-            return Ok(self.is_newer(&before));
+            return Ok(self.is_newer(&caller, &before));
         }
-        let limit = self.shared.limits.server_wait;
-        let awaited = self.awaited(&before, limit, |server| servers.contains(server));
+        let awaited = self.awaited(&before, wait, |server| servers.contains(server));
         let known: Vec<Arc<Connection>> = servers
             .iter()
             .filter(|server| before.abouts().contains_key(*server))
             .filter_map(|server| self.connection(server))
             .filter(|connection| connection.is_connected())
             .collect();
-        tokio::join!(learn(awaited), self.read_again(&known, kind));
-        if self.is_newer(&before) {
+        let variants = self.variants(&caller, min_age, |server| servers.contains(server));
+        tokio::join!(learn(awaited), learn_variants(variants, wait), self.read_again(&known, kind));
+        if self.is_newer(&caller, &before) {
             return Ok(true);
         }
         let mut unknown = before.pending().iter().filter(|server| servers.contains(*server));
@@ -119,7 +149,7 @@ impl Inner {
         }
     }
 
-    /// Has lists read again, and waits for that.
+    /// Reads lists again, and waits for that.
     async fn read_again(&self, connections: &[Arc<Connection>], kind: ShelfKind) {
         let limits = self.shared.limits;
         let kinds: &[ShelfKind] = match kind {
@@ -141,9 +171,33 @@ impl Inner {
         let _ = timeout(limits.server_wait, read).await;
     }
 
-    /// Waits until the definitions of a server are those it has now, if they may be others.
+    /// Reads the tools and prompts of a server again, and waits for that.
+    pub(crate) async fn read_definitions(
+        &self,
+        connection: &Arc<Connection>,
+    ) -> Result<(), CallError> {
+        let since = Instant::now();
+        let read = async {
+            for kind in [ShelfKind::Tools, ShelfKind::Prompts] {
+                if connection.readings.is_read(kind) {
+                    connection.readings.ask(kind, Duration::ZERO);
+                    if !connection.readings.reading_since(kind, since).await {
+                        return false;
+                    }
+                }
+            }
+            true
+        };
+        match timeout(self.shared.limits.change_wait, read).await {
+            Ok(true) => Ok(()),
+            _ => Err(connection.unread()),
+        }
+    }
+
+    /// Waits until the definitions of a server are current, if they may have changed.
     pub(crate) fn await_definitions(
         &self,
+        caller: &Caller,
         server: &ServerId,
     ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
         let connection = self.connection(server)?;
@@ -152,12 +206,16 @@ impl Inner {
             return Some(Box::pin(async move { connection.client().await.map(drop) }));
         }
         let behind = connection.readings.behind();
-        if behind.is_empty() {
+        let line = connection.changed_lines.read(caller);
+        if behind.is_empty() && line.is_none() {
             return None;
         }
         let limit = self.shared.limits.change_wait;
         Some(Box::pin(async move {
             let read = async {
+                if let Some(line) = line {
+                    line.await;
+                }
                 for (kind, changed) in behind {
                     connection.readings.ask(kind, Duration::ZERO);
                     if !connection.readings.reading_since(kind, changed).await {
@@ -174,7 +232,14 @@ impl Inner {
     }
 }
 
-/// Waits until each of these is known, or cannot be reached for now, or its time is over.
+/// Waits for readings, at most `limit` since each began.
+async fn learn_variants(readings: Vec<AwaitedVariant>, limit: Duration) {
+    for (over, begun) in readings {
+        let _ = timeout_at(begun + limit, over.cancelled()).await;
+    }
+}
+
+/// Waits until each server is connected, or its attempt has failed, or its deadline has passed.
 async fn learn(awaited: Vec<Awaited>) {
     for (connection, until) in awaited {
         let _ = timeout_at(until, connection.learned()).await;

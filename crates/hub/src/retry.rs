@@ -1,30 +1,30 @@
-//! The retry law: what may be asked again, and what never.
+//! The retry policy: requests that may be repeated, and those that never are.
 
 use std::time::Duration;
 
 use consort_wire::{CallError, Effect, NotSent};
 
-use crate::connection::PATIENCE;
-
-/// The pause before the first repeat; it doubles.
+/// The delay before the first retry; it doubles.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// The pause before a refused connection is tried again, for as long as a call waits for its server.
+/// The delay before a refused connection is retried, for as long as a call waits for its server.
 const REFUSED: Duration = Duration::from_millis(200);
 
-/// Returns the pause before `method` is asked once more after it failed like this for the `n`th time (from 1),
-/// `elapsed` after it was asked first; `None` if it must not be asked again. A server's own hints never allow it.
+/// Returns the delay before `method` is retried after it failed with `error` for the `n`th time (from 1), `elapsed`
+/// after the first attempt; `None` if it must not be retried. Hints of the server never allow a retry. A server that
+/// refuses connections is retried for as long as `patience`.
 pub(crate) fn again(
     method: &str,
     error: &CallError,
     n: u32,
     elapsed: Duration,
+    patience: Duration,
     chance: f64,
 ) -> Option<Duration> {
     if matches!(error, CallError::NotSent(NotSent::Unreachable { .. })) {
         // Its server may be restarting. Nothing was sent.
-        return (elapsed + REFUSED <= PATIENCE).then(|| REFUSED.mul_f64(0.5 + chance / 2.0));
+        return (elapsed + REFUSED <= patience).then(|| REFUSED.mul_f64(0.5 + chance / 2.0));
     }
     let effect = error.effect();
     let most = match method {
@@ -57,6 +57,8 @@ mod tests {
 
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(2);
+
     fn lost() -> CallError {
         CallError::Unknown(Closed::Broken("x".to_owned()))
     }
@@ -65,10 +67,10 @@ mod tests {
         CallError::NotSent(NotSent::Closed(Closed::Ours))
     }
 
-    /// How often a method is repeated when it always fails like this.
+    /// Returns the number of retries of a method that always fails like this.
     fn repeats(method: &str, error: &CallError) -> u32 {
         (1..10)
-            .take_while(|&n| again(method, error, n, Duration::ZERO, 1.0).is_some())
+            .take_while(|&n| again(method, error, n, Duration::ZERO, PATIENCE, 1.0).is_some())
             .count()
             .try_into()
             .unwrap()
@@ -131,7 +133,8 @@ mod tests {
 
     #[test]
     fn the_pause_doubles_and_chance_spreads_it() {
-        let pause = |n, chance| again("tools/list", &lost(), n, Duration::ZERO, chance).unwrap();
+        let pause =
+            |n, chance| again("tools/list", &lost(), n, Duration::ZERO, PATIENCE, chance).unwrap();
         assert_eq!((pause(1, 1.0), pause(2, 1.0)), (FIRST, FIRST * 2));
         assert_eq!(pause(1, 0.25), FIRST / 4);
     }
@@ -143,7 +146,7 @@ mod tests {
             reason: "connection refused".to_owned(),
         });
         let (mut elapsed, mut n) = (Duration::ZERO, 1);
-        while let Some(pause) = again("tools/call", &refused, n, elapsed, 1.0) {
+        while let Some(pause) = again("tools/call", &refused, n, elapsed, PATIENCE, 1.0) {
             elapsed += pause;
             n += 1;
         }

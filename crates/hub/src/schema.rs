@@ -1,4 +1,4 @@
-//! Arguments checked against a tool's schema before they leave, within bounds.
+//! Validation of arguments against a tool's schema, with bounded cost.
 
 mod limits;
 mod measure;
@@ -17,13 +17,7 @@ use measure::Measure;
 pub(crate) use store::ValidatorStore;
 use work::Work;
 
-/// Bytes of a schema that is checked at all.
-const MOST_BYTES: usize = 64 << 10;
-
-/// Problems told at once: enough to repair a call, not to flood a model.
-const MOST_PROBLEMS: usize = 8;
-
-/// Bytes of the compiled program of one pattern, whatever was counted before.
+/// Bytes of the compiled program of one pattern, regardless of the counted states.
 const PROGRAM_BYTES: usize = 4 << 20;
 
 /// Bytes of the lazily built automaton of one pattern; beyond it, matching is slower, not larger.
@@ -35,34 +29,37 @@ const STATE_BYTES: usize = 400;
 /// Bytes of memory that one part of a schema takes in a validator, measured.
 const PART_BYTES: usize = 1 << 10;
 
-/// Steps that a check may take on the thread that serves the call: a few milliseconds at most.
+/// Steps that a validation may take on the thread that serves the call: a few milliseconds at most.
 const QUICK: usize = 20_000;
 
-/// A schema ready to check with.
+/// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Checker {
     validator: Validator,
     schema: Value,
     /// States of each pattern.
     patterns: HashMap<String, usize>,
-    /// Steps that each byte of a value may cost at most; none if that depends on the value.
+    /// Maximum steps for each byte of a value; `None` if that depends on the value.
     ways: Option<usize>,
     /// Bytes of memory, estimated.
     weight: usize,
+    /// Steps that a check may take.
+    steps: u64,
+    /// Problems reported at once.
+    problems: usize,
 }
 
-/// Why a schema cannot be used for checking. The tool can still be called.
+/// Reason why a schema cannot be used for validation. The tool can still be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its arguments cannot be checked here: {0}")]
 pub(crate) struct Unusable(String);
 
 impl Checker {
-    /// Reads a schema. It may refer to its own parts and to nothing else. Nothing is compiled before its cost is
-    /// counted.
+    /// Compiles a schema, after its cost is counted. It may refer to its own parts only.
     pub(crate) fn new(schema: &Json, limits: &SchemaLimits) -> Result<Self, Unusable> {
         let bytes = schema.as_bytes().len();
-        if bytes > MOST_BYTES {
-            return Err(Unusable(format!("its schema is larger than {MOST_BYTES} bytes")));
+        if bytes > limits.bytes {
+            return Err(Unusable(format!("its schema is larger than {} bytes", limits.bytes)));
         }
         let schema: Value = schema.read().map_err(|error| Unusable(error.to_string()))?;
         let mut measure = Measure::new(&schema, limits);
@@ -82,15 +79,16 @@ impl Checker {
             + parts * PART_BYTES
             + states * STATE_BYTES
             + patterns.len() * 2 * AUTOMATON_BYTES;
-        Ok(Self { validator, schema, patterns, ways, weight })
+        let (steps, problems) = (limits.steps, limits.problems);
+        Ok(Self { validator, schema, patterns, ways, weight, steps, problems })
     }
 
-    /// True if a value of so many bytes is checked in few steps, whatever it is.
+    /// Returns true if any value of so many bytes is validated in few steps.
     fn is_quick(&self, bytes: usize) -> bool {
         self.ways.is_some_and(|ways| ways.saturating_mul(bytes) <= QUICK)
     }
 
-    /// What is wrong with the arguments, each with its place, in words a model can act on.
+    /// Validates arguments. Returns the problems, each with its JSON Pointer, in terms that a model can act on.
     pub(crate) fn check(&self, arguments: &Json) -> Result<(), Vec<String>> {
         let value: Value = match arguments.read() {
             Ok(value) => value,
@@ -98,14 +96,14 @@ impl Checker {
         };
         // Nobody is kept from a call by a schema that cannot be followed; the server checks as well.
         if !self.is_quick(arguments.as_bytes().len())
-            && Work::bounded(&self.schema, &self.patterns, &value).is_err()
+            && Work::bounded(&self.schema, &self.patterns, &value, self.steps).is_err()
         {
             return Ok(());
         }
         let mut problems: Vec<String> = self
             .validator
             .iter_errors(&value)
-            .take(MOST_PROBLEMS)
+            .take(self.problems)
             .map(|error| {
                 let place = error.instance_path().to_string();
                 let place = if place.is_empty() { "/".to_owned() } else { place };
@@ -118,12 +116,13 @@ impl Checker {
     }
 }
 
-/// Whether arguments can be checked against a schema here, and if not, why.
+/// Returns an error if arguments cannot be validated against a schema here.
 pub fn check_schema(schema: &Json, limits: &SchemaLimits) -> Result<(), String> {
     Checker::new(schema, limits).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// What is wrong with a value by a schema, each with its place. It may take a while: a tenth of a second, about.
+/// Validates a value against a schema. Returns the problems, each with its JSON Pointer. It may take about a tenth of a
+/// second.
 pub fn check_value(schema: &Json, value: &Json, limits: &SchemaLimits) -> Result<(), Vec<String>> {
     Checker::new(schema, limits).map_err(|error| vec![error.to_string()])?.check(value)
 }
@@ -201,7 +200,7 @@ mod tests {
             nested = json!({ "not": nested });
         }
         assert!(checker(nested).unwrap_err().to_string().contains("nests deeper"));
-        assert!(checker(json!({ "description": "x".repeat(MOST_BYTES) })).is_err());
+        assert!(checker(json!({ "description": "x".repeat(64 << 10) })).is_err());
         assert!(checker(json!({ "pattern": "^(?=a)b" })).is_err(), "look-around is not linear");
         assert!(checker(json!({ "pattern": "^(a|a?)+\\1c$" })).is_err(), "nor are back-references");
     }

@@ -1,4 +1,4 @@
-//! How to treat each server: complete and checked.
+//! Settings of a hub and its servers, complete and validated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,41 +7,44 @@ use std::time::Duration;
 
 use consort_core::{LocalTool, ServerId};
 use consort_wire::{
-    ClientInfo, Host, KeeperTimes, Limits, MemoryBudget, Server, Silent, Speak, Times, ToolTimes,
+    ClientInfo, Host, KeeperTimes, Limits, MemoryBudget, ResumeTimes, Server, Silent, Speak, Times,
+    ToolTimes,
 };
 
-use crate::limits::ListLimits;
+use crate::limits::{ConnectionLimits, ListLimits};
 use crate::schema::SchemaLimits;
 
-/// Time after which an idle HTTP+SSE stream of a server is kept open by a ping: half of what proxies allow.
+/// Idle time after which a ping keeps an HTTP+SSE stream of a server open: half of what proxies allow.
 const STREAM_PING: Duration = Duration::from_secs(25);
 
-/// Everything a hub needs to know.
+/// Settings of a hub.
 #[derive(Clone)]
 pub struct Settings {
     /// The servers.
     pub servers: Vec<ServerSettings>,
-    /// Servers that are configured and not started here, as those that a lock withholds. They offer
-    /// nothing, and no other server answers to their names.
+    /// Servers that are configured and not started here, such as those that a lock withholds. They offer nothing, and
+    /// no other server may use their names.
     pub reserved: BTreeSet<ServerId>,
-    /// Groups of local tools, by the name of their ensemble.
+    /// Groups of local tools, by name.
     pub local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
-    /// Who answers the servers' questions.
+    /// Handler of the servers' requests.
     pub host: Arc<dyn Host>,
-    /// Who we say we are.
+    /// Client info that is sent to servers.
     pub client: ClientInfo,
-    /// Where what servers offer is kept for the next start; nowhere if absent.
+    /// The folder that stores servers' lists for the next start; they are not stored if absent.
     pub kept: Option<PathBuf>,
-    /// How large the schemas of servers may become.
+    /// Limits of servers' schemas.
     pub schemas: SchemaLimits,
-    /// Time limits of the process that starts stdio servers; of several hubs, the last one's hold.
+    /// Time limits of the process that starts stdio servers. With several hubs, those of the last one apply.
     pub keeper: KeeperTimes,
-    /// How long lists of servers are waited for, and how old they may become.
+    /// Wait limits and maximum age of servers' lists.
     pub lists: ListLimits,
-    /// Time after which an idle HTTP+SSE stream of a server is kept open by a ping; never if zero.
+    /// Idle time after which a ping keeps an HTTP+SSE stream of a server open; never if zero.
     pub stream_ping: Duration,
-    /// How many bytes of large messages may be in memory at once, together with whoever shares it.
+    /// Memory budget of large messages, for all its users together.
     pub budget: MemoryBudget,
+    /// Times of the checks after the computer resumed.
+    pub resumes: ResumeTimes,
 }
 
 impl Default for Settings {
@@ -58,6 +61,7 @@ impl Default for Settings {
             lists: ListLimits::default(),
             stream_ping: STREAM_PING,
             budget: MemoryBudget::default(),
+            resumes: ResumeTimes::default(),
         }
     }
 }
@@ -71,35 +75,44 @@ impl std::fmt::Debug for Settings {
     }
 }
 
-/// How to treat one server.
+/// Settings of one server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
-    /// What the user calls it.
+    /// Its configured name.
     pub id: ServerId,
-    /// Where it is.
+    /// Its command or URL.
     pub server: Server,
-    /// When to connect.
+    /// Time of the first connection.
     pub connect: Connect,
-    /// Which era to speak.
+    /// Protocol era.
     pub speak: Speak,
-    /// How much.
+    /// Size limits.
     pub limits: Limits,
-    /// How long.
+    /// Timeouts.
     pub times: Times,
-    /// How long, for single tools.
+    /// Timeouts of single tools.
     pub tools: BTreeMap<String, ToolTimes>,
-    /// The program that may fetch a package before the server starts, such as `npx`: whoever waits is told.
+    /// The program that may fetch a package before the server starts, such as `npx`; the status explains the wait.
     pub installer: Option<String>,
-    /// How long it may be unused before it is stopped; for ever if absent. The next call starts it.
+    /// Idle time after which it is stopped; never if absent. The next call starts it.
     pub idle_stop: Option<Duration>,
-    /// How often to ask an unused server whether it lives; never if absent.
+    /// Interval of health probes of an unused server; never if absent.
     pub probe: Option<Duration>,
-    /// Whether it is there at all.
+    /// True if it is disabled.
     pub disabled: bool,
+    /// Validation of arguments against the input schema of its tools.
+    pub validate: ArgumentCheck,
+    /// Limits of its connections and reconnects.
+    pub upkeep: ConnectionLimits,
+    /// Connections beyond the first one, for other identities, capabilities and client sessions; the limit of `upkeep`
+    /// if absent. When all are in use, calls wait.
+    pub max_connections: Option<usize>,
+    /// Idle time after which such a connection is closed; the time of `upkeep` if absent.
+    pub connection_idle: Option<Duration>,
 }
 
 impl ServerSettings {
-    /// A server with every default.
+    /// Makes the settings of a server with every default.
     pub fn new(id: ServerId, server: Server) -> Self {
         Self {
             id,
@@ -113,16 +126,63 @@ impl ServerSettings {
             idle_stop: None,
             probe: Some(Duration::from_mins(1)),
             disabled: false,
+            validate: ArgumentCheck::default(),
+            upkeep: ConnectionLimits::default(),
+            max_connections: None,
+            connection_idle: None,
         }
+    }
+
+    /// Returns the limit of connections beyond the first one.
+    pub fn max_connections(&self) -> usize {
+        self.max_connections.unwrap_or(self.upkeep.identities)
+    }
+
+    /// Returns the idle time after which a connection beyond the first one is closed.
+    pub fn connection_idle(&self) -> Duration {
+        self.connection_idle.unwrap_or(self.upkeep.identity_idle)
     }
 }
 
-/// When to connect to a server.
+/// Validation of a call's arguments against the input schema of its tool, the same for every client, agent and command.
+/// Arguments of local tools are always validated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ArgumentCheck {
+    /// No validation.
+    Off,
+    /// The call is sent. If its server answers with an error, problems of the arguments are logged.
+    #[default]
+    Warn,
+    /// A call with invalid arguments is refused before it is sent.
+    Refuse,
+}
+
+/// Time of the first connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Connect {
-    /// At the start, behind whatever else happens.
+    /// At the start, in the background.
     #[default]
     Start,
-    /// At the first call. If nothing is known of it from the last time, also at the first list.
+    /// At the first call. If its lists are not known from the last run, also at the first list request.
     Call,
+}
+
+#[cfg(test)]
+mod tests {
+    use consort_wire::{Command, Endpoint};
+
+    use super::*;
+
+    // P13
+    #[test]
+    fn an_unused_connection_to_a_program_is_kept_for_an_hour_unless_it_is_set() {
+        let id: ServerId = "a".parse().unwrap();
+        let mut program = ServerSettings::new(id.clone(), Server::Command(Command::new("python3")));
+        assert_eq!(program.connection_idle(), Duration::from_hours(1));
+        program.connection_idle = Some(Duration::from_secs(5));
+        assert_eq!(program.connection_idle(), Duration::from_secs(5));
+        let endpoint = Endpoint::new("http://127.0.0.1/mcp").unwrap();
+        let http = ServerSettings::new(id, Server::Http(endpoint));
+        assert_eq!(http.connection_idle(), Duration::from_hours(1));
+    }
 }

@@ -1,22 +1,26 @@
-//! What all connections of a hub share: what each offers, and the catalog made of it.
+//! State that all connections of a hub share: the lists of each server, and the catalog made of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use consort_core::{Catalog, Offer, Problem, ServerId};
+use consort_core::{Caller, Catalog, IdentityId, Offer, Problem, ServerId};
 use consort_wire::LeftOut;
 use tokio::sync::watch;
 
 use crate::limits::ListLimits;
+use crate::variants::{ListVariants, ServerLists, VariantReading, VariantState};
 
-/// What each ensemble offers, and the catalog made of it.
+/// The lists of each server and tool group, and the catalog made of them.
 pub(crate) struct Shared {
     pub(crate) limits: ListLimits,
-    /// How often an idle stream of HTTP+SSE is kept open; never if absent.
+    /// Interval of the pings that keep an idle HTTP+SSE stream open; never if absent.
     pub(crate) stream_ping: Option<Duration>,
     offers: Mutex<Offers>,
     catalog: watch::Sender<Arc<Catalog>>,
+    /// True if some callers get other lists from some server.
+    has_variants: AtomicBool,
     /// Counts up whenever a server's status changes.
     stirred: watch::Sender<u64>,
 }
@@ -24,20 +28,27 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Offers {
     by_server: BTreeMap<ServerId, Offer>,
-    /// What could not be taken from each server.
+    /// Problems of each server's lists.
     problems: BTreeMap<ServerId, Vec<Problem>>,
-    /// Every configured server, whether it offers something or not.
+    /// Every configured server, also those without lists.
     reserved: BTreeSet<ServerId>,
-    /// Those that shall be reached.
+    /// Those that are enabled.
     expected: BTreeSet<ServerId>,
+    /// Lists of servers for clients with other capabilities and for other identities.
+    variants: BTreeMap<ServerId, ListVariants>,
+    /// Catalogs with such lists, each by the lists that differ from the main ones.
+    views: Vec<(Vec<VariantLists>, Arc<Catalog>)>,
 }
+
+/// A server, and its lists that differ from the main ones.
+type VariantLists = (ServerId, Arc<ServerLists>);
 
 /// The names of servers.
 #[derive(Default)]
 pub(crate) struct ServerNames {
     /// Every configured server.
     pub(crate) reserved: BTreeSet<ServerId>,
-    /// Those that shall be reached.
+    /// Those that are enabled.
     pub(crate) expected: BTreeSet<ServerId>,
 }
 
@@ -49,19 +60,83 @@ impl Shared {
         stream_ping: Option<Duration>,
     ) -> Self {
         let ServerNames { reserved, expected } = names;
-        let offers = Offers { by_server: offers, problems: BTreeMap::new(), reserved, expected };
+        let offers = Offers { by_server: offers, reserved, expected, ..Offers::default() };
         let catalog = watch::Sender::new(Arc::new(build(&offers)));
         Self {
             limits,
             stream_ping,
             offers: Mutex::new(offers),
             catalog,
+            has_variants: AtomicBool::new(false),
             stirred: watch::Sender::new(0),
         }
     }
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.borrow())
+    }
+
+    /// Returns the catalog of a caller, whose client has its capabilities.
+    pub(crate) fn catalog_for(&self, caller: &Caller) -> Arc<Catalog> {
+        if caller.capabilities().is_none() || !self.has_variants.load(Ordering::Acquire) {
+            return self.catalog();
+        }
+        self.lock().view(caller).unwrap_or_else(|| self.catalog())
+    }
+
+    /// Returns the state of a server's lists for a caller.
+    pub(crate) fn variant_state(&self, server: &ServerId, caller: &Caller) -> VariantState {
+        let variants = &self.lock().variants;
+        let state = variants.get(server).map(|known| known.state(caller, self.limits.max_age));
+        state.unwrap_or(VariantState::Unknown)
+    }
+
+    /// Calls a function with the variants of a server's lists.
+    pub(crate) fn with_variants<T>(
+        &self,
+        server: &ServerId,
+        look: impl FnOnce(&ListVariants) -> T,
+    ) -> Option<T> {
+        self.lock().variants.get(server).map(look)
+    }
+
+    /// Stores a variant of a server's lists, and notifies subscribers if it changes anything.
+    pub(crate) fn put_variant(&self, server: &ServerId, reading: VariantReading) {
+        let mut offers = self.lock();
+        let Some(main) = offers.main_lists(server) else { return };
+        let variants = offers.variants.entry(server.clone()).or_default();
+        let changed = variants.put(reading, &main, self.limits.variants);
+        self.refresh_views(offers, changed);
+    }
+
+    /// Notes that the connection of an identity with its capabilities is closed.
+    pub(crate) fn close_variant(
+        &self,
+        server: &ServerId,
+        identity: &IdentityId,
+        capabilities: &Arc<consort_core::Offers>,
+    ) {
+        let mut offers = self.lock();
+        let Some(variants) = offers.variants.get_mut(server) else { return };
+        let changed = variants.close(identity, capabilities);
+        self.refresh_views(offers, changed);
+    }
+
+    /// Drops catalogs of replaced variants, and notifies subscribers if `changed`.
+    fn refresh_views(&self, mut offers: MutexGuard<'_, Offers>, changed: bool) {
+        let Offers { variants, views, .. } = &mut *offers;
+        let is_kept =
+            |(server, lists): &VariantLists| variants.get(server).is_some_and(|of| of.has(lists));
+        views.retain(|(differing, _)| differing.iter().all(is_kept));
+        let differs = variants.values().any(|variants| !variants.is_uniform());
+        self.has_variants.store(differs, Ordering::Release);
+        if changed {
+            self.catalog.send_modify(|_| {});
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Offers> {
+        self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<Arc<Catalog>> {
@@ -72,15 +147,15 @@ impl Shared {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner).by_server.get(server).cloned()
     }
 
-    /// Replaces what a server offers, and the catalog if that makes a difference.
-    pub(crate) fn put(&self, server: &ServerId, offer: Offer, left_out: &[LeftOut]) {
-        let problems: Vec<Problem> = left_out
-            .iter()
-            .map(|out| {
-                let name = if out.name.is_empty() { "something nameless" } else { &out.name };
-                Problem::error(format!("`{name}` is left out: {}", out.reason)).of(server)
-            })
-            .collect();
+    /// Replaces a server's main lists, read with these declared capabilities, and the catalog if they changed.
+    pub(crate) fn put(
+        &self,
+        server: &ServerId,
+        declared: &Arc<consort_core::Offers>,
+        offer: Offer,
+        left_out: &[LeftOut],
+    ) {
+        let problems = problems(server, left_out);
         // The lock is held until the catalog is out, so that an older one never replaces a newer.
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
         let same = offers
@@ -88,15 +163,24 @@ impl Shared {
             .get(server)
             .is_some_and(|known| known.shelves == offer.shelves && known.about == offer.about)
             && offers.problems.get(server).map_or(&[][..], Vec::as_slice) == problems;
-        if same {
+        let before = offers.main_lists(server);
+        let variants = offers.variants.entry(server.clone()).or_default();
+        if same && variants.is_main(declared) {
             return;
         }
+        let now = ServerLists { offer, problems };
+        variants.put_main(declared, before, &now);
+        let ServerLists { offer, problems } = now;
         offers.by_server.insert(server.clone(), offer);
         offers.problems.insert(server.clone(), problems);
-        self.catalog.send_replace(Arc::new(build(&offers)));
+        if !same {
+            offers.views.clear();
+            self.catalog.send_replace(Arc::new(build(&offers)));
+        }
+        self.refresh_views(offers, false);
     }
 
-    /// Takes what some servers offer away, and puts in what others do.
+    /// Removes the lists of some servers, and adds those of others.
     pub(crate) fn reload(
         &self,
         gone: &[ServerId],
@@ -107,13 +191,16 @@ impl Shared {
         for server in gone {
             offers.by_server.remove(server);
             offers.problems.remove(server);
+            offers.variants.remove(server);
         }
         offers.by_server.extend(new);
         (offers.reserved, offers.expected) = (names.reserved, names.expected);
+        offers.views.clear();
         self.catalog.send_replace(Arc::new(build(&offers)));
+        self.refresh_views(offers, false);
     }
 
-    /// Some server's status changed.
+    /// Notifies subscribers that the status of a server changed.
     pub(crate) fn stir(&self) {
         self.stirred.send_modify(|count| *count += 1);
     }
@@ -123,11 +210,64 @@ impl Shared {
     }
 }
 
+impl Offers {
+    /// Returns the catalog of a caller that gets other lists from some server; `None` if it gets the main ones.
+    fn view(&mut self, caller: &Caller) -> Option<Arc<Catalog>> {
+        let of = |(server, variants): (&ServerId, &mut ListVariants)| {
+            variants.of(caller).map(|lists| (server.clone(), lists))
+        };
+        let differing: Vec<VariantLists> = self.variants.iter_mut().filter_map(of).collect();
+        if differing.is_empty() {
+            return None;
+        }
+        let is_same = |known: &[VariantLists]| {
+            let mut pairs = known.iter().zip(&differing);
+            known.len() == differing.len()
+                && pairs.all(|(one, other)| one.0 == other.0 && Arc::ptr_eq(&one.1, &other.1))
+        };
+        if let Some((_, view)) = self.views.iter().find(|(known, _)| is_same(known)) {
+            return Some(Arc::clone(view));
+        }
+        let (mut by_server, mut problems) = (self.by_server.clone(), self.problems.clone());
+        for (server, lists) in &differing {
+            by_server.insert(server.clone(), lists.offer.clone());
+            problems.insert(server.clone(), lists.problems.clone());
+        }
+        let view = Arc::new(build_from(self, &by_server, &problems));
+        self.views.push((differing, Arc::clone(&view)));
+        Some(view)
+    }
+
+    /// Returns the lists that the main connection to a server read.
+    fn main_lists(&self, server: &ServerId) -> Option<ServerLists> {
+        let offer = self.by_server.get(server)?.clone();
+        let problems = self.problems.get(server).cloned().unwrap_or_default();
+        Some(ServerLists { offer, problems })
+    }
+}
+
+/// Returns the problems of the items that were left out of a server's lists.
+pub(crate) fn problems(server: &ServerId, left_out: &[LeftOut]) -> Vec<Problem> {
+    let problem = |out: &LeftOut| {
+        let name = if out.name.is_empty() { "something nameless" } else { &out.name };
+        Problem::error(format!("`{name}` is left out: {}", out.reason)).of(server)
+    };
+    left_out.iter().map(problem).collect()
+}
+
 fn build(offers: &Offers) -> Catalog {
-    let mut catalog = Catalog::build(&offers.by_server);
+    build_from(offers, &offers.by_server, &offers.problems)
+}
+
+fn build_from(
+    offers: &Offers,
+    by_server: &BTreeMap<ServerId, Offer>,
+    problems: &BTreeMap<ServerId, Vec<Problem>>,
+) -> Catalog {
+    let mut catalog = Catalog::build(by_server);
     catalog.reserve(&offers.reserved);
     catalog.expect(&offers.expected);
-    catalog.problems.extend(offers.problems.values().flatten().cloned());
+    catalog.problems.extend(problems.values().flatten().cloned());
     catalog
 }
 

@@ -1,4 +1,4 @@
-//! How a server is doing.
+//! Status of a server.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -7,30 +7,30 @@ use consort_core::{OperatorText, ServerId};
 use consort_wire::Found;
 use serde::{Serialize, Serializer};
 
-/// Where a server is in its life.
+/// Lifecycle state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Only its settings are known.
     Configured,
-    /// What it offered the last time is known.
+    /// Its lists are known from the last run.
     Known,
-    /// It is being reached.
+    /// A connection attempt is in progress.
     Connecting,
-    /// It works.
+    /// It is connected.
     Ready,
-    /// It wants credentials, or others.
+    /// It requires authentication, or refused the credentials.
     NeedsAuth,
-    /// It works, but what it offers could not be read again.
+    /// It is connected, but some of its lists could not be read.
     Degraded,
-    /// It could not be reached; it will be tried again.
+    /// The connection failed; it is retried.
     Failed,
-    /// It is switched off.
+    /// It is disabled.
     Disabled,
 }
 
 impl State {
-    /// As written.
+    /// Returns the state as a string.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Configured => "configured",
@@ -51,36 +51,36 @@ impl fmt::Display for State {
     }
 }
 
-/// How a server is doing.
+/// Status of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// Which.
+    /// The server.
     pub server: ServerId,
-    /// Where it is in its life.
+    /// Lifecycle state.
     pub state: State,
-    /// Since when.
+    /// Time of the last state change.
     #[serde(skip)]
     pub since: SystemTime,
-    /// What it speaks, and over what, once that was found out.
+    /// Negotiated revision and transport, once known.
     pub found: Option<Found>,
     /// Its own name and version. Unverified: for display only.
     pub name: Option<String>,
-    /// Why it is not ready, in a chain of causes. Callers of the server are told this.
+    /// Reason why it is not ready, as a chain of causes. Callers of the server receive it.
     pub error: Option<String>,
-    /// The server's own words about it, such as its standard error. They may hold the data of callers: they are
-    /// for the operator only.
+    /// The server's own output about it, such as its standard error. It may contain the data of callers, so it is for
+    /// the operator only.
     #[serde(serialize_with = "for_operator", skip_serializing_if = "OperatorText::is_empty")]
     pub detail: OperatorText,
-    /// What to do about that.
+    /// Advice for the operator.
     pub hint: Option<String>,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u32,
-    /// How many things of each kind it offers: tools, prompts, resources, templates.
+    /// Number of its tools, prompts, resources and templates.
     pub offers: [usize; 4],
 }
 
 impl Status {
-    /// A status in which nothing else is known.
+    /// Makes a status in which nothing else is known.
     pub fn new(server: ServerId, state: State) -> Self {
         Self {
             server,
@@ -96,13 +96,13 @@ impl Status {
         }
     }
 
-    /// Returns why it is not ready with the server's own words, for the operator only.
+    /// Returns the reason why it is not ready with the server's own output, for the operator only.
     pub fn reason_for_operator(&self) -> Option<String> {
         self.error.as_deref().map(|error| self.detail.explain_for_operator(error))
     }
 }
 
-/// A status is read by the operator, so it says everything.
+/// Serializes an excerpt of operator text: a status is for the operator.
 fn for_operator<S: Serializer>(text: &OperatorText, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&text.excerpt_for_operator())
 }

@@ -1,16 +1,16 @@
 //! The `WWW-Authenticate` header.
 
-/// One way to be let in: a scheme with what belongs to it.
+/// One authentication challenge: a scheme and its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Challenge {
-    /// `Bearer`, `Basic`, as it was written.
+    /// Authentication scheme as received, such as `Bearer` or `Basic`.
     pub scheme: String,
-    /// Names in lower case, and values.
+    /// Parameters: names in lower case, and values.
     pub parameters: Vec<(String, String)>,
 }
 
 impl Challenge {
-    /// Reads what a header says; what cannot be read is left out.
+    /// Parses a header value; unreadable parts are left out.
     pub fn parse(header: &str) -> Vec<Self> {
         let mut challenges: Vec<Self> = Vec::new();
         let mut rest = Rest(header);
@@ -46,22 +46,22 @@ impl Challenge {
         challenges
     }
 
-    /// The first challenge for bearers of tokens.
+    /// Returns the first `Bearer` challenge.
     pub fn bearer(header: &str) -> Option<Self> {
         Self::parse(header).into_iter().find(|known| known.scheme.eq_ignore_ascii_case("bearer"))
     }
 
-    /// What belongs to this name.
+    /// Returns the value of a parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// What is still to be read.
+/// Unparsed rest of the header value.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
-    /// Goes past such characters; whether there were any.
+    /// Skips matching characters; returns true if there were any.
     fn skip(&mut self, is: impl Fn(char) -> bool) -> bool {
         let rest = self.0.trim_start_matches(is);
         let skipped = rest.len() < self.0.len();
@@ -80,7 +80,7 @@ impl<'a> Rest<'a> {
         self.0 = self.0.find(',').map_or("", |at| &self.0[at + 1..]);
     }
 
-    /// Goes past credentials that are one piece, such as those of `Negotiate`.
+    /// Skips `token68` credentials, such as those of `Negotiate`.
     fn token68(&mut self) {
         let end = self.0.find(|c: char| !is_word(c) && !matches!(c, '/' | '='));
         let (piece, rest) = self.0.split_at(end.unwrap_or(self.0.len()));
@@ -90,7 +90,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// A value, quoted or not, and what follows.
+    /// Returns a value, quoted or not, and the rest after it.
     fn value(&self) -> Option<(String, Self)> {
         let Some(quoted) = self.0.strip_prefix('"') else {
             let mut rest = Self(self.0);

@@ -1,4 +1,4 @@
-//! Finding out who lets people into a server.
+//! Discovery of a server's authorization server.
 
 use http::Uri;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::fetch::{Reach, base, parsed, unusable};
 use crate::issuer::Issuer;
 use crate::login::{Person, Settings};
 
-/// What a server says of who lets people in.
+/// Protected resource metadata of a server (RFC 9728).
 #[derive(Clone, Debug, Deserialize)]
 struct Metadata {
     resource: String,
@@ -19,17 +19,17 @@ struct Metadata {
     scopes_supported: Vec<String>,
 }
 
-/// What there is to log in to, and where.
+/// Result of discovery: the protected resource and its authorization server.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    /// What tokens are for.
+    /// Resource identifier that tokens are issued for.
     pub(crate) resource: String,
-    /// What may be asked for, if nothing more special is.
+    /// Scopes that the server supports, requested by default.
     pub(crate) scopes: Vec<String>,
     pub(crate) issuer: Issuer,
 }
 
-/// Asks the server, then the issuer: the one that the user named or, failing that, the one that the server names.
+/// Queries the server, then the issuer: the one that the user configured or else the first that the server names.
 pub(crate) async fn discover(
     reach: &mut Reach,
     settings: &Settings,
@@ -86,7 +86,7 @@ async fn metadata(
     reach.get(&well_known).await
 }
 
-/// Whether what tokens are for is this server, or all of a part of its host that it belongs to.
+/// Returns true if the resource identifier is this server, or a parent path on the same origin.
 fn covers(resource: &str, server: &Uri) -> bool {
     let Ok(resource) = resource.parse::<Uri>() else { return false };
     let port = |uri: &Uri| uri.port_u16().or((uri.scheme_str() == Some("https")).then_some(443));
@@ -100,7 +100,7 @@ fn covers(resource: &str, server: &Uri) -> bool {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || path.is_empty())
 }
 
-/// A server's address as tokens name it.
+/// Returns the server's URL as a resource identifier.
 fn canonical(server: &Uri) -> String {
     let path = server.path();
     format!("{}{}", base(server), if path == "/" { "" } else { path })

@@ -1,42 +1,42 @@
-//! Why there is no login.
+//! Errors of a login.
 
-/// Why there is no login.
+/// Reason a login failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// An address was named that we do not go to.
+    /// A URL that a login does not connect to.
     #[error("`{url}` is not an address to log in at: {reason}")]
     Address {
-        /// The address.
+        /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// Reason it is rejected.
         reason: String,
     },
-    /// Nobody answers there, or not as they should.
+    /// A URL that does not respond, or responds with something unusable.
     #[error("`{url}` {reason}")]
     Unusable {
-        /// The address.
+        /// The URL.
         url: String,
-        /// What is wrong with its answer.
+        /// Defect of its response.
         reason: String,
     },
-    /// The authorization server said no.
+    /// The authorization server refused.
     #[error("the authorization server refuses: {}", said(.error, .description.as_deref()))]
     Refused {
-        /// OAuth's word for it.
+        /// OAuth error code.
         error: String,
-        /// In its own words.
+        /// The `error_description` of the authorization server.
         description: Option<String>,
     },
-    /// Something does not fit together; somebody may be trying to get in between.
+    /// Data that contradicts itself; possibly an attack.
     #[error("not safe to go on: {0}")]
     Unsafe(String),
-    /// The authorization server knows only clients that were registered beforehand.
+    /// The authorization server accepts only clients that were registered beforehand.
     #[error("the authorization server `{0}` registers no clients by itself")]
     Unregistered(String),
-    /// Nobody agreed.
+    /// No user authorized the login.
     #[error("nobody agreed: {0}")]
     Nobody(String),
-    /// It cannot be kept.
+    /// The login cannot be stored.
     #[error("cannot keep the login")]
     Keep(#[from] std::io::Error),
 }

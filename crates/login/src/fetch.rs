@@ -1,6 +1,4 @@
-//! Requests to addresses that servers named: guarded, short and small.
-
-use std::time::Duration;
+//! Requests to URLs that servers name: restricted by address, time and size.
 
 use bytes::Bytes;
 use consort_wire::{Limits, NetworkSettings, Origin, Times};
@@ -9,22 +7,14 @@ use http::{Method, Request, Uri};
 use serde::de::DeserializeOwned;
 
 use crate::LoginError;
+use crate::limits::LoginLimits;
 use crate::login::Settings;
 
-/// How long one request of a login may take.
-const TIME: Duration = Duration::from_secs(15);
-
-/// Bytes of an answer during a login.
-const BYTES: usize = 1 << 20;
-
-/// How often a document of a login may be elsewhere.
-const REDIRECTS: usize = 3;
-
-/// The addresses that a login may go to. The origins that the user named are always allowed: the server itself, and
-/// the configured issuer. Whatever else the server or its authorization server names must be on the public internet,
-/// or, if the server is on a private network, on another machine. A port of this machine is allowed only if the server
-/// is on this machine too, and listens on that port or the user agreed to it. Link-local and metadata addresses never
-/// are.
+/// Addresses that a login may connect to. The origins that the user named are always allowed: the server itself, and
+/// the configured issuer. Any other origin, named by the server or its authorization server, must be on the public
+/// internet, or, if the server is on a private network, on another machine. A port of this machine is allowed only if
+/// the server is on this machine too, and listens on that port or the user agreed to it. Link-local and metadata
+/// addresses are never allowed.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
     network: Network,
@@ -32,8 +22,9 @@ pub(crate) struct Reach {
     connections: NetworkSettings,
     /// Origins that the user named, as scheme, host and port.
     named: Vec<NamedOrigin>,
-    /// Ports of this machine that may be named.
+    /// Ports of this machine that are allowed.
     ports: Vec<u16>,
+    limits: LoginLimits,
 }
 
 /// The network on which a server is.
@@ -50,7 +41,7 @@ enum Network {
 /// Scheme, host and port of a URL.
 type NamedOrigin = (String, String, u16);
 
-/// An answer as a whole.
+/// A complete HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -59,12 +50,14 @@ pub(crate) struct Answer {
 }
 
 impl Reach {
-    /// The addresses allowed for a login with these settings.
+    /// Returns the addresses allowed for a login with these settings.
     pub(crate) async fn of_login(settings: &Settings) -> Result<Self, LoginError> {
-        Self::of(&settings.server, settings.issuer.as_deref(), &settings.network).await
+        let issuer = settings.issuer.as_deref();
+        let reach = Self::of(&settings.server, issuer, &settings.network).await?;
+        Ok(Self { limits: settings.limits, ..reach })
     }
 
-    /// The addresses allowed for a login at this server, whose issuer the user may have named.
+    /// Returns the addresses allowed for a login at this server, with the issuer that the user named, if any.
     async fn of(
         server: &str,
         issuer: Option<&str>,
@@ -77,6 +70,7 @@ impl Reach {
             connections: connections.clone(),
             named: Vec::new(),
             ports: Vec::new(),
+            limits: LoginLimits::default(),
         };
         for url in std::iter::once(server).chain(issuer) {
             let uri = parsed(url)?;
@@ -95,7 +89,7 @@ impl Reach {
         Ok(reach)
     }
 
-    /// The port of this machine that a URL names, if the user has to agree to it first.
+    /// Returns the port of this machine that a URL names, if the user has to agree to it first.
     pub(crate) fn unconfirmed_port(&self, url: &str) -> Result<Option<u16>, LoginError> {
         let origin = Self::secure(url, NetworkSettings::default())?;
         let new = origin.is_local() && !self.ports.contains(&origin.port());
@@ -108,12 +102,12 @@ impl Reach {
         Ok(())
     }
 
-    /// Refuses a URL that a login does not go to.
+    /// Returns an error for a URL that a login does not connect to.
     pub(crate) fn check(&self, url: &str) -> Result<(), LoginError> {
         self.origin(url).map(|_| ())
     }
 
-    /// The origin of a URL, restricted to the addresses that are allowed for it.
+    /// Returns the origin of a URL, restricted to the addresses that are allowed for it.
     fn origin(&self, url: &str) -> Result<Origin, LoginError> {
         let uri = parsed(url)?;
         let origin = Self::secure(url, self.connections.clone())?;
@@ -137,7 +131,7 @@ impl Reach {
         Self::secure(url, connections)
     }
 
-    /// An origin that nobody on the way can listen to.
+    /// Returns the origin of a URL that cannot be eavesdropped on.
     fn secure(url: &str, connections: NetworkSettings) -> Result<Origin, LoginError> {
         let (limits, times) = (Limits::default(), Times::default());
         let origin = Origin::with_network(url, connections, &limits, &times)
@@ -145,13 +139,13 @@ impl Reach {
         if origin.is_private() { Ok(origin) } else { Err(address(url, "use https")) }
     }
 
-    /// The document at this address; nothing if there is none.
+    /// Returns the document at this URL; `None` if there is none.
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         url: &str,
     ) -> Result<Option<T>, LoginError> {
         let mut url = url.to_owned();
-        for _ in 0..=REDIRECTS {
+        for _ in 0..=self.limits.redirects {
             let answer = self.send(Method::GET, &url, None, None, Bytes::new()).await?;
             match (answer.status, &answer.location) {
                 (200, _) => return answer.read(&url).map(Some),
@@ -165,7 +159,7 @@ impl Reach {
         Err(unusable(&url, "leads in circles"))
     }
 
-    /// Sends a body of this kind.
+    /// Sends a `POST` with a body of this content type.
     pub(crate) async fn post(
         &self,
         url: &str,
@@ -210,19 +204,22 @@ impl Reach {
             let mut body = Vec::new();
             while let Some(piece) = response.chunk().await {
                 body.extend_from_slice(&piece.map_err(|error| unusable(url, &chain(&error)))?);
-                if body.len() > BYTES {
-                    return Err(unusable(url, "answers with more than 1 MiB"));
+                let most = self.limits.answer_bytes;
+                if body.len() > most {
+                    return Err(unusable(url, &format!("answers with more than {most} bytes")));
                 }
             }
             Ok(Answer { status, body: body.into(), location })
         };
-        let answered = tokio::time::timeout(TIME, answering).await;
-        answered.unwrap_or_else(|_| Err(unusable(url, "does not answer within 15 s")))
+        let answered = tokio::time::timeout(self.limits.request, answering).await;
+        answered.unwrap_or_else(|_| {
+            Err(unusable(url, &format!("does not answer within {:?}", self.limits.request)))
+        })
     }
 }
 
 impl Answer {
-    /// What it says.
+    /// Parses the body as JSON.
     pub(crate) fn read<T: DeserializeOwned>(&self, url: &str) -> Result<T, LoginError> {
         serde_json::from_slice(&self.body)
             .map_err(|error| unusable(url, &format!("answers with what cannot be read: {error}")))
@@ -234,7 +231,7 @@ fn named(uri: &Uri, origin: &Origin) -> NamedOrigin {
     (uri.scheme_str().unwrap_or_default().to_owned(), host, origin.port())
 }
 
-/// An address in its parts, without credentials or a fragment.
+/// Parses a URL, without credentials or a fragment.
 pub(crate) fn parsed(url: &str) -> Result<Uri, LoginError> {
     let uri: Uri = url.parse().map_err(|_| address(url, "that is not a URL"))?;
     if uri.scheme().is_none() || uri.host().is_none() {
@@ -243,7 +240,7 @@ pub(crate) fn parsed(url: &str) -> Result<Uri, LoginError> {
     Ok(uri)
 }
 
-/// What a reference means at an address.
+/// Resolves a redirect's reference against a URL.
 fn joined(url: &str, reference: &str) -> Option<String> {
     if reference.contains("://") {
         return Some(reference.to_owned());
@@ -253,7 +250,7 @@ fn joined(url: &str, reference: &str) -> Option<String> {
     path.then(|| format!("{}{reference}", base(&uri)))
 }
 
-/// Scheme and authority.
+/// Returns scheme and authority.
 pub(crate) fn base(uri: &Uri) -> String {
     format!(
         "{}://{}",
@@ -270,7 +267,7 @@ pub(crate) fn unusable(url: &str, reason: &str) -> LoginError {
     LoginError::Unusable { url: url.chars().take(200).collect(), reason: reason.to_owned() }
 }
 
-/// An error with all that is behind it.
+/// Returns the text of an error with its chain of sources.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

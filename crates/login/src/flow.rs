@@ -1,4 +1,4 @@
-//! Having a person agree: one visit of a browser, and a code that becomes tokens.
+//! Authorization code flow with PKCE: one visit of a browser, and a code exchanged for tokens.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ use crate::login::Person;
 use crate::registration::Registration;
 use crate::tokens::Tokens;
 
-/// Sends the person to the authorization server, and brings the tokens back.
+/// Sends the user to the authorization server and returns the tokens.
 pub(crate) async fn agree(
     reach: &Reach,
     found: &Found,
@@ -54,7 +54,7 @@ pub(crate) async fn agree(
     Tokens::ask(reach, &issuer.token_endpoint, client, &fields).await
 }
 
-/// The code in the address that a browser was sent back to, if it is the answer to our question.
+/// Returns the authorization code in the redirect URL, if `state` and `iss` match this request.
 fn code(issuer: &Issuer, state: &str, sent_back: &str) -> Result<String, LoginError> {
     let uri = parsed(sent_back)?;
     let fields = form::decode(uri.query().unwrap_or_default());
@@ -84,7 +84,7 @@ fn code(issuer: &Issuer, state: &str, sent_back: &str) -> Result<String, LoginEr
     code.map(str::to_owned).ok_or_else(|| unusable(&issuer.issuer, "sends back no code"))
 }
 
-/// What nobody guesses.
+/// Returns a random secret of 256 bits, base64url-encoded.
 fn secret() -> String {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes).expect("the system has randomness");

@@ -1,8 +1,8 @@
-//! Names and values as forms write them.
+//! Encoding of `application/x-www-form-urlencoded`.
 
 use std::fmt::Write;
 
-/// `a=b&c=d`, with everything escaped that is not plainly a letter.
+/// Encodes fields as `a=b&c=d`, with everything escaped but unreserved characters.
 pub(crate) fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut form = String::new();
     for (name, value) in fields {
@@ -16,7 +16,7 @@ pub(crate) fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -
     form
 }
 
-/// One value, escaped.
+/// Escapes one value.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     escape(&mut escaped, text);
@@ -33,7 +33,7 @@ fn escape(form: &mut String, text: &str) {
     }
 }
 
-/// The fields of a query or form, in order.
+/// Decodes the fields of a query or form, in order.
 pub(crate) fn decode(form: &str) -> Vec<(String, String)> {
     let fields = form.split('&').filter(|field| !field.is_empty());
     fields

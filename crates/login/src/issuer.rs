@@ -1,11 +1,11 @@
-//! Authorization servers, and what they say of themselves.
+//! Authorization servers and their metadata.
 
 use serde::Deserialize;
 
 use crate::LoginError;
 use crate::fetch::{Reach, base, parsed, unusable};
 
-/// Who lets people in.
+/// Metadata of an authorization server (RFC 8414).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the names are those of the document")]
 pub(crate) struct Issuer {
@@ -29,7 +29,7 @@ pub(crate) struct Issuer {
 }
 
 impl Issuer {
-    /// The one a server named.
+    /// Returns the authorization server with this issuer identifier.
     pub(crate) async fn named(reach: &Reach, named: &str) -> Result<Self, LoginError> {
         for url in places(named)? {
             if let Some(found) = reach.get::<Self>(&url).await? {
@@ -39,7 +39,7 @@ impl Issuer {
         Err(unusable(named, "does not say how to log in there"))
     }
 
-    /// A server that is its own authorization server, as in 2025-03-26, even if it does not say so.
+    /// Returns a server that is its own authorization server, as in 2025-03-26, even without metadata.
     pub(crate) async fn of_server(reach: &Reach, server: &str) -> Result<Self, LoginError> {
         let url = format!("{server}/.well-known/oauth-authorization-server");
         if let Some(found) = reach.get::<Self>(&url).await? {
@@ -54,7 +54,7 @@ impl Issuer {
         })
     }
 
-    /// It must be who it was said to be, and prove who asked for a code.
+    /// Checks that the issuer identifier matches and that PKCE is supported.
     fn checked(self, named: &str, url: &str) -> Result<Self, LoginError> {
         // A slash at the end of a bare host is nobody's name.
         let name = |issuer: &str| issuer.strip_suffix('/').unwrap_or(issuer).to_owned();
@@ -82,7 +82,7 @@ impl Issuer {
     }
 }
 
-/// Where an issuer may say what it is, most likely first.
+/// Well-known URLs of an issuer's metadata, most likely first.
 fn places(issuer: &str) -> Result<Vec<String>, LoginError> {
     let uri = parsed(issuer)?;
     let (base, path) = (base(&uri), uri.path().trim_end_matches('/'));

@@ -1,4 +1,4 @@
-//! Logins that are kept, one file a server.
+//! Stored logins, one file per server.
 
 use std::fmt::Write;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -15,44 +15,41 @@ use crate::registration::Registration;
 use crate::scope::WantedScope;
 use crate::tokens::Tokens;
 
-/// How long another process may take to renew a login.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// What was agreed with one server.
+/// Stored login at one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The server's address.
+    /// The server's URL.
     pub server: String,
-    /// Who gave the tokens.
+    /// Issuer of the tokens.
     pub issuer: String,
-    /// Where they are renewed.
+    /// Token endpoint, used for refreshing.
     pub endpoint: String,
-    /// What they are for.
+    /// Resource identifier that the tokens are issued for.
     pub resource: String,
-    /// Who we are there.
+    /// Client registration at the issuer.
     pub client: Registration,
-    /// What we got.
+    /// Tokens granted.
     pub tokens: Tokens,
-    /// What the server wanted since, and we have not got.
+    /// Scopes that the server has required since, and that were not granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<WantedScope>,
 }
 
-/// Where logins are kept.
+/// Folder of stored logins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store(PathBuf);
 
-/// Others wait until this is dropped.
+/// Lock on one server's login, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Held(#[expect(dead_code, reason = "closing it is what frees it")] File);
 
 impl Store {
-    /// In this folder, which is made when it is needed.
+    /// Creates a store in this folder, which is created when needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
     }
 
-    /// The login at a server, if one is kept.
+    /// Returns the stored login at a server, if any.
     pub fn get(&self, server: &str) -> io::Result<Option<Kept>> {
         match fs::read(self.file(server)) {
             Ok(bytes) => {
@@ -63,14 +60,14 @@ impl Store {
         }
     }
 
-    /// Keeps a login in the place of any other at that server. When this returns, the disk has it.
+    /// Stores a login, replacing any other at that server. On return it is durable on disk.
     pub fn put(&self, kept: &Kept) -> io::Result<()> {
         self.folder()?;
         let text = serde_json::to_vec_pretty(kept).map_err(io::Error::other)?;
         consort_files::replace(&self.file(&kept.server), &text, Readers::Owner)
     }
 
-    /// Forgets the login at a server; false if there was none.
+    /// Removes the login at a server; returns false if there was none.
     pub fn remove(&self, server: &str) -> io::Result<bool> {
         match fs::remove_file(self.file(server)) {
             Ok(()) => Ok(true),
@@ -79,8 +76,8 @@ impl Store {
         }
     }
 
-    /// Waits until no other process renews this login: a token that renews works once.
-    pub(crate) async fn hold(&self, server: &str) -> io::Result<Held> {
+    /// Waits until no other process refreshes this login: a refresh token works once.
+    pub(crate) async fn hold(&self, server: &str, patience: Duration) -> io::Result<Held> {
         self.folder()?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
@@ -90,7 +87,7 @@ impl Store {
             match file.try_lock() {
                 Ok(()) => return Ok(Held(file)),
                 Err(TryLockError::Error(error)) => return Err(error),
-                Err(TryLockError::WouldBlock) if waited >= PATIENCE => {
+                Err(TryLockError::WouldBlock) if waited >= patience => {
                     return Err(io::Error::new(
                         io::ErrorKind::TimedOut,
                         "another process holds it",
@@ -109,7 +106,7 @@ impl Store {
         consort_files::create_private_folder(&self.0)
     }
 
-    /// No part of an address becomes part of a path.
+    /// File of a server's login, named by a hash: no part of a URL becomes part of a path.
     fn file(&self, server: &str) -> PathBuf {
         let mut name = String::new();
         for byte in &Sha256::digest(server.as_bytes())[..16] {
@@ -171,10 +168,14 @@ mod tests {
     async fn one_renews_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
-        let held = store.hold("x").await.unwrap();
-        let waiting = tokio::time::timeout(Duration::from_millis(120), store.hold("x")).await;
+        let held = store.hold("x", Duration::from_secs(20)).await.unwrap();
+        let waiting = tokio::time::timeout(
+            Duration::from_millis(120),
+            store.hold("x", Duration::from_secs(20)),
+        )
+        .await;
         assert!(waiting.is_err());
         drop(held);
-        store.hold("x").await.unwrap();
+        store.hold("x", Duration::from_secs(20)).await.unwrap();
     }
 }

@@ -1,8 +1,8 @@
-//! Logging in at servers that let in only whom they know: OAuth 2.1 as MCP has it, from 2025-03-26 on.
+//! OAuth 2.1 client for MCP servers that require authorization, as specified by MCP from 2025-03-26 on.
 //!
-//! A [`Login`] is what one server needs to know of us. It shows the token it has, renews it before it
-//! expires and when it is refused, and if there is a [`Person`] with a browser, has them agree to a new one.
-//! What it gets is kept in a file that only its owner reads, for every process of theirs.
+//! A [`Login`] holds the credentials for one server. It presents its access token, refreshes it before it expires and
+//! when it is refused, and, if there is a [`Person`] with a browser, obtains a new authorization from them. Tokens are
+//! stored in a file that only its owner can read, shared by all of the owner's processes.
 
 mod challenge;
 mod discover;
@@ -12,6 +12,7 @@ mod flow;
 mod form;
 mod issuer;
 mod kept;
+mod limits;
 mod login;
 mod registration;
 mod scope;
@@ -20,6 +21,7 @@ mod tokens;
 pub use challenge::Challenge;
 pub use error::LoginError;
 pub use kept::{Kept, Store};
+pub use limits::LoginLimits;
 pub use login::{Identity, Login, Person, Settings};
 pub use registration::Registration;
 pub use scope::WantedScope;

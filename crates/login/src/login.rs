@@ -1,12 +1,15 @@
-//! One server's login: shown, renewed, and asked for again.
+//! One server's login: presented, refreshed, and requested again.
 
+mod settings;
 mod step_up;
+
+pub use settings::{Identity, Settings};
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use consort_wire::{BoxFuture, Credentials, NetworkSettings, Refused};
+use consort_wire::{BoxFuture, Credentials, Refused};
 use http::HeaderValue;
 
 use crate::LoginError;
@@ -19,54 +22,21 @@ use crate::registration::Registration;
 use crate::scope::lacking;
 use crate::tokens::Tokens;
 
-/// How often a person is asked to agree, or we ask for ourselves, in ten minutes.
-const ASKED: u32 = 3;
-
-/// Then it is counted anew: a login that cannot be renewed is asked for as long as it is used.
+/// Window in which attempts are counted: a login that cannot be refreshed is requested as long as it is used.
 const WITHIN: Duration = Duration::from_mins(10);
 
-/// How often it is looked whether somebody has logged in.
+/// Interval between two looks at the store for a new login.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How to log in at one server.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// Its address.
-    pub server: String,
-    /// Who we are, if the authorization server knows us already.
-    pub identity: Option<Identity>,
-    /// Where we are described, for authorization servers that read such a document.
-    pub document: Option<String>,
-    /// What to ask for, instead of what the server says.
-    pub scope: Option<String>,
-    /// The authorization server, instead of the one that the server names.
-    pub issuer: Option<String>,
-    /// Whether the identity itself is let in, and nobody has to agree.
-    pub alone: bool,
-    /// What to tell who has no login.
-    pub advice: String,
-    /// Proxy and certificates of the server's connections.
-    pub network: NetworkSettings,
-}
-
-/// A client that was registered beforehand.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// `client_id`.
-    pub id: String,
-    /// `client_secret`.
-    pub secret: Option<String>,
-}
-
-/// Somebody with a browser.
+/// A user with a browser.
 pub trait Person: Send + Sync {
-    /// Where the browser is to be sent back to.
+    /// Redirect URI for the browser.
     fn address(&self) -> String;
 
-    /// Shows a page; the address the browser was sent back to, or why it was not.
+    /// Opens a page; returns the URL that the browser was redirected to, or the reason it was not.
     fn visit(&self, page: &str) -> BoxFuture<'_, Result<String, String>>;
 
-    /// Asks whether a server on this machine may name an issuer on another port of it.
+    /// Asks the user to allow an issuer on another port of this machine, named by a server on this machine.
     fn allow_issuer(&self, server: &str, issuer: &str) -> BoxFuture<'_, bool>;
 }
 
@@ -77,19 +47,19 @@ pub struct Login {
     store: Option<Store>,
     person: Option<Arc<dyn Person>>,
     state: Mutex<State>,
-    /// Held by whoever gets a new token; the others wait and use it.
+    /// Held by the task that obtains a new token; the others wait and use that token.
     renewing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     kept: Option<Arc<Kept>>,
-    /// Whether the store was looked into.
+    /// True once the store was read.
     looked: bool,
     asked: Asked,
 }
 
-/// How often was asked lately.
+/// Counter of recent attempts.
 #[derive(Default)]
 struct Asked {
     since: Option<Instant>,
@@ -97,18 +67,18 @@ struct Asked {
 }
 
 impl Asked {
-    /// Counts once more; false if that is too often.
-    fn again(&mut self, now: Instant) -> bool {
+    /// Counts an attempt; returns false if there were more than `most`.
+    fn again(&mut self, now: Instant, most: u32) -> bool {
         if self.since.is_none_or(|since| now - since > WITHIN) {
             *self = Self { since: Some(now), times: 0 };
         }
         self.times += 1;
-        self.times <= ASKED
+        self.times <= most
     }
 }
 
 impl Login {
-    /// A login that is kept in a store, if there is one, and that this person can give, if there is one.
+    /// Creates a login, kept in the store if there is one, and authorized by the person if there is one.
     pub fn new(settings: Settings, store: Option<Store>, person: Option<Arc<dyn Person>>) -> Self {
         let Settings { server, identity, document, scope, issuer, alone, .. } = &settings;
         let id = identity.as_ref().map(|identity| (&identity.id, &identity.secret));
@@ -117,7 +87,7 @@ impl Login {
         Self { settings, key, store, person, state, renewing }
     }
 
-    /// What was agreed, if anything.
+    /// Returns the stored login, if any.
     pub fn kept(&self) -> Option<Arc<Kept>> {
         let mut state = self.state();
         if !state.looked {
@@ -141,7 +111,7 @@ impl Login {
             .map(Arc::new)
     }
 
-    /// Notes what another process got, or forgot, and says what there is now.
+    /// Rereads the store, which another process may have changed, and returns the login.
     fn look_again(&self) -> Option<Arc<Kept>> {
         if self.store.is_some() {
             self.state().kept = self.stored();
@@ -158,7 +128,7 @@ impl Login {
         Ok(kept)
     }
 
-    /// What to show: renewed, if it is about to expire.
+    /// Returns the `Authorization` header, after refreshing a token that is about to expire.
     async fn current(&self) -> Option<HeaderValue> {
         let kept = self.kept()?;
         if kept.tokens.is_stale() && kept.tokens.refresh.is_some() {
@@ -173,10 +143,12 @@ impl Login {
         header(&self.kept()?.tokens)
     }
 
-    /// Has the token renewed, unless another process did.
+    /// Refreshes the token, unless another process did.
     async fn renew(&self, old: &str) -> Result<(), LoginError> {
         let _held = match &self.store {
-            Some(store) => Some(store.hold(&self.settings.server).await?),
+            Some(store) => {
+                Some(store.hold(&self.settings.server, self.settings.limits.renewal).await?)
+            }
             None => None,
         };
         let Some(kept) = self.look_again() else {
@@ -204,7 +176,7 @@ impl Login {
         Ok(())
     }
 
-    /// Does what can be done about a refusal.
+    /// Handles a refused request: refreshes or replaces the token.
     async fn answer(&self, refused: Refused) -> Result<(), LoginError> {
         let _one = self.renewing.lock().await;
         let kept = self.look_again();
@@ -235,7 +207,7 @@ impl Login {
         self.ask(challenge.as_ref(), kept.as_deref()).await
     }
 
-    /// Has a person agree, or asks for ourselves.
+    /// Runs the authorization code flow with a user, or requests tokens with client credentials.
     async fn ask(
         &self,
         challenge: Option<&Challenge>,
@@ -244,8 +216,9 @@ impl Login {
         if self.person.is_none() && !self.settings.alone {
             return Err(LoginError::Nobody("there is no login".to_owned()));
         }
-        if !self.state().asked.again(Instant::now()) {
-            return Err(LoginError::Nobody(format!("asked {ASKED} times, in vain")));
+        let most = self.settings.limits.attempts;
+        if !self.state().asked.again(Instant::now(), most) {
+            return Err(LoginError::Nobody(format!("asked {most} times, in vain")));
         }
         let mut reach = Reach::of_login(&self.settings).await?;
         let found = discover(&mut reach, &self.settings, challenge, self.person.as_deref()).await?;
@@ -286,7 +259,8 @@ impl Login {
         Ok(())
     }
 
-    /// Who we are to this authorization server: known, described, known from before, or registered now.
+    /// Returns the client registration at this authorization server: configured, by a client ID metadata document,
+    /// stored, or registered now.
     async fn client(
         &self,
         reach: &Reach,
@@ -346,7 +320,7 @@ impl Credentials for Login {
     }
 }
 
-/// Waits until another login is kept.
+/// Waits until another login is stored.
 async fn replaced(store: &Store, server: &str) {
     let tokens = || store.get(server).ok().flatten().map(|kept| kept.tokens);
     let before = tokens();
@@ -359,24 +333,10 @@ async fn replaced(store: &Store, server: &str) {
     }
 }
 
-/// Secrets do not show.
+/// Hides secrets.
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").field("server", &self.settings.server).finish_non_exhaustive()
-    }
-}
-
-/// Secrets do not show.
-impl fmt::Debug for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("server", &self.server).finish_non_exhaustive()
-    }
-}
-
-/// Secrets do not show.
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -393,9 +353,9 @@ mod tests {
     #[test]
     fn no_is_taken_for_an_answer_for_a_while() {
         let (mut asked, now) = (Asked::default(), Instant::now());
-        let answers: Vec<bool> = (0..5).map(|_| asked.again(now)).collect();
+        let answers: Vec<bool> = (0..5).map(|_| asked.again(now, 3)).collect();
         assert_eq!(answers, [true, true, true, false, false]);
-        assert!(asked.again(now + WITHIN + Duration::from_secs(1)));
+        assert!(asked.again(now + WITHIN + Duration::from_secs(1), 3));
     }
 
     #[test]

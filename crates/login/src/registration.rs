@@ -1,4 +1,4 @@
-//! Who we are to an authorization server.
+//! OAuth client registration.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::fetch::{Reach, unusable};
 use crate::form::escaped;
 use crate::issuer::Issuer;
 
-/// Who we are to an authorization server, and how we prove it.
+/// OAuth client at one authorization server, with its credentials.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
     /// `client_id`.
@@ -20,9 +20,9 @@ pub struct Registration {
     /// `client_secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// How the secret is shown: `client_secret_basic`, `client_secret_post`, or `none`.
+    /// Client authentication method: `client_secret_basic`, `client_secret_post`, or `none`.
     pub method: String,
-    /// Where browsers may be sent back to, if that was agreed.
+    /// Registered redirect URI, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<String>,
     /// The scopes that were registered, if any were named.
@@ -30,7 +30,7 @@ pub struct Registration {
     pub scope: Option<String>,
 }
 
-/// Secrets do not show.
+/// Hides secrets.
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Registration");
@@ -38,7 +38,7 @@ impl fmt::Debug for Registration {
     }
 }
 
-/// What a registration endpoint answers.
+/// Response of a registration endpoint.
 #[derive(Deserialize)]
 struct Registered {
     client_id: String,
@@ -53,14 +53,14 @@ const POST: &str = "client_secret_post";
 const NONE: &str = "none";
 
 impl Registration {
-    /// A client that was registered beforehand, or needs not be.
+    /// Returns a client that was registered beforehand, or needs no registration.
     pub(crate) fn known(issuer: &Issuer, id: &str, secret: Option<&str>) -> Self {
         let method = method(issuer, secret.is_some()).to_owned();
         let secret = secret.map(str::to_owned);
         Self { id: id.to_owned(), secret, method, back: None, scope: None }
     }
 
-    /// Registers us.
+    /// Registers Consort dynamically (RFC 7591).
     pub(crate) async fn made(
         reach: &Reach,
         issuer: &Issuer,
@@ -103,7 +103,7 @@ impl Registration {
         Ok(Self { id: registered.client_id, secret, method, back, scope })
     }
 
-    /// What proves to a token endpoint who asks: a header, and fields of the form.
+    /// Client authentication for a token endpoint: a header, and form fields.
     pub(crate) fn proof(&self) -> (Option<String>, Vec<(&'static str, String)>) {
         let id = ("client_id", self.id.clone());
         match (&self.secret, self.method.as_str()) {
@@ -118,7 +118,7 @@ impl Registration {
     }
 }
 
-/// How a client shows that it is the one; OAuth's default is `client_secret_basic`.
+/// Returns the client authentication method; OAuth's default is `client_secret_basic`.
 fn method(issuer: &Issuer, secret: bool) -> &'static str {
     let offers = |wanted: &str| match &issuer.token_endpoint_auth_methods_supported {
         Some(methods) => methods.iter().any(|method| method == wanted),

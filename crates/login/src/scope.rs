@@ -1,24 +1,24 @@
-//! Scopes: what was granted, what a server wants beside, and both together.
+//! Scopes: granted, required in addition, and their union.
 
 use serde::{Deserialize, Serialize};
 
 use crate::challenge::Challenge;
 
-/// Bytes of scopes and of an address that are kept of what a server wants.
+/// Maximum bytes of the scopes, and of the metadata URL, that a server requires.
 const WANTED: usize = 4 << 10;
 
-/// What a server wanted when it refused a token for want of a scope.
+/// Scopes that a server required when it refused a token as insufficient.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedScope {
-    /// The scopes, of every such refusal since the login.
+    /// Scopes of all such refusals since the login.
     pub scope: String,
-    /// Where the server says who grants them.
+    /// URL of the server's protected resource metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_metadata: Option<String>,
 }
 
 impl WantedScope {
-    /// What is wanted after another refusal; `None` if it does not say, or says too much.
+    /// Returns the required scopes after another refusal; `None` if it names none or too many bytes.
     pub(crate) fn after(before: Option<&Self>, challenge: &Challenge) -> Option<Self> {
         let now = challenge.get("scope").filter(|scope| scope.len() <= WANTED)?;
         let both = union(before.map(|before| before.scope.as_str()), now);
@@ -27,7 +27,7 @@ impl WantedScope {
         Some(Self { scope, resource_metadata: metadata.map(str::to_owned) })
     }
 
-    /// The same as the challenge of a refusal.
+    /// Returns the same as the challenge of a refusal.
     pub(crate) fn challenge(&self) -> Challenge {
         let mut parameters = vec![("scope".to_owned(), self.scope.clone())];
         let metadata = self.resource_metadata.clone();
@@ -36,7 +36,7 @@ impl WantedScope {
     }
 }
 
-/// Scopes of both, each once, in order.
+/// Returns the scopes of both, each once, in order.
 pub(crate) fn union(had: Option<&str>, wanted: &str) -> String {
     let mut scopes: Vec<&str> = Vec::new();
     for scope in had.unwrap_or_default().split_whitespace().chain(wanted.split_whitespace()) {
@@ -47,7 +47,7 @@ pub(crate) fn union(had: Option<&str>, wanted: &str) -> String {
     scopes.join(" ")
 }
 
-/// The scopes that are wanted and were not granted.
+/// Returns the required scopes that were not granted.
 pub(crate) fn lacking<'a>(granted: Option<&str>, wanted: &'a str) -> Vec<&'a str> {
     let granted: Vec<&str> = granted.unwrap_or_default().split_whitespace().collect();
     wanted.split_whitespace().filter(|scope| !granted.contains(scope)).collect()

@@ -1,4 +1,4 @@
-//! Tokens, and asking for them.
+//! Tokens and token requests.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,26 +10,26 @@ use crate::fetch::{Reach, unusable};
 use crate::form;
 use crate::registration::Registration;
 
-/// A token is renewed this long before it expires, in seconds.
+/// Seconds before its expiry at which a token is refreshed.
 const EARLY: u64 = 60;
 
-/// What lets us in, and what renews it.
+/// Access token, with its refresh token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// What is shown to the server.
+    /// Access token, sent to the server.
     pub access: String,
-    /// What is shown to the authorization server for another one.
+    /// Refresh token, sent to the authorization server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh: Option<String>,
-    /// When it expires, in seconds since 1970.
+    /// Expiry of the access token, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
-    /// What it allows.
+    /// Scopes granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
 }
 
-/// Secrets do not show.
+/// Hides secrets.
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tokens")
@@ -39,7 +39,7 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// What a token endpoint answers.
+/// Response of a token endpoint.
 #[derive(Deserialize)]
 struct Given {
     access_token: String,
@@ -53,7 +53,7 @@ struct Given {
     scope: Option<String>,
 }
 
-/// OAuth's errors.
+/// OAuth error response.
 #[derive(Deserialize)]
 struct Refusal {
     error: String,
@@ -62,12 +62,12 @@ struct Refusal {
 }
 
 impl Tokens {
-    /// Whether it should be renewed before it is shown again.
+    /// Returns true if the access token should be refreshed before it is used again.
     pub fn is_stale(&self) -> bool {
         self.expires.is_some_and(|expires| expires <= now() + EARLY)
     }
 
-    /// Asks a token endpoint.
+    /// Sends a request to a token endpoint.
     pub(crate) async fn ask(
         reach: &Reach,
         endpoint: &str,
@@ -110,7 +110,7 @@ impl Tokens {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -1,4 +1,4 @@
-//! The law of `WWW-Authenticate`, with texts made by chance and texts made to do harm.
+//! Property test of `WWW-Authenticate` parsing, with random and hostile header values.
 
 #[path = "challenges/law.rs"]
 mod law;
@@ -6,7 +6,7 @@ mod law;
 use consort_login::Challenge;
 use proptest::prelude::*;
 
-/// Pieces that challenges are made of, so that many of the texts are nearly right.
+/// Fragments of challenges, so that many of the values are nearly valid.
 const PIECES: [&str; 16] = [
     "Bearer",
     "Basic",

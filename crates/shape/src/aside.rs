@@ -1,4 +1,4 @@
-//! Results too large to be shown: set aside, and read in parts as a resource.
+//! Results too large to return whole: spilled, and read in parts as a resource.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -6,39 +6,36 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use consort_core::{
-    CallError, Caller, Content, Entry, Json, Object, Passage, Route, ServerId, ToolResult,
+    Call, CallError, Caller, Content, Entry, Json, Object, Operation, Route, ServerId, ToolResult,
 };
 use serde_json::json;
 
+use crate::limits::ResultLimits;
 use crate::transform::Cap;
 
-/// The ensemble of what we add ourselves.
+/// The server id of items that Consort adds itself.
 pub(crate) static OWNER: LazyLock<ServerId> = LazyLock::new(|| ServerId::derive("consort"));
 
-/// Where results that were set aside are.
+/// URI prefix of spilled results.
 const ADDRESS: &str = "consort://results/";
 
-/// Bytes of large results that are set aside at once.
-const BYTES: usize = 64 << 20;
-
-/// How long a result that was set aside is there.
-const TIME: Duration = Duration::from_hours(1);
-
-/// Bytes of a part, unless told otherwise.
+/// Bytes of a part, unless the request says otherwise.
 const PART: usize = 64 << 10;
 
-/// Results that were set aside, for whoever got their beginnings.
+/// Spilled results. Each is readable by the caller that received its beginning.
 #[derive(Debug)]
 pub(crate) struct Aside {
     results: Mutex<VecDeque<Set>>,
     random: RandomState,
-    /// Bytes set aside at once; the oldest go first.
+    /// Bytes spilled at once; the oldest results are dropped first.
     bytes: usize,
+    /// Time for which each result is kept.
+    time: Duration,
 }
 
 impl Default for Aside {
     fn default() -> Self {
-        Self { results: Mutex::default(), random: RandomState::new(), bytes: BYTES }
+        Self::new(ResultLimits::default())
     }
 }
 
@@ -50,7 +47,7 @@ struct Set {
     since: Instant,
 }
 
-/// How such results are asked for.
+/// Resource template for reading spilled results.
 pub(crate) fn template() -> Entry {
     let pattern = format!("{ADDRESS}{{id}}{{?from,bytes}}");
     let definition = json!({
@@ -65,15 +62,23 @@ pub(crate) fn template() -> Entry {
     Entry { route, name: pattern, definition }
 }
 
-/// Whether a passage asks for such a result.
-pub(crate) fn is_asked(passage: &Passage) -> bool {
-    let uri = passage.get("uri");
-    let uri = uri.as_ref().and_then(Json::text).unwrap_or_default();
-    passage.method == "resources/read" && passage.server == *OWNER && uri.starts_with(ADDRESS)
+/// Returns the URI of the result that a call reads, if it reads one.
+pub(crate) fn asked_uri(call: &Call) -> Option<&str> {
+    match &call.operation {
+        Operation::ReadResource { server, uri } if *server == *OWNER => {
+            uri.starts_with(ADDRESS).then_some(uri)
+        }
+        _ => None,
+    }
 }
 
 impl Aside {
-    /// A result, or its beginning and where the rest is.
+    pub(crate) fn new(limits: ResultLimits) -> Self {
+        let (bytes, time) = (limits.aside_bytes, limits.aside);
+        Self { results: Mutex::default(), random: RandomState::new(), bytes, time }
+    }
+
+    /// Returns the result, or its beginning and the URI of the rest.
     pub(crate) fn capped(
         &self,
         cap: Cap,
@@ -108,7 +113,7 @@ impl Aside {
     fn put(&self, caller: &Caller, text: String) -> String {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        results.retain(|set| now.duration_since(set.since) < TIME);
+        results.retain(|set| now.duration_since(set.since) < self.time);
         let mut held: usize = results.iter().map(|set| set.text.len()).sum::<usize>() + text.len();
         while held > self.bytes
             && let Some(oldest) = results.pop_front()
@@ -122,10 +127,8 @@ impl Aside {
         id_again
     }
 
-    /// A part of a result, for whoever got its beginning.
-    pub(crate) fn read(&self, passage: &Passage) -> Result<Object, CallError> {
-        let uri = passage.get("uri");
-        let uri = uri.as_ref().and_then(Json::text).unwrap_or_default();
+    /// Returns a part of a spilled result to the caller that received its beginning.
+    pub(crate) fn read(&self, caller: &Caller, uri: &str) -> Result<Object, CallError> {
         let unknown = || CallError::Execution {
             server: OWNER.clone(),
             message: format!("no such result: `{}`", uri.escape_debug()),
@@ -149,7 +152,7 @@ impl Aside {
         let (from, bytes) = (number("from").unwrap_or(0), number("bytes").unwrap_or(PART));
         let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let mine =
-            |set: &&Set| set.id == id && set.caller == passage.caller && set.since.elapsed() < TIME;
+            |set: &&Set| set.id == id && set.caller == *caller && set.since.elapsed() < self.time;
         let set = results.iter().find(mine).ok_or_else(unknown)?;
         let from = set.text.floor_char_boundary(from);
         let to = set.text.floor_char_boundary(from.saturating_add(bytes)).max(from);
@@ -167,9 +170,7 @@ mod tests {
     use super::*;
 
     fn read(aside: &Aside, who: &str, uri: &str) -> Result<Object, CallError> {
-        let params = Json::from(json!({ "uri": uri })).to_object().unwrap();
-        let caller = Caller::client(who);
-        aside.read(&Passage::new(caller, OWNER.clone(), "resources/read", params))
+        aside.read(&Caller::client(who), uri)
     }
 
     fn text(result: &Object) -> String {

@@ -1,4 +1,4 @@
-//! A toolbox that remembers the results of tools an operator says only read.
+//! A toolbox that caches the results of tools that the operator declares read-only.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,48 +6,43 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use consort_core::{
-    Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Outcome, Passage, Pattern,
-    ServerId, ToolResult, Toolbox,
+    Call, CallError, Caller, Catalog, Changes, Event, Events, Outcome, Pattern, ServerId,
+    ToolResult, Toolbox,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::call::{Call, ended, follow};
+use crate::limits::ResultLimits;
+use crate::policy::Words;
 use crate::transform::one_or_more;
 
-/// Results remembered at once.
-const RESULTS: usize = 1_000;
-
-/// Bytes of results remembered at once.
-const BYTES: usize = 16 << 20;
-
-/// Bytes of a result that is remembered.
-const LARGEST: usize = 1 << 20;
-
-/// Which results are remembered, and how long. Only for tools of which the operator knows that they
-/// change nothing: what the server hints at is no reason.
+/// Tools whose results are cached, and for how long. Only for tools that the operator knows to change
+/// nothing: the server's annotations do not suffice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remember {
-    /// Which tools, by what their servers call them.
+    /// Tools, by their servers' names for them.
     pub tools: Vec<Pattern>,
-    /// How long.
+    /// Lifetime of a cached result.
     pub time: Duration,
 }
 
-/// One entry of `cache`: which tools, and for how many seconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One entry of `cache`: tools, and the time to live of their results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
-    /// Which tools, by what their servers call them: names or patterns.
+    /// Tools to cache, by their names on the server: names or patterns.
     #[serde(deserialize_with = "one_or_more")]
+    #[schemars(with = "Words")]
     pub tools: Vec<String>,
-    /// For how many seconds.
+    /// Time to live of a result, in seconds.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub seconds: f64,
 }
 
 impl CacheSpec {
-    /// What this stands for, or what is wrong with it.
+    /// Compiles this entry, or returns an error that says what is wrong with it.
     pub fn compile(&self) -> Result<Remember, String> {
         let time = Duration::try_from_secs_f64(self.seconds).ok().filter(|time| !time.is_zero());
         let time = time.ok_or_else(|| "`seconds` must be more than 0".to_owned())?;
@@ -58,11 +53,12 @@ impl CacheSpec {
     }
 }
 
-/// A toolbox that remembers results, each for the caller that got it.
+/// A toolbox that caches results, separately for each caller.
 pub struct Cached {
     inner: Arc<dyn Toolbox>,
     remember: Vec<Remember>,
     kept: Arc<Mutex<Kept>>,
+    limits: ResultLimits,
 }
 
 impl fmt::Debug for Cached {
@@ -71,7 +67,7 @@ impl fmt::Debug for Cached {
     }
 }
 
-/// What a result is the result of.
+/// Cache key of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     caller: Caller,
@@ -91,44 +87,53 @@ enum Slot {
         result: ToolResult,
         until: Instant,
     },
-    /// Somebody is calling; whoever else wants the same waits.
+    /// A call is in flight; other calls with the same key wait for it.
     Flying(watch::Receiver<()>),
 }
 
 impl Cached {
-    /// A toolbox that remembers.
+    /// Creates a toolbox that caches results.
     pub fn new(inner: Arc<dyn Toolbox>, remember: Vec<Remember>) -> Self {
-        Self { inner, remember, kept: Arc::default() }
+        Self { inner, remember, kept: Arc::default(), limits: ResultLimits::default() }
     }
 
-    fn go(&self, call: Call) -> Events {
-        if let Call::Passed(passage) = &call
-            && ["task", "requestState", "inputResponses"]
-                .iter()
-                .any(|member| passage.params.get_bytes(member).is_some())
+    /// The same, with other limits.
+    #[must_use]
+    pub fn limited(mut self, limits: ResultLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Returns the cache key and the lifetime of the result of a call, if it is cached.
+    fn key(&self, call: &Call) -> Result<Option<(Key, Duration)>, CallError> {
+        let continued = ["task", "requestState", "inputResponses"];
+        if call.tool_target().is_none()
+            || continued.iter().any(|member| call.params.get_bytes(member).is_some())
         {
-            return call.make(&*self.inner);
+            return Ok(None);
         }
-        let catalog = self.inner.catalog(call.caller());
-        let route = match call.position(&catalog) {
-            Ok(at) => &catalog.tools.entries()[at].route,
-            Err(error) => return ended(Err(error)),
-        };
+        let catalog = self.inner.catalog(&call.caller);
+        let route = &catalog.tools.entries()[call.position(&catalog)?].route;
         let fits = |remember: &&Remember| {
             remember.tools.iter().any(|tool| tool.matches(route.server.as_str(), &route.name))
         };
-        let Some(remember) = self.remember.iter().find(fits) else {
-            return call.make(&*self.inner);
-        };
-        let key = Key {
-            caller: call.caller().clone(),
-            server: route.server.clone(),
-            tool: route.name.clone(),
-            arguments: call.arguments().as_str().to_owned(),
-        };
+        let remember = self.remember.iter().find(fits);
+        Ok(remember.map(|remember| {
+            let key = Key {
+                caller: call.caller.clone(),
+                server: route.server.clone(),
+                tool: route.name.clone(),
+                arguments: call.arguments().as_str().to_owned(),
+            };
+            (key, remember.time)
+        }))
+    }
+
+    /// Makes a call whose result is cached, or waits for the same call in flight.
+    fn go(&self, call: Call, key: Key, time: Duration) -> Events {
         let (inner, kept) = (Arc::clone(&self.inner), Arc::clone(&self.kept));
-        let time = remember.time;
-        Emitting::new(|emitter| async move {
+        let limits = self.limits;
+        Events::new(|emitter| async move {
             let flight = loop {
                 match found(&kept, &key) {
                     Found::Done(result) => return Event::End(Ok(Outcome::Complete(result))),
@@ -139,11 +144,11 @@ impl Cached {
                     Found::Mine(flight) => break Flight { kept: &kept, key: &key, _over: flight },
                 }
             };
-            let end = follow(call.make(&*inner), &emitter).await;
+            let end = inner.call(call).forward(&emitter).await;
             if let Event::End(Ok(Outcome::Complete(result))) = &end
                 && !result.is_error()
             {
-                keep(&kept, &key, result, time);
+                keep(&kept, &key, result, time, limits);
             }
             drop(flight);
             end
@@ -173,13 +178,13 @@ fn found(kept: &Mutex<Kept>, key: &Key) -> Found {
     }
 }
 
-fn keep(kept: &Mutex<Kept>, key: &Key, result: &ToolResult, time: Duration) {
+fn keep(kept: &Mutex<Kept>, key: &Key, result: &ToolResult, time: Duration, limits: ResultLimits) {
     let bytes = size(result);
-    if bytes > LARGEST {
+    if bytes > limits.largest_cached {
         return;
     }
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    kept.make_room(bytes);
+    kept.make_room(bytes, limits);
     let until = Instant::now() + time;
     kept.results.insert(key.clone(), Slot::Done { result: result.clone(), until });
     kept.bytes += bytes;
@@ -189,7 +194,7 @@ fn size(result: &ToolResult) -> usize {
     result.object().as_bytes().len()
 }
 
-/// A call that others wait for. Dropped, it is over for them too.
+/// A call in flight that others wait for. Dropping it wakes them.
 struct Flight<'a> {
     kept: &'a Mutex<Kept>,
     key: &'a Key,
@@ -212,10 +217,10 @@ impl Kept {
         }
     }
 
-    /// Forgets what is over, and then what is over soonest, until so much fits.
-    fn make_room(&mut self, bytes: usize) {
+    /// Drops expired results, then those that expire soonest, until this many bytes fit.
+    fn make_room(&mut self, bytes: usize, limits: ResultLimits) {
         let now = Instant::now();
-        while self.bytes + bytes > BYTES || self.results.len() > RESULTS {
+        while self.bytes + bytes > limits.cached_bytes || self.results.len() > limits.cached {
             let done = self.results.iter().filter_map(|(key, slot)| match slot {
                 Slot::Done { until, .. } => Some((*until, key)),
                 Slot::Flying(_) => None,
@@ -241,12 +246,12 @@ impl Toolbox for Cached {
         self.inner.catalog(caller)
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        self.go(Call::Invoked(invocation))
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        if Call::is(&passage) { self.go(Call::Passed(passage)) } else { self.inner.pass(passage) }
+    fn call(&self, call: Call) -> Events {
+        match self.key(&call) {
+            Ok(Some((key, time))) => self.go(call, key, time),
+            Ok(None) => self.inner.call(call),
+            Err(error) => Events::ended(Err(error)),
+        }
     }
 
     fn inner(&self) -> Option<&dyn Toolbox> {
@@ -317,7 +322,7 @@ mod tests {
         let mut leaving = cached.call(first.0);
         // It is on its way: the first event is progress.
         assert!(matches!(leaving.next().await, Some(Event::Progress(_))));
-        let mut waiting = cached.pass(second.1);
+        let mut waiting = cached.call(second.1);
         tokio::select! {
             biased;
             _ = waiting.next() => panic!("the first is not over"),
@@ -347,13 +352,13 @@ mod tests {
     #[tokio::test]
     async fn only_so_many_are_remembered() {
         let mut fake = fake();
-        Arc::get_mut(&mut fake).unwrap().result = ToolResult::text("z".repeat(LARGEST / 2));
+        Arc::get_mut(&mut fake).unwrap().result = ToolResult::text("z".repeat(512 << 10));
         let cached = cached(&fake);
         for x in 0..100 {
             call(&cached, "read", "alice", x).await;
         }
         let kept = cached.kept.lock().unwrap();
-        assert!(kept.bytes <= BYTES && kept.bytes > BYTES / 2, "{}", kept.bytes);
+        assert!(kept.bytes <= 16 << 20 && kept.bytes > 8 << 20, "{}", kept.bytes);
         let held: usize = kept
             .results
             .values()

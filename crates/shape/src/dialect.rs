@@ -1,8 +1,8 @@
-//! Definitions in the forms that providers take.
+//! Tool definitions in the forms that model providers accept.
 //!
-//! Every provider takes less than JSON Schema. What it would refuse is changed here, as little as
-//! possible, and every change is told. The definition itself stays as it is: arguments are checked
-//! against that. What each provider takes, and why, is in `docs/dialects.md`.
+//! Every provider accepts a subset of JSON Schema. What it would refuse is changed here, as little as
+//! possible, and every change is reported. The definition itself stays as it is: arguments are
+//! validated against it. The rules of each provider, with reasons, are in `docs/dialects.md`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,23 +27,23 @@ pub use strict::{Reason, qualifies_for_strict};
 
 use loss::{Losses, Pointer};
 
-/// The largest schema that is projected, in bytes; of a larger one only that it is an object is left.
+/// The largest schema that is projected, in bytes; a larger one becomes a bare object schema.
 pub const LARGEST: usize = 1024 * 1024;
 
-/// The most schemas within one; of one with more only that it is an object is left.
+/// The most subschemas of one schema; a schema with more becomes a bare object schema.
 pub const SCHEMAS: usize = 20_000;
 
-/// The most levels of what is written.
+/// The most levels of a projected schema.
 const DEPTH: usize = 120;
 
-/// Whose form it is.
+/// A provider's form of tool definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// `OpenAI`'s chat completions, and everybody's who is compatible with them.
+    /// `OpenAI`'s Chat Completions API, and the APIs compatible with it.
     OpenAiChat,
-    /// `OpenAI`'s responses.
+    /// `OpenAI`'s Responses API.
     OpenAiResponses,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
     /// Google's Gemini.
     Gemini,
@@ -54,7 +54,7 @@ impl Dialect {
     pub const ALL: [Self; 4] =
         [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
 
-    /// The word for it.
+    /// The dialect's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai",
@@ -84,37 +84,37 @@ impl FromStr for Dialect {
     }
 }
 
-/// A word that names no dialect.
+/// A string that names no dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown dialect `{0}`: use `openai`, `openai-responses`, `anthropic` or `gemini`")]
 pub struct UnknownDialect(String);
 
-/// Where a dialect leaves a choice.
+/// Options that a dialect leaves open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Which tools of `OpenAI`'s are strict.
+    /// Tools that are sent to `OpenAI` as strict.
     pub strict: Strict,
-    /// In which form Gemini gets its schemas.
+    /// The form of Gemini's schemas.
     pub gemini: GeminiForm,
 }
 
-/// Which tools are strict: those that `OpenAI` then holds a model to, instead of asking it.
+/// Tools that are strict: `OpenAI` then enforces their schema on the model's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strict {
-    /// Those whose definition asks for it, by [`PROVIDER`], and whose schema qualifies.
+    /// Those whose definition requests it, by [`PROVIDER`], and whose schema qualifies.
     #[default]
     AsDefined,
     /// All whose schema qualifies.
     Wanted,
 }
 
-/// In which form Gemini gets its schemas.
+/// The form of Gemini's schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GeminiForm {
-    /// As `parameters`, a subset of `OpenAPI` 3.0 that every model and SDK takes.
+    /// As `parameters`, a subset of `OpenAPI` 3.0 that every model and SDK accepts.
     #[default]
     OpenApi,
-    /// As `parametersJsonSchema`, which keeps nearly everything but is not taken everywhere.
+    /// As `parametersJsonSchema`, which keeps nearly everything but is not accepted everywhere.
     JsonSchema,
 }
 
@@ -123,7 +123,7 @@ pub enum GeminiForm {
 pub struct Projection {
     /// The tool, to be put among the request's tools.
     pub tool: Value,
-    /// What is not as in the definition, in the order it was met.
+    /// Differences from the definition, in the order they were found.
     pub losses: Vec<Loss>,
 }
 
@@ -188,7 +188,7 @@ pub fn project(tool: &Tool, dialect: Dialect, options: Options) -> Projection {
     Projection { tool, losses: losses.into_vec() }
 }
 
-/// What a tool takes, as a dialect says it.
+/// Returns the input schema of a tool in a dialect.
 fn parameters(tool: &Tool, dialect: Dialect, options: Options, losses: &mut Losses) -> Value {
     let json = tool.input_schema();
     let schema = if json.as_bytes().len() <= LARGEST { json.read::<Value>().ok() } else { None };

@@ -1,4 +1,4 @@
-//! What became of one tool, and by which rule.
+//! Explanation of the transforms of one tool, rule by rule.
 
 use std::sync::Arc;
 
@@ -7,36 +7,36 @@ use serde::Serialize;
 
 use crate::transform::{Draft, Transform};
 
-/// What became of one tool.
+/// The effect of transforms on one tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
-    /// What its server calls it, with the server.
+    /// Its server's name for it, with the server.
     pub from: String,
-    /// What it is called here; absent if it is hidden.
+    /// Its name here; absent if it is hidden.
     pub to: Option<String>,
-    /// What each rule did, in their order. Rules that did nothing are not among them.
+    /// The effect of each rule, in order. Rules without effect are omitted.
     pub steps: Vec<Step>,
 }
 
-/// What one rule did.
+/// The effect of one rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
-    /// The rule, for people.
+    /// The rule, in human-readable form.
     pub rule: String,
-    /// Whether it hid the tool.
+    /// True if it hid the tool.
     pub hides: bool,
-    /// What is otherwise since.
+    /// Changes that it made.
     pub changes: Vec<Changed>,
 }
 
-/// One thing that is otherwise.
+/// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Changed {
-    /// `name`, or a member of the definition; `arguments` and `results` for what happens to calls.
+    /// `name`, or a member of the definition; `arguments` and `results` for changes to calls.
     pub what: String,
     /// Before.
     pub from: Option<String>,
-    /// Since.
+    /// After.
     pub to: Option<String>,
 }
 
@@ -60,18 +60,18 @@ pub fn explain(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> Explanation 
     explanation
 }
 
-/// What transforms make of one tool, without the reasons.
+/// Overall effect of transforms on one tool, without the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is what its server says.
+    /// It is unchanged.
     Same,
-    /// Something of it is otherwise.
+    /// It is changed.
     Changed,
     /// It is hidden.
     Hidden,
 }
 
-/// What becomes of one tool: [`explain`] says why.
+/// Returns the overall effect of transforms on one tool; [`explain`] returns the reasons.
 pub fn fate(entry: &Entry, transforms: &[Arc<dyn Transform>]) -> Fate {
     let before = Draft::new(entry);
     let after = transforms.iter().try_fold(before.clone(), |draft, rule| rule.apply(draft));

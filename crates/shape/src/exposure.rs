@@ -1,30 +1,30 @@
-//! How much of a toolbox a model sees: every tool, one tool a server, or a way to find tools.
+//! Exposure of a toolbox to a model: every tool, one tool a server, or a way to find tools.
 //!
-//! Whatever is shown, a call ends up as a call of the tool meant, on the toolbox inside: the same
-//! connection, policy, record, progress, cancellation and questions.
+//! In every mode, a call becomes a call of the tool meant on the inner toolbox: the same connection,
+//! policy, record, progress, cancellation and elicitation.
 
 mod find;
 mod listing;
 mod per_server;
 mod spec;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use consort_core::{
-    Caller, Catalog, Changes, Entry, Events, Invocation, Passage, Pattern, RefusedCall, ServerId,
+    Call, Caller, CallerMap, Catalog, Changes, Entry, Events, Pattern, RefusedCall, ServerId,
     ShelfKind, Target, Toolbox,
 };
 
-use crate::call::{Call, ended};
+use crate::limits::ExposureLimits;
 use crate::memo::Memo;
-use crate::search::{Index, Limits};
+use crate::search::Index;
 use crate::tokens::{self, Vocabulary};
 
 pub use spec::{ExposureSpec, ModeSpec, TableSpec};
 
-/// How much of a toolbox a model sees.
+/// The part of a toolbox that a model sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Exposure {
     /// Every tool.
@@ -37,7 +37,7 @@ pub enum Exposure {
 }
 
 impl Exposure {
-    /// All of them.
+    /// All exposures.
     pub const ALL: [Self; 3] = [Self::Individual, Self::PerServer, Self::Search];
 
     /// Its name in configs.
@@ -66,33 +66,35 @@ impl fmt::Display for Exposure {
     }
 }
 
-/// What is shown, and how that is decided.
+/// Settings of an exposure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exposing {
-    /// What is shown.
+    /// The exposure, fixed or chosen automatically.
     pub mode: Mode,
-    /// Tools that are shown directly, whatever the exposure.
+    /// Tools that are shown directly in every mode.
     pub direct: Vec<Pattern>,
-    /// What each server is about, for the one tool that stands for it.
+    /// Descriptions of servers, for the one tool that stands for each.
     pub servers: BTreeMap<ServerId, String>,
     /// Bytes of tool names in the description of the one tool that stands for a server.
     pub names: usize,
-    /// The model, as `provider:name`, of the agents that stand for servers. They are made elsewhere, of
-    /// what is shown here.
+    /// The model, as `provider:name`, of the agents that stand for servers. They are created elsewhere,
+    /// from the listing made here.
     pub agent: Option<String>,
+    /// Limits of results and pages.
+    pub limits: ExposureLimits,
 }
 
-/// What is shown, or how that is decided.
+/// An exposure, or the rule that chooses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Always this.
     Fixed(Exposure),
-    /// Every tool while all definitions are within a budget of tokens, else whatever costs least. It is
-    /// decided once for each caller.
+    /// Every tool while all definitions fit a token budget, else the cheapest exposure. It is decided
+    /// once for each caller.
     Auto {
         /// Tokens.
         budget: usize,
-        /// In which tokens are counted.
+        /// Vocabulary in which tokens are counted.
         vocabulary: Vocabulary,
     },
 }
@@ -101,17 +103,19 @@ impl Default for Exposing {
     fn default() -> Self {
         let mode = Mode::Fixed(Exposure::Individual);
         let names = spec::NAMES;
-        Self { mode, direct: Vec::new(), servers: BTreeMap::new(), names, agent: None }
+        let (direct, servers) = (Vec::new(), BTreeMap::new());
+        let limits = ExposureLimits::default();
+        Self { mode, direct, servers, names, agent: None, limits }
     }
 }
 
-/// A toolbox of which a model sees as much as is good for it.
+/// A toolbox that applies an exposure.
 pub struct Exposed {
     inner: Arc<dyn Toolbox>,
     exposing: Exposing,
     made: [Memo<Made>; 3],
-    decided: Mutex<HashMap<Caller, Exposure>>,
-    /// The last index that was made, from which the next is.
+    decided: Mutex<CallerMap<Exposure>>,
+    /// The last index, from which the next is built.
     index: Mutex<Option<Arc<Index>>>,
 }
 
@@ -121,38 +125,38 @@ impl fmt::Debug for Exposed {
     }
 }
 
-/// What is shown of a catalog.
+/// The listing made of a catalog.
 struct Made {
-    /// What there is.
+    /// The whole catalog.
     whole: Arc<Catalog>,
-    /// What is shown of it.
+    /// The catalog that is shown.
     shown: Arc<Catalog>,
-    /// What each shown tool is, by position.
+    /// The kind of each shown tool, by position.
     kinds: Vec<Kind>,
     index: OnceLock<Arc<Index>>,
 }
 
-/// What a shown tool is.
+/// Kind of a shown tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Itself.
+    /// A tool of the catalog.
     Direct,
-    /// What stands for a server.
+    /// The tool that stands for a server.
     Server(ServerId),
-    /// What finds tools.
+    /// The tool that finds tools.
     Find,
-    /// What calls them.
+    /// The tool that calls found tools.
     Call,
 }
 
 impl Exposed {
-    /// A toolbox of which this much is seen.
+    /// Creates a toolbox with this exposure.
     pub fn new(inner: Arc<dyn Toolbox>, exposing: Exposing) -> Self {
         let (made, decided) = (std::array::from_fn(|_| Memo::default()), Mutex::default());
         Self { inner, exposing, made, decided, index: Mutex::default() }
     }
 
-    /// What a caller is shown.
+    /// Returns the exposure for a caller.
     pub fn exposure(&self, caller: &Caller) -> Exposure {
         let (budget, vocabulary) = match self.exposing.mode {
             Mode::Fixed(exposure) => return exposure,
@@ -205,7 +209,7 @@ impl Exposed {
             Exposure::PerServer => {
                 tools.extend(per_server::tools(&whole, &self.exposing.servers, names));
             }
-            Exposure::Search => tools.extend(find::tools(&whole)),
+            Exposure::Search => tools.extend(find::tools(&whole, &self.exposing.limits)),
         }
         let mut shown = Catalog::clone(&whole);
         shown.set(ShelfKind::Tools, tools.iter().map(|(entry, _)| entry.clone()).collect());
@@ -221,38 +225,18 @@ impl Exposed {
         Made { whole, shown: Arc::new(shown), kinds, index: OnceLock::new() }
     }
 
-    /// An index of all tools a caller may see.
+    /// Returns an index of all tools the caller may see.
     fn index<'a>(&self, made: &'a Made) -> &'a Index {
         made.index.get_or_init(|| {
             let mut last = self.index.lock().unwrap_or_else(PoisonError::into_inner);
             let index = match &*last {
                 Some(last) => last.updated(&made.whole),
-                None => Index::of(&made.whole, Limits::default()),
+                None => Index::of(&made.whole, self.exposing.limits.search.clone()),
             };
             let index = Arc::new(index);
             *last = Some(Arc::clone(&index));
             index
         })
-    }
-
-    fn go(&self, call: Call) -> Events {
-        let exposure = self.exposure(call.caller());
-        if exposure == Exposure::Individual {
-            return call.make(&*self.inner);
-        }
-        let made = self.made(call.caller(), exposure);
-        match call.position(&made.shown).map(|at| &made.kinds[at]) {
-            Ok(Kind::Direct) => call.make(&*self.inner),
-            Ok(Kind::Server(server)) => self.server(&made, server, call),
-            Ok(Kind::Find) => self.find(&made, &call),
-            Ok(Kind::Call) => self.call_found(&made, call),
-            // A tool that was found may be called as if it were listed.
-            Err(_) if call.find(&made.whole).is_some() => call.make(&*self.inner),
-            Err(error) => {
-                self.inner.refused(&call.refused(None, &call.name()));
-                ended(Err(error))
-            }
-        }
     }
 }
 
@@ -270,12 +254,24 @@ impl Toolbox for Exposed {
         }
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        self.go(Call::Invoked(invocation))
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        if Call::is(&passage) { self.go(Call::Passed(passage)) } else { self.inner.pass(passage) }
+    fn call(&self, call: Call) -> Events {
+        let exposure = self.exposure(&call.caller);
+        let Some(target) = call.tool_target().filter(|_| exposure != Exposure::Individual) else {
+            return self.inner.call(call);
+        };
+        let made = self.made(&call.caller, exposure);
+        match call.position(&made.shown).map(|at| &made.kinds[at]) {
+            Ok(Kind::Direct) => self.inner.call(call),
+            Ok(Kind::Server(server)) => self.server(&made, server, call),
+            Ok(Kind::Find) => self.find(&made, &call),
+            Ok(Kind::Call) => self.call_found(&made, call),
+            // A tool that was found may be called as if it were listed.
+            Err(_) if call.find(&made.whole).is_some() => self.inner.call(call),
+            Err(error) => {
+                self.inner.refused(&call.refused(None, &target.to_string()));
+                Events::ended(Err(error))
+            }
+        }
     }
 
     fn inner(&self) -> Option<&dyn Toolbox> {
@@ -334,11 +330,11 @@ mod tests {
         ToolResult::from_object(outcome.object().clone()).flattened()
     }
 
-    /// What a call of a shown tool tells.
+    /// Returns the result of calling a shown tool.
     fn asked(toolbox: &dyn Toolbox, server: &str, name: &str, arguments: &Value) -> Value {
-        let (call, pass) = both(server, name, arguments);
-        let told = end(toolbox.call(call)).unwrap();
-        assert_eq!(told, end(toolbox.pass(pass)).unwrap(), "both forms tell the same");
+        let (one, other) = both(server, name, arguments);
+        let told = end(toolbox.call(one)).unwrap();
+        assert_eq!(told, end(toolbox.call(other)).unwrap(), "both forms tell the same");
         serde_json::from_str(&text(&told)).unwrap_or_else(|_| Value::String(text(&told)))
     }
 
@@ -371,9 +367,9 @@ mod tests {
             ),
         ] {
             let exposed = exposed(&fake, exposure, &[]);
-            let (call, pass) = both(server, name, &arguments);
-            assert_eq!(text(&end(exposed.call(call)).unwrap()), "done");
-            assert_eq!(text(&end(exposed.pass(pass)).unwrap()), "done");
+            for call in <[_; 2]>::from(both(server, name, &arguments)) {
+                assert_eq!(text(&end(exposed.call(call)).unwrap()), "done");
+            }
             let sent = r#"papers.search_papers {"query":"sentiment"}"#;
             assert_eq!(fake.taken(), [sent, sent], "{exposure}");
         }
@@ -461,7 +457,7 @@ mod tests {
             let exposed = exposed(&fake, exposure, &[]);
             let (call, pass) = both("papers", "summarize", &json!({ "text": "x" }));
             assert_eq!(text(&end(exposed.call(call)).unwrap()), "done");
-            assert_eq!(text(&end(exposed.pass(pass)).unwrap()), "done");
+            assert_eq!(text(&end(exposed.call(pass)).unwrap()), "done");
             let sent = r#"papers.summarize {"text":"x"}"#;
             assert_eq!(fake.taken(), [sent, sent], "{exposure}");
             let alice = Caller::client("alice");

@@ -1,20 +1,20 @@
-//! A toolbox that notes what reaches it, for tests.
+//! A toolbox that records the calls it receives, for tests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use consort_core::{
-    Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Offer, Outcome, Passage,
-    Progress, ServerId, ShelfKind, Target, ToolResult, Toolbox,
+    Call, Caller, Catalog, Changes, ClientContext, Emitting, Event, Events, Json, Offer, Operation,
+    Outcome, Progress, ServerId, ShelfKind, Target, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 
-/// A toolbox that notes what reaches it.
+/// A toolbox that records the calls it receives.
 pub(crate) struct Fake {
     catalog: Arc<Catalog>,
     /// `server.name arguments`, in order.
     pub(crate) calls: Mutex<Vec<String>>,
-    /// What every call comes back with.
+    /// The result of every call.
     pub(crate) result: ToolResult,
 }
 
@@ -38,7 +38,7 @@ impl Fake {
         })
     }
 
-    /// What reached it so far.
+    /// Returns the calls received so far and clears them.
     pub(crate) fn taken(&self) -> Vec<String> {
         std::mem::take(&mut self.calls.lock().unwrap())
     }
@@ -46,7 +46,7 @@ impl Fake {
     fn went(&self, call: String) -> Events {
         self.calls.lock().unwrap().push(call);
         let result = self.result.clone();
-        Emitting::new(|emitter| async move {
+        Events::new(|emitter| async move {
             emitter.emit(Event::Progress(Progress::new(1.0, None, None))).await;
             Event::End(Ok(Outcome::Complete(result)))
         })
@@ -58,14 +58,9 @@ impl Toolbox for Fake {
         Arc::clone(&self.catalog)
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        self.went(format!("{} {}", invocation.target, invocation.arguments))
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        let name = passage.get("name").or_else(|| passage.get("uri")).unwrap();
-        let arguments = passage.get("arguments").unwrap_or_else(|| json!({}).into());
-        self.went(format!("{}.{} {arguments}", passage.server, name.text().unwrap()))
+    fn call(&self, call: Call) -> Events {
+        let name = call.operation.name().unwrap_or_default();
+        self.went(format!("{}.{name} {}", call.server(), call.arguments()))
     }
 
     fn changes(&self) -> Changes {
@@ -83,16 +78,18 @@ pub(crate) fn tool(name: &str, arguments: &[&str]) -> Value {
     })
 }
 
-/// The same call in both forms: by name, and as a client writes it.
-pub(crate) fn both(server: &str, name: &str, arguments: &Value) -> (Invocation, Passage) {
+/// The same call in two forms: made here, and with parameters as a client wrote them.
+pub(crate) fn both(server: &str, name: &str, arguments: &Value) -> (Call, Call) {
     let caller = Caller::client("alice");
     let target = Target { server: server.parse().unwrap(), name: name.to_owned() };
-    let invocation = Invocation::new(caller.clone(), target, arguments.clone().into());
-    let params = Json::from(json!({ "name": name, "arguments": arguments })).to_object().unwrap();
-    (invocation, Passage::new(caller, server.parse().unwrap(), "tools/call", params))
+    let params = json!({ "name": "as listed", "arguments": arguments });
+    let params = Json::from(params).to_object().unwrap();
+    let passed = Call::new(caller.clone(), Operation::CallTool(target.clone()), params);
+    let passed = passed.by(ClientContext::default());
+    (Call::tool(caller, target, arguments.clone().into()), passed)
 }
 
-/// How a call ends, run to its end; the fake never waits.
+/// Drives a call to its end and returns it; the fake never waits.
 pub(crate) fn ended(mut events: Events) -> Result<Outcome, consort_core::CallError> {
     let waker = std::task::Waker::noop();
     let mut context = std::task::Context::from_waker(waker);

@@ -1,62 +1,56 @@
-//! A toolbox of which every caller sees and calls what it may.
+//! A toolbox that enforces a policy for each caller.
 
 mod missing;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use consort_core::{
-    Annotations, Asked, BoxFuture, CallError, Caller, Catalog, Changes, Emitter, Emitting, Entry,
-    Event, Events, Invocation, Json, MissingName, Passage, Refusal, RefusedTarget, RejectReason,
-    Reply, Revision, ServerId, ShelfKind, Toolbox,
+    Annotations, Asked, BoxFuture, Call, CallError, Caller, CallerMap, Catalog, Changes, Emitter,
+    Emitting, Entry, Event, Events, Json, MissingName, Refusal, RefusedTarget, RejectReason, Reply,
+    Revision, ServerId, ShelfKind, Subscription, SubscriptionEvent, SubscriptionEvents, Toolbox,
 };
 use tokio::sync::oneshot;
 
-use crate::call::{Call, ended, follow};
+use crate::limits::ApprovalLimits;
+use crate::memo::Memo;
 use crate::pin::Pin;
 use crate::policy::{
     ApprovalKey, Approvals, Binding, Decision, Effect, Form, Policy, Question, Verdict,
 };
 
-/// How long a person may take to answer.
-pub const ANSWER: Duration = Duration::from_mins(5);
-
-/// A toolbox of which every caller sees and calls what a policy says. Every way to a server is through
-/// [`Policy::decide`]; what a caller may not see is unknown to it.
+/// A toolbox that shows each caller, and lets it call, what a policy allows. Every path to a server goes
+/// through [`Policy::decide`]; a caller cannot tell a hidden item from an unknown one.
 pub struct Guarded {
     inner: Arc<dyn Toolbox>,
     guard: Arc<Guard>,
-    seen: Mutex<HashMap<Caller, Seen>>,
+    seen: Mutex<CallerMap<Arc<Memo<Seen>>>>,
 }
 
-/// What a caller sees of a catalog.
-struct Seen {
-    of: Arc<Catalog>,
-    shown: Arc<Catalog>,
-}
+/// What a caller sees of a catalog; nothing if that is all of it.
+type Seen = Option<Arc<Catalog>>;
 
-/// What decides.
+/// Inputs of policy decisions.
 pub struct Guard {
     /// The rules.
     pub policy: Policy,
     /// The profile that is called through, if any.
     pub profile: Option<String>,
-    /// What people agreed to.
+    /// Stored approvals.
     pub approved: Arc<Approved>,
-    /// How long a person may take to answer.
-    pub answer: Duration,
-    /// Whether others than whoever calls can be asked.
+    /// Limits of approval requests.
+    pub limits: ApprovalLimits,
+    /// Availability of approvers other than the caller.
     pub elsewhere: Elsewhere,
 }
 
-/// Whether somebody can be asked who is not whoever calls: an outer layer sees to it. Nobody, usually.
+/// Check for an approver other than the caller, whom an outer layer asks. There is none by default.
 #[derive(Clone)]
 pub struct Elsewhere(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Elsewhere {
-    /// Whenever this says so.
+    /// Creates a check from a function.
     pub fn new(there: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(there))
     }
@@ -74,17 +68,17 @@ impl fmt::Debug for Elsewhere {
     }
 }
 
-/// What people agreed to, shared by all who ask.
+/// Approvals, shared by all layers that ask for them.
 pub struct Approved {
     approvals: Mutex<Approvals>,
     keep: Keep,
 }
 
-/// Keeps approvals for the next time.
+/// Persists approvals.
 type Keep = Box<dyn Fn(&Approvals) + Send + Sync>;
 
 impl Approved {
-    /// What was approved before, and how it is kept when there is more.
+    /// Creates the store from earlier approvals and a function that persists changes.
     pub fn new(approvals: Approvals, keep: impl Fn(&Approvals) + Send + Sync + 'static) -> Self {
         Self { approvals: Mutex::new(approvals), keep: Box::new(keep) }
     }
@@ -115,30 +109,30 @@ impl fmt::Debug for Guard {
 }
 
 impl Guarded {
-    /// A toolbox that is guarded.
+    /// Creates a toolbox with this guard.
     pub fn new(inner: Arc<dyn Toolbox>, guard: Guard) -> Self {
         Self { inner, guard: Arc::new(guard), seen: Mutex::default() }
     }
 
     fn go(&self, call: Call) -> Events {
-        let catalog = self.inner.catalog(call.caller());
+        let catalog = self.inner.catalog(&call.caller);
         let found = call.find(&catalog).map(|at| &catalog.tools.entries()[at]);
-        let Some(entry) = found.filter(|entry| self.guard.shows(call.caller(), entry)) else {
+        let Some(entry) = found.filter(|entry| self.guard.shows(&call.caller, entry)) else {
             // "Unknown", not "denied": a caller must not learn of what it cannot see.
-            return ended(Err(call.unknown(&self.catalog(call.caller()))));
+            return Events::ended(Err(call.unknown(&self.catalog(&call.caller))));
         };
         let server = entry.route.server.clone();
-        let decision = self.guard.decide(call.caller(), entry, &call.arguments());
+        let decision = self.guard.decide(&call.caller, entry, &call.arguments());
         match &decision.effect {
-            Effect::Allow => call.make(&*self.inner),
+            Effect::Allow => self.inner.call(call),
             Effect::Deny { reason } => denied(server, reason),
             Effect::Ask { binding, .. } => {
-                let key = match self.guard.key(call.caller(), entry, &call.arguments(), *binding) {
+                let key = match self.guard.key(&call.caller, entry, &call.arguments(), *binding) {
                     Ok(key) => key,
                     Err(reason) => return denied(server, &reason),
                 };
                 if self.guard.approved(&key) {
-                    return call.make(&*self.inner);
+                    return self.inner.call(call);
                 }
                 if !(self.guard.elsewhere.0)()
                     && let Err(reason) = answerable(&call)
@@ -147,9 +141,9 @@ impl Guarded {
                 }
                 let (guard, inner) = (Arc::clone(&self.guard), Arc::clone(&self.inner));
                 let entry = entry.clone();
-                Emitting::new(|emitter| async move {
+                Events::new(|emitter| async move {
                     match guard.ask(&entry, &decision, call, &emitter).await {
-                        Ok(call) => follow(call.make(&*inner), &emitter).await,
+                        Ok(call) => inner.call(call).forward(&emitter).await,
                         Err(reason) => {
                             Event::End(Err(CallError::Denied { server: Some(server), reason }))
                         }
@@ -161,13 +155,13 @@ impl Guarded {
 }
 
 fn denied(server: ServerId, reason: &str) -> Events {
-    ended(Err(CallError::Denied { server: Some(server), reason: reason.to_owned() }))
+    Events::ended(Err(CallError::Denied { server: Some(server), reason: reason.to_owned() }))
 }
 
-/// Whether whoever calls can be asked.
+/// Checks that the caller can be asked.
 fn answerable(call: &Call) -> Result<(), &'static str> {
-    match call {
-        Call::Passed(passage) if !passage.offers.form => {
+    match &call.client {
+        Some(client) if !client.offers.form && !client.is_local => {
             Err("a person would have to agree, and this client cannot ask one")
         }
         _ => Ok(()),
@@ -191,7 +185,7 @@ impl Guard {
         }
     }
 
-    /// The one decision every call goes through.
+    /// The one decision that every call goes through.
     fn decide(&self, caller: &Caller, entry: &Entry, arguments: &Json) -> Decision {
         self.policy.decide(&self.question(caller, entry, Some(arguments)))
     }
@@ -200,7 +194,7 @@ impl Guard {
         self.policy.decide(&self.question(caller, entry, None)).shows()
     }
 
-    /// Whether a caller may have anything of a server beside tools: to read is all one can do with it.
+    /// Returns true if a caller may use anything of a server besides tools. Such use counts as read-only.
     fn opens(&self, caller: &Caller, server: &ServerId) -> bool {
         let annotations = Annotations { read_only: Some(true), ..Annotations::default() };
         let question = Question {
@@ -212,6 +206,15 @@ impl Guard {
             arguments: None,
         };
         self.policy.decide(&question).shows()
+    }
+
+    /// Returns an error, as for an unknown server, if a caller may use nothing of a server.
+    fn open(&self, caller: &Caller, server: &ServerId) -> Result<(), CallError> {
+        if self.opens(caller, server) {
+            return Ok(());
+        }
+        let name = server.to_string();
+        Err(CallError::Unknown { kind: "server", name, nearest: Vec::new() })
     }
 
     fn key(
@@ -234,12 +237,14 @@ impl Guard {
     fn grant(&self, key: ApprovalKey, approval: crate::policy::Approval) {
         let mut approvals = self.approved.approvals.lock().unwrap_or_else(PoisonError::into_inner);
         let session = key.caller().to_owned();
-        if approvals.grant(key, approval, &session) && approval == crate::policy::Approval::Always {
+        if approvals.grant(key, approval, &session, self.limits.kept)
+            && approval == crate::policy::Approval::Always
+        {
             (self.approved.keep)(&approvals);
         }
     }
 
-    /// Asks whoever calls; gives the call back as the person wants it, or the reason why not.
+    /// Asks the caller; returns the call as the person approved it, or the reason of the refusal.
     async fn ask(
         &self,
         entry: &Entry,
@@ -247,11 +252,11 @@ impl Guard {
         mut call: Call,
         emitter: &Emitter<Event>,
     ) -> Result<Call, String> {
-        let caller = call.caller().clone();
+        let caller = call.caller.clone();
         let arguments = call.arguments();
         // In the words of the first revision that had forms: every later client knows them.
         let question = self.question(&caller, entry, Some(&arguments));
-        let form = Form::new(&question, decision, Revision::V2025_06_18)?;
+        let form = Form::new(&question, decision, Revision::V2025_06_18, self.limits)?;
         let (sender, answer) = oneshot::channel();
         let reply = Reply::new(move |answer| {
             let _ = sender.send(answer);
@@ -263,13 +268,13 @@ impl Guard {
             emitter.emit(asked).await;
             answer.await
         };
-        let answer = match tokio::time::timeout(self.answer, answered).await {
+        let answer = match tokio::time::timeout(self.limits.answer, answered).await {
             Ok(Ok(Ok(answer))) => answer,
             Ok(Ok(Err(Refusal { message, .. }))) => {
                 return Err(format!("nobody agreed: {message}"));
             }
             Ok(Err(_)) => return Err("nobody agreed".to_owned()),
-            Err(_) => return Err(format!("nobody answered within {:?}", self.answer)),
+            Err(_) => return Err(format!("nobody answered within {:?}", self.limits.answer)),
         };
         let (approval, edited) = match form.read_answer(&answer) {
             Verdict::Approve { approval, edited } => (approval, edited),
@@ -280,7 +285,7 @@ impl Guard {
             if let Effect::Deny { reason } = self.decide(&caller, entry, &edited).effect {
                 return Err(reason.to_string());
             }
-            call.set_arguments(edited);
+            call.set("arguments", edited);
         }
         let binding = match decision.effect {
             Effect::Ask { binding, .. } => binding,
@@ -290,7 +295,7 @@ impl Guard {
         Ok(call)
     }
 
-    /// What a caller sees of a catalog; the same one if that is all.
+    /// Returns the part of a catalog that a caller sees; the same catalog if that is all of it.
     fn seen(&self, caller: &Caller, from: &Arc<Catalog>) -> Arc<Catalog> {
         let mut servers: HashMap<ServerId, bool> = HashMap::new();
         let mut catalog = Catalog::clone(from);
@@ -335,29 +340,29 @@ impl Toolbox for Guarded {
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         let whole = self.inner.catalog(caller);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        match seen.get(caller) {
-            Some(Seen { of, shown }) if Arc::ptr_eq(of, &whole) => Arc::clone(shown),
-            _ => {
-                let shown = self.guard.seen(caller, &whole);
-                seen.insert(caller.clone(), Seen { of: whole, shown: Arc::clone(&shown) });
-                shown
-            }
+        let seen = seen.get_or_default(caller);
+        let shown = seen.get(Arc::clone(&whole), |_| {
+            let shown = self.guard.seen(caller, &whole);
+            (!Arc::ptr_eq(&shown, &whole)).then_some(shown)
+        });
+        shown.as_ref().clone().unwrap_or(whole)
+    }
+
+    fn call(&self, call: Call) -> Events {
+        if call.tool_target().is_some() {
+            return self.go(call);
+        }
+        match self.guard.open(&call.caller, call.server()) {
+            Ok(()) => self.inner.call(call),
+            Err(error) => Events::ended(Err(error)),
         }
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        self.go(Call::Invoked(invocation))
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        if Call::is(&passage) {
-            return self.go(Call::Passed(passage));
+    fn subscribe(&self, subscription: Subscription) -> SubscriptionEvents {
+        match self.guard.open(&subscription.caller, &subscription.server) {
+            Ok(()) => self.inner.subscribe(subscription),
+            Err(error) => Emitting::new(|_| std::future::ready(SubscriptionEvent::End(error))),
         }
-        if !self.guard.opens(&passage.caller, &passage.server) {
-            let name = passage.server.to_string();
-            return ended(Err(CallError::Unknown { kind: "server", name, nearest: Vec::new() }));
-        }
-        self.inner.pass(passage)
     }
 
     fn inner(&self) -> Option<&dyn Toolbox> {
@@ -393,13 +398,19 @@ mod tests {
     use super::*;
     use crate::fake::{Fake, both, ended as end, tool};
     use crate::policy::PolicySpec;
-    use consort_core::{Object, Outcome};
+    use consort_core::{ClientContext, Object, Operation, Outcome};
     use serde_json::{Value, json};
 
     fn guard(policy: Value) -> Guard {
         let spec: PolicySpec = serde_json::from_value(policy).unwrap();
         let (policy, approved) = (Policy::compile(&spec).unwrap(), Arc::default());
-        Guard { policy, profile: None, approved, answer: ANSWER, elsewhere: Elsewhere::default() }
+        Guard {
+            policy,
+            profile: None,
+            approved,
+            limits: ApprovalLimits::default(),
+            elsewhere: Elsewhere::default(),
+        }
     }
 
     fn files() -> Arc<Fake> {
@@ -410,14 +421,15 @@ mod tests {
         toolbox.catalog(caller).tools.entries().iter().map(Entry::id).collect()
     }
 
-    /// Runs a call, and answers what is asked.
+    /// Runs a call, and answers its approval request.
     async fn answering(
         toolbox: &dyn Toolbox,
-        mut passage: Passage,
+        mut call: Call,
         answer: Value,
     ) -> (Vec<Json>, Result<Outcome, CallError>) {
-        passage.offers = Arc::new(consort_core::Offers { form: true, ..Default::default() });
-        let (mut events, mut asked) = (toolbox.pass(passage), Vec::new());
+        let offers = Arc::new(consort_core::Offers { form: true, ..Default::default() });
+        call.client = Some(ClientContext::new(offers));
+        let (mut events, mut asked) = (toolbox.call(call), Vec::new());
         loop {
             match events.next().await.unwrap() {
                 Event::Approval(question) => {
@@ -453,7 +465,7 @@ mod tests {
         for name in ["files.delete_al", "files.delete_all", "vault.read"] {
             let target: consort_core::Target = name.parse().unwrap();
             let arguments = Object::empty().json().clone();
-            let made = end(guarded.call(Invocation::new(alice.clone(), target, arguments)));
+            let made = end(guarded.call(Call::tool(alice.clone(), target, arguments)));
             silent(name, &made.unwrap_err());
         }
         assert!(fake.taken().is_empty());
@@ -488,13 +500,13 @@ mod tests {
         let alice = Caller::client("alice");
         assert_eq!(ids(&guarded, &alice), ["files.read"]);
         let (call, pass) = both("files", "delete", &json!({ "path": "/" }));
-        for end in [end(guarded.call(call)), end(guarded.pass(pass))] {
+        for end in [end(guarded.call(call)), end(guarded.call(pass))] {
             assert!(matches!(end, Err(CallError::Unknown { .. })), "{end:?}");
         }
         assert!(fake.taken().is_empty());
         let (call, pass) = both("files", "read", &json!({ "path": "/" }));
         end(guarded.call(call)).unwrap();
-        end(guarded.pass(pass)).unwrap();
+        end(guarded.call(pass)).unwrap();
         assert_eq!(fake.taken().len(), 2);
     }
 
@@ -511,7 +523,7 @@ mod tests {
             let text = format!("{server}.transfer");
             assert_eq!(seen.resolve(&text).unwrap_err().hint(), None);
             let (call, pass) = both(server, "transfer", &json!({}));
-            for end in [end(guarded.call(call)), end(guarded.pass(pass))] {
+            for end in [end(guarded.call(call)), end(guarded.call(pass))] {
                 let Err(CallError::Unknown { nearest, .. }) = end else { panic!("{end:?}") };
                 assert!(nearest.is_empty(), "{nearest:?}");
             }
@@ -526,13 +538,23 @@ mod tests {
             { "callers": ["client:bob"], "servers": ["files"], "then": "deny" },
         ] });
         let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
-        let params = || Json::from(json!({ "uri": "file:///a" })).to_object().unwrap();
-        for method in ["resources/read", "prompts/get", "completion/complete", "x/unknown"] {
-            let server: ServerId = "files".parse().unwrap();
-            let bob = Passage::new(Caller::client("bob"), server.clone(), method, params());
-            assert!(matches!(end(guarded.pass(bob)), Err(CallError::Unknown { .. })));
-            let alice = Passage::new(Caller::client("alice"), server, method, params());
-            end(guarded.pass(alice)).unwrap();
+        let server: ServerId = "files".parse().unwrap();
+        let other = |method: &'static str| Operation::Other {
+            server: server.clone(),
+            method: method.into(),
+        };
+        for operation in [
+            Operation::ReadResource { server: server.clone(), uri: "file:///a".to_owned() },
+            Operation::GetPrompt("files.p".parse().unwrap()),
+            other("completion/complete"),
+            other("x/unknown"),
+        ] {
+            let by = |who: &str| {
+                let params = Object::empty();
+                end(guarded.call(Call::new(Caller::client(who), operation.clone(), params)))
+            };
+            assert!(matches!(by("bob"), Err(CallError::Unknown { .. })));
+            by("alice").unwrap();
         }
         assert_eq!(fake.taken().len(), 4);
         assert!(ids(&guarded, &Caller::client("bob")).is_empty());
@@ -565,7 +587,7 @@ mod tests {
         }
         // What was approved goes ahead where nobody can be asked.
         let (_, pass) = both("files", "delete", &json!({ "path": "/c" }));
-        consort_core::end(guarded.pass(pass)).await.unwrap();
+        consort_core::end(guarded.call(pass)).await.unwrap();
         // With other arguments, it is another question.
         let (_, pass) = both("files", "delete", &json!({ "path": "/", "all": true }));
         assert_eq!(answering(&guarded, pass, yes).await.0.len(), 1);
@@ -607,8 +629,8 @@ mod tests {
         let guard = Guard { elsewhere, ..guard(json!({ "default": "ask" })) };
         let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard);
         let (_, pass) = both("files", "read", &json!({ "path": "/" }));
-        assert!(!pass.offers.form);
-        let mut events = guarded.pass(pass);
+        assert!(pass.client.as_ref().is_some_and(|client| !client.offers.form));
+        let mut events = guarded.call(pass);
         let Some(Event::Approval(asked)) = events.next().await else { panic!("nobody is asked") };
         let yes = json!({ "action": "accept", "content": { "decision": "once" } });
         asked.reply.unwrap().send(Ok(yes.into()));
@@ -622,7 +644,7 @@ mod tests {
         let rules = json!({ "default": "ask" });
         let guarded = Guarded::new(Arc::clone(&fake) as Arc<dyn Toolbox>, guard(rules));
         let (call, pass) = both("files", "read", &json!({}));
-        let error = consort_core::end(guarded.pass(pass)).await.unwrap_err();
+        let error = consort_core::end(guarded.call(pass)).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "denied: a person would have to agree, and this client cannot ask one"
@@ -640,7 +662,7 @@ mod tests {
         assert!(fake.taken().is_empty());
     }
 
-    /// A toolbox of which a server that may have something is always down.
+    /// A toolbox whose server, which may have the tool, is always down.
     struct Down;
 
     impl Toolbox for Down {
@@ -652,11 +674,7 @@ mod tests {
             Arc::new(catalog)
         }
 
-        fn call(&self, _: Invocation) -> Events {
-            unreachable!("nothing is on offer")
-        }
-
-        fn pass(&self, _: Passage) -> Events {
+        fn call(&self, _: Call) -> Events {
             unreachable!("nothing is on offer")
         }
 

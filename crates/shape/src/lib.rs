@@ -1,4 +1,4 @@
-//! What a toolbox looks like to a model: which tools, under which names, at what cost, for whom.
+//! The tools that a model sees: selection, names, token cost and policy.
 
 pub mod dialect;
 pub mod pin;
@@ -9,21 +9,23 @@ pub mod tokens;
 
 mod aside;
 mod cached;
-mod call;
 mod explain;
 pub mod exposure;
 #[cfg(test)]
 mod fake;
 mod guarded;
+mod limits;
 mod memo;
 mod pinned;
 mod shaped;
+mod sought;
 pub mod transform;
 
 pub use cached::{CacheSpec, Cached, Remember};
 pub use explain::{Changed, Explanation, Fate, Step, explain, fate};
 pub use exposure::{Exposed, Exposing, Exposure, Mode};
-pub use guarded::{ANSWER, Approved, Elsewhere, Guard, Guarded};
+pub use guarded::{Approved, Elsewhere, Guard, Guarded};
+pub use limits::{ApprovalLimits, ExposureLimits, ResultLimits};
 pub use memo::Memo;
 pub use pinned::Pinned;
 pub use shaped::{Shape, Shaped};

@@ -1,10 +1,10 @@
-//! What was made of a catalog, as long as the catalog is in use.
+//! Values derived from a catalog, cached as long as the catalog is in use.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::Catalog;
 
-/// Things made of catalogs. One is made anew only if the catalog is another.
+/// Values derived from catalogs. Each is computed once for a catalog.
 #[derive(Debug)]
 pub struct Memo<T>(Mutex<Vec<(Arc<Catalog>, Arc<T>)>>);
 
@@ -15,7 +15,7 @@ impl<T> Default for Memo<T> {
 }
 
 impl<T> Memo<T> {
-    /// What was made of this catalog, or is now.
+    /// Returns the value derived from this catalog, computing it if necessary.
     pub fn get(&self, catalog: Arc<Catalog>, make: impl FnOnce(&Catalog) -> T) -> Arc<T> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = made.iter().find(|(known, _)| Arc::ptr_eq(known, &catalog)) {

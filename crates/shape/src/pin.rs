@@ -1,8 +1,8 @@
-//! What a definition was when somebody agreed to it.
+//! Pins of definitions that the user has approved.
 //!
 //! A [`Pin`] is the digest of one definition, as its server wrote it. A [`Lock`] holds the pins of
-//! everything that was agreed to, with the definitions themselves, so that a change can be shown by
-//! [`diff`] and not only be noticed.
+//! everything that was approved, with the definitions themselves, so that [`diff`] can show a change
+//! and not only detect it.
 
 mod canonical;
 mod diff;
@@ -24,7 +24,7 @@ pub use launch::Launch;
 pub use lock::{Difference, Item, Kind, Lock, Locked, Withheld};
 pub use text::LockError;
 
-/// What a pin's text starts with.
+/// Prefix of a pin's textual form.
 const ALGORITHM: &str = "sha256:";
 
 /// The SHA-256 of the [`canonical`] form of a definition: any other value, name or order of items
@@ -48,7 +48,7 @@ impl Pin {
         Self(Sha256::digest(canonical(definition)).into())
     }
 
-    /// Enough of it for people to compare.
+    /// A short prefix for people to compare.
     pub fn short(&self) -> String {
         self.to_string().chars().skip(ALGORITHM.len()).take(12).collect()
     }
@@ -91,7 +91,7 @@ impl FromStr for Pin {
     }
 }
 
-/// A text that is no pin.
+/// A string that is no pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a pin: use `sha256:` and 64 digits from 0 to 9 and a to f")]
 pub struct InvalidPin;
@@ -124,7 +124,7 @@ mod tests {
         })
     }
 
-    /// Every value that comes of one change at one place.
+    /// Returns every value that results from one change at one place.
     fn changed(value: &Value) -> Vec<Value> {
         let mut all = match value {
             Value::String(text) => {
@@ -173,7 +173,7 @@ mod tests {
         all
     }
 
-    /// The value as text, with members in reverse, blanks, and every letter of a key as an escape.
+    /// Returns the value as text, with members reversed, white space, and the letters of keys escaped.
     fn respelled(value: &Value) -> String {
         let key = |key: &str| {
             let units: Vec<String> =

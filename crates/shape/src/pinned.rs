@@ -1,22 +1,22 @@
-//! A toolbox that offers only what somebody agreed to.
+//! A toolbox that offers only approved definitions.
 
 use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Emitting, Entry, Event, Events, Invocation,
-    Json, MissingName, Passage, RefusedTarget, RejectReason, Route, ServerId, ShelfKind, Toolbox,
+    AdmissionCheck, BoxFuture, Call, CallError, Caller, Catalog, Changes, Entry, Event, Events,
+    MissingName, Operation, RefusedTarget, RejectReason, Route, ServerId, ShelfKind, Target,
+    Toolbox,
 };
 
-use crate::call::{Call, ended, follow};
 use crate::memo::Memo;
 use crate::pin::{self, Lock, Withheld};
 
-/// A toolbox without what the lock keeps back. What is kept back cannot be called, and is told as a problem. A
-/// server that said that its definitions changed is not called before they were read again.
+/// A toolbox without the items that the lock withholds. Withheld items cannot be called, and each is reported
+/// as a problem. A server that announced changed definitions is not called before they are listed again.
 pub struct Pinned(Arc<Held>);
 
-/// A toolbox and the lock that it is held to.
+/// A toolbox and the lock that it enforces.
 struct Held {
     inner: Arc<dyn Toolbox>,
     lock: Arc<Lock>,
@@ -30,21 +30,9 @@ impl fmt::Debug for Pinned {
 }
 
 impl Pinned {
-    /// A toolbox held to a lock.
+    /// Creates a toolbox that enforces a lock.
     pub fn new(inner: Arc<dyn Toolbox>, lock: Arc<Lock>) -> Self {
         Self(Arc::new(Held { inner, lock, made: Memo::default() }))
-    }
-
-    /// Makes a call once the definitions of its server are those it has now.
-    fn go(&self, server: &ServerId, make: impl FnOnce(&Held) -> Events + Send + 'static) -> Events {
-        let Some(read) = self.0.inner.await_definitions(server) else { return make(&self.0) };
-        let held = Arc::clone(&self.0);
-        Emitting::new(|emitter| async move {
-            match read.await {
-                Ok(()) => follow(make(&held), &emitter).await,
-                Err(error) => Event::End(Err(error)),
-            }
-        })
     }
 }
 
@@ -56,37 +44,43 @@ impl Held {
         Arc::clone(&made)
     }
 
-    fn call(&self, call: Call) -> Events {
-        let admitted = self.catalog(call.caller());
-        if call.find(&admitted).is_some() {
-            return call.make(&*self.inner);
+    /// Makes a call whose target the lock admits.
+    fn call(self: &Arc<Self>, mut call: Call) -> Events {
+        let (kind, target) = match &call.operation {
+            Operation::CallTool(target) => (ShelfKind::Tools, target.clone()),
+            Operation::GetPrompt(target) => (ShelfKind::Prompts, target.clone()),
+            _ => return self.inner.call(call),
+        };
+        if let Err(error) = self.admit(&call.caller, kind, &target) {
+            return Events::ended(Err(error));
         }
-        let whole = self.inner.catalog(call.caller());
-        let held = call
-            .find(&whole)
-            .and_then(|at| self.withheld(&whole, ShelfKind::Tools, &whole.tools.entries()[at]));
-        ended(Err(held.unwrap_or_else(|| call.unknown(&admitted))))
+        // Whoever sends the call checks again: its server may have been reached anew by then.
+        let (held, caller) = (Arc::clone(self), call.caller.clone());
+        call.admission = Some(AdmissionCheck::new(move || held.admit(&caller, kind, &target)));
+        self.inner.call(call)
     }
 
-    fn prompt(&self, passage: Passage) -> Events {
-        let name = passage.get("name");
-        let name = name.as_ref().and_then(Json::text).unwrap_or_default();
-        let server = &passage.server;
-        if self.catalog(&passage.caller).prompts.position(server, &name).is_some() {
-            return self.inner.pass(passage);
+    /// Checks that the lock admits the current definition of an item.
+    fn admit(&self, caller: &Caller, kind: ShelfKind, target: &Target) -> Result<(), CallError> {
+        let Target { server, name } = target;
+        let admitted = self.catalog(caller);
+        if admitted.shelf(kind).position(server, name).is_some() {
+            return Ok(());
         }
-        let whole = self.inner.catalog(&passage.caller);
-        let held = whole
-            .prompts
-            .position(server, &name)
-            .and_then(|at| self.withheld(&whole, ShelfKind::Prompts, &whole.prompts.entries()[at]));
-        // Without a hint: here, nobody knows what the caller may see.
-        let unknown =
-            || CallError::Unknown { kind: "prompt", name: name.into_owned(), nearest: Vec::new() };
-        ended(Err(held.unwrap_or_else(unknown)))
+        let whole = self.inner.catalog(caller);
+        let shelf = whole.shelf(kind);
+        let held = shelf
+            .position(server, name)
+            .and_then(|at| self.withheld(&whole, kind, &shelf.entries()[at]));
+        let unknown = || match kind {
+            ShelfKind::Tools => admitted.unknown(kind, &target.to_string()).into(),
+            // Without a hint: here, nobody knows what the caller may see.
+            _ => CallError::Unknown { kind: "prompt", name: name.clone(), nearest: Vec::new() },
+        };
+        Err(held.unwrap_or_else(unknown))
     }
 
-    /// Returns the error of a call of what the lock keeps back.
+    /// Returns the error of a call of a withheld item.
     fn withheld(&self, catalog: &Catalog, kind: ShelfKind, entry: &Entry) -> Option<CallError> {
         let Entry { route: Route { server, name }, definition, .. } = entry;
         let pinned = pin::Kind::of(kind).filter(|_| !catalog.is_local(server))?;
@@ -107,20 +101,19 @@ impl Toolbox for Pinned {
         self.0.catalog(caller)
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        let server = invocation.target.server.clone();
-        self.go(&server, |held| held.call(Call::Invoked(invocation)))
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        let server = passage.server.clone();
-        if Call::is(&passage) {
-            return self.go(&server, |held| held.call(Call::Passed(passage)));
-        }
-        if passage.method == "prompts/get" {
-            return self.go(&server, |held| held.prompt(passage));
-        }
-        self.0.inner.pass(passage)
+    fn call(&self, call: Call) -> Events {
+        // A server that said that its definitions changed is not called before they were read again.
+        let pinned = matches!(call.operation, Operation::CallTool(_) | Operation::GetPrompt(_));
+        let read =
+            pinned.then(|| self.0.inner.await_definitions(&call.caller, call.server())).flatten();
+        let Some(read) = read else { return self.0.call(call) };
+        let held = Arc::clone(&self.0);
+        Events::new(|emitter| async move {
+            match read.await {
+                Ok(()) => held.call(call).forward(&emitter).await,
+                Err(error) => Event::End(Err(error)),
+            }
+        })
     }
 
     fn inner(&self) -> Option<&dyn Toolbox> {
@@ -207,15 +200,14 @@ mod tests {
             ("a", "new", "nobody agreed to `a.new` yet"),
             ("b", "t", "`b.t`: the server is not in the lock"),
         ] {
-            let (call, pass) = both(server, name, &json!({}));
-            for ended in [end(pinned.call(call)), end(pinned.pass(pass))] {
-                let error = ended.unwrap_err();
+            for call in <[_; 2]>::from(both(server, name, &json!({}))) {
+                let error = end(pinned.call(call)).unwrap_err();
                 assert_eq!(error.to_string(), format!("withheld by the lock: {why}"));
             }
         }
-        let (call, pass) = both("a", "same", &json!({}));
-        end(pinned.call(call)).unwrap();
-        end(pinned.pass(pass)).unwrap();
+        for call in <[_; 2]>::from(both("a", "same", &json!({}))) {
+            end(pinned.call(call)).unwrap();
+        }
         assert_eq!(now.taken(), ["a.same {}"; 2]);
     }
 }

@@ -1,10 +1,10 @@
-//! Who may see and call what: rules from top to bottom, the first that fits decides.
+//! Authorization rules for seeing and calling tools, in order: the first that matches decides.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use consort_core::{Annotations, Caller, Json, Kind};
+use consort_core::{Annotations, Caller, CallerKind, Json};
 use serde_json::Value;
 
 mod approval;
@@ -65,74 +65,74 @@ pub struct Policy {
     default: Otherwise,
 }
 
-/// What holds where no rule fits.
+/// The default effect where no rule matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Otherwise {
     #[default]
     Allow,
     Ask,
-    /// Asks for what is not `read`, unless a person calls: it would be asked about its own doing.
+    /// Asks for tools that are not `read`, unless a person calls, who would approve their own call.
     AskWrites,
     Deny,
 }
 
-/// What is asked: may this caller see this tool, or call it with these arguments?
+/// The subject of a decision: may this caller see this tool, or call it with these arguments?
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Who calls.
+    /// The caller.
     pub caller: &'a Caller,
     /// The profile that is called through, if any.
     pub profile: Option<&'a str>,
     /// The server.
     pub server: &'a str,
-    /// The tool, as its server calls it.
+    /// The tool, by its server's name for it.
     pub tool: &'a str,
-    /// What the server hints at.
+    /// The server's tool annotations.
     pub annotations: Annotations,
-    /// What it is called with; absent when it is listed or looked up.
+    /// The arguments of the call; absent when the tool is listed or looked up.
     pub arguments: Option<&'a Json>,
 }
 
-/// What a policy says.
+/// The decision of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What holds.
+    /// Its effect.
     pub effect: Effect,
-    /// The rule that decided, by number and name; absent where none fitted.
+    /// The rule that decided, by number and name; absent where none matched.
     pub rule: Option<Arc<str>>,
-    /// What of that rule's condition nobody could tell, where it was held to be met.
+    /// The part of the rule's condition that could not be evaluated and was assumed to hold.
     pub unsure: Option<String>,
-    /// What the tool can do.
+    /// The tool's classes.
     pub classes: Classes,
 }
 
-/// What holds for a call.
+/// Effect of a decision on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It goes ahead.
+    /// The call is made.
     Allow,
-    /// It does not.
+    /// The call is refused.
     Deny {
-        /// What the caller is told.
+        /// Reason sent to the caller.
         reason: Arc<str>,
     },
-    /// A person is asked. Where nobody can be asked and nothing was approved before, it does not.
+    /// A person is asked. The call is refused if nobody can be asked and no earlier approval covers it.
     Ask {
-        /// What the person is told.
+        /// Reason shown to the person.
         reason: Arc<str>,
-        /// What a lasting approval is bound to.
+        /// Arguments that a lasting approval covers.
         binding: Binding,
     },
 }
 
 impl Decision {
-    /// Whether a listing shows the tool. What it does not show is unknown to the caller, not denied:
-    /// nobody learns of what they cannot have.
+    /// Returns true if a listing shows the tool. A hidden tool is unknown to the caller rather than
+    /// denied, so its existence is not revealed.
     pub fn shows(&self) -> bool {
         !matches!(self.effect, Effect::Deny { .. })
     }
 
-    /// What was decided and by what, for people.
+    /// Describes the effect and its rule in human-readable form.
     pub fn explain(&self) -> String {
         let (what, reason) = match &self.effect {
             Effect::Allow => ("allowed", None),
@@ -151,11 +151,11 @@ impl Decision {
     }
 }
 
-/// The arguments of one question, read when the first condition asks for them.
+/// The arguments of one question, parsed when the first condition needs them.
 type Arguments = Option<Result<Value, String>>;
 
 impl Policy {
-    /// The policy that a config describes, or all that is wrong with it.
+    /// Compiles the policy of a config, or returns all errors in it.
     pub fn compile(spec: &PolicySpec) -> Result<Self, Vec<PolicyError>> {
         compile::policy(spec)
     }
@@ -167,17 +167,17 @@ impl Policy {
         self
     }
 
-    /// Whether it allows everything to everybody, so that nobody need ask it.
+    /// Returns true if it allows everything to every caller, so that it need not be evaluated.
     pub fn is_open(&self) -> bool {
         self.rules.is_empty() && self.default == Otherwise::Allow
     }
 
-    /// What a tool can do: the operator's word, else what its server hints at.
+    /// Returns a tool's classes: the operator's, else those of its server's annotations.
     pub fn classes(&self, server: &str, tool: &str, annotations: Annotations) -> Classes {
         self.classes.classes(server, tool, annotations)
     }
 
-    /// The patterns of rules and classes that fit none of these tools, as `place: pattern`.
+    /// The patterns of rules and classes that match none of these tools, as `place: pattern`.
     pub fn idle_patterns(&self, tools: &[(&str, &str)]) -> Vec<String> {
         let classes = self.classes.targets().map(|target| ("classes", target));
         let rules = self.rules.iter();
@@ -190,10 +190,10 @@ impl Policy {
         told.map(|(place, target)| format!("{place}: {}", target.as_str())).collect()
     }
 
-    /// Decides. The first rule that fits wins. Where nobody can tell whether a condition is met, the
-    /// stricter of what would follow holds.
+    /// Decides. The first rule that matches wins. Where a condition cannot be evaluated, the stricter of
+    /// both outcomes holds.
     ///
-    /// Without arguments, it is the milder: a tool is denied only if it would be whatever the arguments.
+    /// Without arguments, it is the milder: a tool is denied only if it would be for any arguments.
     pub fn decide(&self, question: &Question<'_>) -> Decision {
         let classes = self.classes(question.server, question.tool, question.annotations);
         let mut read: Arguments = None;
@@ -231,8 +231,8 @@ impl Policy {
     }
 }
 
-/// Of what may hold and what holds otherwise: for a call the stricter, for a listing the milder. Of
-/// two that are alike, that of the earlier rule.
+/// Returns, of the uncertain outcome and the alternative, the stricter for a call and the milder for a
+/// listing. If they are equal, that of the earlier rule.
 fn outcome(question: &Question<'_>, maybe: Option<Decision>, otherwise: Decision) -> Decision {
     match maybe {
         None => otherwise,
@@ -248,7 +248,7 @@ fn outcome(question: &Question<'_>, maybe: Option<Decision>, otherwise: Decision
 impl Otherwise {
     fn effect(self, caller: &Caller, classes: Classes) -> Effect {
         let ask = || Effect::Ask { reason: "no rule allows it".into(), binding: Binding::Shape };
-        let harmless = classes.has(Class::Read) || caller.kind == Kind::Person;
+        let harmless = classes.has(Class::Read) || caller.kind == CallerKind::Person;
         match self {
             Self::Allow => Effect::Allow,
             Self::AskWrites if harmless => Effect::Allow,
@@ -258,7 +258,7 @@ impl Otherwise {
     }
 }
 
-/// The stricter, the higher.
+/// Rank of an effect: the higher, the stricter.
 fn rank(effect: &Effect) -> u8 {
     match effect {
         Effect::Allow => 0,
@@ -278,7 +278,7 @@ mod tests {
         Policy::compile(&serde_json::from_value(spec).unwrap()).unwrap()
     }
 
-    /// Asks about `server.tool` with hints that say `read` for tools named `get…`.
+    /// Decides on `server.tool`, with annotations of `read` for tools named `get…`.
     fn ask(policy: &Policy, caller: &Caller, id: &str, arguments: Option<&Value>) -> Decision {
         let (server, tool) = id.split_once('.').unwrap();
         let arguments = arguments.map(|arguments| Json::from(arguments.clone()));

@@ -1,9 +1,8 @@
-//! What in a definition deserves a second look.
+//! Scanner for suspicious content of definitions.
 //!
-//! A scan reports; it does not judge. What it reports may be harmless, and a definition of which it
-//! reports nothing may still mean harm: a server can be malicious in plain, polite English. It looks
-//! at every text there is, the names of members among them, and finds the same in the same
-//! definition every time.
+//! A scan reports; it does not judge. A finding may be harmless, and a definition without findings may
+//! still be malicious: an attack can be written in plain, polite English. The scan examines every string,
+//! names of members included, and is deterministic.
 
 mod alike;
 mod classes;
@@ -33,80 +32,80 @@ use plain::Plain;
 use rules::Weight;
 use sources::Sources;
 
-/// How long a text may be before its length deserves a look: of 8,756 public definitions, two have
-/// a longer description.
+/// The length of a string above which it is reported: of 8,756 public definitions, two have a longer
+/// description.
 const LONG: usize = 4_000;
 
-/// How many findings are worth reading, of one definition.
+/// The most findings reported for one definition.
 const MOST_FINDINGS: usize = 40;
 
-/// How many different weak rules apply before they are reported.
+/// The number of different weak rules that must match before they are reported.
 const WEAK_ENOUGH: usize = 2;
 
-/// How many characters of a text are shown on each side of what was found.
+/// Characters of context shown on each side of a match.
 const AROUND: usize = 40;
 
-/// How many characters of what was found are shown.
+/// The most characters of a match that are shown.
 const MOST_SHOWN: usize = 120;
 
-/// Something in a definition that deserves a look.
+/// A suspicious part of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Where, as a JSON pointer; a name of a member counts as at its value.
+    /// Location, as a JSON pointer; the name of a member has the location of its value.
     pub pointer: String,
-    /// Why.
+    /// The kind of concern.
     pub concern: Concern,
-    /// The text around it, with what does not show as escapes.
+    /// The text around it, with invisible characters escaped.
     pub excerpt: String,
-    /// What a text written in characters that do not show says.
+    /// The decoded message of a text written in invisible characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decoded: Option<String>,
 }
 
-/// Why something deserves a look.
+/// Kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Concern {
-    /// Characters that take no room, where no script needs them.
+    /// Zero-width characters where no script needs them.
     Invisible,
-    /// Characters that turn the direction of the text.
+    /// Characters that change the direction of the text.
     Direction,
-    /// Tags: invisible characters that spell ASCII.
+    /// Unicode tags: invisible characters that spell ASCII.
     Tags,
-    /// Selectors of variants where there is nothing to select: they can carry bytes.
+    /// Variation selectors without a character to vary: they can carry bytes.
     Selectors,
-    /// Characters whose meaning is agreed on in private.
+    /// Private-use characters.
     PrivateUse,
-    /// Control characters, which terminals obey.
+    /// Control characters, which terminals interpret.
     Control,
-    /// A word of letters from several scripts that look alike.
+    /// A word that mixes look-alike letters of several scripts.
     LookAlike,
-    /// Words that tell a model what to do beyond using the tool.
+    /// Text that instructs a model beyond using the tool.
     Instruction,
-    /// Words that keep something from people.
+    /// Text that asks to conceal something from the user.
     Concealment,
-    /// Words that put a tool before others.
+    /// Text that ranks a tool before others.
     Precedence,
-    /// Words about what other tools do.
+    /// Text about the behaviour of other tools.
     Shadowing,
-    /// Words that have data read and handed on.
+    /// Text that asks to read data and pass it on.
     Exfiltration,
-    /// Words that have a program run.
+    /// Text that asks to run a program.
     Execution,
-    /// Words that have the arguments of a call changed.
+    /// Text that asks to change the arguments of a call.
     Tampering,
-    /// A place where people keep secrets.
+    /// A location where secrets are stored.
     SecretPlace,
-    /// A long run of what looks like encoded bytes.
+    /// A long run of apparently encoded bytes.
     Encoded,
-    /// A text longer than people read.
+    /// An unusually long string.
     Long,
-    /// Two members with one name: readers differ in which of them counts.
+    /// A duplicate member name: parsers differ in which of the two they use.
     Duplicate,
 }
 
 impl Concern {
-    /// What it is, for people.
+    /// Returns a human-readable description.
     pub fn about(self) -> &'static str {
         match self {
             Self::Invisible => "characters that take no room",
@@ -165,18 +164,18 @@ pub fn scan(definition: &Json) -> Vec<Finding> {
     scanned(definition, &matching::ALL)
 }
 
-/// The rules about words without those that were written for one published set of attacks, to measure
-/// how much is found in a set nobody looked at.
+/// The lexical rules without those that were written for one published set of attacks, to measure the
+/// detection rate on a set that the rules have not seen.
 #[derive(Debug)]
 pub struct RuleSet(Matcher);
 
 impl RuleSet {
-    /// The rules that do not rest on this set alone, if one of that name was looked at.
+    /// Returns the rules that do not rest on this set alone, or `None` if the set is unknown.
     pub fn without(set: &str) -> Option<Self> {
         Sources::named(set).map(|set| Self(Matcher::without(set)))
     }
 
-    /// What [`scan`] reports by these rules.
+    /// Scans a definition with these rules; see [`scan`].
     pub fn scan(&self, definition: &Json) -> Vec<Finding> {
         scanned(definition, &self.0)
     }
@@ -201,13 +200,13 @@ fn scanned(definition: &Json, matcher: &Matcher) -> Vec<Finding> {
     told.map(|(finding, _)| finding).take(MOST_FINDINGS).collect()
 }
 
-/// What is met on the way through a definition.
+/// An item met while walking a definition.
 enum Found<'a> {
     Text(&'a str),
     Duplicate(&'a str),
 }
 
-/// Calls `see` for every text in a value, with its pointer: names of members, then what they hold.
+/// Calls `see` for every string in a value, with its pointer: names of members, then their values.
 fn visit(pointer: &str, value: &Json, see: &mut impl FnMut(&str, Found<'_>)) {
     if let Some(object) = value.to_object() {
         let mut names = BTreeSet::new();
@@ -230,16 +229,16 @@ fn visit(pointer: &str, value: &Json, see: &mut impl FnMut(&str, Found<'_>)) {
     }
 }
 
-/// What was seen of a definition so far.
+/// State of the scan of one definition.
 struct Look<'a> {
     matcher: &'a Matcher,
     findings: Vec<(Finding, Weight)>,
-    /// The weak rules that applied.
+    /// The weak rules that matched.
     weak: BTreeSet<usize>,
 }
 
 impl Look<'_> {
-    /// Looks at one text: each concern is reported once, where it first shows.
+    /// Examines one string: each concern is reported once, at its first occurrence.
     fn at(&mut self, pointer: &str, text: &str) {
         for odd in smuggled::odd(text) {
             self.add(pointer, text, odd.concern, (odd.from, odd.to), odd.decoded);
@@ -261,7 +260,7 @@ impl Look<'_> {
         }
     }
 
-    /// Looks at what a text says.
+    /// Applies the lexical rules to a string.
     fn words(&mut self, pointer: &str, text: &str) {
         let plain = Plain::new(text);
         if let Some(place) = marks::mark(&plain) {
@@ -305,7 +304,7 @@ impl Look<'_> {
     }
 }
 
-/// A part of a text, by byte offsets, with some of what stands around it.
+/// Returns a part of a string, by byte offsets, with some context.
 fn around(text: &str, from: usize, to: usize) -> String {
     let before: Vec<char> = text[..from].chars().rev().take(AROUND + 1).collect();
     let after: Vec<char> = text[to..].chars().take(AROUND + 1).collect();

@@ -1,4 +1,4 @@
-//! Finding tools by words: an index in memory, without a model, the same answer every time.
+//! Keyword search for tools: an index in memory, without a model, deterministic.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use postings::Postings;
 use query::Query;
 use typo::Spellings;
 
-/// How much is looked at; what is beyond is not, and is no error.
+/// Limits of indexing and search; input beyond them is ignored without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a search query.
@@ -32,13 +32,13 @@ pub struct Limits {
     pub query_words: usize,
     /// Hits of a search.
     pub hits: usize,
-    /// Words of each kind of text a tool has: name, description and so on.
+    /// Words of each field of a tool: name, description and so on.
     pub field_words: usize,
     /// Parameters of a tool, nested ones included.
     pub parameters: usize,
     /// Choices (`enum`) of a parameter.
     pub choices: usize,
-    /// How deep a parameter may be nested.
+    /// Nesting depth of a parameter.
     pub schema_depth: usize,
 }
 
@@ -56,7 +56,7 @@ impl Default for Limits {
     }
 }
 
-/// Tools that can be found by words.
+/// A searchable index of tools.
 ///
 /// ```
 /// use consort_shape::search::{Document, Index, Limits};
@@ -79,7 +79,7 @@ pub struct Index {
     documents: Vec<Indexed>,
     postings: Postings,
     spellings: Spellings,
-    /// Names and ids in lower case, each with the documents that bear it.
+    /// Names and ids in lower case, each with the documents that have it.
     exact: HashMap<String, Vec<usize>>,
     by_id: HashMap<String, usize>,
 }
@@ -87,13 +87,13 @@ pub struct Index {
 /// A tool that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit<'a> {
-    /// What it is called, with its server: `server.name`.
+    /// Its name with its server: `server.name`.
     pub id: &'a str,
-    /// Its place among the documents, or among the tools of the catalog.
+    /// Its position among the documents, or among the tools of the catalog.
     pub position: usize,
-    /// How well it fits; comparable within one search only.
+    /// Relevance; comparable within one search only.
     pub score: f32,
-    /// Whether the query is its name or id.
+    /// True if the query is its name or id.
     pub exact: bool,
 }
 
@@ -101,7 +101,7 @@ pub struct Hit<'a> {
 struct Indexed {
     id: String,
     name: String,
-    /// What it was made from, if from a catalog.
+    /// The tool's definition, if it comes from a catalog.
     definition: Option<Object>,
     counted: Arc<Counted>,
 }
@@ -119,7 +119,7 @@ impl Index {
         Self::build(Vec::new(), limits).updated(catalog)
     }
 
-    /// The index of another catalog. What did not change is not read again.
+    /// Returns the index of another catalog. Unchanged tools are not indexed again.
     #[must_use]
     pub fn updated(&self, catalog: &Catalog) -> Self {
         let entries = catalog.tools.entries().iter().map(|entry| {
@@ -157,22 +157,22 @@ impl Index {
         Self { limits, documents, postings, spellings, exact, by_id }
     }
 
-    /// How many documents there are.
+    /// Number of documents.
     pub fn len(&self) -> usize {
         self.documents.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no documents.
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
     }
 
-    /// The `k` documents that fit best, best first. Nothing fits an empty query.
+    /// Returns the `k` best matches, best first. Nothing matches an empty query.
     pub fn search(&self, query: &str, k: usize) -> Vec<Hit<'_>> {
         self.search_among(query, k, |_| true)
     }
 
-    /// The same among the documents whose positions are `visible`: for callers who may not see all.
+    /// The same among the documents whose positions are `visible`: for callers that may not see all.
     pub fn search_among(
         &self,
         query: &str,
@@ -196,7 +196,7 @@ impl Index {
         first.chain(rest).take(k.min(self.limits.hits)).collect()
     }
 
-    /// The documents whose name or id the query is.
+    /// Returns the documents whose name or id is the query.
     fn named(&self, query: &str) -> impl Iterator<Item = usize> {
         let query = query.trim();
         let name = (query.len() <= self.limits.query_bytes).then(|| query.to_lowercase());

@@ -1,25 +1,25 @@
-//! A toolbox with other names, words, arguments and results.
+//! A toolbox with changed names, descriptions, arguments and results.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, Changes, Entry, Events, Invocation, MissingName,
-    Outcome, Passage, Problem, RefusedCall, ServerId, ShelfKind, ToolResult, Toolbox,
+    BoxFuture, Call, CallError, Caller, Catalog, Changes, Entry, Events, MapResult, MissingName,
+    Outcome, Problem, RefusedCall, ServerId, ShelfKind, ToolResult, Toolbox,
 };
 
 use crate::aside::{self, Aside};
-use crate::call::{Call, ended, mapped};
+use crate::limits::ResultLimits;
 use crate::memo::Memo;
 use crate::transform::{Draft, Inbound, Outbound, Transform, inbound, pruned};
 
-/// What becomes of a toolbox.
+/// Changes to a toolbox.
 #[derive(Clone, Default)]
 pub struct Shape {
-    /// Only these servers; every one if absent.
+    /// The servers to include; all if absent.
     pub servers: Option<BTreeSet<ServerId>>,
-    /// What its tools go through, in this order.
+    /// Transforms of its tools, in this order.
     pub transforms: Vec<Arc<dyn Transform>>,
 }
 
@@ -34,8 +34,8 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// A toolbox with other names, words, arguments and results. A call of it is a call of the tool that is
-/// meant, with the arguments the server shall get; what comes back is changed as the shape says.
+/// A toolbox with changed names, descriptions, arguments and results. A call becomes a call of the
+/// inner tool with the arguments for its server; the result is changed as the shape says.
 pub struct Shaped {
     shape: Shape,
     made: Memo<Made>,
@@ -49,27 +49,34 @@ impl fmt::Debug for Shaped {
     }
 }
 
-/// A catalog after all transforms, and the way back from it.
+/// A catalog after all transforms, and the mapping back.
 #[derive(Debug)]
 struct Made {
     catalog: Arc<Catalog>,
-    /// By the position of the tool.
+    /// Plans by position of the tool.
     plans: Vec<Plan>,
 }
 
-/// What happens to a call of one tool and to its result.
+/// Changes to a call of one tool and to its result.
 #[derive(Clone, Debug)]
 struct Plan {
-    /// What the toolbox inside calls it.
+    /// Its name in the inner toolbox.
     name: String,
     inbound: Vec<Inbound>,
     outbound: Arc<[Outbound]>,
 }
 
 impl Shaped {
-    /// A toolbox in another shape.
+    /// Creates a toolbox with a shape.
     pub fn new(inner: Arc<dyn Toolbox>, shape: Shape) -> Self {
         Self { shape, made: Memo::default(), aside: Arc::default(), inner }
+    }
+
+    /// The same, with other limits of spilled results.
+    #[must_use]
+    pub fn limited(mut self, limits: ResultLimits) -> Self {
+        self.aside = Arc::new(Aside::new(limits));
+        self
     }
 
     fn made(&self, caller: &Caller) -> Arc<Made> {
@@ -77,38 +84,39 @@ impl Shaped {
     }
 
     fn go(&self, mut call: Call) -> Events {
-        let made = self.made(call.caller());
+        let made = self.made(&call.caller);
         let at = match call.position(&made.catalog) {
             Ok(at) => at,
             Err(error) => {
-                self.inner.refused(&call.refused(None, &call.name()));
-                return ended(Err(error));
+                let target = call.tool_target().map(ToString::to_string).unwrap_or_default();
+                self.inner.refused(&call.refused(None, &target));
+                return Events::ended(Err(error));
             }
         };
         let (entry, plan) = (&made.catalog.tools.entries()[at], &made.plans[at]);
         call.set_tool(&entry.route.server, &plan.name);
         if !plan.inbound.is_empty()
-            && let Some(arguments) = inbound(&plan.inbound, call.caller(), &call.arguments())
+            && let Some(arguments) = inbound(&plan.inbound, &call.caller, &call.arguments())
         {
-            call.set_arguments(arguments);
+            call.set("arguments", arguments);
         }
         if plan.outbound.is_empty() {
-            return call.make(&*self.inner);
+            return self.inner.call(call);
         }
-        let (caller, outbound) = (call.caller().clone(), Arc::clone(&plan.outbound));
+        let (caller, outbound) = (call.caller.clone(), Arc::clone(&plan.outbound));
         let (aside, tool) = (Arc::clone(&self.aside), entry.name.clone());
         // A task would end where nobody changes its result.
-        if let Call::Passed(passage) = &mut call {
-            passage.tasks = consort_core::Tasks::Follow;
+        if let Some(client) = &mut call.client {
+            client.tasks = consort_core::Tasks::Follow;
         }
-        mapped(call.make(&*self.inner), move |result| {
+        self.inner.call(call).observed(MapResult::new(move |result| {
             outbound.iter().fold(result, |result, change| match change {
                 Outbound::Fields(fields) => {
                     ToolResult::from_object(pruned(fields, result.object()))
                 }
                 Outbound::Cap(cap) => aside.capped(*cap, &caller, &tool, result),
             })
-        })
+        }))
     }
 }
 
@@ -161,18 +169,14 @@ impl Toolbox for Shaped {
         Arc::clone(&self.made(caller).catalog)
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        self.go(Call::Invoked(invocation))
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        if Call::is(&passage) {
-            self.go(Call::Passed(passage))
-        } else if aside::is_asked(&passage) {
-            let end = self.aside.read(&passage);
-            ended(end.map(|result| Outcome::Complete(ToolResult::from_object(result))))
+    fn call(&self, call: Call) -> Events {
+        if call.tool_target().is_some() {
+            self.go(call)
+        } else if let Some(uri) = aside::asked_uri(&call) {
+            let end = self.aside.read(&call.caller, uri);
+            Events::ended(end.map(|result| Outcome::Complete(ToolResult::from_object(result))))
         } else {
-            self.inner.pass(passage)
+            self.inner.call(call)
         }
     }
 
@@ -204,7 +208,7 @@ mod tests {
     use super::*;
     use crate::fake::{Fake, both, ended as end, tool};
     use crate::transform::TransformSpec;
-    use consort_core::{CallError, Json};
+    use consort_core::CallError;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -237,12 +241,12 @@ mod tests {
         assert_eq!(shaped.catalog(&caller()).tools.entries()[0].route.name, "search");
         let (call, pass) = both("web", "my_find", &json!({ "words": "x", "limit": 100 }));
         end(shaped.call(call)).unwrap();
-        end(shaped.pass(pass)).unwrap();
+        end(shaped.call(pass)).unwrap();
         let sent = r#"web.search {"q":"x","user":"alice","limit":5}"#;
         assert_eq!(fake.taken(), [sent, sent]);
         let (call, pass) = both("web", "search", &json!({}));
         assert!(matches!(end(shaped.call(call)), Err(CallError::Unknown { .. })));
-        assert!(matches!(end(shaped.pass(pass)), Err(CallError::Unknown { .. })));
+        assert!(matches!(end(shaped.call(pass)), Err(CallError::Unknown { .. })));
         assert!(fake.taken().is_empty());
     }
 
@@ -260,7 +264,7 @@ mod tests {
         assert_eq!(ids(&twice), ["web.a_find"]);
         let (call, pass) = both("web", "a_find", &json!({}));
         end(twice.call(call)).unwrap();
-        end(twice.pass(pass)).unwrap();
+        end(twice.call(pass)).unwrap();
         assert_eq!(fake.taken(), [r#"web.search {"q":"all"}"#; 2]);
     }
 
@@ -287,7 +291,7 @@ mod tests {
         let shaped = Shaped::new(fake, Shape { servers, ..Shape::default() });
         assert_eq!(ids(&shaped), ["b.t"]);
         let (_, pass) = both("a", "t", &json!({}));
-        assert!(matches!(end(shaped.pass(pass)), Err(CallError::Unknown { .. })));
+        assert!(matches!(end(shaped.call(pass)), Err(CallError::Unknown { .. })));
     }
 
     #[test]
@@ -298,12 +302,12 @@ mod tests {
         let shaped = Shaped::new(fake, shape);
         assert_eq!(shaped.catalog(&caller()).templates.len(), 1);
         let (_, pass) = both("s", "t", &json!({}));
-        let result = end(shaped.pass(pass)).unwrap();
+        let result = end(shaped.call(pass)).unwrap();
         let result: Value = result.object().json().read().unwrap();
         assert_eq!(result["content"][0]["text"], "z".repeat(10));
-        let params = Json::from(json!({ "uri": result["content"][2]["uri"] })).to_object();
-        let read = Passage::new(caller(), aside::OWNER.clone(), "resources/read", params.unwrap());
-        let read: Value = end(shaped.pass(read)).unwrap().object().json().read().unwrap();
+        let uri = result["content"][2]["uri"].as_str().unwrap();
+        let read = Call::resource(caller(), aside::OWNER.clone(), uri);
+        let read: Value = end(shaped.call(read)).unwrap().object().json().read().unwrap();
         assert_eq!(read["contents"][0]["text"], "z".repeat(5_000));
     }
 
@@ -323,7 +327,7 @@ mod tests {
             let name: String = names.iter().rev().map(String::as_str).chain(["t"]).collect();
             let (call, pass) = both("s", &name, &json!({ last: 1.5 }));
             end(shaped.call(call)).unwrap();
-            end(shaped.pass(pass)).unwrap();
+            end(shaped.call(pass)).unwrap();
             prop_assert_eq!(fake.taken(), [r#"s.t {"first":1.5}"#; 2]);
         }
     }

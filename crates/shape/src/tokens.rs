@@ -1,4 +1,4 @@
-//! What definitions cost a model, in tokens.
+//! Token cost of tool definitions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,18 +11,18 @@ mod pieces;
 
 use merge::Table;
 
-/// No token stands for more bytes, in either vocabulary; a test holds it.
+/// Length of the longest token in bytes, in either vocabulary; a test checks it.
 const LONGEST: usize = 128;
 
-/// Whose tokens are counted.
+/// Tokenizer vocabulary.
 ///
 /// Providers other than `OpenAI` do not publish theirs; for them a count is an estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Vocabulary {
-    /// Of GPT-4o and everything after it.
+    /// GPT-4o and later models.
     #[default]
     O200k,
-    /// Of GPT-4 and GPT-3.5.
+    /// GPT-4 and GPT-3.5.
     Cl100k,
 }
 
@@ -30,7 +30,7 @@ impl Vocabulary {
     /// Every vocabulary there is.
     pub const ALL: [Self; 2] = [Self::O200k, Self::Cl100k];
 
-    /// The word for it.
+    /// The vocabulary's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::O200k => "o200k",
@@ -68,14 +68,14 @@ impl FromStr for Vocabulary {
     }
 }
 
-/// A word that names no vocabulary.
+/// A string that names no vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown vocabulary `{0}`: use `o200k` or `cl100k`")]
 pub struct UnknownVocabulary(String);
 
-/// How many tokens a text is. The first count in a vocabulary loads it, which takes some milliseconds.
+/// Counts the tokens of a text. The first count in a vocabulary takes milliseconds to load it.
 ///
-/// The time it takes grows with the length of the text, whatever is in it.
+/// The time is linear in the length of the text, whatever its content.
 ///
 /// ```
 /// use consort_shape::tokens::{Vocabulary, count};
@@ -87,7 +87,7 @@ pub fn count(vocabulary: Vocabulary, text: &str) -> usize {
     pieces::of(vocabulary, text).map(|piece| counter.count(piece.as_bytes())).sum()
 }
 
-/// Whether texts are at most `budget` tokens together. Where their length alone decides, which it does
+/// Returns true if texts have at most `budget` tokens together. Where their length alone decides, as
 /// for few tools and for far too many, no vocabulary is loaded.
 pub fn fits(vocabulary: Vocabulary, texts: &[impl AsRef<str>], budget: usize) -> bool {
     let mut rest: usize = texts.iter().map(|text| text.as_ref().len()).sum();
@@ -105,7 +105,7 @@ pub fn fits(vocabulary: Vocabulary, texts: &[impl AsRef<str>], budget: usize) ->
     true
 }
 
-/// Whether so many bytes fit, if that can be said without looking at them.
+/// Decides by the number of bytes alone if they fit, or returns `None`.
 fn by_length(bytes: usize, budget: usize) -> Option<bool> {
     if bytes <= budget {
         return Some(true);
@@ -113,18 +113,18 @@ fn by_length(bytes: usize, budget: usize) -> Option<bool> {
     (bytes.div_ceil(LONGEST) > budget).then_some(false)
 }
 
-/// What one tool's definition costs.
+/// Token cost of one tool's definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Whose tool it is.
+    /// The tool's server.
     pub server: ServerId,
-    /// What it is called here, within its server.
+    /// Its name here, within its server.
     pub name: String,
-    /// How many tokens [`text`] of it is.
+    /// Number of tokens of its [`text`].
     pub tokens: usize,
 }
 
-/// What each tool of a catalog costs, in the catalog's order.
+/// Returns the cost of each tool of a catalog, in the catalog's order.
 pub fn costs(vocabulary: Vocabulary, catalog: &Catalog) -> Vec<Cost> {
     let cost = |entry: &consort_core::Entry| Cost {
         server: entry.route.server.clone(),
@@ -134,12 +134,12 @@ pub fn costs(vocabulary: Vocabulary, catalog: &Catalog) -> Vec<Cost> {
     catalog.tools.entries().iter().map(cost).collect()
 }
 
-/// What is counted of a definition: `OpenAI`'s chat form in compact JSON,
+/// Returns the text whose tokens are counted: `OpenAI`'s chat form in compact JSON,
 /// `{"type":"function","function":{"name":…,"description":…,"parameters":…}}`, its members in the
 /// server's order.
 ///
-/// Providers turn it into a form of their own before the model sees it; none tells which. This is what
-/// a client sends, and within a few per cent of what is billed.
+/// Providers convert it before the model sees it, in undocumented ways. This is what a client sends,
+/// and within a few per cent of what is billed.
 pub fn text(tool: &Tool) -> String {
     let mut text = String::from(r#"{"type":"function","function":{"name":"#);
     text.push_str(Json::string(&tool.name()).as_str());
@@ -151,8 +151,8 @@ pub fn text(tool: &Tool) -> String {
     text
 }
 
-/// Writes JSON without white space and with no more escapes than it needs, in its own order: what a
-/// server writes as `\u0027` a client sends as an apostrophe.
+/// Writes JSON without white space and with no unnecessary escapes, in its own order: a server's
+/// `\u0027` is sent by a client as an apostrophe.
 fn compact(json: &Json, out: &mut String) {
     let mut rest = json.as_str();
     while let Some(at) = rest.find(|byte: char| byte == '"' || byte.is_ascii_whitespace()) {
@@ -173,7 +173,7 @@ fn compact(json: &Json, out: &mut String) {
     out.push_str(rest);
 }
 
-/// How many bytes the JSON string is that this text starts with.
+/// Returns the length in bytes of the JSON string at the start of this text.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

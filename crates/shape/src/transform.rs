@@ -1,4 +1,4 @@
-//! Changes to what is on offer, made when a catalog is built.
+//! Transforms of definitions, applied when a catalog is built.
 
 mod arguments;
 mod filter;
@@ -22,14 +22,14 @@ pub(crate) use spec::one_or_more;
 pub use spec::{ArgumentSpec, AroundSpec, HintSpec, ResultSpec, TransformSpec, WordSpec};
 pub use words::{Describe, Entitle, Wording};
 
-/// A change to one definition. Implemented here and by users; called when a catalog is built, in the
-/// order given. The route back to the server stays what it was: a renamed tool is called on its
-/// server under its own name.
+/// A transform of one definition. Implemented here and by users; called when a catalog is built, in the
+/// order given. The route back to the server is unchanged: a renamed tool is called on its server under
+/// its own name.
 pub trait Transform: Send + Sync {
-    /// What becomes of the definition; `None` hides it.
+    /// Returns the transformed definition; `None` hides it.
     fn apply(&self, draft: Draft) -> Option<Draft>;
 
-    /// What this does, for people.
+    /// Returns a human-readable description of this transform.
     fn describe(&self) -> String;
 }
 
@@ -38,22 +38,22 @@ pub trait Transform: Send + Sync {
 pub struct Draft {
     /// The server it comes from.
     pub server: ServerId,
-    /// What the server calls it.
+    /// The server's name for it.
     pub original: String,
-    /// What it is called here.
+    /// Its name here.
     pub name: String,
     /// The definition, with `name` still the server's.
     pub definition: Object,
-    /// What could not be done, for people.
+    /// Human-readable problems.
     pub problems: Vec<String>,
-    /// What happens to a caller's arguments, the last first.
+    /// Changes to a caller's arguments, the last first.
     pub(crate) inbound: Vec<Inbound>,
-    /// What happens to a server's result, the first first.
+    /// Changes to a server's result, in order.
     pub(crate) outbound: Vec<Outbound>,
 }
 
 impl Draft {
-    /// A definition as it is before any change.
+    /// Creates a draft of an unchanged definition.
     pub fn new(entry: &Entry) -> Self {
         Self {
             server: entry.route.server.clone(),
@@ -78,7 +78,7 @@ impl Draft {
         self
     }
 
-    /// Takes a member of the definition away.
+    /// Removes a member of the definition.
     #[must_use]
     pub fn without(mut self, member: &str) -> Self {
         if self.definition.get_bytes(member).is_some() {
@@ -89,23 +89,23 @@ impl Draft {
         self
     }
 
-    /// A member of the definition that is an object; an empty one if it is not there.
+    /// Returns a member of the definition that is an object; an empty one if it is absent.
     pub fn object(&self, member: &str) -> Object {
         let object = self.definition.get(member).and_then(|json| json.to_object());
         object.unwrap_or_else(Object::empty)
     }
 
-    /// Whether a pattern means this, by what the server calls it.
+    /// Returns true if a pattern matches the server's name for it.
     pub fn fits(&self, patterns: &[Pattern]) -> bool {
         patterns.iter().any(|pattern| pattern.matches(self.server.as_str(), &self.original))
     }
 
-    /// A text with `{server}` and `{tool}` filled in.
+    /// Fills in `{server}` and `{tool}` in a text.
     fn filled(&self, text: &str) -> String {
         text.replace("{server}", self.server.as_str()).replace("{tool}", &self.original)
     }
 
-    /// The entry this has become.
+    /// Returns the entry made of this draft.
     pub(crate) fn entry(&self) -> Entry {
         let definition = if self.definition.text("name").as_deref() == Some(&*self.name) {
             self.definition.clone()

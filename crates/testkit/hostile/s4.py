@@ -87,6 +87,7 @@ def attack(consort):
         [mcp.bomb]
         command = {json.dumps(command[0])}
         args = {json.dumps(command[1:])}
+        validate = "refuse"
 
         [consort.agents.honest]
         model = "scripted:honest.json"

@@ -13,8 +13,8 @@ pub fn bin(name: &str) -> PathBuf {
     built.get_or_insert_default().entry(name.to_owned()).or_insert_with(build).clone()
 }
 
-/// The path of `consort`. The one in `folder` is taken if nothing that it is made of was changed since it was built,
-/// else it is built.
+/// The path of `consort`. The one in `folder` is used if none of its sources changed since it was built, else it is
+/// built.
 pub fn consort(folder: &Path) -> PathBuf {
     let program = folder.join("consort");
     let changed = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
@@ -25,8 +25,8 @@ pub fn consort(folder: &Path) -> PathBuf {
     if fresh { program } else { build("consort", "consort") }
 }
 
-/// Cargo as people start it. What it told the test that starts it of the package under test would have build scripts
-/// that look at such things run again, and once more the next time.
+/// Cargo with the environment of a user's shell. The variables that Cargo sets for a test would make build scripts that
+/// depend on them run again, and once more the next time.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {

@@ -1,12 +1,13 @@
-//! Real clients, each a process of its own: what third parties, and the official SDKs, make of a server.
+//! Real clients, each in a process of its own: third-party clients and the official SDKs.
 //!
-//! A driver plays a [`Plan`] against a [`Target`] and tells what came of each [`Action`]. The same plan is
-//! played against a server and against what stands in front of it.
+//! A driver runs a [`Plan`] against a [`Target`] and reports the outcome of each [`Action`]. The same plan is run
+//! against a server and against a gateway in front of it.
 
 mod matrix;
 mod plan;
 mod row;
 mod stage;
+pub mod stepwise;
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -22,10 +23,10 @@ pub use stage::{Fixture, Stage};
 
 use crate::fixtures;
 
-/// How long a driver may take for a whole plan.
+/// Time limit of a driver for a whole plan.
 const PATIENCE: Duration = Duration::from_mins(6);
 
-/// A client, and the era it prefers if it knows both. Preferring the modern one, it falls back to the other.
+/// A client, and the era it prefers if it supports both. With the modern one preferred, it falls back to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Client {
     /// `fastmcp`, Python.
@@ -38,7 +39,7 @@ pub enum Client {
     Rmcp(Era),
     /// `@modelcontextprotocol/client`, the official SDK for TypeScript.
     TypeScript(Era),
-    /// `@modelcontextprotocol/sdk`, its first edition, which is legacy only.
+    /// `@modelcontextprotocol/sdk`, its first version, which is legacy only.
     TypeScriptV1,
 }
 
@@ -58,7 +59,7 @@ impl Client {
         Self::TypeScriptV1,
     ];
 
-    /// What people call it.
+    /// Returns its display name.
     pub fn name(self) -> &'static str {
         match self {
             Self::FastMcp(_) => "FastMCP",
@@ -110,12 +111,12 @@ impl Client {
     }
 }
 
-/// Where a driver finds its server.
+/// Server that a driver connects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// At a URL, with a bearer token if it wants one.
+    /// At a URL, with a bearer token if it requires one.
     Http {
-        /// Where.
+        /// The URL.
         url: String,
         /// The token.
         token: Option<String>,
@@ -125,7 +126,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// At a URL that wants no token.
+    /// A target at a URL that requires no token.
     pub fn http(url: impl Into<String>) -> Self {
         Self::Http { url: url.into(), token: None }
     }
@@ -150,7 +151,7 @@ impl Target {
     }
 }
 
-/// Has a client play a plan against a server, which behaves as `fixture` does.
+/// Runs a plan with a client against a server, which behaves as `fixture` does.
 pub async fn play(client: Client, fixture: Fixture, plan: &Plan, target: &Target) -> Row {
     let mut command = client.driver();
     command
@@ -163,7 +164,7 @@ pub async fn play(client: Client, fixture: Fixture, plan: &Plan, target: &Target
     Row::new(client, fixture, target.transport(), &output)
 }
 
-/// Runs a program to its end and, should it not come to one, ends it with all that it started.
+/// Runs a program to its end; at the time limit, kills it with all its children.
 async fn run(command: std::process::Command) -> Output {
     let mut command = tokio::process::Command::from(command);
     let child = command.process_group(0).kill_on_drop(true).spawn().expect("the driver starts");

@@ -9,16 +9,16 @@ pub use report::{Report, Scenario};
 
 use crate::fixtures;
 
-/// Runs the suite with these arguments and waits for its end. What it says for people is on its standard
-/// error and its standard output alike.
+/// Runs the suite with these arguments and waits for its end. Its output for people is on standard error and standard
+/// output alike.
 pub fn conformance<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Output {
     command().args(arguments).output().expect("node runs")
 }
 
-/// Holds the server at this URL to what a revision requires. The suite sends no credentials.
+/// Checks the server at this URL against a revision. The suite sends no credentials.
 ///
-/// The third file lists, under `server:`, the scenarios (or `scenario:check`) that are known to fail. Other
-/// than for the suite itself, scenarios that are not scored count: see [`Report::assert_expected`].
+/// The third file lists, under `server:`, the scenarios (or `scenario:check`) that are known to fail. Unlike in the
+/// suite itself, scenarios that are not scored count: see [`Report::assert_expected`].
 pub async fn server(url: &str, revision: &str, expected_failures: Option<&Path>) -> Report {
     let results = tempfile::tempdir().expect("there is room for results");
     let mut command = command();

@@ -1,10 +1,10 @@
-//! Parts of the documentation that a test writes.
+//! Parts of the documentation that tests generate.
 
 use std::fs;
 use std::path::Path;
 
-/// Holds a part of a document, between `<!-- NAME -->` and `<!-- /NAME -->`, to what a test found out. With
-/// `UPDATE_DOCS` in the environment it is written anew.
+/// Checks that a part of a document, between `<!-- NAME -->` and `<!-- /NAME -->`, equals a test's result. With
+/// `UPDATE_DOCS` in the environment it is rewritten.
 pub fn hold(document: &str, name: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{document}: {error}"));

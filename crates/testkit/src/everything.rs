@@ -5,7 +5,7 @@ use consort_wire::Command;
 use crate::fixtures;
 use crate::listening::Listening;
 
-/// How `server-everything` is reached over HTTP.
+/// Transport of `server-everything` over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Everything {
     /// HTTP+SSE, at `/sse`.

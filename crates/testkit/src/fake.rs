@@ -1,4 +1,4 @@
-//! A fake HTTP server, for what no real one does on demand.
+//! A fake HTTP server, for behaviour that no real one shows on demand.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use hyper::body::Incoming;
 
 use crate::local::Local;
 
-/// A fake server whose answers a function gives. Dropping it ends it.
+/// A fake server whose responses a function returns. Dropping it ends it.
 #[derive(Debug)]
 pub struct Fake(Local);
 
 impl Fake {
-    /// Has `answer` answer every request, after its body was read.
+    /// Starts it; `answer` answers every request, after its body was read.
     pub async fn start<F, R>(answer: F) -> Self
     where
         F: Fn(Request<Bytes>) -> R + Send + Sync + 'static,

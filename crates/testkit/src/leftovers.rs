@@ -1,4 +1,4 @@
-//! A check that nothing a test started is left behind.
+//! A check that no process of a test is left behind.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use consort_wire::Command;
 
-/// The variable that marks a process and all it starts.
+/// The environment variable that marks a process and its descendants.
 const MARK: &str = "TESTKIT_MARK";
 
-/// How long processes that were told to go may take to be gone.
+/// Time limit for processes that were asked to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Marks programs and finds what is left of them, also of what they started and what then lost its parent.
+/// Marks programs and finds those still running, with their descendants, orphans included.
 #[derive(Debug)]
 pub struct Leftovers {
     mark: String,
@@ -25,25 +25,25 @@ impl Default for Leftovers {
 }
 
 impl Leftovers {
-    /// A mark of its own.
+    /// Creates a unique mark.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         Self { mark: format!("{}-{next}", std::process::id()) }
     }
 
-    /// Marks a program, and with it whatever it will start.
+    /// Marks a program, and with it its descendants.
     #[must_use]
     pub fn mark(&self, command: Command) -> Command {
         command.variable(MARK, self.mark.as_str())
     }
 
-    /// The variable that marks, and its value.
+    /// The name of the variable, and its value.
     pub fn variable(&self) -> (&'static str, &str) {
         (MARK, &self.mark)
     }
 
-    /// The marked processes that run now, by their command lines.
+    /// The running marked processes, by their command lines.
     pub fn running(&self) -> Vec<String> {
         let variable = format!("{MARK}={}", self.mark);
         let processes = std::fs::read_dir("/proc").expect("leftovers are found in /proc");
@@ -52,7 +52,7 @@ impl Leftovers {
             .collect()
     }
 
-    /// Panics if marked processes run and do not go away by themselves.
+    /// Panics if marked processes are running and do not end by themselves.
     pub fn assert_none(&self) {
         let start = Instant::now();
         loop {

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How long a server may take to start.
+/// Time limit for a server to start.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a server writes to its standard error when it listens, before its address.
+/// Text before its address that a listening server writes to standard error.
 const ANNOUNCEMENT: &str = "listening on ";
 
-/// A running server. Dropping it ends it with everything it started.
+/// A running server. Dropping it ends it with all its children.
 #[derive(Debug)]
 pub struct Listening {
     child: Child,
@@ -24,7 +24,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Starts a server and waits until it announces on its standard error where it listens.
+    /// Starts a server and waits until it prints its address to standard error.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             // Held open as long as we live: the server ends with it, also when we are killed.

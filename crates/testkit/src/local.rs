@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A running server. Dropping it ends it, in the middle of whatever it does.
+/// A running server. Dropping it ends it immediately.
 #[derive(Debug)]
 pub(crate) struct Local {
     address: SocketAddr,
@@ -20,7 +20,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Has `answer` answer every request.
+    /// Starts it; `answer` answers every request.
     pub(crate) async fn serve<F, R, B>(answer: F) -> Self
     where
         F: Fn(Request<Incoming>) -> R + Clone + Send + 'static,

@@ -1,6 +1,8 @@
-//! A client written by hand, so that every byte is the test's, of either era.
+//! A raw client of either era, whose every byte a test controls.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
+mod event;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,17 +12,19 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Longer than anything takes here.
+pub use event::RawEvent;
+
+/// Time limit that no operation here reaches.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One connection and what was read of it so far.
+/// One connection with the bytes read so far.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The status.
@@ -50,14 +54,14 @@ impl Wire {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
 
-    /// Reads some more. False at the end.
+    /// Reads some more. Returns false at the end.
     async fn more(&mut self) -> bool {
         let read = self.stream.read_buf(&mut self.buffer);
         let read = tokio::time::timeout(PATIENCE, read).await.expect("something comes");
         read.is_ok_and(|count| count > 0)
     }
 
-    /// Everything up to and with `mark`, or `None` if the connection ends before.
+    /// Reads up to and including `mark`; `None` if the connection ends before.
     async fn until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
         loop {
             let at = self.buffer.windows(mark.len()).position(|part| part == mark);
@@ -81,13 +85,13 @@ impl Wire {
         Some(std::mem::replace(&mut self.buffer, rest))
     }
 
-    /// Whether the other end closes without another word.
+    /// Waits for the peer to close; always returns true.
     pub async fn is_closed(&mut self) -> bool {
         while self.more().await {}
         true
     }
 
-    /// The head of the next answer; nothing if the connection ends before.
+    /// Reads the head of the next response; none if the connection ends before.
     pub async fn head(&mut self) -> Option<Head> {
         let head = String::from_utf8(self.until(b"\r\n\r\n").await?).unwrap();
         let mut lines = head.trim_end().split("\r\n");
@@ -108,7 +112,7 @@ impl Wire {
     }
 }
 
-/// An answer on its way. Dropped, its connection is closed.
+/// A response in progress. Dropping it closes its connection.
 #[derive(Debug)]
 pub struct Exchange {
     wire: Wire,
@@ -126,24 +130,24 @@ impl Exchange {
         Self::of(wire).await
     }
 
-    /// The answer to what was written.
+    /// Reads the response to what was written.
     pub async fn of(mut wire: Wire) -> Self {
         let head = wire.head().await.expect("an answer comes");
         Self { wire, head, text: String::new(), over: false }
     }
 
-    /// The whole body, if it is not a stream.
+    /// Reads the whole body, if it is not a stream.
     pub async fn body(&mut self) -> String {
         let length = self.head.get("content-length").map_or(0, |length| length.parse().unwrap());
         String::from_utf8(self.wire.exactly(length).await.unwrap_or_default()).unwrap()
     }
 
-    /// Whether it is a stream of events.
+    /// Returns true if it is a stream of events.
     pub fn is_stream(&self) -> bool {
         self.head.get("content-type") == Some("text/event-stream")
     }
 
-    /// The next message, or `None` at the end.
+    /// Reads the next message; `None` at the end.
     pub async fn next(&mut self) -> Option<Value> {
         if !self.is_stream() {
             if std::mem::replace(&mut self.over, true) {
@@ -169,7 +173,7 @@ impl Exchange {
         }
     }
 
-    /// The next message that is like this.
+    /// Reads up to the next message that matches.
     pub async fn until(&mut self, like: impl Fn(&Value) -> bool) -> Value {
         let found = async {
             loop {
@@ -183,7 +187,7 @@ impl Exchange {
         tokio::time::timeout(PATIENCE, found).await.expect("it comes in time")
     }
 
-    /// All messages, the answer last.
+    /// Reads all messages, the response last.
     pub async fn all(mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Some(message) = self.next().await {
@@ -192,7 +196,7 @@ impl Exchange {
         messages
     }
 
-    /// The answer; there is exactly one, and it is last.
+    /// Reads the response; there is exactly one, and it is last.
     pub async fn end(self) -> Value {
         let head = self.head.clone();
         let messages = self.all().await;
@@ -203,13 +207,13 @@ impl Exchange {
     }
 }
 
-/// A client at an address.
+/// A client of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Peer {
     address: String,
-    /// Where it sends requests.
+    /// Path of its requests.
     pub path: String,
-    /// What it shows.
+    /// Bearer token.
     pub token: Option<String>,
     talk: Talk,
     ids: Arc<AtomicU64>,
@@ -222,7 +226,7 @@ enum Talk {
 }
 
 impl Peer {
-    /// A modern client that declares these capabilities. `url` is where the gateway's endpoint is.
+    /// A modern client that declares these capabilities. `url` is that of the gateway's endpoint.
     pub fn modern(url: &str, token: Option<&str>, capabilities: Value) -> Self {
         Self::new(url, token, Talk::Modern { capabilities })
     }
@@ -239,7 +243,7 @@ impl Peer {
         }
     }
 
-    /// A legacy client that shook hands.
+    /// A legacy client after its handshake.
     pub async fn legacy(url: &str, token: Option<&str>, capabilities: Value) -> Self {
         Self::of_revision(url, token, capabilities, "2025-11-25").await
     }
@@ -264,13 +268,13 @@ impl Peer {
         peer
     }
 
-    /// Somebody else who knows this client's session.
+    /// Another caller that knows this client's session.
     #[must_use]
     pub fn stolen_by(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
-    /// The same client at another address.
+    /// The same client at another path.
     #[must_use]
     pub fn at(&self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self.clone() }
@@ -297,7 +301,7 @@ impl Peer {
         head
     }
 
-    /// A request with a message, byte by byte.
+    /// The serialized request with a message.
     pub fn written(&self, message: &Value) -> String {
         let mut message = message.clone();
         let mut head = self.head("POST");
@@ -325,7 +329,7 @@ impl Peer {
         Exchange::send(&self.address, self.written(message)).await
     }
 
-    /// A connection on which a message was sent and nothing read yet.
+    /// Sends a message, and returns the connection with nothing read yet.
     pub async fn sent(&self, message: &Value) -> Wire {
         let mut wire = Wire::open(&self.address).await;
         wire.write(self.written(message)).await;
@@ -343,22 +347,22 @@ impl Peer {
         self.post(&self.next(method, &params)).await
     }
 
-    /// A request with an id of its own.
+    /// A request with a unique id.
     pub fn next(&self, method: &str, params: &Value) -> Value {
         message(self.ids.fetch_add(1, Ordering::Relaxed), method, params)
     }
 
-    /// The answer to a request.
+    /// Sends a request and returns its response.
     pub async fn ask(&self, method: &str, params: Value) -> Value {
         self.begin(method, params).await.end().await
     }
 
-    /// The answer to a call.
+    /// Makes a call and returns its response.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Begins a call, with a token to hear of its progress.
+    /// Begins a call, with a progress token.
     pub async fn begin_call(&self, tool: &str, arguments: Value) -> Exchange {
         let params = json!({
             "name": tool, "arguments": arguments, "_meta": { "progressToken": "token" },
@@ -366,18 +370,24 @@ impl Peer {
         self.begin("tools/call", params).await
     }
 
-    /// Every message a rogue has received on this client's connection to it.
+    /// Returns every message that a rogue has received on this client's connection to it.
     pub async fn seen(&self, tool: &str) -> Vec<Value> {
         let answer = self.call(tool, json!({})).await;
         answer["result"]["seen"].as_array().unwrap_or_else(|| panic!("{answer}")).clone()
     }
 
-    /// A request without a body.
+    /// Sends a request without a body.
     pub async fn bare(&self, method: &str) -> Exchange {
         Exchange::send(&self.address, format!("{}\r\n", self.head(method))).await
     }
 
-    /// The host and the port it talks to.
+    /// Resumes a stream after an event.
+    pub async fn resume(&self, last: &str) -> Exchange {
+        let head = self.head("GET");
+        Exchange::send(&self.address, format!("{head}Last-Event-ID: {last}\r\n\r\n")).await
+    }
+
+    /// The host and the port it connects to.
     pub fn address(&self) -> &str {
         &self.address
     }

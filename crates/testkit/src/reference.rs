@@ -1,4 +1,4 @@
-//! Servers of the official Rust SDK, in either era or both: the peers our own wire is held against.
+//! Servers of the official Rust SDK, in either era or both: the peers that Consort's protocol code is tested against.
 //!
 //! | tool | what it does |
 //! |---|---|
@@ -30,7 +30,7 @@ pub use http::Http;
 use journal::Journal;
 pub(crate) use tools::is_modern;
 
-/// What a reference server speaks.
+/// Protocol revisions of a reference server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
     /// This revision and, if it is legacy, the older ones.
@@ -40,9 +40,9 @@ pub enum Speaks {
 }
 
 impl Speaks {
-    /// Only with a handshake.
+    /// Only revisions with a handshake.
     pub const LEGACY: Self = Self::UpTo(Revision::NEWEST_LEGACY);
-    /// Only without.
+    /// Only revisions without.
     pub const MODERN: Self = Self::UpTo(Revision::NEWEST_MODERN);
 
     pub(crate) fn versions(self) -> Cow<'static, [ProtocolVersion]> {
@@ -91,7 +91,7 @@ pub async fn http(speaks: Speaks) -> Http {
     Http::start(speaks, move || server.clone()).await
 }
 
-/// A server of the official SDK. Clones are the same server in other sessions.
+/// A server of the official SDK. Clones share one server in other sessions.
 #[derive(Clone)]
 struct Reference {
     speaks: Speaks,

@@ -1,5 +1,4 @@
-//! A server that does exactly what a test tells it, however wrong: over stdio ([`command`]) and over
-//! HTTP ([`Http`]).
+//! A server that does exactly what a test requests, however wrong: over stdio ([`command`]) and over HTTP ([`Http`]).
 //!
 //! It answers the handshake of either era, lists the tools below, and has these to call:
 //! - `result {raw}`: its result is exactly the JSON text `raw`;
@@ -19,28 +18,28 @@ use consort_wire::Command;
 use serde::{Deserialize, Serialize};
 
 pub use brain::Brain;
-pub use http::{Http, Request};
+pub use http::{Http, Request, self_signed};
 pub use stdio::serve as serve_stdio;
 
-/// One thing to do in answer to a call. `$ID` and `$TOKEN` in texts are the request's id and token.
+/// One step in response to a call. `$ID` and `$TOKEN` in texts are the request's id and progress token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// Send a message, framed as the transport does it.
     Message(String),
-    /// Send bytes as they are.
+    /// Send bytes unchanged.
     Text(String),
     /// Send bytes given as hexadecimal digits.
     Hex(String),
-    /// Send a text so many times.
+    /// Send a text this many times.
     Repeat(String, usize),
     /// From here on, send one byte at a time.
     Dribble,
-    /// Wait so many milliseconds.
+    /// Wait this many milliseconds.
     Sleep(u64),
-    /// Send an answer to the request with this id instead of `$ID`.
+    /// Send a response with this id instead of `$ID`.
     Answer(serde_json::Value),
-    /// Over HTTP: end the response here, without its end. Over stdio: close the standard output.
+    /// Over HTTP: close the connection before the end of the response. Over stdio: close the standard output.
     Cut,
     /// End the process with this code. Over HTTP: like [`Step::Cut`].
     Exit(i32),
@@ -51,7 +50,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The answer to the request, with this result.
+    /// The response to the request, with this result.
     pub fn result(result: &serde_json::Value) -> Self {
         Self::Message(format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{result}}}"#))
     }
@@ -62,34 +61,34 @@ impl Step {
     }
 }
 
-/// How the server behaves outside calls.
+/// Behaviour of the server outside calls.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manner {
-    /// Whether it answers `server/discover`.
+    /// True if it answers `server/discover`.
     pub modern: bool,
-    /// Whether it answers `initialize`, and with which revision.
+    /// Revision with which it answers `initialize`; absent if it does not.
     pub legacy: Option<String>,
-    /// What it does with `server/discover` if it is not modern.
+    /// Reaction to `server/discover` if it is not modern.
     pub probe: Probe,
     /// Milliseconds before it reads anything.
     pub slow_start: u64,
     /// The versions it claims to support in `server/discover`.
     pub supported: Vec<String>,
-    /// Pages of its list of tools beyond the first; each has one more tool.
+    /// Pages of its tool listing beyond the first; each has one more tool.
     pub pages: usize,
-    /// Whether every page names the same next page.
+    /// True if every page has the same next page.
     pub circle: bool,
     /// A tool definition, as JSON text, that it lists too.
     pub extra_tool: Option<String>,
-    /// Over HTTP: whether it has sessions.
+    /// Over HTTP: true if it has sessions.
     pub sessions: bool,
-    /// A file to which the `nonce` of every call is written before anything else, a line each; and `cancelled NONCE`,
-    /// `initialize` and `tools/list` when that happens.
+    /// A file that it appends the `nonce` of every call to before anything else, a line each; and `cancelled NONCE`,
+    /// `initialize` and `tools/list` on these events.
     pub ledger: Option<PathBuf>,
     /// Its capabilities beside tools, as a JSON object.
     pub capabilities: serde_json::Value,
-    /// What it does about further methods: one list of steps for each time, the last for ever after.
+    /// Reactions to further methods: one list of steps per request; the last is repeated.
     pub script: BTreeMap<String, VecDeque<Vec<Step>>>,
 }
 
@@ -123,7 +122,7 @@ impl Manner {
         Self { legacy: None, ..Self::default() }
     }
 
-    /// The next time `method` is asked, it takes these steps.
+    /// Takes these steps at the next request of `method`.
     #[must_use]
     pub fn on(mut self, method: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         let script = self.script.entry(method.to_owned()).or_default();
@@ -131,20 +130,20 @@ impl Manner {
         self
     }
 
-    /// The next time `method` is asked, this is the result.
+    /// Returns this result at the next request of `method`.
     #[must_use]
     pub fn answer(self, method: &str, result: &serde_json::Value) -> Self {
         self.on(method, [Step::result(result)])
     }
 }
 
-/// What a legacy server does with a modern question.
+/// Reaction of a legacy server to a modern request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Probe {
     /// Answers with an error.
     Error,
-    /// Says nothing.
+    /// Sends nothing.
     Silence,
     /// Ends.
     Exit,

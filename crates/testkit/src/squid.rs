@@ -13,13 +13,13 @@ use tempfile::TempDir;
 /// The program, where Debian installs it.
 const PROGRAM: &str = "/usr/sbin/squid";
 
-/// How long it may take to start.
+/// Time limit for it to start.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A name that Squid resolves to the loopback address, and nobody else does.
+/// A name that only Squid resolves, to the loopback address.
 pub const PROXIED_HOST: &str = "mcp.test";
 
-/// The name and the password of somebody that Squid knows.
+/// The name and the password of a Squid user.
 pub const PROXY_USER: (&str, &str) = ("me", "p:ss@word");
 
 /// A running Squid. Dropping it ends it.
@@ -31,12 +31,12 @@ pub struct Squid {
 }
 
 impl Squid {
-    /// Starts one that lets everybody in.
+    /// Starts one without authentication.
     pub fn start() -> Self {
         Self::start_with("")
     }
 
-    /// Starts one that lets in [`PROXY_USER`] alone.
+    /// Starts one that accepts [`PROXY_USER`] alone.
     pub fn start_with_login() -> Self {
         Self::start_with(
             "auth_param basic program FOLDER/login\n\

@@ -7,6 +7,17 @@ use crate::listening::Listening;
 
 /// Starts the server on a free port, at `/mcp`.
 pub fn tasks_server() -> Listening {
+    Listening::start(command())
+}
+
+/// The same with tasks that outlive the session they were created in.
+pub fn shared_tasks_server() -> Listening {
+    let mut command = command();
+    command.env("SHARED_TASKS", "1");
+    Listening::start(command)
+}
+
+fn command() -> std::process::Command {
     let mut command = std::process::Command::new(fixtures::node());
     command
         .arg("--require")
@@ -15,7 +26,7 @@ pub fn tasks_server() -> Listening {
         .env("NODE_PATH", fixtures::node_modules())
         .env("PORT", "0")
         .env("LOOPBACK_CHILD", "1");
-    Listening::start(command)
+    command
 }
 
 /// The server as a program on its standard input and output.

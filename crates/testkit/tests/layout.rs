@@ -1,4 +1,4 @@
-//! The shape of the repository: how large files may be, who may know whom, how much we depend on.
+//! Structure of the repository: file sizes, dependencies between crates, number of dependencies.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Lines of a file before its tests.
+/// Maximum number of lines of a file before its tests.
 const LINES: usize = 400;
 
-/// Packages in the lock file, ours and dev-dependencies included.
+/// Maximum number of packages in the lock file, workspace crates and dev-dependencies included.
 const PACKAGES: usize = 330;
 
-/// Which of our crates each may use.
+/// Allowed dependencies between workspace crates.
 const ARROWS: &[(&str, &[&str])] = &[
     ("consort-wire", &[]),
     ("consort-files", &[]),
@@ -73,13 +73,19 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn a_file_is_short_before_its_tests() {
+/// The sources of every crate.
+fn all_sources() -> Vec<PathBuf> {
     let mut files = Vec::new();
     for package in std::fs::read_dir(root().join("crates")).unwrap() {
         sources(&package.unwrap().path().join("src"), &mut files);
     }
     assert!(files.len() > 50, "the sources are where they were");
+    files
+}
+
+#[test]
+fn a_file_is_short_before_its_tests() {
+    let files = all_sources();
     let long: Vec<String> = files
         .iter()
         .filter_map(|path| {
@@ -91,14 +97,44 @@ fn a_file_is_short_before_its_tests() {
     assert!(long.is_empty(), "more than {LINES} lines before the tests:\n{}", long.join("\n"));
 }
 
-/// The files of the command that may write to the standard output or the standard error as they like, and why.
+/// Words that no doc comment opens with: it opens with a noun phrase or a verb.
+const QUESTION_WORDS: [&str; 10] =
+    ["what", "who", "whom", "whose", "whether", "how", "where", "when", "why", "which"];
+
+#[test]
+fn doc_comments_open_with_a_noun_phrase_or_a_verb() {
+    let (mut comments, mut wrong) = (0, Vec::new());
+    for path in all_sources() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut is_within = false;
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            if let Some(comment) = comment.filter(|_| !is_within) {
+                comments += 1;
+                let first = comment.trim_start().split(|c: char| !c.is_alphabetic()).next();
+                let first = first.unwrap_or_default().to_ascii_lowercase();
+                if QUESTION_WORDS.contains(&first.as_str()) {
+                    wrong.push(format!("{}:{}", path.display(), number + 1));
+                }
+            }
+            is_within = comment.is_some();
+        }
+    }
+    assert!(comments > 5000, "the comments are where they were: {comments}");
+    // Definitions of tools that people have pinned keep their words.
+    let most = comments / 50;
+    assert!(wrong.len() <= most, "{} of {comments}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The files of the command that may write directly to standard output or standard error, with the reason.
 const WRITERS: [(&str, &str); 3] = [
     ("output.rs", "the only way to a terminal"),
     ("demo.rs", "an MCP server, which speaks JSON on its standard output"),
     ("command.rs", "shell completions, made of our own words alone"),
 ];
 
-/// What writes to the standard output or the standard error.
+/// Expressions that write to standard output or standard error.
 const WRITING: [&str; 8] = [
     "print!",
     "println!",
@@ -198,10 +234,13 @@ fn we_depend_on_few_and_not_on_what_we_ruled_out() {
     assert!(!names.contains(&"\"aws-lc-sys\""));
 }
 
-/// Where the clock on the wall is read, and what for: it is shown or kept, and no wait depends on it.
+/// Files that read the wall clock, with the purpose: it is shown or stored, and no wait depends on it.
 const WALL_CLOCK: &[(&str, &str)] = &[
     ("agent/src/conversation.rs", "when a conversation began"),
-    ("gateway/src/clock.rs", "when a call was made; never earlier than the one before"),
+    (
+        "gateway/src/clock.rs",
+        "when a call was made, never earlier than the one before; when what was sealed before a restart expires",
+    ),
     ("gateway/src/metrics.rs", "when we began"),
     (
         "gateway/src/naming.rs",
@@ -242,4 +281,64 @@ fn the_clock_on_the_wall_decides_nothing() {
 fn the_map_fits_on_a_few_pages() {
     let lines = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap().lines().count();
     assert!(lines <= 160, "{lines}");
+}
+
+// A revision says itself what it has: where one is compared, a later one would be forgotten.
+#[test]
+fn nobody_compares_revisions() {
+    let crates = root().join("crates");
+    let mut files = Vec::new();
+    for package in ["agent", "consort", "core", "gateway", "hub", "login", "shape", "wire"] {
+        sources(&crates.join(package).join("src"), &mut files);
+    }
+    let is_test = |path: &PathBuf| path.iter().any(|part| part == "tests" || part == "tests.rs");
+    let mut found = Vec::new();
+    for path in
+        files.iter().filter(|path| !is_test(path) && !path.ends_with("wire/src/revision.rs"))
+    {
+        let text = std::fs::read_to_string(path).unwrap();
+        let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
+        for (at, line) in code.enumerate().filter(|(_, line)| compares_revisions(line)) {
+            let path = path.strip_prefix(&crates).unwrap().display();
+            found.push(format!("{path}:{}: {}", at + 1, line.trim()));
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "ask the revision (crates/wire/src/revision.rs):\n{}",
+        found.join("\n")
+    );
+}
+
+/// Returns true if a line of code compares a revision, or the date of one, with something, or matches it.
+fn compares_revisions(line: &str) -> bool {
+    let line = line.trim();
+    if line.starts_with("//") {
+        return false;
+    }
+    let dates = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+    let named = dates.iter().any(|date| {
+        line.contains(&format!("\"{date}\""))
+            || line.contains(&format!("V{}", date.replace('-', "_")))
+    });
+    let operators = [" == ", " != ", " < ", " > ", " <= ", " >= ", "matches!(", "Ord", " => "];
+    named && operators.iter().any(|operator| line.contains(operator))
+}
+
+#[test]
+fn a_comparison_of_revisions_is_recognised() {
+    for line in [
+        "if revision >= Revision::V2025_11_25 {",
+        "Ok(session) if session.revision == Revision::V2025_03_26 => session,",
+        "version == \"2025-03-26\"",
+        "matches!(revision, Revision::V2024_11_05)",
+        "Revision::V2024_11_05 => 1,",
+    ] {
+        assert!(compares_revisions(line), "{line}");
+    }
+    for line in
+        ["// as in 2025-11-25", "let newest = Revision::V2025_11_25;", "revision.has_batches()"]
+    {
+        assert!(!compares_revisions(line), "{line}");
+    }
 }

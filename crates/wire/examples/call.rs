@@ -1,4 +1,4 @@
-//! Calls one tool of one server and shows what happens:
+//! Calls one tool of one server and prints its events:
 //! `cargo run -p consort-wire --example call -- echo '{"message":"hi"}' npx -y @modelcontextprotocol/server-everything`
 
 #![expect(clippy::print_stdout, reason = "showing what happens is the point")]

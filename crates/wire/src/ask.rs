@@ -1,4 +1,4 @@
-//! What happens between a caller and a server beside the answer: progress, logs and questions.
+//! Messages of a call besides its result: progress, logs and server requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +10,15 @@ use crate::splice::Writer;
 /// The extension that lets a modern server turn a call into a task.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// How far a call has come, by the server's word.
+/// The refusal of a request whose [`Reply`] was dropped.
+const UNANSWERED: &str = "nobody is there to answer";
+
+/// Progress of a call, as reported by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress(Object);
 
 impl Progress {
-    /// A report of our own.
+    /// Creates a report.
     pub fn new(progress: f64, total: Option<f64>, message: Option<&str>) -> Self {
         let mut writer = Writer::new();
         // Rust writes no exponent, so every finite number is JSON.
@@ -31,22 +34,22 @@ impl Progress {
         Self(writer.finish_object())
     }
 
-    /// How much is done.
+    /// Amount done.
     pub fn progress(&self) -> f64 {
         self.0.get("progress").and_then(|json| json.number()).unwrap_or_default()
     }
 
-    /// How much there is to do, if known.
+    /// Total amount, if known.
     pub fn total(&self) -> Option<f64> {
         self.0.get("total")?.number()
     }
 
-    /// What is being done.
+    /// Description of the current step.
     pub fn message(&self) -> Option<String> {
         self.0.text("message")
     }
 
-    /// As the server wrote it.
+    /// The parameters as the server wrote them.
     pub fn params(&self) -> &Object {
         &self.0
     }
@@ -58,30 +61,30 @@ impl From<Object> for Progress {
     }
 }
 
-/// A question of a server in the middle of a call.
+/// A server's request to the client during a call.
 #[derive(Debug)]
 pub struct Asked {
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
-    /// As the server wrote them.
+    /// The parameters as the server wrote them.
     pub params: Object,
-    /// How to answer it; absent where somebody else is answering.
+    /// Handle to answer it; absent where another party answers.
     pub reply: Option<Reply>,
 }
 
-/// The way back to whoever asked. Dropped unused, it refuses.
+/// Handle to answer a server's request. Dropped unused, it refuses.
 pub struct Reply(Option<Answered>);
 
-/// What takes the answer.
+/// Callback that receives the answer.
 type Answered = Box<dyn FnOnce(Result<Json, Refusal>) + Send + Sync>;
 
 impl Reply {
-    /// A way back: `send` is called exactly once.
+    /// Creates a handle: `send` is called exactly once.
     pub fn new(send: impl FnOnce(Result<Json, Refusal>) + Send + Sync + 'static) -> Self {
         Self(Some(Box::new(send)))
     }
 
-    /// Answers.
+    /// Sends the answer.
     pub fn send(mut self, answer: Result<Json, Refusal>) {
         if let Some(send) = self.0.take() {
             send(answer);
@@ -92,7 +95,7 @@ impl Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         if let Some(send) = self.0.take() {
-            send(Err(Refusal { code: -32603, message: "nobody is there to answer".to_owned() }));
+            send(Err(Refusal::unanswered()));
         }
     }
 }
@@ -103,17 +106,17 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// Who wants to know when a request left. Implemented by whoever keeps time; called wherever the
-/// request is written, once its last byte is.
+/// Observer of the sending of a request, implemented by code that measures time; called once the last
+/// byte of the request is written.
 pub trait Postmark: fmt::Debug + Send + Sync {
-    /// The last byte was handed to the transport. A call that is sent in rounds says so for each.
+    /// Called when the last byte was handed to the transport. A call of several rounds calls it for each.
     fn sent(&self);
 
-    /// The id under which the request is about to be sent. A call that is sent in rounds has one for each.
+    /// Called with the id of the request before it is sent. A call of several rounds has one for each.
     fn numbered(&self, _id: u64) {}
 }
 
-/// What a server may ask.
+/// Client capabilities: the requests that a server may send.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Offers {
@@ -134,7 +137,7 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// The capabilities object that declares them in a revision.
+    /// Returns the capabilities object that declares them in a revision.
     pub fn capabilities(&self, revision: Revision) -> Json {
         let empty: &[u8] = b"{}";
         let mut writer = Writer::new();
@@ -142,13 +145,13 @@ impl Offers {
             writer.raw("roots", empty);
         }
         if self.sampling {
-            let tools = self.sampling_tools && revision >= Revision::V2025_11_25;
+            let tools = self.sampling_tools && revision.has_sampling_tools();
             writer.raw("sampling", if tools { br#"{"tools":{}}"# } else { empty });
         }
-        let url = self.url && revision >= Revision::V2025_11_25;
-        if (self.form || url) && revision >= Revision::V2025_06_18 {
+        let url = self.url && revision.has_elicitation_modes();
+        if (self.form || url) && revision.has_elicitation() {
             writer.object("elicitation", |modes| {
-                if self.form && revision >= Revision::V2025_11_25 {
+                if self.form && revision.has_elicitation_modes() {
                     modes.raw("form", empty);
                 }
                 if url {
@@ -164,7 +167,7 @@ impl Offers {
         writer.finish()
     }
 
-    /// What a client's capabilities object declares.
+    /// Parses a client's capabilities object.
     pub fn declared(capabilities: &Object) -> Self {
         let of = |name: &str| capabilities.get(name).and_then(|json| json.to_object());
         let elicitation = of("elicitation");
@@ -186,12 +189,12 @@ impl Offers {
         }
     }
 
-    /// Whether a server may ask anything at all.
+    /// Returns true if a server may send any request at all.
     pub fn any(&self) -> bool {
         self.form || self.url || self.sampling || self.roots
     }
 
-    /// Whether this question may be asked.
+    /// Returns true if this request is allowed.
     pub fn allow(&self, method: &str, params: &Object) -> bool {
         match method {
             "roots/list" => self.roots,
@@ -221,7 +224,7 @@ fn declare<'a>(
     }
 }
 
-/// A question that gets no answer, as a JSON-RPC error.
+/// The refusal of a server's request, as a JSON-RPC error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// For example `-32601`.
@@ -231,27 +234,38 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// The server asks what was not offered.
+    /// Creates the refusal of a dropped [`Reply`]. The request may then be put to another call.
+    pub(crate) fn unanswered() -> Self {
+        Self { code: -32603, message: UNANSWERED.to_owned() }
+    }
+
+    /// Returns true if the [`Reply`] was dropped.
+    #[cfg(feature = "client")]
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.message == UNANSWERED
+    }
+
+    /// Creates the refusal of a request whose capability was not declared.
     pub fn not_offered(method: &str) -> Self {
         Self { code: -32601, message: format!("this client does not offer {method}") }
     }
 }
 
-/// What to do with what the server asks in the middle of a call.
+/// Handling of a server's requests during a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Questions {
-    /// Let the connection's host answer and go on.
+    /// The connection's `Host` answers, and the call goes on.
     #[default]
     Answer,
-    /// End the call with an `input_required` result; the caller repeats it
-    /// with the answers. Only modern servers can be asked this way: what a legacy server asks is
-    /// handed over as by [`Hand`](Questions::Hand).
+    /// The call ends with an `input_required` result; the caller repeats it with the answers. Only modern
+    /// servers support this: the requests of a legacy server are handed over as by
+    /// [`Hand`](Questions::Hand).
     Return,
-    /// Hand each to the caller as an event with a [`Reply`], and go on when it was answered.
+    /// The caller receives each as an event with a [`Reply`]; the call goes on when it was answered.
     Hand,
 }
 
-/// What to do when the server turns the call into a task.
+/// Handling of a call that the server turns into a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tasks {
     /// Follow it to its result.
@@ -263,7 +277,7 @@ pub enum Tasks {
     Never,
 }
 
-/// Which of a server's log messages to receive during a call.
+/// Minimum level of a server's log messages during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the eight levels of RFC 5424 explain themselves")]
 pub enum LogLevel {
@@ -278,7 +292,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// As written on the wire.
+    /// The level's name in the protocol.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -292,7 +306,7 @@ impl LogLevel {
         }
     }
 
-    /// The level written so.
+    /// Parses a level.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }

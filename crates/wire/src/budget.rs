@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes of a message that take no room: small messages cost nothing to account for.
+/// Bytes up to which a message is not accounted for.
 const SMALL: usize = 64 << 10;
 
-/// Bytes that a message of unknown size may have before room for the largest one is taken.
+/// Bytes that a message of unknown size may have before memory for the largest one is reserved.
 const MEDIUM: usize = 1 << 20;
 
-/// How many bytes of large messages may be in memory at once, from the first byte that is read to the last one
+/// Limit of the bytes of large messages in memory at once, from the first byte that is read to the last one
 /// that is sent. Clones share one budget.
 ///
-/// One message more than that may be read when nothing else moves, so that readers that wait for each other's
-/// memory always get on.
+/// One message beyond the limit may be read when nothing else progresses, so that readers that wait for each
+/// other's memory do not deadlock.
 ///
 /// ```
 /// use consort_wire::MemoryBudget;
@@ -33,42 +33,42 @@ struct SharedBudget {
     bytes: usize,
     /// In KiB.
     free: Arc<Semaphore>,
-    /// The right to read one message beyond the budget.
+    /// Permit to read one message beyond the budget.
     overdraft: Arc<Semaphore>,
     /// Large messages so far.
     messages: AtomicU64,
 }
 
 impl MemoryBudget {
-    /// A budget of so many bytes.
+    /// Creates a budget of this many bytes.
     pub fn new(bytes: usize) -> Self {
         let free = Arc::new(Semaphore::new((bytes >> 10).min(Semaphore::MAX_PERMITS)));
         let (overdraft, messages) = (Arc::new(Semaphore::new(1)), AtomicU64::new(0));
         Self(Some(Arc::new(SharedBudget { bytes, free, overdraft, messages })))
     }
 
-    /// Its size, if it has one.
+    /// Its size, if it is limited.
     pub fn bytes(&self) -> Option<usize> {
         self.0.as_ref().map(|shared| shared.bytes)
     }
 
-    /// How many large messages took room so far.
+    /// Number of large messages that reserved memory so far.
     pub fn messages(&self) -> u64 {
         self.0.as_ref().map_or(0, |shared| shared.messages.load(Ordering::Relaxed))
     }
 
-    /// How many bytes can be taken without waiting, if it has a size.
+    /// Bytes that can be reserved without waiting, if it is limited.
     pub fn available(&self) -> Option<usize> {
         self.0.as_ref().map(|shared| shared.free.available_permits() << 10)
     }
 
-    /// A reservation for one message, empty at first.
+    /// Creates a reservation for one message, empty at first.
     pub fn reservation(&self) -> Reservation {
         Reservation { budget: self.clone(), room: None, overdraft: None }
     }
 }
 
-/// Room for one message while it is read, then for as long as its bytes are there.
+/// Memory reserved for one message while it is read, then for as long as its bytes exist.
 #[derive(Debug, Default)]
 pub struct Reservation {
     budget: MemoryBudget,
@@ -77,7 +77,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// True if so many bytes may be held.
+    /// Returns true if this many bytes may be held.
     pub fn covers(&self, bytes: usize) -> bool {
         bytes <= SMALL
             || self.budget.0.is_none()
@@ -89,7 +89,7 @@ impl Reservation {
         self.room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
     }
 
-    /// Waits until so many bytes may be held, of a message that may grow up to `most`.
+    /// Waits until this many bytes may be held, of a message that may grow up to `most`.
     pub async fn extend(&mut self, bytes: usize, most: usize) {
         if self.covers(bytes) {
             return;
@@ -115,13 +115,13 @@ impl Reservation {
         }
     }
 
-    /// Gives everything back.
+    /// Releases all reserved memory.
     pub fn release(&mut self) {
         self.room = None;
         self.overdraft = None;
     }
 
-    /// Hands the reservation over to a message, for as long as any of its bytes are there.
+    /// Attaches the reservation to a message, for as long as any of its bytes exist.
     pub fn attach(&mut self, bytes: Bytes) -> Bytes {
         // A large message may still be on its way behind a small one.
         if bytes.len() <= SMALL || self.room.is_none() && self.overdraft.is_none() {
@@ -135,7 +135,7 @@ impl Reservation {
     }
 }
 
-/// A message and the room it takes.
+/// A message and its reserved memory.
 struct HeldMessage {
     bytes: Bytes,
     _room: Option<OwnedSemaphorePermit>,

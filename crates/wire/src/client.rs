@@ -1,8 +1,9 @@
-//! The client half: one server reached, listed, called and heard.
+//! The client half: a connection to one server, for listing, calls and notifications.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio_util::sync::DropGuard;
@@ -25,6 +26,7 @@ pub(crate) mod mailbox;
 pub(crate) mod notices;
 pub(crate) mod owner;
 pub(crate) mod pulse;
+pub(crate) mod questions;
 pub(crate) mod request;
 pub(crate) mod run;
 pub(crate) mod session;
@@ -45,6 +47,7 @@ use listen::{Filter, Subscription};
 use notices::Notices;
 use request::Request;
 
+use crate::ask::Offers;
 use crate::json::Json;
 use crate::limits::{Limits, Times};
 use crate::operator::OperatorText;
@@ -56,7 +59,7 @@ use crate::transport::credentials::Credentials;
 use crate::transport::process::Command;
 use crate::transport::url::Endpoint;
 
-/// Where a server is.
+/// Location of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Server {
     /// On the standard input and output of a program.
@@ -68,7 +71,7 @@ pub enum Server {
 }
 
 impl Server {
-    /// What lets us in there, if anything does.
+    /// Returns the credentials for the server, if there are any.
     pub fn credentials(&self) -> Option<&Arc<dyn Credentials>> {
         match self {
             Self::Http(endpoint) | Self::Sse(endpoint) => endpoint.credentials.as_ref(),
@@ -77,15 +80,15 @@ impl Server {
     }
 }
 
-/// Which era to speak to a server.
+/// Era of the protocol to use with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Speak {
-    /// Find out.
+    /// Negotiated.
     #[default]
     Auto,
-    /// Only with a handshake.
+    /// Legacy, with a handshake.
     Legacy,
-    /// Only without.
+    /// Modern, without one.
     Modern,
 }
 
@@ -98,26 +101,26 @@ pub struct ToolTimes {
     pub total: Option<Duration>,
 }
 
-/// How to treat a server.
+/// Settings of a connection.
 #[derive(Clone)]
 pub struct Settings {
     /// The name of the server in log lines.
     pub label: String,
-    /// Which era to speak.
+    /// Era to use.
     pub speak: Speak,
-    /// How the server was found the last time, to skip the search; looked up anew if it fails.
+    /// Protocol negotiated the last time, to skip the negotiation; negotiated anew if it fails.
     pub found: Option<Found>,
-    /// How much.
+    /// Size limits.
     pub limits: Limits,
-    /// How long.
+    /// Time limits.
     pub times: Times,
-    /// How long, for single tools.
+    /// Time limits of single tools.
     pub tools: BTreeMap<String, ToolTimes>,
-    /// Who answers the server's questions.
+    /// Handler of the server's requests.
     pub host: Arc<dyn Host>,
-    /// Who we say we are.
+    /// Name and version sent to the server.
     pub client: ClientInfo,
-    /// How many bytes of large messages may be in memory, together with whoever shares it.
+    /// Memory budget for large messages, shared between connections.
     pub budget: MemoryBudget,
 }
 
@@ -146,7 +149,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// One server, reached. Clones share the connection; the last one closes it.
+/// A connection to a server. Clones share it; dropping the last one closes it.
 #[derive(Clone, Debug)]
 pub struct Client {
     link: Arc<Link>,
@@ -154,23 +157,23 @@ pub struct Client {
 }
 
 impl Client {
-    /// Reaches a server, finds out what it speaks and shakes hands.
+    /// Connects to a server and negotiates the protocol.
     pub async fn connect(server: &Server, settings: Settings) -> Result<Self, ConnectError> {
         connect::connect(server, settings).await.map(Self::of)
     }
 
-    /// Who holds a connection.
+    /// Creates a client for a connection.
     pub(crate) fn of(link: Arc<Link>) -> Self {
         let guard = Arc::new(link.stop.clone().drop_guard());
         Self { link, _guard: guard }
     }
 
-    /// What the server says of itself.
+    /// Returns the server's description of itself.
     pub fn about(&self) -> Arc<About> {
         self.link.about()
     }
 
-    /// Asks a modern server again what it says of itself. A legacy one says that in its handshake only.
+    /// Sends `server/discover` to a modern server again. A legacy one describes itself in its handshake only.
     pub async fn rediscover(&self) -> Result<(), ConnectError> {
         match self.about().found {
             Found { revision, way } if revision.era() == Era::Modern => {
@@ -180,17 +183,25 @@ impl Client {
         }
     }
 
-    /// The number of the session in force: another one once the server forgot it, or 0 if it has none.
+    /// The number of the current session: it changes when the server lost the session; 0 if there is none.
     pub fn session(&self) -> u64 {
         session::current(&self.link)
     }
 
-    /// Everything on one of the server's shelves, all pages of it, or nothing.
+    /// Lists one of the server's shelves, all pages of it, or nothing.
     pub async fn list(&self, shelf: ShelfKind) -> Result<Listing, ListError> {
-        list::list(&self.link, shelf).await
+        list::list(&self.link, shelf, None).await
     }
 
-    /// Begins a call. It runs while it is polled.
+    /// Reads a whole list as a modern server gives it to a client with these capabilities. A legacy server was told
+    /// its client's capabilities when it was connected, and gives the same list as to [`Self::list`].
+    pub async fn list_as(&self, shelf: ShelfKind, client: &Offers) -> Result<Listing, ListError> {
+        let revision = self.about().found.revision;
+        let capabilities = client.capabilities(revision);
+        list::list(&self.link, shelf, Some(&capabilities)).await
+    }
+
+    /// Starts a call. It runs while it is polled.
     pub fn call(&self, request: Request) -> Call {
         let id = self.link.next_id();
         let client = self.clone();
@@ -199,12 +210,12 @@ impl Client {
         })
     }
 
-    /// Makes a call and leaves its events out.
+    /// Makes a call and discards its events.
     pub async fn request(&self, request: Request) -> Result<Answer, CallError> {
         self.call(request).end().await
     }
 
-    /// The same without a limit of time, and without a place among the calls in flight.
+    /// The same without a time limit, and without a place among the calls in flight.
     fn subscribe(&self, request: Request) -> Call {
         let id = self.link.next_id();
         let client = self.clone();
@@ -218,29 +229,29 @@ impl Client {
         self.link.send(splice::notification(method, params)).await
     }
 
-    /// What the server says from now on that belongs to no call. A modern server says nothing here
-    /// unless it is asked to: see [`listen`](Client::listen).
+    /// Subscribes to notifications that belong to no call. A modern server sends none here unless requested: see
+    /// [`listen`](Client::listen).
     pub fn notices(&self) -> Notices {
         Notices { received: self.link.notices.subscribe(), stop: self.link.stop.clone() }
     }
 
-    /// Asks to be told of changes, in the way of the server's era.
+    /// Subscribes to changes, in the way of the server's era.
     pub async fn listen(&self, filter: Filter) -> Result<Subscription, CallError> {
         listen::listen(self, filter).await
     }
 
-    /// Which log messages a legacy server shall send, for the whole connection.
+    /// Sets the log level of a legacy server, for the whole connection.
     pub async fn log_level(&self, level: LogLevel) -> Result<(), CallError> {
         let request = Request::new("logging/setLevel").with("level", Json::string(level.as_str()));
         self.request(request).await.map(|_| ())
     }
 
-    /// What went wrong so far without ending anything.
+    /// Counters of errors that ended nothing.
     pub fn faults(&self) -> Faults {
         self.link.counts.faults()
     }
 
-    /// Returns the end of what a stdio server wrote to its standard error.
+    /// Returns the last output of a stdio server to its standard error.
     pub fn stderr(&self) -> OperatorText {
         match &self.link.transport {
             Transport::Stdio(stdio) => stdio.tail.text(),
@@ -248,23 +259,32 @@ impl Client {
         }
     }
 
-    /// Takes over what another client of the same server learnt of its tools.
+    /// Returns true if the server may send messages on a channel that its calls share: stdio, HTTP+SSE, or the common
+    /// stream of Streamable HTTP, if it has one.
+    pub fn has_shared_channel(&self) -> bool {
+        match &self.link.transport {
+            Transport::Stdio(_) | Transport::Sse(_) => true,
+            Transport::Http(_) => self.link.has_common_stream.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Copies what another client of the same server learnt of its tools.
     pub fn learn_from(&self, other: &Self) {
         self.link.learn(Facts::clone(&other.link.facts()));
     }
 
-    /// Whether the connection is over.
+    /// Returns true if the connection is closed.
     pub fn is_closed(&self) -> bool {
         self.link.stop.is_cancelled()
     }
 
-    /// Waits until the connection is over and says why.
+    /// Waits until the connection is closed and returns the reason.
     pub async fn closed(&self) -> Closed {
         self.link.stop.cancelled().await;
         self.link.calls.closed().unwrap_or(Closed::Ours)
     }
 
-    /// Closes the connection and waits until nothing of it is left: tasks, session, process.
+    /// Closes the connection and waits until its tasks, session and process have ended.
     pub async fn close(self) {
         if let Transport::Http(http) = &self.link.transport {
             let dialect = self.link.dialect();

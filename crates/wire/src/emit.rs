@@ -1,4 +1,4 @@
-//! A stream made by a future: what the future emits comes out, and its result comes last.
+//! A stream driven by a future: it yields the items that the future emits, then its result.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
-/// A stream of what a future emits. It runs while it is polled; dropping it drops the future.
+/// A stream of the items that a future emits. It runs while it is polled; dropping it drops the future.
 ///
 /// ```
 /// use consort_wire::Emitting;
@@ -34,7 +34,7 @@ pub struct Emitting<T> {
 }
 
 impl<T: Unpin> Emitting<T> {
-    /// The stream of what `run` emits, and then of what it returns.
+    /// Creates a stream of the items that `run` emits, and then of its result.
     pub fn new<F>(run: impl FnOnce(Emitter<T>) -> F) -> Self
     where
         F: Future<Output = T> + Send + 'static,
@@ -43,7 +43,7 @@ impl<T: Unpin> Emitting<T> {
         Self { run: Some(Box::pin(run(emitter.clone()))), emitter }
     }
 
-    /// The next item; `None` behind the last.
+    /// Returns the next item; `None` after the last.
     pub async fn next(&mut self) -> Option<T> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -83,7 +83,7 @@ impl<T: Unpin> std::fmt::Debug for Emitting<T> {
     }
 }
 
-/// Where the future puts what it emits.
+/// Sender of a future's items.
 #[derive(Debug)]
 pub struct Emitter<T>(Option<Arc<Mutex<VecDeque<T>>>>);
 
@@ -94,13 +94,13 @@ impl<T> Clone for Emitter<T> {
 }
 
 impl<T> Emitter<T> {
-    /// An emitter nobody reads: what it is given is gone.
+    /// Creates a sender without a receiver: its items are dropped.
     pub fn silent() -> Self {
         Self(None)
     }
 
-    /// Hands an item over and waits until it was taken. Whoever takes it polls the future again
-    /// then, so no waker is needed.
+    /// Sends an item and waits until it was received. The receiver then polls the future again, so no
+    /// waker is needed.
     pub async fn emit(&self, item: T) {
         self.put(item);
         let taken = || self.lock().is_none_or(|items| items.is_empty());

@@ -1,4 +1,4 @@
-//! What a modern request says of itself in HTTP headers, and how.
+//! HTTP headers of a modern request, and their encoding.
 
 use std::collections::HashSet;
 
@@ -8,13 +8,13 @@ use http::{HeaderName, HeaderValue};
 
 use crate::json::{Json, Object};
 
-/// The largest integer a header may carry: what every reader of JSON keeps exact.
+/// The largest integer a header may carry: every JSON parser keeps it exact.
 const SAFE_INTEGER: i64 = (1 << 53) - 1;
 
-/// How deep into a schema annotations are looked for; a definition is small.
+/// Depth to which a schema is searched for annotations; a definition is small.
 const SCHEMA_DEPTH: usize = 64;
 
-/// The two marks between which base64 stands.
+/// The delimiters of base64.
 const MARKS: (&str, &str) = ("=?base64?", "?=");
 
 /// The arguments of a tool that are repeated in headers.
@@ -28,7 +28,7 @@ struct Mirror {
     path: Vec<String>,
 }
 
-/// A header value for any text: as it is if HTTP allows it, else as base64 between two marks.
+/// Encodes a string as a header value: as it is if HTTP allows it, else as base64 between delimiters.
 pub fn encode(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e))
         && text.trim() == text
@@ -39,7 +39,7 @@ pub fn encode(text: &str) -> HeaderValue {
     HeaderValue::try_from(encoded).expect("printable ASCII is a header value")
 }
 
-/// The text that a header value stands for; `None` if it stands for none.
+/// Decodes a header value; `None` if it is invalid.
 pub fn decode(value: &HeaderValue) -> Option<String> {
     let text = value.to_str().ok()?.trim_matches([' ', '\t']);
     match text.strip_prefix(MARKS.0).and_then(|text| text.strip_suffix(MARKS.1)) {
@@ -49,22 +49,22 @@ pub fn decode(value: &HeaderValue) -> Option<String> {
 }
 
 impl Mirrors {
-    /// The `x-mcp-header` annotations of a schema, if they are all as the protocol demands.
+    /// Parses the `x-mcp-header` annotations of a schema, if they are all valid.
     pub fn of(schema: &Object) -> Result<Self, String> {
         mirrors(schema).map(Self)
     }
 
-    /// Whether there is none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The headers that there may be.
+    /// The names of the headers.
     pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
         self.0.iter().map(|mirror| &mirror.header)
     }
 
-    /// The headers that mirror these arguments, not yet encoded.
+    /// Returns the headers that mirror these arguments, not yet encoded.
     pub fn values(&self, arguments: &Json) -> Vec<(HeaderName, String)> {
         let value = |mirror: &Mirror| {
             let mut value = arguments.clone();
@@ -100,7 +100,7 @@ fn mirrors(schema: &Object) -> Result<Vec<Mirror>, String> {
     Ok(found)
 }
 
-/// Goes down a chain of `properties`; an annotation anywhere else is an error.
+/// Follows nested `properties`; an annotation anywhere else is an error.
 fn collect(schema: &Object, path: &mut Vec<String>, found: &mut Vec<Mirror>) -> Result<(), String> {
     if path.len() > SCHEMA_DEPTH {
         return Err("the schema nests too deep".to_owned());
@@ -136,7 +136,7 @@ fn collect(schema: &Object, path: &mut Vec<String>, found: &mut Vec<Mirror>) -> 
     Ok(())
 }
 
-/// Whether any schema within carries the annotation.
+/// Returns true if any nested schema has the annotation.
 fn annotated(value: &Json, depth: usize) -> bool {
     if depth > SCHEMA_DEPTH {
         return true;

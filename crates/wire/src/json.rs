@@ -50,7 +50,7 @@ impl Json {
         serde_json::to_vec(value).map(|bytes| Self(bytes.into()))
     }
 
-    /// A JSON string with this text.
+    /// Creates a JSON string from this text.
     pub fn string(text: &str) -> Self {
         Self(quoted(text).into())
     }
@@ -75,13 +75,13 @@ impl Json {
         std::str::from_utf8(&self.0).expect("the scan checked it")
     }
 
-    /// The text of a JSON string, `None` for another kind of value or for half a surrogate pair.
+    /// Decodes a JSON string; `None` for another type or an unpaired surrogate.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         unescaped(inner)
     }
 
-    /// An integer that fits, `None` for anything else (`1.0` and `1e3` are not integers here).
+    /// An integer in range, `None` for anything else (`1.0` and `1e3` are not integers here).
     pub fn integer(&self) -> Option<i64> {
         self.scalar()?.parse().ok()
     }
@@ -91,23 +91,23 @@ impl Json {
         self.scalar()?.parse().ok().filter(|_| matches!(self.0[0], b'-' | b'0'..=b'9'))
     }
 
-    /// `true` or `false`.
+    /// The value of `true` or `false`.
     pub fn boolean(&self) -> Option<bool> {
         self.scalar()?.parse().ok()
     }
 
-    /// The text of what may be a number or a truth value: never a long string, whose check would be
-    /// for nothing.
+    /// The text of a possible number or boolean: never a long string, whose UTF-8 check would be
+    /// wasted.
     fn scalar(&self) -> Option<&str> {
         (!matches!(self.0[0], b'"' | b'{' | b'[')).then(|| self.as_str())
     }
 
-    /// The members of a JSON object, `None` for another kind of value.
+    /// The members of a JSON object, `None` for another type.
     pub fn to_object(&self) -> Option<Object> {
         (self.0[0] == b'{').then(|| Object::of(self))
     }
 
-    /// The items of a JSON array, `None` for another kind of value.
+    /// The items of a JSON array, `None` for another type.
     pub fn to_items(&self) -> Option<Vec<Self>> {
         if self.0[0] != b'[' {
             return None;
@@ -125,7 +125,7 @@ impl Json {
         Some(items)
     }
 
-    /// Reads the value into a Rust type.
+    /// Deserializes the value into a Rust type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.0)
     }
@@ -163,7 +163,7 @@ impl Serialize for Json {
     }
 }
 
-/// Why bytes are not the JSON we accept, and where.
+/// Error in JSON, with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at byte {at}")]
 pub struct JsonError {
@@ -176,22 +176,22 @@ impl JsonError {
         Self { problem, at }
     }
 
-    /// What is wrong.
+    /// Kind of error.
     pub fn problem(&self) -> Problem {
         self.problem
     }
 
-    /// The offset of the byte that shows it.
+    /// The offset of the offending byte.
     pub fn at(&self) -> usize {
         self.at
     }
 }
 
-/// What can be wrong with JSON.
+/// Kind of error in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// A character that cannot stand there.
+    /// A character that is not allowed here.
     #[error("unexpected character")]
     Syntax,
     /// The text ends within a value.
@@ -203,7 +203,7 @@ pub enum Problem {
     /// A control character within a string.
     #[error("unescaped control character")]
     Control,
-    /// A backslash with no meaning.
+    /// An invalid escape sequence.
     #[error("invalid escape")]
     Escape,
     /// A number that JSON does not allow.
@@ -212,10 +212,10 @@ pub enum Problem {
     /// More levels than [`DEPTH`].
     #[error("nested deeper than 128 levels")]
     Depth,
-    /// A member named twice where that would be ambiguous.
+    /// A duplicate member where it would be ambiguous.
     #[error("duplicate member")]
     Duplicate,
-    /// Another kind of value where an object must stand.
+    /// Another type of value where an object is required.
     #[error("not an object")]
     NotAnObject,
 }
@@ -225,7 +225,7 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a string always serialises")
 }
 
-/// The text of a checked JSON string's inside.
+/// Decodes the inside of a checked JSON string.
 pub(crate) fn unescaped(inner: &[u8]) -> Option<Cow<'_, str>> {
     if memchr::memchr(b'\\', inner).is_none() {
         return std::str::from_utf8(inner).ok().map(Cow::Borrowed);

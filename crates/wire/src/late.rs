@@ -1,5 +1,5 @@
-//! Time limits that fire late, because the process was stopped or the computer slept: what arrived in the meantime is
-//! read before it is judged.
+//! Time limits that fire late, because the process was stopped or the computer slept: messages that arrived meanwhile
+//! are read before the limit counts.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -7,27 +7,27 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio::time::error::Elapsed;
 
-/// How long after it was due a limit fires late.
-pub const LATE: Duration = Duration::from_secs(1);
+use crate::limits::LateTimes;
 
-/// Time to read what arrived before a limit that fired late counts.
-pub const GRACE: Duration = Duration::from_secs(2);
-
-/// Waits for a future within a limit, as `tokio::time::timeout` does. If the limit fires late, the future gets
-/// [`GRACE`] to take what arrived.
-pub async fn timeout<F: Future>(limit: Duration, future: F) -> Result<F::Output, Elapsed> {
+/// Waits for a future within a limit, as `tokio::time::timeout` does. If the limit fires late, the future gets some
+/// time to process what arrived.
+pub async fn timeout<F: Future>(
+    limit: Duration,
+    late: LateTimes,
+    future: F,
+) -> Result<F::Output, Elapsed> {
     let due = Instant::now() + limit;
     let mut future = pin!(future);
     let result = tokio::time::timeout_at(due, &mut future).await;
     match result {
-        Err(_) if is_late(due) => tokio::time::timeout(GRACE, future).await,
+        Err(_) if is_late(due, late) => tokio::time::timeout(late.grace, future).await,
         result => result,
     }
 }
 
-/// True if what was due then is late now.
-pub fn is_late(due: Instant) -> bool {
-    Instant::now() >= due + LATE
+/// Returns true if a limit with this due time fires late.
+pub fn is_late(due: Instant, late: LateTimes) -> bool {
+    Instant::now() >= due + late.after
 }
 
 #[cfg(test)]
@@ -38,7 +38,7 @@ mod tests {
     async fn a_limit_that_fires_in_time_is_the_end() {
         let begun = Instant::now();
         let slow = tokio::time::sleep(Duration::from_secs(3));
-        assert!(timeout(Duration::from_secs(2), slow).await.is_err());
+        assert!(timeout(Duration::from_secs(2), LateTimes::default(), slow).await.is_err());
         assert_eq!(begun.elapsed(), Duration::from_secs(2));
     }
 
@@ -50,7 +50,8 @@ mod tests {
             tokio::time::advance(Duration::from_secs(10)).await;
             tokio::time::sleep(rest).await;
         };
-        assert!(timeout(limit, frozen(GRACE / 2)).await.is_ok());
-        assert!(timeout(limit, frozen(GRACE * 2)).await.is_err());
+        let late = LateTimes::default();
+        assert!(timeout(limit, late, frozen(late.grace / 2)).await.is_ok());
+        assert!(timeout(limit, late, frozen(late.grace * 2)).await.is_err());
     }
 }

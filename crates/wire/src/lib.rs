@@ -38,7 +38,7 @@ pub use emit::{Emitter, Emitting};
 pub use json::{Json, JsonError, Object, fold};
 #[cfg(feature = "client")]
 pub use keeper_times::KeeperTimes;
-pub use limits::{Limits, Times};
+pub use limits::{LateTimes, Limits, Times};
 pub use message::{Id, Message, MessageError, Notification, ServerError};
 pub use operator::{IncidentId, OperatorText, SERVER_OUTPUT};
 pub use revision::{Era, Revision, UnknownRevision};
@@ -66,6 +66,6 @@ pub use transport::{
     origin::{Barrier, Origin, Response, Unanswered},
     process::Command,
     proxy::{InvalidProxy, ProxyUrl},
-    resume::watch_resumes,
+    resume::{ResumeTimes, watch_resumes},
     url::Endpoint,
 };

@@ -28,7 +28,7 @@ macro_rules! limits {
 }
 
 limits! {
-    /// How much a peer may send or make us hold.
+    /// Limits of the data that a peer may send or make this client hold.
     ///
     /// ```
     /// let limits = consort_wire::Limits { message_bytes: 1 << 20, ..Default::default() };
@@ -51,10 +51,9 @@ limits! {
         pipe_calls: usize = 64;
         /// Calls in flight to one Streamable HTTP server.
         http_calls: usize = 256;
-        /// Calls that may wait for a place among those in flight; fewer where places become free too slowly for
-        /// them.
+        /// Calls that may wait for a place among those in flight.
         queued_calls: usize = 4096;
-        /// Questions of the server (elicitation, sampling, roots) open at once.
+        /// Questions of the server (elicitation, sampling, roots) open at once on one connection; the oldest gives way.
         questions: usize = 16;
         /// Rounds of `input_required` within one call.
         rounds: u32 = 16;
@@ -74,18 +73,26 @@ limits! {
         idle_connections: usize = 256;
         /// Attempts in a row to resume a broken event stream without hearing anything new.
         resumes: u32 = 5;
+        /// Failures in a row to read the state of a task.
+        task_attempts: u32 = 3;
+        /// Redirects of one request on the server's own origin, and requests to authenticate anew.
+        redirects: u32 = 5;
+        /// Lines of a server's standard error that are logged in a second.
+        stderr_lines: u32 = 100;
+        /// Bytes of a line of a server's standard error that is logged as one.
+        stderr_line_bytes: usize = 4096;
     }
 }
 
 limits! {
-    /// How long we wait, and for what.
+    /// Time limits.
     Times {
         /// A call without a word from the server; progress renews it.
         idle: Duration = Duration::from_mins(1);
         /// A call altogether, progress or not.
         total: Duration = Duration::from_mins(5);
-        /// A call waiting for a place among those in flight.
-        queue: Duration = Duration::from_secs(3);
+        /// A call waiting for a place among those in flight; in any case no longer than it may take altogether.
+        queue: Duration = Duration::from_hours(24);
         /// A list, over all its pages.
         list: Duration = Duration::from_secs(30);
         /// A large answer waiting for memory, on a connection that serves no other call.
@@ -112,6 +119,25 @@ limits! {
         terminate: Duration = Duration::from_secs(3);
         /// Silence on a TCP connection before its peer is asked whether it lives; thrice that ends it.
         keep_alive: Duration = Duration::from_secs(15);
+        /// Silence on a TCP connection before its peer is probed, right after the computer resumed.
+        resume_check: Duration = Duration::from_secs(1);
+        /// Limits that fire late.
+        late: LateTimes = LateTimes::default();
+    }
+}
+
+/// Times of limits that fire late, because the process was stopped or the computer slept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateTimes {
+    /// Time after it was due at which a limit fires late.
+    pub after: Duration,
+    /// Time to read what arrived before a limit that fired late counts.
+    pub grace: Duration,
+}
+
+impl Default for LateTimes {
+    fn default() -> Self {
+        Self { after: Duration::from_secs(1), grace: Duration::from_secs(2) }
     }
 }
 
@@ -131,6 +157,6 @@ mod tests {
                 "A call without a word from the server; progress renews it."
             )
         );
-        assert_eq!(Limits::table().len(), 19);
+        assert_eq!(Limits::table().len(), 23);
     }
 }

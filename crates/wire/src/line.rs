@@ -1,24 +1,24 @@
-//! Newline framing, as stdio servers use it: bytes in, lines out, never more than a limit held.
+//! Newline framing, as stdio servers use it: bytes in, lines out, within a memory limit.
 
 use bytes::{Bytes, BytesMut};
 
 use crate::json::{scan, unescaped};
 
-/// How much of an oversized line is searched for the id of the call it answers.
+/// Bytes of an oversized line that are searched for the id of the call it answers.
 const HEAD: usize = 64 << 10;
 
-/// How much is read at once, and how little is worth reading into.
+/// Bytes to read at once, and the least free space worth reading into.
 const BLOCK: usize = 16 << 10;
 const SPARE: usize = 2 << 10;
 
-/// How many times its size a line that does not fit gets on top.
+/// Growth of the buffer for a line that does not fit, as a multiple of its size.
 const GROWTH: usize = 3;
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 #[derive(Debug)]
 pub struct Lines {
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no newline.
+    /// Bytes of the buffer that are known to hold no newline.
     searched: usize,
     limit: usize,
     skip_limit: usize,
@@ -26,27 +26,27 @@ pub struct Lines {
     skipped: Option<usize>,
 }
 
-/// What a stream of bytes was cut into.
+/// A part of a stream of bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// A line without its line break.
     Whole(Bytes),
-    /// A line longer than the limit: its remainder is being skipped.
+    /// A line longer than the limit: the rest of it is being skipped.
     Oversized {
-        /// The `id` the line carries, if it stands near its start: which call is lost.
+        /// The `id` of the line, if it stands near its start: the call that is lost.
         id: Option<u64>,
     },
-    /// A line longer than what may be skipped: the stream is of no more use.
+    /// A line longer than the skip limit: the stream is unusable.
     Endless,
 }
 
 impl Lines {
-    /// Lines of at most `limit` bytes; a longer one is skipped if it has no more than `skip_limit`.
+    /// Splits into lines of at most `limit` bytes; longer ones of at most `skip_limit` are skipped.
     pub fn new(limit: usize, skip_limit: usize) -> Self {
         Self { buffer: BytesMut::new(), searched: 0, limit, skip_limit, skipped: None }
     }
 
-    /// Where to read the next bytes into.
+    /// Returns the buffer to read the next bytes into.
     pub fn buffer(&mut self) -> &mut BytesMut {
         // A line that is still alive holds its block, so a new one is begun only when little is left.
         // A long line is copied whenever its room grows, so that grows by more than is needed.
@@ -57,12 +57,12 @@ impl Lines {
         &mut self.buffer
     }
 
-    /// Bytes of the line that is being read.
+    /// Bytes of the current line.
     pub fn held(&self) -> usize {
         if self.skipped.is_some() { 0 } else { self.buffer.len() }
     }
 
-    /// Skips the line that is being read. Returns its `id`, if that stands near its start.
+    /// Skips the current line. Returns its `id`, if that stands near its start.
     pub fn abandon(&mut self) -> Option<u64> {
         let id = leading_id(&self.buffer[..HEAD.min(self.buffer.len())]);
         self.searched = 0;
@@ -70,7 +70,7 @@ impl Lines {
         id
     }
 
-    /// The next line, `None` until more bytes are read.
+    /// Returns the next line, `None` until more bytes are read.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
             let newline =
@@ -112,14 +112,14 @@ impl Lines {
     }
 }
 
-/// Parts a buffer from a large message that was in it, so that what little follows does not keep its memory.
+/// Detaches a buffer from a large message that was in it, so that the rest does not keep its memory.
 pub(crate) fn release_large(message: usize, buffer: &mut BytesMut) {
     if message > HEAD && buffer.len() < BLOCK {
         *buffer = BytesMut::from(&buffer[..]);
     }
 }
 
-/// The integer `id` of an envelope of which only the start is at hand.
+/// Returns the integer `id` of an envelope of which only the start is available.
 pub(crate) fn leading_id(head: &[u8]) -> Option<u64> {
     let mut at = scan::space(head, 0);
     if head.get(at) != Some(&b'{') {

@@ -19,27 +19,27 @@ use crate::json::{Duplicates, Json, JsonError, Object, Problem, folds_to, scan, 
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// A question that wants an answer.
+    /// A request.
     Request {
-        /// What the answer must carry.
+        /// Its id, repeated by the response.
         id: Id,
         /// The method and its parameters.
         body: Notification,
     },
-    /// A message that wants none.
+    /// A notification.
     Notification(Notification),
-    /// A successful answer.
+    /// A successful response.
     Response {
         /// The request it answers.
         id: Id,
         /// The result, byte for byte.
         result: Object,
     },
-    /// A failed answer.
+    /// An error response.
     Error {
-        /// The request it answers; absent when the peer could not read it.
+        /// The request it answers; absent if the peer could not read it.
         id: Option<Id>,
-        /// What went wrong.
+        /// The error.
         error: ServerError,
     },
 }
@@ -60,17 +60,17 @@ impl Notification {
     }
 }
 
-/// The name a message goes by until it is answered: a string or an integer, kept as written.
+/// The id of a request: a string or an integer, kept as written.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Id(Json);
 
 impl Id {
-    /// The number of an integer id. The string `"1"` is another id than the number `1`.
+    /// The number of an integer id. The string `"1"` is a different id than the number `1`.
     pub fn number(&self) -> Option<u64> {
         self.0.integer().and_then(|number| number.try_into().ok())
     }
 
-    /// The id that `json` is, if it is one.
+    /// Parses an id.
     pub fn from_json(json: Json) -> Option<Self> {
         match id(json) {
             Ok(Nullable::Id(id)) => Some(id),
@@ -96,14 +96,14 @@ impl fmt::Debug for Id {
     }
 }
 
-/// An error a peer answered with.
+/// An error response of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerError {
     /// For example `-32602`.
     pub code: i64,
-    /// What the peer says went wrong.
+    /// The peer's message.
     pub message: String,
-    /// The whole error object, with `data` and whatever else it carries.
+    /// The whole error object, with `data` and any other members.
     pub raw: Json,
 }
 
@@ -123,7 +123,7 @@ impl fmt::Display for ServerError {
 impl std::error::Error for ServerError {}
 
 impl Message {
-    /// Reads one message. Anything that two readers could read differently is refused.
+    /// Parses one message. Anything that two parsers could read differently is refused.
     pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, MessageError> {
         let bytes = bytes.into();
         let start = scan::space(&bytes, 0);
@@ -135,7 +135,7 @@ impl Message {
         message.finish()
     }
 
-    /// Reads one message or, as revision 2025-03-26 allows, an array of them.
+    /// Parses one message or, as revision 2025-03-26 allows, an array of them.
     ///
     /// The array itself must be well formed; a bad message in it is an error of its own.
     pub fn parse_batch(
@@ -144,7 +144,7 @@ impl Message {
         Ok(Self::batch_items(bytes.into())?.into_iter().map(Self::parse).collect())
     }
 
-    /// The messages of a batch, unread; the one message of what is none.
+    /// Splits a batch into unparsed messages; anything else is one message.
     pub(crate) fn batch_items(bytes: Bytes) -> Result<Vec<Bytes>, MessageError> {
         match bytes.get(scan::space(&bytes, 0)) {
             Some(b'[') => {
@@ -167,13 +167,13 @@ struct Envelope {
     error: Option<Object>,
 }
 
-/// An id that may be null: some servers answer so to what they could not read.
+/// An id that may be null: some servers answer unreadable requests with it.
 enum Nullable {
     Null,
     Id(Id),
 }
 
-/// The members whose other spellings (`Method`, `m\u0065thod`) a sloppier reader would take for them.
+/// The members whose other spellings (`Method`, `m\u0065thod`) a lenient parser would take for them.
 const RESERVED: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 impl Envelope {
@@ -217,7 +217,7 @@ impl Envelope {
         Ok((envelope, at + 1))
     }
 
-    /// Takes a member it knows and returns the place behind it.
+    /// Reads a known member and returns the position after it.
     fn member(
         &mut self,
         key: &[u8],
@@ -317,8 +317,8 @@ fn id(json: Json) -> Result<Nullable, MessageError> {
     }
 }
 
-/// Whether a reader that folds case (as Go's does, including `ſ` and the Kelvin sign) or compares
-/// before unescaping would confuse this key with a reserved one.
+/// Returns true if a parser that folds case (as Go's does, including `ſ` and the Kelvin sign) or compares before
+/// unescaping would confuse this key with a reserved one.
 fn looks_reserved(key: &[u8]) -> bool {
     match unescaped(key) {
         None => true,
@@ -326,7 +326,7 @@ fn looks_reserved(key: &[u8]) -> bool {
     }
 }
 
-/// Why bytes are not a message we accept.
+/// Reason for which bytes are not an acceptable message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
@@ -336,7 +336,7 @@ pub enum MessageError {
     /// The JSON is not a JSON-RPC 2.0 message.
     #[error("malformed message: {0}")]
     Envelope(&'static str),
-    /// An array of messages where the protocol revision has none.
+    /// A batch where the protocol revision has none.
     #[error("a batch, which this protocol revision does not have")]
     Batch,
 }

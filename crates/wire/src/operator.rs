@@ -8,12 +8,12 @@ pub const SERVER_OUTPUT: &str = "consort::server_output";
 /// The longest excerpt of such a text, in characters.
 const EXCERPT: usize = 400;
 
-/// Text of a server that may hold the data of any of its callers.
+/// Text of a server that may contain data of any of its callers.
 ///
-/// A process shared by several identities writes one standard error for all of them, and one failed
-/// handshake is reported to everybody who waits for the server. Such text goes to the operator: to the log, the
-/// owner's console and the terminal of whoever runs the command. It has no `Display`, and `Debug` shows only
-/// its size, so that no error message and no chain of causes can carry it to a caller.
+/// A process shared by several identities writes one standard error for all of them, and one failed handshake
+/// is reported to every caller that waits for the server. Such text goes to the operator: to the log, the
+/// owner's console and the terminal of the command. It has no `Display`, and `Debug` shows only its size, so
+/// that no error message and no chain of causes can carry it to a caller.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct OperatorText(String);
 
@@ -33,13 +33,13 @@ impl OperatorText {
         }
     }
 
-    /// Returns the message with an excerpt of this text behind it. Never send it to a caller.
+    /// Returns the message followed by an excerpt of this text. Never send it to a caller.
     pub fn explain_for_operator(&self, message: &str) -> String {
         let excerpt = self.excerpt_for_operator();
         if excerpt.is_empty() { message.to_owned() } else { format!("{message}: {excerpt}") }
     }
 
-    /// Returns its lines with everything escaped that a terminal could obey. Never send them to a caller.
+    /// Returns its lines with everything escaped that a terminal could interpret. Never send them to a caller.
     pub fn lines_for_operator(&self) -> impl Iterator<Item = String> {
         self.0.lines().map(|line| {
             let mut clean = String::with_capacity(line.len());
@@ -53,7 +53,7 @@ impl OperatorText {
         })
     }
 
-    /// Returns true if there is nothing to read.
+    /// Returns true if it is empty or white space.
     pub fn is_empty(&self) -> bool {
         self.0.trim().is_empty()
     }
@@ -71,12 +71,12 @@ impl fmt::Debug for OperatorText {
     }
 }
 
-/// The id of one end of a server process. Callers are given it, and the log has it beside the reason.
+/// The id of one end of a server process. Callers receive it, and the log has it beside the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IncidentId(u64);
 
 impl IncidentId {
-    /// Returns an id that no other incident has. It must differ, not be hard to guess.
+    /// Returns a unique id. It need not be hard to guess.
     pub fn random() -> Self {
         use std::hash::{BuildHasher, Hasher};
         Self(std::hash::RandomState::new().build_hasher().finish() >> 16)

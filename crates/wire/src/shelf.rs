@@ -1,26 +1,26 @@
-//! The kinds of things servers offer.
+//! The kinds of MCP primitives.
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of thing servers offer.
+/// A kind of MCP primitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShelfKind {
-    /// What can be called.
+    /// Tools, which can be called.
     Tools,
-    /// What can be asked.
+    /// Prompts, which can be rendered.
     Prompts,
-    /// What can be read.
+    /// Resources, which can be read.
     Resources,
-    /// Patterns of what can be read.
+    /// Resource templates: patterns of resources.
     Templates,
 }
 
 impl ShelfKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
-    /// One thing of this kind.
+    /// The singular noun of this kind.
     pub const fn singular(self) -> &'static str {
         match self {
             Self::Tools => "tool",
@@ -30,7 +30,7 @@ impl ShelfKind {
         }
     }
 
-    /// The method that lists it.
+    /// The method that lists this kind.
     pub const fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
@@ -59,7 +59,7 @@ impl ShelfKind {
         }
     }
 
-    /// The capability a server declares to have any.
+    /// The capability that a server declares for this kind.
     pub const fn capability(self) -> &'static str {
         match self {
             Self::Tools => "tools",

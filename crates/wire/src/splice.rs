@@ -1,4 +1,4 @@
-//! Messages built by splicing: what is already JSON is copied, never read again.
+//! Messages built by splicing: existing JSON is copied, never parsed again.
 
 use std::io::Write as _;
 
@@ -31,37 +31,37 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// An object without members yet.
+    /// Creates a writer of an object without members.
     pub fn new() -> Self {
         Self::with_capacity(256)
     }
 
-    /// The same, with room for `bytes`.
+    /// The same, with capacity for `bytes`.
     pub fn with_capacity(bytes: usize) -> Self {
         let mut writer = Self { bytes: Vec::with_capacity(bytes) };
         writer.bytes.push(b'{');
         writer
     }
 
-    /// A member whose value is already JSON.
+    /// Writes a member whose value is already JSON.
     pub fn raw(&mut self, name: &str, json: &[u8]) {
         self.name(name);
         self.bytes.extend_from_slice(json);
     }
 
-    /// A member that is a string.
+    /// Writes a string member.
     pub fn text(&mut self, name: &str, text: &str) {
         self.name(name);
         serde_json::to_writer(&mut self.bytes, text).expect("a string always serialises");
     }
 
-    /// A member that is a number.
+    /// Writes a number member.
     pub fn number(&mut self, name: &str, number: u64) {
         self.name(name);
         write!(self.bytes, "{number}").expect("a vector takes everything");
     }
 
-    /// A member that is an object itself.
+    /// Writes an object member.
     pub fn object(&mut self, name: &str, write: impl FnOnce(&mut Self)) {
         self.name(name);
         self.bytes.push(b'{');
@@ -69,7 +69,7 @@ impl Writer {
         self.bytes.push(b'}');
     }
 
-    /// The members of another object, except those with these names.
+    /// Writes the members of another object, except those with these names.
     pub fn members(&mut self, object: &Object, except: &[&str]) {
         for (name, value) in object.members() {
             if !except.contains(&name) {
@@ -78,13 +78,13 @@ impl Writer {
         }
     }
 
-    /// A member whose name is already JSON text without its quotes.
+    /// Writes a member whose name is already JSON text without its quotes.
     pub fn written(&mut self, name: &str, json: &[u8]) {
         self.written_name(name);
         self.bytes.extend_from_slice(json);
     }
 
-    /// Members already written out: `"a":1,"b":2`.
+    /// Writes members that are already JSON: `"a":1,"b":2`.
     pub fn spliced(&mut self, members: &[u8]) {
         if !members.is_empty() {
             self.comma();
@@ -97,7 +97,7 @@ impl Writer {
         Json::checked(self.into_bytes())
     }
 
-    /// The finished object, with the places of its members.
+    /// The finished object, with the positions of its members.
     pub fn finish_object(self) -> Object {
         self.finish().to_object().expect("it was written as one")
     }
@@ -130,7 +130,7 @@ impl Writer {
     }
 }
 
-/// The object with one member replaced or added; every other byte stays.
+/// Returns the object with one member replaced or added; every other byte stays.
 pub fn replaced(object: &Object, name: &str, value: &Json) -> Object {
     let mut writer =
         Writer::with_capacity(object.as_bytes().len() + value.as_bytes().len() + name.len());
@@ -149,7 +149,7 @@ pub fn replaced(object: &Object, name: &str, value: &Json) -> Object {
     writer.finish_object()
 }
 
-/// A list of what is already JSON.
+/// Returns an array of values that are already JSON.
 pub fn list(items: &[Json]) -> Json {
     let mut bytes = vec![b'['];
     for (at, item) in items.iter().enumerate() {
@@ -162,7 +162,7 @@ pub fn list(items: &[Json]) -> Json {
     Json::checked(bytes.into())
 }
 
-/// A request whose parameters are written in place; `size` is a guess of how much.
+/// Creates a request whose parameters are written in place; `size` is an estimate of their bytes.
 pub fn request(id: &Id, method: &str, size: usize, params: impl FnOnce(&mut Writer)) -> Bytes {
     let mut writer = envelope(size + method.len() + 64);
     writer.raw("id", id.json().as_bytes());
@@ -171,7 +171,7 @@ pub fn request(id: &Id, method: &str, size: usize, params: impl FnOnce(&mut Writ
     writer.into_bytes()
 }
 
-/// A notification.
+/// Creates a notification.
 pub fn notification(method: &str, params: Option<&Json>) -> Bytes {
     let mut writer =
         envelope(params.map_or(0, |params| params.as_bytes().len()) + method.len() + 64);
@@ -182,7 +182,7 @@ pub fn notification(method: &str, params: Option<&Json>) -> Bytes {
     writer.into_bytes()
 }
 
-/// A successful answer.
+/// Creates a successful response.
 pub fn response(id: &Id, result: &Json) -> Bytes {
     let mut bytes = response_head(id);
     bytes.reserve_exact(result.as_bytes().len() + RESPONSE_TAIL.len());
@@ -191,15 +191,15 @@ pub fn response(id: &Id, result: &Json) -> Bytes {
     bytes.into()
 }
 
-/// What stands before the result in a successful answer.
+/// The bytes before the result in a successful response.
 pub fn response_head(id: &Id) -> Vec<u8> {
     [br#"{"jsonrpc":"2.0","id":"#, id.json().as_bytes(), br#","result":"#].concat()
 }
 
-/// What stands behind the result in a successful answer.
+/// The bytes after the result in a successful response.
 pub const RESPONSE_TAIL: &[u8] = b"}";
 
-/// A failed answer.
+/// Creates an error response.
 pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&Json>) -> Bytes {
     let mut writer = envelope(message.len() + 128);
     if let Some(id) = id {

@@ -1,4 +1,4 @@
-//! Server-sent events: bytes in, events out, never more than a limit held.
+//! Server-sent events: bytes in, events out, within a memory limit.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::line::{leading_id, release_large};
 
-/// What a line may have on top of its data: `data: `.
+/// Bytes of a line besides its data: `data: `.
 const FIELD: usize = 6;
 
 /// One event of a stream.
@@ -34,22 +34,22 @@ pub struct Event {
 pub struct Events {
     buffer: BytesMut,
     searched: usize,
-    /// Nothing was read yet, so a byte order mark may come.
+    /// True before the first byte, as a byte order mark may come.
     fresh: bool,
-    /// The last line ended in CR: an LF that follows belongs to it.
+    /// True if the last line ended in CR: an LF that follows belongs to it.
     after_return: bool,
     kind: String,
     data: Data,
-    /// The id the event being read carries.
+    /// The id of the current event.
     id: Option<String>,
     last_id: Option<String>,
     retry: Option<Duration>,
     limit: usize,
-    /// The event being read is not wanted.
+    /// True if the current event is skipped.
     skipping: bool,
 }
 
-/// The `data` lines of the event being read.
+/// The `data` lines of the current event.
 #[derive(Debug)]
 enum Data {
     None,
@@ -64,7 +64,7 @@ enum Data {
 pub struct TooLarge(pub usize);
 
 impl Events {
-    /// Events of at most `limit` bytes.
+    /// Creates a parser of events of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -81,7 +81,7 @@ impl Events {
         }
     }
 
-    /// Bytes of the event that is being read.
+    /// Bytes of the current event.
     pub fn held(&self) -> usize {
         let data = match &self.data {
             Data::None => 0,
@@ -91,7 +91,7 @@ impl Events {
         self.buffer.len() + data
     }
 
-    /// Skips the event that is being read. Returns the `id` of the message in it, if that stands near its start.
+    /// Skips the current event. Returns the `id` of the message in it, if that stands near its start.
     pub fn abandon(&mut self) -> Option<u64> {
         let id = match &self.data {
             Data::None => leading_id(self.buffer.strip_prefix(b"data:").unwrap_or_default()),
@@ -103,23 +103,23 @@ impl Events {
         id
     }
 
-    /// Takes bytes as they arrive.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The id of the last event that ended, to resume behind it.
+    /// The id of the last complete event, to resume after it.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How long the server wants us to wait before connecting again.
+    /// The reconnection time that the server requested.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// The next event, `None` until more bytes are pushed. Events without data are not shown, but
-    /// their id and retry count.
+    /// Returns the next event, `None` until more bytes are pushed. Events without data are not returned, but
+    /// their id and retry are recorded.
     pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
         while let Some(line) = self.next_line()? {
             if line.is_empty() {
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// What comes of `text`: kind and data of each event, then the last id and the retry time.
+    /// Parses chunks: kind and data of each event, then the last id and the retry time.
     fn read(chunks: &[&[u8]]) -> (Vec<(String, String)>, Option<String>, Option<u64>) {
         let mut events = Events::new(1000);
         let mut out = Vec::new();

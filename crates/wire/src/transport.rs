@@ -1,4 +1,4 @@
-//! How messages travel: a child process, Streamable HTTP, or HTTP+SSE.
+//! Transports: a child process, Streamable HTTP, or HTTP+SSE.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -31,7 +31,7 @@ use http::Http;
 use sse::Sse;
 use stdio::Stdio;
 
-/// The way to one server.
+/// The transport to one server.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Stdio(Stdio),
@@ -39,7 +39,7 @@ pub(crate) enum Transport {
     Sse(Sse),
 }
 
-/// How far a request has come on its way out: what makes "never left" provable.
+/// Send state of a request, which makes "not sent" provable.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket {
     state: AtomicU8,
@@ -51,27 +51,27 @@ const LEAVING: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
 impl Ticket {
-    /// A ticket for a request of which somebody may want to know when it left.
+    /// Creates the state of a request, with an observer of its sending.
     pub(crate) fn new(postmark: Option<Arc<dyn Postmark>>) -> Self {
         Self { state: AtomicU8::new(WAITING), postmark }
     }
 
-    /// Who wants to know when the last byte was written.
+    /// Observer to notify when the last byte was written.
     pub(crate) fn postmark(&self) -> Option<&Arc<dyn Postmark>> {
         self.postmark.as_ref()
     }
 
-    /// Taken out to be sent. False if it was withdrawn: then it must not be.
+    /// Marks it as being sent. Returns false if it was withdrawn: then it must not be sent.
     pub(crate) fn leave(&self) -> bool {
         self.state.compare_exchange(WAITING, LEAVING, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// It provably did not leave after all.
+    /// Marks it as provably not sent after all.
     pub(crate) fn stay(&self) {
         self.state.store(WAITING, Ordering::Release);
     }
 
-    /// Whether it left, or may have. If it did not, now it never will.
+    /// Returns true if it was sent, or may have been. If it was not, it is withdrawn and never will be.
     pub(crate) fn left(&self) -> bool {
         match self.state.compare_exchange(WAITING, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) | Err(WITHDRAWN) => false,

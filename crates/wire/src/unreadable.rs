@@ -1,10 +1,10 @@
-//! The requests that an unreadable message answers: one that is nested too deep still names them.
+//! The requests answered by an unreadable message: one that is nested too deep still names them.
 
-/// Most requests that one unreadable message can end.
+/// The most requests that one unreadable message can end.
 const ANSWERED: usize = 64;
 
-/// The ids of the requests that a message answers, read leniently: only strings and brackets count, however deep.
-/// A batch answers several. What asks something itself, or names two ids, answers nobody.
+/// Returns the ids of the requests that a message answers, read leniently: only strings and brackets count, at
+/// any depth. A batch answers several. A request, or a message with two ids, answers none.
 pub(crate) fn answered_ids(bytes: &[u8]) -> Vec<u64> {
     let mut ids = Vec::new();
     let mut at = blank(bytes, 0);
@@ -25,7 +25,7 @@ pub(crate) fn answered_ids(bytes: &[u8]) -> Vec<u64> {
     }
 }
 
-/// The members of an envelope that say what it answers.
+/// The members of an envelope that identify the answered request.
 #[derive(Default)]
 struct Envelope {
     id: Option<u64>,
@@ -40,7 +40,7 @@ impl Envelope {
     }
 }
 
-/// Reads the members of an object whose first one is at `at`, as far as it goes. Returns where it ends.
+/// Reads the members of an object whose first one is at `at`, as far as possible. Returns its end.
 fn read_envelope(bytes: &[u8], mut at: usize) -> (Envelope, usize) {
     let mut envelope = Envelope::default();
     loop {
@@ -79,7 +79,7 @@ fn blank(bytes: &[u8], at: usize) -> usize {
     at + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-/// The place behind the string that starts at `at`.
+/// Returns the position after the string that starts at `at`.
 fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
@@ -91,7 +91,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// The place of the comma or bracket behind the value that starts at `at`.
+/// Returns the position of the comma or bracket after the value that starts at `at`.
 fn value_end(bytes: &[u8], mut at: usize) -> usize {
     let mut level = 0_usize;
     while let Some(byte) = bytes.get(at) {

@@ -1,4 +1,4 @@
-//! Calls of tools: side by side, each to its end, their results in order.
+//! Tool calls: concurrent, each to its end, their results in order.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use consort_core::{
-    CallError, Emitter, Event as Happening, Invocation, Json, Object, Offers, Outcome, Repeat,
-    SESSION,
+    Call as ServerCall, CallError, ClientContext, Emitter, Event as Happening, Json, Object,
+    Offers, Outcome, Repeat, SESSION,
 };
 use consort_wire::splice::Writer;
 use serde_json::Value;
@@ -26,31 +26,28 @@ use crate::settings::Treat;
 use crate::shorten::{boundary, rest, shortened};
 use crate::step::{Question, Status, What};
 
-/// How often a call is made that never gets there.
-const TRIES: u32 = 3;
-
-/// The pause before a call is made again.
+/// Pause before the first retry of a call; later ones are multiples of it.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a call came to.
+/// Result of a call.
 pub(super) struct Came {
     pub(super) result: CallResult,
     pub(super) error: Option<&'static str>,
 }
 
-/// A call that is made, with all it needs.
+/// A call to be made, with its context.
 pub(super) struct Making<'a> {
     pub(super) worker: &'a Worker,
     pub(super) taken: &'a Taken,
     pub(super) emitter: &'a Emitter<Event>,
     pub(super) call: &'a Call,
-    /// What a person answered when the call was to be made before.
+    /// Answer of a user to the question of an earlier attempt.
     pub(super) answered: Option<(&'a Question, &'a Value)>,
     slot: Option<Arc<Semaphore>>,
 }
 
 impl Worker {
-    /// Makes calls side by side, as many of one server as its slots allow.
+    /// Makes calls concurrently, within the limit of each server.
     pub(super) async fn call(
         &mut self,
         taken: &Taken,
@@ -91,7 +88,7 @@ impl Worker {
 }
 
 impl Making<'_> {
-    /// Makes the call and keeps what it came to; nothing if it waits for a person.
+    /// Makes the call and stores its result; stores none if it waits for a user.
     async fn make(self) -> Result<(), End> {
         let _slot = match &self.slot {
             // Nobody closes it.
@@ -120,7 +117,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Bytes of text of a result that the model sees at once.
+    /// Maximum bytes of a result's text that the model sees at once.
     fn result_bytes(&self) -> usize {
         let usual = self.worker.agent.settings.result_bytes;
         self.taken.look(crate::run::Run::result_bytes).map_or(usual, |most| most.min(usual))
@@ -159,7 +156,9 @@ impl Making<'_> {
             };
             match settings.on_error.0.get(error.kind()).copied().unwrap_or_default() {
                 Treat::Fail => return Err((Status::Error, format!("`{}`: {error}", bound.id))),
-                Treat::Retry if error.repeat() == Repeat::Safe && tries < TRIES => {
+                Treat::Retry
+                    if error.repeat() == Repeat::Safe && tries < settings.work.call_attempts =>
+                {
                     tokio::time::sleep(PAUSE * tries).await;
                     tries += 1;
                 }
@@ -168,8 +167,8 @@ impl Making<'_> {
         }
     }
 
-    /// The result for a tool that the model was not offered. Where an exposure offers others in the place of
-    /// tools, it says how they are called.
+    /// Returns the result for a tool that was not listed to the model. If an exposure lists other tools in place of
+    /// tools, it explains how they are called.
     fn unknown(&self, nearest: Vec<String>) -> Came {
         let (tools, name) = (&self.worker.tools, self.call.name.clone());
         let way = if tools.find("consort.call_tool").is_ok() {
@@ -182,7 +181,7 @@ impl Making<'_> {
         self.wrong(format!("unknown tool `{name}`; {way}"), "unknown")
     }
 
-    /// What those who look on make of the call: its arguments, or why it is not made.
+    /// Calls the hooks before a call: returns its arguments, or the reason it is not made.
     async fn looked_at(
         &self,
         bound: &BoundTool,
@@ -201,7 +200,7 @@ impl Making<'_> {
         Ok(Ok(arguments))
     }
 
-    /// Keeps that the call leaves, before it does.
+    /// Stores that the call is sent, before it is.
     pub(super) fn leave(&self, bound: &BoundTool, arguments: &Object) -> Result<(), End> {
         let same = arguments.json().as_str() == self.call.arguments.as_str();
         let arguments = if same { None } else { arguments.json().read().ok() };
@@ -210,7 +209,7 @@ impl Making<'_> {
         self.taken.step(step).map_err(|error| unkept(&error))
     }
 
-    /// Makes the call once; nothing if it waits for a person and so has not left.
+    /// Makes the call once; returns `None` if it waits for a user and so was not sent.
     async fn go(
         &self,
         bound: &BoundTool,
@@ -228,16 +227,13 @@ impl Making<'_> {
         for (key, value) in self.worker.observation.iter().flat_map(|it| it.context()) {
             meta.text(key, &value);
         }
-        let mut invocation = Invocation::new(
-            settings.caller.clone(),
-            bound.target.clone(),
-            arguments.json().clone(),
-        );
-        invocation.offers = Some(Arc::new(offers));
-        invocation.meta = Some(meta.finish_object());
-        invocation.agent = Some(Arc::clone(&self.worker.calling));
-        invocation.meter = Some(Arc::<CallMeter>::clone(meter));
-        let mut events = self.worker.agent.toolbox.call(invocation);
+        let (caller, target) = (settings.caller.clone(), bound.target.clone());
+        let mut call = ServerCall::tool(caller, target, arguments.json().clone())
+            .by(ClientContext::local(Arc::new(offers), self.worker.session.clone()));
+        call.set_meta(&meta.finish_object());
+        call.agent = Some(Arc::clone(&self.worker.calling));
+        call.meter = Some(Arc::<CallMeter>::clone(meter));
+        let mut events = self.worker.agent.toolbox.call(call);
         loop {
             let call = self.call.id.clone();
             match events.next().await {
@@ -292,7 +288,7 @@ impl Making<'_> {
         Came { result: CallResult::error(&self.call.id, text), error: Some(kind) }
     }
 
-    /// A part of a result that was too large.
+    /// Returns a part of a result that was too large.
     fn read_result(&self) -> Came {
         let wanted = self.call.arguments.object();
         let call = wanted.as_ref().and_then(|object| object.text("call")).unwrap_or_default();
@@ -314,7 +310,7 @@ impl Making<'_> {
     }
 }
 
-/// Runs futures side by side until all are done, or one fails.
+/// Runs futures concurrently until all are done, or one fails.
 async fn together<F>(mut running: Vec<Pin<Box<F>>>) -> Result<(), End>
 where
     F: Future<Output = Result<(), End>>,
@@ -338,7 +334,7 @@ where
     .await
 }
 
-/// The answer of a person as JSON that a server takes.
+/// Returns the answer of a user as JSON for a server.
 pub(super) fn json(value: &Value) -> Json {
     Json::from(value.clone())
 }

@@ -1,4 +1,4 @@
-//! Cost of a run, and the limit of it.
+//! Cost of a run, and its limit.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::provider::Usage;
 use crate::step::Status;
 
 impl Agent {
-    /// The meter of a run, with what it has cost before.
+    /// Returns the meter of a run, including its cost so far.
     pub(super) fn meter(&self, taken: &Taken) -> Arc<RunMeter> {
         let spent = taken.look(|run| run.spent(self.model.facts.price));
         RunMeter::new(&self.settings.limits, spent, self.settings.meter.clone())
     }
 
-    /// Refuses a run whose limit in US dollars could not be held.
+    /// Refuses a run whose limit in US dollars could not be enforced.
     pub(super) fn check_price(&self) -> Result<(), End> {
         let id = &self.model.id;
         let outside = self.settings.meter.as_ref().is_some_and(|meter| meter.limits_cost());
@@ -35,7 +35,7 @@ impl Agent {
 }
 
 impl Worker {
-    /// Charges what an answer cost, to this run and those that asked for it.
+    /// Charges the cost of an answer to this run and to those that called it.
     pub(super) fn charge(&self, usage: &Usage) {
         let dollars = self.agent.model.facts.price.map(|price| price.of(usage));
         self.meter.charge(usage.input + usage.output, dollars);

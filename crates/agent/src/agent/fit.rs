@@ -1,4 +1,4 @@
-//! A conversation kept within what its model reads.
+//! A conversation kept within its model's context window.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::provider::Facts;
 use crate::run::Run;
 use crate::settings::Settings;
 
-/// What is left for an answer, unless the settings say more.
+/// Tokens reserved for an answer, unless the settings say more.
 const ANSWER: u64 = 8192;
 
-/// What a part that is no text is taken for until tokens are counted.
+/// Assumed bytes of a part that is no text, until tokens are counted.
 const MEDIA: u64 = 4096;
 
-/// How much of what a model reads is taken. As long as there are fewer bytes than tokens allowed, nothing
-/// is counted: no token is less than a byte.
+/// Use of a model's context window. As long as there are fewer bytes than tokens allowed, nothing is counted: no token
+/// is shorter than a byte.
 #[derive(Default)]
 pub(super) struct Fit {
     gauge: Option<Gauge>,
-    /// What the model reads and writes at once, as its provider said when it was too much.
+    /// Context window in tokens, learned from the provider's errors.
     window: Option<u64>,
-    /// How many messages were weighed, and what they weigh in bytes.
+    /// Number of messages measured, and their bytes.
     weighed: (usize, u64),
-    /// The same for tools: where they are, and their bytes.
+    /// The same for tools: the list, and its bytes.
     tools: Option<(Arc<[Tool]>, u64)>,
 }
 
 impl Fit {
-    /// Where to cut so that what is sent fits, if anywhere.
+    /// Returns the cut after which the request fits, if one is needed.
     pub(super) fn make(
         &mut self,
         taken: &Taken,
@@ -45,8 +45,7 @@ impl Fit {
         taken.look(|run| self.cut(run, settings, tools, limit))
     }
 
-    /// Where to cut after the provider said that what was sent is too long, given what it says of the most it
-    /// reads and of what it was given.
+    /// Returns the cut after the provider refused the request as too long, given the window and the size it reported.
     pub(super) fn too_long(
         &mut self,
         taken: &Taken,
@@ -69,7 +68,7 @@ impl Fit {
         })
     }
 
-    /// Where to cut now, if anywhere.
+    /// Returns the next cut, if one is needed.
     fn cut(
         &mut self,
         run: &Run,
@@ -85,7 +84,7 @@ impl Fit {
         gauge.cut(run.messages(), run.cut(), limit)
     }
 
-    /// Takes to heart what the provider counted, before its answer is added.
+    /// Corrects the estimate by the provider's count, before its answer is added.
     pub(super) fn sent(&mut self, taken: &Taken, input: u64) {
         if let Some(gauge) = &mut self.gauge {
             taken.look(|run| gauge.correct(run.messages(), run.cut(), input));
@@ -118,12 +117,12 @@ impl Fit {
     }
 }
 
-/// What an answer may take of a window.
+/// Tokens of a window that are reserved for the answer.
 fn answer(settings: &Settings, window: u64) -> u64 {
     settings.max_tokens.map_or(ANSWER, u64::from).min(window / 2)
 }
 
-/// The bytes of a message's words, and a good measure for everything else.
+/// Returns the bytes of a message's text, and an estimate for everything else.
 fn weight(message: &Message) -> u64 {
     let words = |kind: &Kind| match kind {
         Kind::Text { text } | Kind::Thinking { text, .. } | Kind::Refusal { text } => {

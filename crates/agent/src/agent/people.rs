@@ -1,5 +1,4 @@
-//! People asked in the middle of a run: whether a call may be made, what only they know, what a server
-//! wants of them.
+//! Questions to users during a run: approvals of calls, questions of the model, and elicitations of servers.
 
 use consort_core::{Asked, Object, Refusal, Reply};
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ use crate::message::{CallResult, Part};
 use crate::step::{Question, What, Why};
 
 impl Making<'_> {
-    /// Asks a person, and keeps question and answer; nothing if nobody is there.
+    /// Asks a user, and stores question and answer; returns `None` if nobody answers.
     async fn asked(&self, kind: Why, params: Value) -> Result<Option<Value>, End> {
         let id = format!("{}-{}", self.call.id, word(kind));
         let question = Question { id, call: self.call.id.clone(), kind, params };
@@ -30,7 +29,7 @@ impl Making<'_> {
         Ok(Some(answer))
     }
 
-    /// Puts a question to whoever listens.
+    /// Emits a question and waits for its answer.
     pub(super) async fn put(&self, question: Question) -> Option<Value> {
         let (sender, answer) = oneshot::channel();
         let reply = Reply::new(move |answer| {
@@ -40,7 +39,8 @@ impl Making<'_> {
         answer.await.ok()?.ok()?.read().ok()
     }
 
-    /// Whether the call goes on: a person said something, be it no. Else it waits, and has not left.
+    /// Returns true if the call continues: a user answered, even with a refusal. Otherwise the call waits, and was not
+    /// sent.
     pub(super) async fn approve(
         &self,
         bound: &BoundTool,
@@ -68,7 +68,7 @@ impl Making<'_> {
         Ok(true)
     }
 
-    /// Answers a server, or lets a person do so.
+    /// Answers a server's request, or lets a user do so.
     pub(super) async fn question(&self, asked: Asked) {
         let Some(reply) = asked.reply else { return };
         let params: Value = asked.params.json().read().unwrap_or_default();
@@ -82,7 +82,7 @@ impl Making<'_> {
         reply.send(answer.ok_or_else(|| Refusal::not_offered(&asked.method)));
     }
 
-    /// The model asks a person; nothing if that waits.
+    /// Asks a user on behalf of the model; returns `None` if that waits.
     pub(super) async fn ask_user(&self) -> Result<Option<Came>, End> {
         let wanted = self.call.arguments.object();
         let Some(question) = wanted.as_ref().and_then(|object| object.text("question")) else {
@@ -108,7 +108,7 @@ impl Making<'_> {
     }
 }
 
-/// What tells the questions of one call apart.
+/// Returns the suffix that distinguishes the questions of one call.
 fn word(kind: Why) -> &'static str {
     match kind {
         Why::Approval => "approval",
@@ -118,7 +118,7 @@ fn word(kind: Why) -> &'static str {
     }
 }
 
-/// A question of the model as a form.
+/// Returns a question of the model as a form.
 fn form(question: &str, choices: Option<&[String]>) -> Value {
     let mut field = json!({ "type": "string", "title": "Answer" });
     if let Some(choices) = choices.filter(|choices| !choices.is_empty()) {

@@ -1,4 +1,4 @@
-//! Model requests, observed.
+//! Model requests, reported to observers.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::observe::{RequestObservation, RunObservation, RunStart};
 use crate::provider::{Ask, Delta, ProviderError, Reply, Said};
 use crate::step::Status;
 
-/// A model request in progress. Dropped, it is cancelled.
+/// A model request in progress. Dropping it cancels it.
 pub(super) struct ModelRequest {
     said: Emitting<Said>,
     observed: Option<Box<dyn RequestObservation>>,
 }
 
 impl Agent {
-    /// Begins the observation of a run, if somebody observes it.
+    /// Begins the observation of a run, if it has an observer.
     pub(super) fn observe(&self, run: &str) -> Option<Arc<dyn RunObservation>> {
         let observer = self.settings.observer.as_ref()?;
         Some(observer.begin(&RunStart {

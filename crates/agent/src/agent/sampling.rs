@@ -1,5 +1,4 @@
-//! Servers that want to use the model: only if that is allowed, with somebody's consent, and within a
-//! budget.
+//! Sampling requests of servers: only if allowed, with consent, and within a token budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,29 +11,26 @@ use crate::message::{Kind, Media, Message, Part, Role};
 use crate::provider::{Ask, Said, Stop};
 use crate::step::{Question, Why};
 
-/// The most tokens of one answer to a server.
-const ANSWER: u32 = 4096;
-
-/// Whether servers may use the model.
+/// Settings of sampling by servers.
 #[derive(Clone, Debug)]
 pub struct Sampling {
-    /// Who has to agree.
+    /// Required consent.
     pub consent: Consent,
-    /// How many tokens servers may use together, read and written.
+    /// Token budget of all servers together, input and output.
     pub tokens: u64,
-    /// How many they have used.
+    /// Tokens used.
     used: Arc<AtomicU64>,
 }
 
-/// Who has to agree that a server uses the model.
+/// Consent that a sampling request requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Consent {
-    /// They may not.
+    /// Sampling is not allowed.
     #[default]
     Never,
-    /// The person, each time.
+    /// The user must consent each time.
     Ask,
-    /// Nobody.
+    /// No consent is needed.
     Always,
 }
 
@@ -45,12 +41,12 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// With this consent, and within this many tokens.
+    /// Creates settings with this consent and token budget.
     pub fn new(consent: Consent, tokens: u64) -> Self {
         Self { consent, tokens, used: Arc::default() }
     }
 
-    /// Whether servers are told that they may ask.
+    /// Returns true if the sampling capability is declared to servers.
     pub(super) fn is_offered(&self, person: bool) -> bool {
         match self.consent {
             Consent::Never => false,
@@ -61,7 +57,7 @@ impl Sampling {
 }
 
 impl Making<'_> {
-    /// What the model says to a server, as the result of a `sampling/createMessage`.
+    /// Returns the model's answer as the result of a `sampling/createMessage`.
     pub(super) async fn sample(&self, params: &Value) -> Option<Json> {
         let agent = &self.worker.agent;
         let sampling = &agent.settings.sampling;
@@ -83,7 +79,9 @@ impl Making<'_> {
                 return None;
             }
         }
-        let mut request = self.worker.request(ask(&agent.model.name, params)).await.ok()?;
+        let most = agent.settings.work.sampling_answer;
+        let asked = ask(&agent.model.name, params, most);
+        let mut request = self.worker.request(asked).await.ok()?;
         let reply = loop {
             match request.next().await {
                 Said::End(end) => break end.ok()?,
@@ -106,7 +104,7 @@ impl Making<'_> {
     }
 }
 
-/// What a person is asked.
+/// Returns the question to the user.
 fn consent(params: &Value) -> Value {
     let last = params["messages"].as_array().and_then(|messages| messages.last());
     let text = last
@@ -130,8 +128,8 @@ fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
     .iter()
 }
 
-/// What the model is asked for a server: its words, no tools, and no more than it may.
-fn ask(model: &str, params: &Value) -> Ask {
+/// Builds the model request for a server: its messages, no tools, and at most `most` tokens.
+fn ask(model: &str, params: &Value, most: u32) -> Ask {
     let mut messages = Vec::new();
     if let Some(system) = params["systemPrompt"].as_str() {
         messages.push(Message::system(system));
@@ -143,7 +141,7 @@ fn ask(model: &str, params: &Value) -> Ask {
     }
     let mut ask = Ask::new(model, messages);
     let wanted = params["maxTokens"].as_u64().and_then(|most| u32::try_from(most).ok());
-    ask.max_tokens = Some(wanted.unwrap_or(ANSWER).clamp(1, ANSWER));
+    ask.max_tokens = Some(wanted.unwrap_or(most).clamp(1, most));
     ask.temperature = params["temperature"].as_f64();
     let stops = params["stopSequences"].as_array().map(Vec::as_slice).unwrap_or_default();
     ask.stop = stops.iter().filter_map(Value::as_str).map(str::to_owned).collect();

@@ -17,7 +17,7 @@ use crate::settings::{OnError, Treat};
 use crate::step::{Journal, Step, Why};
 use crate::task::Task;
 
-/// A journal that others can look into, and that breaks when it is full.
+/// A shared journal that fails when it is full.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<Step>>>, Option<usize>);
 
@@ -156,7 +156,7 @@ async fn what_goes_wrong_is_told_to_the_model_unless_it_shall_not_be() {
     assert_eq!(report.reason, "`one.lost`: outcome unknown: it went away; check before repeating");
 }
 
-/// Refuses, edits and stops by name.
+/// A hook that refuses, edits and stops by the tool's name.
 struct Rail;
 
 impl Hook for Rail {

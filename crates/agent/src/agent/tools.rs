@@ -1,4 +1,4 @@
-//! The tools of a run, once the servers that have them are waited for.
+//! The tools of a run, after waiting for the servers that have them.
 
 use consort_core::{CallError, ListPurpose, ShelfKind, resolve};
 
@@ -7,19 +7,19 @@ use crate::bound::Bound;
 use crate::step::{Began, Status};
 
 impl Agent {
-    /// The tools of a run. Taken up again, it has those it had, as far as they are still there.
+    /// Returns the tools of a run. A resumed run has those it had, as far as they are still listed.
     pub(super) async fn choose(&self, began: Option<&Began>) -> Result<Bound, CallError> {
         let caller = &self.settings.caller;
         let names = began.map(|began| &began.tools).or(self.settings.tools.as_ref());
         let Some(names) = names else {
-            if let Some(lists) = self.toolbox.await_lists(ListPurpose::Run) {
+            if let Some(lists) = self.toolbox.await_lists(caller, ListPurpose::Run) {
                 lists.await;
             }
             return Ok(Bound::all(&self.toolbox.catalog(caller)));
         };
         // Patterns may fit tools of any server.
         if names.iter().any(|name| name.contains(['*', '?']))
-            && let Some(lists) = self.toolbox.await_lists(ListPurpose::Run)
+            && let Some(lists) = self.toolbox.await_lists(caller, ListPurpose::Run)
         {
             lists.await;
         }
@@ -43,7 +43,7 @@ impl Agent {
     }
 }
 
-/// The end of a run whose tools are not there.
+/// Returns the end of a run whose tools are not available.
 pub(super) fn unavailable(error: &CallError) -> End {
     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     let cause = std::error::Error::source(error);

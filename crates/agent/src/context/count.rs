@@ -1,28 +1,28 @@
-//! How many tokens a message is.
+//! Token count of a message.
 
 use consort_shape::tokens::{Vocabulary, count};
 use serde_json::Value;
 
 use crate::message::{Kind, Media, Message, Part, Resource};
 
-/// Tokens of a picture, whatever its size: the most that Anthropic counts for one, and twice what
-/// others do for one of usual size.
+/// Tokens of an image, whatever its size: the most that Anthropic counts for one, and twice what others count for
+/// one of usual size.
 pub const IMAGE: u64 = 1600;
 
-/// Tokens of a sound: about a minute at 32 a second, as Gemini counts.
+/// Tokens of an audio clip: about a minute at 32 a second, as Gemini counts.
 pub const AUDIO: u64 = 2000;
 
 /// Tokens of a file that is not text: about a page of a PDF.
 pub const FILE: u64 = 2000;
 
-/// What each message costs beside what it says.
+/// Overhead of each message in tokens.
 const MESSAGE: u64 = 4;
 
-/// What a call or a result costs beside what it says.
+/// Overhead of a call or a result in tokens.
 const FRAME: u64 = 8;
 
-/// How many tokens a message is: its texts in `o200k`, pictures, sounds and files at a flat rate.
-/// Providers other than `OpenAI` count otherwise, within about a quarter.
+/// Returns the tokens of a message: its text in `o200k`, images, audio and files at a flat rate. Providers other
+/// than `OpenAI` count differently, within about a quarter.
 pub fn tokens(message: &Message) -> u64 {
     MESSAGE + message.parts.iter().map(part).sum::<u64>()
 }

@@ -1,4 +1,4 @@
-//! The laws of what is shown.
+//! Properties of the messages that a model sees.
 
 use consort_core::Json;
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn texts(messages: &[Arc<Message>]) -> Vec<String> {
     messages.iter().map(|message| message.text()).collect()
 }
 
-/// Messages in a shape that engines make: questions, each with some turns.
+/// Messages of a realistic form: questions, each with some turns.
 fn conversations() -> impl Strategy<Value = Vec<Arc<Message>>> {
     let size = || prop_oneof![4 => 0_usize..60, 1 => 200_usize..900];
     let turn = (size(), size(), 0_usize..3);
@@ -61,7 +61,7 @@ fn conversations() -> impl Strategy<Value = Vec<Arc<Message>>> {
     )
 }
 
-/// Whether every result stands behind its call.
+/// Returns true if every result is after its call.
 fn whole(messages: &[Arc<Message>]) -> bool {
     let mut open: HashMap<&str, isize> = HashMap::new();
     messages.iter().flat_map(|message| &message.parts).all(|part| match &part.kind {

@@ -1,4 +1,4 @@
-//! What happens in a run, as a client is told of it.
+//! Conversion of a run's events into a response.
 
 mod stream;
 
@@ -12,8 +12,8 @@ use crate::message::{Call, CallResult, Message};
 use crate::provider::Delta;
 use crate::step::Report;
 
-/// An answer to a client, as it comes about: told piece by piece, or whole at the end. What the model says
-/// over several turns is one answer; calls of our tools are part of it, calls of the client's end it.
+/// A response as it is produced: streamed, or whole at the end. The model's text over several turns is one response;
+/// calls of Consort's tools are part of it, calls of the client's tools end it.
 #[derive(Debug)]
 pub struct Answer {
     pub(super) format: Format,
@@ -22,52 +22,52 @@ pub struct Answer {
     pub(super) model: String,
     pub(super) echoed: Value,
     pub(super) items: Vec<Item>,
-    /// Whether the last item is words that go on.
+    /// True if the last item is text that continues.
     open: bool,
     tellable: Tellable,
     include_usage: bool,
     foreign: Vec<String>,
-    /// Whether the model said anything in this turn.
+    /// True if the model produced output in this turn.
     heard: bool,
     /// The calls of this turn.
     calls: Vec<Call>,
-    /// How many pieces were told.
+    /// Number of chunks emitted.
     told: u64,
 }
 
-/// When words are told.
+/// Time at which text is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tellable {
-    /// As they are said.
+    /// As it arrives.
     Now,
-    /// Once it is known that they are the last, for they have a form.
+    /// Once it is known to be the final text, since it follows a schema.
     Last,
 }
 
-/// What is new, to be told.
+/// An update to be emitted.
 enum New<'a> {
-    /// Something that is not part of the answer, for those who know us.
+    /// An extension of Consort that is not part of the response.
     Aside(Value),
-    /// A piece of what the model thinks.
+    /// A piece of the model's thinking.
     Thought(&'a str),
-    /// Words that begin at this item.
+    /// Text that begins at this item.
     Begun(usize),
-    /// More of the words of the last item.
+    /// More text of the last item.
     Words(&'a str),
-    /// The words of this item are over.
+    /// The end of this item's text.
     Ended(usize),
-    /// A call of ours begins.
+    /// The start of a call of Consort.
     Called(usize),
-    /// How far a call of ours is.
+    /// Progress of a call of Consort.
     Progress(usize, Value),
-    /// A call of ours came to something.
+    /// The result of a call of Consort.
     Came(usize, Value),
     /// A call for the client.
     Handed(usize),
 }
 
 impl Answer {
-    /// An answer of this id, at this time in seconds since 1970.
+    /// Creates a response with this id and time, in seconds since 1970.
     pub fn new(asked: &Asked, id: impl Into<String>, created: u64) -> Self {
         Self {
             format: asked.format,
@@ -89,7 +89,7 @@ impl Answer {
         }
     }
 
-    /// Takes in what happens, and gives what a stream says of it, which may be nothing.
+    /// Takes an event, and returns the chunks of the stream for it, possibly none.
     pub fn tell(&mut self, event: &Event) -> String {
         let mut out = String::new();
         if self.told == 0 {
@@ -129,7 +129,7 @@ impl Answer {
         out
     }
 
-    /// What a stream says at its end. Behind an error of a run, what was told so far stands.
+    /// Returns the last chunks of a stream. If the run failed, the text emitted so far stands.
     pub fn end(&mut self, report: &Report, error: Option<&ApiError>) -> String {
         let mut out = String::new();
         if self.told == 0 {
@@ -140,7 +140,7 @@ impl Answer {
         out
     }
 
-    /// The whole answer, once the run is over and was no error.
+    /// Returns the whole response, once the run has ended without an error.
     pub fn whole(&self, report: &Report) -> Value {
         match self.format {
             Format::Chat => self.completion(report),
@@ -148,7 +148,7 @@ impl Answer {
         }
     }
 
-    /// More words, of a kind as `like` is.
+    /// Adds text, of the same kind as `like`.
     fn words(&mut self, text: &str, like: Item, out: &mut String) {
         if text.is_empty() {
             return;
@@ -171,7 +171,7 @@ impl Answer {
         self.put(&New::Words(text), out);
     }
 
-    /// The model said all of a turn.
+    /// Takes a complete message of the model.
     fn said(&mut self, message: &Message, out: &mut String) {
         self.calls = message.calls().cloned().collect();
         // Words of a turn that calls are not in the form that was asked for.
@@ -192,7 +192,7 @@ impl Answer {
         }
     }
 
-    /// A call of ours came to something, perhaps without ever having left.
+    /// Takes the result of a call of Consort, which may never have been sent.
     fn came(&mut self, result: &CallResult, error: Option<&str>, took: u64, out: &mut String) {
         let at = match self.own(&result.call) {
             Some(at) => at,
@@ -219,13 +219,13 @@ impl Answer {
         self.put(&New::Came(at, told), out);
     }
 
-    /// The call of ours with this id that has come to nothing yet.
+    /// Returns the call of Consort with this id that has no result yet.
     fn own(&self, id: &str) -> Option<usize> {
         let open = |item: &Item| matches!(item, Item::Own(own) if own.call.id == id && own.result.is_none());
         self.items.iter().position(open)
     }
 
-    /// Ends words that went on.
+    /// Ends text that continues.
     fn close(&mut self, out: &mut String) {
         if std::mem::take(&mut self.open) {
             self.put(&New::Ended(self.items.len() - 1), out);

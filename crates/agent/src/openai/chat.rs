@@ -1,4 +1,4 @@
-//! Chat completions: what is asked.
+//! Chat completions: requests.
 
 use consort_core::Tool;
 use serde_json::{Value, json};

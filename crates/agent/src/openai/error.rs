@@ -1,4 +1,4 @@
-//! What goes wrong, as clients of `OpenAI` expect to hear of it.
+//! Errors in `OpenAI`'s format.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use crate::provider::{Cause, ProviderError};
 use crate::step::Report;
 
-/// What went wrong, with the HTTP status that says so.
+/// An error, with its HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
     /// The HTTP status.
     pub status: u16,
-    /// What kind of error it is, in `OpenAI`'s words.
+    /// `type` of the error in `OpenAI`'s format.
     pub kind: &'static str,
-    /// What exactly, in a word.
+    /// `code` of the error.
     pub code: Option<&'static str>,
-    /// Which member of the request is wrong.
+    /// Member of the request that is wrong.
     pub param: Option<String>,
-    /// In words.
+    /// Message.
     pub message: String,
-    /// How many seconds to wait before asking again.
+    /// Seconds to wait before a retry.
     pub wait: Option<u64>,
-    /// Something was done already, so that asking again is not the same.
+    /// True if a tool was called already, so that a retry repeats side effects.
     pub acted: bool,
 }
 
@@ -39,12 +39,12 @@ impl ApiError {
         Self { status, kind, code, param: None, message, wait: None, acted: false }
     }
 
-    /// The request is wrong, in this member if one is.
+    /// Creates an error about an invalid request, or one member of it.
     pub fn invalid(param: Option<&str>, message: impl Into<String>) -> Self {
         Self { param: param.map(str::to_owned), ..Self::new(400, INVALID, None, message) }
     }
 
-    /// There is no such agent or model.
+    /// Creates an error about an unknown agent or model.
     pub fn no_model(name: &str, nearest: Option<&str>) -> Self {
         let nearest = nearest.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         let message = format!("unknown model `{}`{nearest}", name.escape_debug());
@@ -52,7 +52,7 @@ impl ApiError {
         Self { param: Some("model".to_owned()), ..error }
     }
 
-    /// The request was refused before it was read.
+    /// Creates an error about a request that was refused before it was parsed.
     pub fn refused(status: u16, message: impl Into<String>) -> Self {
         let (kind, code) = match status {
             401 => ("authentication_error", Some("invalid_api_key")),
@@ -65,7 +65,7 @@ impl ApiError {
         Self::new(status, kind, code, message)
     }
 
-    /// What a run came to that ended with an error; the provider's, if it was one.
+    /// Creates the error of a failed run; the provider's, if it caused it.
     pub fn of_run(report: &Report, provider: Option<&ProviderError>) -> Self {
         let mut error = match provider {
             Some(provider) => of_provider(provider),
@@ -78,7 +78,7 @@ impl ApiError {
         error
     }
 
-    /// As the body of an answer.
+    /// Returns the body of the response.
     pub fn json(&self) -> Value {
         json!({ "error": {
             "message": self.message, "type": self.kind, "param": self.param, "code": self.code,
@@ -86,7 +86,7 @@ impl ApiError {
     }
 }
 
-/// Whose fault it is decides the status: what is wrong between us and the provider is not the client's.
+/// Converts an error of the provider. Errors between Consort and the provider are no client errors.
 fn of_provider(error: &ProviderError) -> ApiError {
     let (status, kind, code) = match &error.cause {
         Cause::Authentication { .. } | Cause::Permission => {

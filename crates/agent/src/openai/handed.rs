@@ -1,5 +1,5 @@
-//! What was done before a call was handed to a client, remembered until it comes back with the result: the
-//! client knows nothing of it, and it must not be done twice.
+//! Steps of a run before a call was handed to a client, kept until the client returns the result: the client does not
+//! know them, and they must not be repeated.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,23 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::message::{Call, CallResult, Kind, Message, Part, Role};
 use crate::run::{CallState, Run};
 
-/// How many calls handed to clients are remembered at once.
-const MOST: usize = 1024;
-
-/// What was done in a run before its calls were handed out.
+/// Steps of a run before its calls were handed to the client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handed {
-    /// What the client had said.
+    /// Messages of the client.
     before: Vec<Message>,
-    /// What the model said and what came of our calls, up to the message with the calls.
+    /// Messages of the model and results of Consort's calls, up to the message with the calls.
     hidden: Vec<Arc<Message>>,
-    /// The results of our calls beside those that were handed out.
+    /// Results of Consort's calls beside those that were handed out.
     done: Vec<CallResult>,
 }
 
 impl Handed {
-    /// What a run did that ended by handing calls out, with the calls; nothing if it did not end so. The
-    /// client said `said`, and the run was given so many messages for it.
+    /// Returns the calls that a run handed out at its end, with the steps before; `None` if it handed out none. `said`
+    /// are the client's messages, and `given` is the number of messages that the run received for them.
     pub fn of(run: &Run, given: usize, said: Vec<Message>) -> Option<(Vec<Call>, Self)> {
         let open = run.pending().iter().filter_map(|pending| match &pending.state {
             CallState::Done(_) => None,
@@ -40,9 +37,19 @@ impl Handed {
     }
 }
 
-/// What is remembered of calls that were handed out, by client and call.
-#[derive(Debug, Default)]
-pub struct HandedOut(Mutex<Shelf>);
+/// Calls that were handed to clients, by client and call.
+#[derive(Debug)]
+pub struct HandedOut {
+    shelf: Mutex<Shelf>,
+    /// Maximum number of calls kept.
+    most: usize,
+}
+
+impl Default for HandedOut {
+    fn default() -> Self {
+        Self::new(Self::CALLS)
+    }
+}
 
 #[derive(Debug, Default)]
 struct Shelf {
@@ -51,24 +58,32 @@ struct Shelf {
 }
 
 impl HandedOut {
-    /// Remembers what was done before these calls were handed to this client.
+    /// Default maximum number of calls kept.
+    pub const CALLS: usize = 1024;
+
+    /// Creates a store of at most this many calls.
+    pub fn new(most: usize) -> Self {
+        Self { shelf: Mutex::default(), most }
+    }
+
+    /// Keeps the steps before these calls were handed to this client.
     pub fn keep(&self, client: &str, calls: &[Call], handed: Handed) {
         let handed = Arc::new(handed);
-        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         for call in calls {
             let key = (client.to_owned(), call.id.clone());
             shelf.order.retain(|known| *known != key);
             shelf.order.push_back(key.clone());
             shelf.kept.insert(key, Arc::clone(&handed));
         }
-        while shelf.order.len() > MOST {
+        while shelf.order.len() > self.most {
             if let Some(oldest) = shelf.order.pop_front() {
                 shelf.kept.remove(&oldest);
             }
         }
     }
 
-    /// What a client says, with what we did before it was handed its calls put back where it was.
+    /// Returns the client's messages, with the hidden steps before its calls inserted.
     pub fn restored(&self, client: &str, messages: &[Message]) -> Vec<Message> {
         let calls = |message: &Message| message.calls().next().map(|call| call.id.clone());
         let mut made: Vec<Message> = Vec::new();
@@ -96,7 +111,7 @@ impl HandedOut {
     }
 
     fn find(&self, client: &str, call: String) -> Option<Arc<Handed>> {
-        let shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         shelf.kept.get(&(client.to_owned(), call)).cloned()
     }
 }

@@ -1,32 +1,32 @@
-//! What an answer is made of, in order.
+//! Items of a response, in order.
 
 use serde_json::{Value, json};
 
 use crate::message::{Call, CallResult, Kind, Part};
 
-/// A piece of an answer.
+/// An item of a response.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item {
-    /// Words.
+    /// Text.
     Text(String),
-    /// Words of a refusal.
+    /// Text of a refusal.
     Refusal(String),
-    /// A call of one of our tools, which we make.
+    /// A call of one of Consort's tools, made by Consort.
     Own(Own),
-    /// A call of one of the client's tools, which it makes.
+    /// A call of one of the client's tools, made by the client.
     Handed(Call),
 }
 
-/// A call of one of our tools.
+/// A call of one of Consort's tools.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Own {
     pub(super) call: Call,
-    /// `server.tool`; nothing if it never got that far.
+    /// `server.tool`; `None` if it was not resolved.
     pub(super) tool: Option<String>,
     pub(super) result: Option<CallResult>,
 }
 
-/// How far a piece is.
+/// Stage of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Begun,
@@ -34,7 +34,7 @@ pub(super) enum Stage {
 }
 
 impl Item {
-    /// Its id in a response.
+    /// Returns its id in a response.
     pub(super) fn id(&self, response: &str, index: usize) -> String {
         match self {
             Self::Text(_) | Self::Refusal(_) => format!("msg_{response}_{index}"),
@@ -43,7 +43,7 @@ impl Item {
         }
     }
 
-    /// As an item of a response.
+    /// Returns it as an item of a response.
     pub(super) fn json(&self, response: &str, index: usize, stage: Stage) -> Value {
         let id = self.id(response, index);
         let done = stage == Stage::Done;
@@ -76,7 +76,7 @@ impl Item {
         }
     }
 
-    /// The content of a message.
+    /// Returns the content of a message.
     pub(super) fn part(&self, stage: Stage) -> Value {
         let said = |text: &str| if stage == Stage::Done { text.to_owned() } else { String::new() };
         match self {
@@ -96,7 +96,7 @@ impl Own {
     }
 }
 
-/// A result in words.
+/// Returns a result as text.
 fn words(result: &CallResult) -> String {
     let word = |part: &Part| match &part.kind {
         Kind::Text { text } => text.clone(),

@@ -1,10 +1,10 @@
-//! The content of messages, piece by piece.
+//! Content parts of messages.
 
 use super::ApiError;
 use super::reading::At;
 use crate::message::{Kind, Media, Part, Resource};
 
-/// A message's content: a text, or parts of it.
+/// Parses a message's content: a string, or a list of parts.
 pub(super) fn content(at: &At<'_>) -> Result<Vec<Part>, ApiError> {
     match at.value.as_str() {
         Some("") => Ok(Vec::new()),
@@ -34,7 +34,7 @@ fn part(at: &At<'_>) -> Result<Part, ApiError> {
     }
 }
 
-/// A picture: its bytes in a data URL, or where it is.
+/// Parses an image: its bytes in a data URL, or a URL.
 fn image(url: &At<'_>) -> Result<Part, ApiError> {
     let text = url.text()?;
     if !text.starts_with("data:") {
@@ -64,7 +64,7 @@ fn file(at: &At<'_>) -> Result<Part, ApiError> {
     Ok(Kind::Resource(Resource { uri: name, mime, text: None, data: Some(data) }).into())
 }
 
-/// The type and the base64 of a data URL.
+/// Returns the media type and the base64 of a data URL.
 fn data_url(text: &str) -> Option<(String, String)> {
     let (head, data) = text.strip_prefix("data:")?.split_once(',')?;
     let mime = head.strip_suffix(";base64")?;

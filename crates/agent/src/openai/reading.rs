@@ -1,4 +1,4 @@
-//! A request read member by member, with complaints that say where.
+//! A request parsed member by member, with errors that name the path.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{ApiError, Wishes};
 use crate::message::{CallResult, Kind, Message, Role};
 use crate::provider::{Calls, Choice, Effort, Reasoning, ResponseSchema};
 
-/// A value of a request, and where it is in it.
+/// A value of a request, with its path.
 #[derive(Clone)]
 pub(super) struct At<'a> {
     pub(super) value: &'a Value,
@@ -18,21 +18,21 @@ impl<'a> At<'a> {
         Self { value, path: String::new() }
     }
 
-    /// A complaint about it.
+    /// Returns an error about it.
     pub(super) fn wrong(&self, message: impl AsRef<str>) -> ApiError {
         let path = if self.path.is_empty() { "the body" } else { &self.path };
         let message = format!("`{path}` {}", message.as_ref());
         ApiError::invalid(Some(&self.path), message)
     }
 
-    /// A member; nothing where there is none, or `null`.
+    /// Returns a member; `None` if it is missing or `null`.
     pub(super) fn get(&self, name: &str) -> Option<Self> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         let dot = if self.path.is_empty() { "" } else { "." };
         Some(Self { value, path: format!("{}{dot}{name}", self.path) })
     }
 
-    /// A member that must be there.
+    /// Returns a required member.
     pub(super) fn need(&self, name: &str) -> Result<Self, ApiError> {
         let dot = if self.path.is_empty() { "" } else { "." };
         let path = format!("{}{dot}{name}", self.path);
@@ -73,7 +73,7 @@ impl<'a> At<'a> {
         Ok(self.get(name).map(flag).transpose()?.unwrap_or_default())
     }
 
-    /// Complains about a member that means something we do not do.
+    /// Returns an error for a member that is not supported.
     pub(super) fn without(&self, name: &str, why: &str) -> Result<(), ApiError> {
         match self.get(name) {
             Some(at) if *at.value != Value::Bool(false) => {
@@ -84,7 +84,7 @@ impl<'a> At<'a> {
     }
 }
 
-/// Texts at which the model stops: one or several.
+/// Parses the stop sequences: one or several.
 pub(super) fn stop(body: &At<'_>) -> Result<Vec<String>, ApiError> {
     let Some(stop) = body.get("stop") else { return Ok(Vec::new()) };
     if let Some(text) = stop.value.as_str() {
@@ -100,7 +100,7 @@ pub(super) fn calls(body: &At<'_>) -> Calls {
     }
 }
 
-/// How much the model thinks, in `OpenAI`'s words.
+/// Parses the reasoning effort.
 pub(super) fn effort(at: &At<'_>) -> Result<Reasoning, ApiError> {
     Ok(Reasoning::Effort(match at.text()? {
         "none" => Effort::Off,
@@ -113,7 +113,7 @@ pub(super) fn effort(at: &At<'_>) -> Result<Reasoning, ApiError> {
     }))
 }
 
-/// The form of the last words: `inner` is where the schema is.
+/// Parses the format of the final answer: `inner` is the member with the schema.
 pub(super) fn response(
     format: &At<'_>,
     inner: Option<&str>,
@@ -135,7 +135,7 @@ pub(super) fn response(
     }
 }
 
-/// Adds a result behind those of the same turn.
+/// Adds a result after those of the same turn.
 pub(super) fn push_result(messages: &mut Vec<Message>, result: CallResult) {
     match messages.last_mut() {
         Some(last) if last.role == Role::Tool => last.parts.push(Kind::ToolResult(result).into()),
@@ -143,7 +143,7 @@ pub(super) fn push_result(messages: &mut Vec<Message>, result: CallResult) {
     }
 }
 
-/// Whether and what the model must call, where that is one word.
+/// Parses a tool choice that is a string; `None` if it is not.
 pub(super) fn chosen(at: &At<'_>) -> Result<Option<Choice>, ApiError> {
     match at.value.as_str() {
         Some("none") => Ok(Some(Choice::None)),
@@ -154,7 +154,7 @@ pub(super) fn chosen(at: &At<'_>) -> Result<Option<Choice>, ApiError> {
     }
 }
 
-/// The wishes that both formats write alike.
+/// Parses the options that both formats share.
 pub(super) fn wishes(body: &At<'_>) -> Result<Wishes, ApiError> {
     Ok(Wishes { calls: calls(body), stop: stop(body)?, ..Wishes::default() })
 }

@@ -1,4 +1,4 @@
-//! Responses: what is asked.
+//! Responses: requests.
 
 use consort_core::Tool;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::provider::{Choice, Delivery};
 
 const NOT_KEPT: &str = "nothing is kept here; send all of the conversation as `input`";
 
-/// What is said back as it was asked.
+/// Members of the request that the response repeats.
 const ECHOED: [&str; 8] = [
     "instructions",
     "max_output_tokens",
@@ -57,7 +57,7 @@ pub(super) fn read(body: &Value) -> Result<Asked, ApiError> {
     })
 }
 
-/// A text, or what was said so far.
+/// Parses the input: a string, or a list of items.
 fn input(at: &At<'_>, messages: &mut Vec<Message>) -> Result<(), ApiError> {
     if let Some(text) = at.value.as_str() {
         messages.push(Message::user(text));
@@ -132,7 +132,7 @@ fn call(at: &At<'_>, id: &At<'_>) -> Result<Call, ApiError> {
     })
 }
 
-/// Adds what the model said to its message, or begins one.
+/// Adds a part to the model's last message, or begins one.
 fn push_said(messages: &mut Vec<Message>, part: Part) {
     match messages.last_mut() {
         Some(last) if last.role == Role::Assistant => last.parts.push(part),
@@ -163,7 +163,7 @@ fn choice(body: &At<'_>) -> Result<Choice, ApiError> {
     }
 }
 
-/// The members of a response that are always there.
+/// Returns the members that every response has.
 pub(super) fn usual() -> Value {
     json!({
         "error": null, "incomplete_details": null, "instructions": null, "metadata": {},

@@ -3,8 +3,8 @@ mod reading;
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Catalog, Changes, Emitting, Event as Happening, Events, Invocation, Offer, Outcome,
-    Passage, Progress, ShelfKind, ToolResult, Toolbox,
+    Call, Caller, Catalog, Changes, Emitting, Event as Happening, Events, Offer, Outcome, Progress,
+    ShelfKind, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::message::Role;
 use crate::step::{Report, Status};
 use crate::{Agent, Conversation, Event, Model, Script, Settings};
 
-/// A server `files` with a tool `read` that tells how far it is and then what it read.
+/// A server `files` with a tool `read` that reports progress and then its result.
 struct Files;
 
 impl Toolbox for Files {
@@ -24,16 +24,12 @@ impl Toolbox for Files {
         Arc::new(Catalog::build(&[("files".parse().unwrap(), offer)].into()))
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        Emitting::new(|emitter| async move {
+    fn call(&self, call: Call) -> Events {
+        Events::new(|emitter| async move {
             emitter.emit(Happening::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
-            let text = format!("read {}", invocation.arguments.as_str());
+            let text = format!("read {}", call.arguments().as_str());
             Happening::End(Ok(Outcome::Complete(ToolResult::text(text))))
         })
-    }
-
-    fn pass(&self, _: Passage) -> Events {
-        unreachable!("agents call")
     }
 
     fn changes(&self) -> Changes {
@@ -41,7 +37,7 @@ impl Toolbox for Files {
     }
 }
 
-/// Plays a script for what is asked.
+/// Plays a script for a request.
 async fn played(asked: &Asked, script: &str) -> (Answer, String, Report, Conversation) {
     let mut settings = Settings::new("helper");
     settings.foreign.clone_from(&asked.tools);

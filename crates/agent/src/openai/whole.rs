@@ -1,4 +1,4 @@
-//! Answers that come at once, and what streams say at their end.
+//! Responses that are not streamed, and the ends of streams.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::provider::Usage;
 use crate::step::{Report, Status};
 
 impl Answer {
-    /// A chat completion.
+    /// Returns a chat completion.
     pub(super) fn completion(&self, report: &Report) -> Value {
         let joined = |pieces: Vec<&str>| (!pieces.is_empty()).then(|| pieces.join("\n\n"));
         let texts = self.items.iter().filter_map(|item| match item {
@@ -49,7 +49,7 @@ impl Answer {
         })
     }
 
-    /// Why a chat completion is over.
+    /// Returns the `finish_reason` of a chat completion.
     pub(super) fn finish(&self, report: &Report) -> &'static str {
         let handed = self.items.iter().any(|item| matches!(item, Item::Handed(_)));
         match report.status {
@@ -60,7 +60,7 @@ impl Answer {
         }
     }
 
-    /// A response as it stands; with a report, as it ended.
+    /// Returns a response as it stands; with a report, as it ended.
     pub(super) fn response(&self, ended: Option<&Report>, error: Option<&ApiError>) -> Value {
         let mut response = usual();
         if let (Some(members), Value::Object(echoed)) = (response.as_object_mut(), &self.echoed) {
@@ -96,7 +96,7 @@ impl Answer {
     }
 }
 
-/// What a run came to, for those who know us.
+/// Returns the report of a run as an extension of Consort.
 pub(super) fn over(report: &Report) -> Value {
     let mut over = json!({
         "event": "over", "status": report.status, "turns": report.turns, "calls": report.calls,
@@ -111,7 +111,7 @@ pub(super) fn over(report: &Report) -> Value {
     over
 }
 
-/// What a run cost, as chat completions say it.
+/// Returns the token usage of a run in the form of chat completions.
 pub(super) fn completion_usage(usage: &Usage) -> Value {
     json!({
         "prompt_tokens": usage.input, "completion_tokens": usage.output,

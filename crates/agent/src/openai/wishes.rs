@@ -1,4 +1,4 @@
-//! A provider that is asked as a client wishes, and whose last error is remembered.
+//! A provider that applies a client's options and remembers its last error.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use super::Wishes;
 use crate::message::Role;
 use crate::provider::{Ask, Choice, Provider, ProviderError, Said};
 
-/// A provider that is asked as a client wishes. Clones share what they remember.
+/// A provider that applies a client's options. Clones share the last error.
 #[derive(Clone)]
 pub struct Wishful {
     inner: Arc<dyn Provider>,
@@ -23,12 +23,12 @@ impl std::fmt::Debug for Wishful {
 }
 
 impl Wishful {
-    /// The same provider, asked like this.
+    /// Wraps a provider with these options.
     pub fn new(inner: Arc<dyn Provider>, wishes: Wishes) -> Self {
         Self { inner, wishes, failed: Arc::default() }
     }
 
-    /// Why it did not answer, if it did not.
+    /// Returns the last error, if there was one.
     pub fn failed(&self) -> Option<ProviderError> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! Anthropic's messages: requests.
+//! Anthropic's Messages API: requests.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ mod version;
 
 use version::Version;
 
-/// The word for this wire among what is opaque.
+/// Key of this wire format in [`Opaque`](crate::Opaque).
 const WORD: &str = "anthropic";
 
-/// The kinds of pictures it takes.
+/// Image types that the API accepts.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
@@ -81,7 +81,7 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
     ])
 }
 
-/// The tools, the last of them marked if the provider is to remember them.
+/// The tools, the last of them with a cache mark if caching is requested.
 pub(super) fn tools(mut definitions: Vec<Value>, cache: CacheMarks) -> Value {
     if cache == CacheMarks::Set {
         definitions.last_mut().into_iter().for_each(mark);
@@ -93,7 +93,7 @@ fn mark(block: &mut Value) {
     block["cache_control"] = json!({ "type": "ephemeral" });
 }
 
-/// Thoughts count as written, so their budget comes on top.
+/// Returns `max_tokens`. Thinking counts as output, so its budget is added.
 fn max_tokens(ask: &Ask, version: Version<'_>) -> u32 {
     let most = ask.max_tokens.unwrap_or_else(|| version.max_tokens());
     match ask.reasoning.and_then(|reasoning| version.budget(reasoning)) {
@@ -102,7 +102,7 @@ fn max_tokens(ask: &Ask, version: Version<'_>) -> u32 {
     }
 }
 
-/// What is told of thinking; a model that is made to call cannot think before.
+/// Returns the `thinking` member; a model that is forced to call a tool cannot think before.
 fn thinking(ask: &Ask, version: Version<'_>, choice: Option<&Value>) -> Option<Value> {
     let is_forced =
         choice.is_some_and(|choice| choice["type"] == "any" || choice["type"] == "tool");
@@ -152,12 +152,12 @@ fn choice(ask: &Ask, names: &Names) -> Option<Value> {
     Some(choice)
 }
 
-/// The id of a call, also one that another provider gave it.
+/// Returns a legal call id, also for one that another provider assigned.
 fn id(id: &str) -> Cow<'_, str> {
     legal_name(Dialect::Anthropic, id)
 }
 
-/// Arguments as the object the wire wants: what is none is wrapped into one.
+/// Returns arguments as a JSON object; anything else is wrapped into one.
 pub(super) fn input(arguments: &Arguments) -> Value {
     let read = arguments.object().and_then(|object| object.json().read().ok());
     read.unwrap_or_else(|| json!({ "invalid_arguments": arguments.as_str() }))
@@ -167,7 +167,8 @@ fn blocks<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Vec<Valu
     parts.filter_map(|part| View::of(part, images)).filter_map(block).collect()
 }
 
-/// What the wire has for it, words for what it has not; nothing for what is empty, which it refuses.
+/// Returns the content block, or a text in its place if the format has none; `None` for empty text, which the API
+/// refuses.
 fn block(view: View<'_>) -> Option<Value> {
     let source = |source: &Source<'_>| match source {
         Source::Data { mime, data } => {
@@ -227,8 +228,8 @@ fn assistant(part: &Part, names: &Names) -> Option<Value> {
     }
 }
 
-/// Whether the model is at work on calls that it did not think before, or another model made: one with a
-/// budget for thoughts would then be missing them.
+/// Returns true if the last turn is results of calls without thinking before them, such as calls of another model: a
+/// request with a thinking budget would be refused.
 fn works_without_thoughts(messages: &[(&str, Vec<Value>)]) -> bool {
     let Some([(_, said), (_, results)]) = messages.last_chunk() else { return false };
     let is = |block: Option<&Value>, kind: &str| block.is_some_and(|block| block["type"] == kind);
@@ -237,7 +238,7 @@ fn works_without_thoughts(messages: &[(&str, Vec<Value>)]) -> bool {
         && !is(said.first(), "redacted_thinking")
 }
 
-/// The last message must not end in white space if the model is to go on with it.
+/// Removes trailing white space from a last assistant message, which the API refuses.
 fn trim_end(messages: &mut [(&str, Vec<Value>)]) {
     if let Some(("assistant", blocks)) = messages.last_mut()
         && let Some(Value::String(text)) = blocks.last_mut().and_then(|last| last.get_mut("text"))

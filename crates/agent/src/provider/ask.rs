@@ -1,4 +1,4 @@
-//! What a model is asked.
+//! Model requests, independent of the provider.
 
 use std::sync::Arc;
 
@@ -7,41 +7,41 @@ use consort_shape::dialect::Options;
 
 use crate::message::Message;
 
-/// What a model is asked, whoever runs it.
+/// A model request, independent of the provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// Which model, in its provider's words.
+    /// Name of the model at its provider.
     pub model: String,
-    /// What was said so far.
+    /// Messages of the conversation.
     pub messages: Vec<Arc<Message>>,
-    /// What it may call, under the names they have here.
+    /// Tools that the model may call, under Consort's names.
     pub tools: Arc<[Tool]>,
-    /// Whether it must call.
+    /// Tool choice.
     pub choice: Choice,
-    /// How many calls it may make at once; Gemini has no word for it.
+    /// Limit of parallel calls in one answer; Gemini has no such option.
     pub calls: Calls,
-    /// The most tokens it may write.
+    /// Maximum output tokens.
     pub max_tokens: Option<u32>,
-    /// How freely it chooses its words.
+    /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Texts at which it stops.
+    /// Stop sequences.
     pub stop: Vec<String>,
-    /// How much it thinks before it writes; `None` leaves that to the provider.
+    /// Reasoning effort; `None` leaves it to the provider.
     pub reasoning: Option<Reasoning>,
-    /// The form its answer must have.
+    /// JSON Schema of the answer.
     pub response: Option<ResponseSchema>,
-    /// Whether the provider is told what to remember of the prompt, where it must be.
+    /// Marks for prompt caching, where the provider requires them.
     pub cache: CacheMarks,
-    /// Whether the model sees images and other media.
+    /// Handling of images and other media.
     pub images: Images,
-    /// How the answer comes.
+    /// Delivery of the answer: streamed or at once.
     pub delivery: Delivery,
-    /// Where a dialect of definitions leaves a choice.
+    /// Options of the dialect of tool definitions.
     pub dialect: Options,
 }
 
 impl Ask {
-    /// A question without tools and without wishes, its answer streamed.
+    /// Creates a request without tools and options, its answer streamed.
     pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
         Self {
             model: model.into(),
@@ -62,41 +62,41 @@ impl Ask {
     }
 }
 
-/// Whether a model must call a tool.
+/// Tool choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// As it sees fit.
+    /// The model decides.
     #[default]
     Auto,
-    /// It must not.
+    /// The model must not call a tool.
     None,
-    /// It must call some tool.
+    /// The model must call some tool.
     Required,
-    /// It must call this tool.
+    /// The model must call this tool.
     Named(String),
 }
 
-/// How many calls a model may make at once.
+/// Limit of parallel calls in one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Calls {
-    /// As many as it likes.
+    /// No limit.
     #[default]
     Several,
     /// One at a time.
     One,
 }
 
-/// How much a model thinks before it writes.
+/// Amount of reasoning before the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reasoning {
-    /// In words, which newer models take.
+    /// As an effort level, which newer models take.
     Effort(Effort),
-    /// In tokens, which older models of Anthropic and Google take; others get the nearest word.
+    /// As a token budget, which older models of Anthropic and Google take; others get the nearest level.
     Budget(u32),
 }
 
 impl Reasoning {
-    /// The nearest word for it.
+    /// Returns the nearest effort level.
     pub fn effort(self) -> Effort {
         match self {
             Self::Effort(effort) => effort,
@@ -108,58 +108,58 @@ impl Reasoning {
     }
 }
 
-/// How much a model thinks, in words.
+/// Reasoning effort level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Not at all.
+    /// No reasoning.
     Off,
-    /// As little as it can.
+    /// The least the model supports.
     Minimal,
-    /// A little.
+    /// Low.
     Low,
-    /// Some.
+    /// Medium.
     Medium,
-    /// Much.
+    /// High.
     High,
-    /// As much as it can.
+    /// The most the model supports.
     Max,
 }
 
-/// The form an answer must have.
+/// JSON Schema of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseSchema {
-    /// A name for it: letters, digits, `_` and `-`.
+    /// Name of the schema: letters, digits, `_` and `-`.
     pub name: String,
     /// A JSON Schema.
     pub schema: Json,
 }
 
-/// Whether a provider that must be told what to remember of a prompt is told.
+/// Marks for prompt caching, for providers that require them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheMarks {
-    /// After the tools, the system's words and the last message.
+    /// After the tools, the system prompt and the last message.
     #[default]
     Set,
-    /// Nowhere.
+    /// No marks.
     Unset,
 }
 
-/// Whether a model sees images and other media.
+/// Handling of images and other media.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Images {
-    /// Wherever its provider takes them.
+    /// Sent wherever the provider accepts them.
     #[default]
     Shown,
-    /// It reads that there is one: for models that take text only.
+    /// Replaced by a text that names them: for models that take text only.
     Named,
 }
 
-/// How an answer comes.
+/// Delivery of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// Piece by piece.
+    /// As an event stream.
     #[default]
     Stream,
-    /// At once.
+    /// As one body.
     Whole,
 }

@@ -1,4 +1,4 @@
-//! An answer put together from its pieces.
+//! An answer assembled from its deltas.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::reader::Limits;
 use super::{Delta, Names, Reply, Stop, Usage};
 use crate::message::{Arguments, Call, Kind, Message, Opaque, Part, Role};
 
-/// An answer as far as it has come.
+/// An answer as far as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     pub(super) parts: Vec<Part>,
@@ -18,16 +18,16 @@ pub(super) struct Assembly {
     pub(super) id: String,
     pub(super) limits: Limits,
     pub(super) names: Option<Arc<Names>>,
-    /// Sets ids we make apart from those of other answers in the conversation.
+    /// Distinguishes generated ids from those of other answers in the conversation.
     pub(super) salt: usize,
-    /// The place of each call's part.
+    /// Index of each call's part.
     calls: Vec<usize>,
     ids: HashSet<String>,
     deltas: Vec<Delta>,
 }
 
 impl Assembly {
-    /// Adds a part and tells its words, if it has any.
+    /// Adds a part and reports its text, if it has any.
     pub(super) fn open(&mut self, part: Part) -> usize {
         match &part.kind {
             Kind::Text { text } if !text.is_empty() => self.tell(Delta::Text(text.clone())),
@@ -41,7 +41,7 @@ impl Assembly {
         self.parts.len() - 1
     }
 
-    /// Adds words to a part.
+    /// Appends text to a part.
     pub(super) fn extend(&mut self, at: usize, fragment: &str) {
         if fragment.is_empty() {
             return;
@@ -64,7 +64,7 @@ impl Assembly {
         self.tell(delta);
     }
 
-    /// Adds words where the last part is of their kind, else as a new part.
+    /// Appends text to the last part if it is of the same kind, else adds a new part.
     pub(super) fn say(&mut self, kind: Kind) {
         let (Kind::Text { text } | Kind::Thinking { text, .. } | Kind::Refusal { text }) = &kind
         else {
@@ -82,7 +82,7 @@ impl Assembly {
         }
     }
 
-    /// Begins a call under the name the provider has for its tool.
+    /// Begins a call under the provider's name for its tool.
     pub(super) fn call(&mut self, id: &str, name: &str) -> Result<usize, Exceeded> {
         let index = self.calls.len();
         if index >= self.limits.calls {
@@ -102,7 +102,7 @@ impl Assembly {
         Ok(index)
     }
 
-    /// Adds to the arguments of a call.
+    /// Appends to the arguments of a call.
     pub(super) fn arguments(&mut self, index: usize, fragment: &str) -> Result<(), Exceeded> {
         if fragment.is_empty() {
             return Ok(());
@@ -118,17 +118,17 @@ impl Assembly {
         Ok(())
     }
 
-    /// The part of a call.
+    /// Returns the part of a call.
     pub(super) fn call_part(&mut self, index: usize) -> Option<&mut Part> {
         self.parts.get_mut(*self.calls.get(index)?)
     }
 
-    /// How many calls there are.
+    /// Returns the number of calls.
     pub(super) fn calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// Tells what it cost so far, if that is new.
+    /// Reports the usage so far, if it changed.
     pub(super) fn spend(&mut self, usage: Usage) {
         if usage != self.usage {
             self.usage = usage;
@@ -144,7 +144,7 @@ impl Assembly {
         std::mem::take(&mut self.deltas)
     }
 
-    /// The reply, when nothing more comes.
+    /// Returns the complete reply.
     pub(super) fn finish(self, stop: Stop) -> Reply {
         let message = Message { role: Role::Assistant, parts: self.parts, opaque: self.opaque };
         let stop = match stop {

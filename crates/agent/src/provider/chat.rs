@@ -1,4 +1,4 @@
-//! `OpenAI`'s chat completions, as everybody speaks them: requests.
+//! `OpenAI`'s chat completions, as many providers implement them: requests.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use crate::message::{Arguments, Kind, Opaque, Part};
 
 pub(super) mod read;
 
-/// The longest id of a call that `OpenAI` takes.
+/// Maximum length of a call id that `OpenAI` accepts.
 const ID: usize = 40;
 
-/// The word for this wire among what is opaque.
+/// Key of this wire format in [`Opaque`](crate::Opaque).
 const WORD: &str = "openai";
 
 pub(super) fn body(ask: &Ask, names: &Names, endpoint: &Endpoint) -> Map<String, Value> {
@@ -52,14 +52,14 @@ pub(super) fn body(ask: &Ask, names: &Names, endpoint: &Endpoint) -> Map<String,
     ])
 }
 
-/// A schema for the answer, as both of `OpenAI`'s wires take it.
+/// Returns the response schema, as both of `OpenAI`'s formats take it.
 pub(super) fn schema(response: &super::ResponseSchema) -> Value {
     let schema: Value = response.schema.read().unwrap_or_default();
     let strict = qualifies_for_strict(&schema).is_ok();
     json!({ "name": response.name, "schema": schema, "strict": strict })
 }
 
-/// `OpenAI`'s word for how much a model thinks.
+/// Returns `OpenAI`'s name of a reasoning effort.
 pub(super) fn word(effort: Effort, model: &str) -> &'static str {
     match effort {
         Effort::Off | Effort::Minimal if cannot_but_think(model) => "low",
@@ -72,7 +72,7 @@ pub(super) fn word(effort: Effort, model: &str) -> &'static str {
     }
 }
 
-/// From GPT-6.1 on a model thinks at least a little.
+/// Returns true if the model cannot turn reasoning off: GPT-6.1 and later.
 fn cannot_but_think(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or_default();
     let version = name.strip_prefix("gpt-").and_then(|rest| rest.split('-').next());
@@ -81,7 +81,7 @@ fn cannot_but_think(model: &str) -> bool {
     (number(major), number(minor)) >= (6, 1)
 }
 
-/// Arguments as a text that every server can read: what is no object is wrapped into one.
+/// Returns arguments as JSON text that every server can parse; anything but an object is wrapped into one.
 pub(super) fn arguments(arguments: &Arguments) -> Cow<'_, str> {
     match arguments.object() {
         Some(_) if arguments.as_str().trim().is_empty() => "{}".into(),
@@ -90,7 +90,7 @@ pub(super) fn arguments(arguments: &Arguments) -> Cow<'_, str> {
     }
 }
 
-/// The id of a call, also one that another provider gave it.
+/// Returns a legal call id, also for one that another provider assigned.
 pub(super) fn id(id: &str, longest: usize) -> Cow<'_, str> {
     let legal = legal_name(Dialect::OpenAiChat, id);
     if legal.len() <= longest {
@@ -133,7 +133,7 @@ fn write(turn: &Turn<'_>, is_new: bool, images: Images, names: &Names, into: &mu
     }
 }
 
-/// Results are text here; what is not is shown by the user, right behind.
+/// Writes results, which are text here; media follow in a user message.
 fn write_results(results: &[Answered<'_>], images: Images, into: &mut Vec<Value>) {
     let mut shown = Vec::new();
     for answered in results {
@@ -159,7 +159,7 @@ fn write_results(results: &[Answered<'_>], images: Images, into: &mut Vec<Value>
     }
 }
 
-/// What a user says, in one message with what was shown right before: some want speakers to alternate.
+/// Adds a user message, merged with media of results just before: some providers require alternating roles.
 fn user(content: Value, into: &mut Vec<Value>) {
     if let Some(last) = into.last_mut().filter(|last| last["role"] == "user")
         && let Some(Value::Array(pieces)) = last.get_mut("content")
@@ -173,7 +173,7 @@ fn user(content: Value, into: &mut Vec<Value>) {
     into.push(json!({ "role": "user", "content": content }));
 }
 
-/// What a user says: one text where it is only that, which everybody takes.
+/// Returns user content: a plain string if it is only text, which every provider accepts.
 fn content<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Option<Value> {
     let views: Vec<View<'_>> = parts.filter_map(|part| View::of(part, images)).collect();
     let pieces: Vec<Value> = views
@@ -195,7 +195,7 @@ fn content<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Option<
     Some(texts.join("\n").into())
 }
 
-/// Media in the form the wire has for it, `None` if it has none.
+/// Returns media in the format's form; `None` if it has none.
 fn show(view: &View<'_>) -> Option<Value> {
     Some(match view {
         View::Image(source) => {
@@ -216,7 +216,7 @@ fn show(view: &View<'_>) -> Option<Value> {
     })
 }
 
-/// The last piece of where a file is.
+/// Returns the last segment of a file's URI.
 pub(super) fn file_name(uri: &str) -> &str {
     uri.trim_end_matches('/')
         .rsplit('/')
@@ -256,7 +256,7 @@ fn assistant(
     Some(message)
 }
 
-/// Thoughts under the name they came with.
+/// Returns reasoning under the field name it arrived with.
 fn thoughts(parts: &[&Part]) -> Option<(String, Value)> {
     let mut field = None;
     let mut all = String::new();

@@ -1,4 +1,4 @@
-//! Which model: what a person, a config or the environment says, made into one.
+//! Model selection, from an argument, the config or the environment.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -8,23 +8,23 @@ use std::time::Duration;
 use consort_core::nearest;
 
 use super::known::{KNOWN, Known, maker, ollama};
-use super::{Endpoint, Facts, Http, Model, Patience, Provider, ProviderSpec, Wire, tags};
+use super::{Endpoint, Facts, Http, Limits, Model, Patience, Provider, ProviderSpec, Wire, tags};
 use crate::scripted::{self, Script};
 
 mod error;
 
 pub use error::ChooseError;
 
-/// The variable that says which model, where nobody else does.
+/// Environment variable with the default model.
 pub const MODEL_VARIABLE: &str = "CONSORT_MODEL";
 
-/// What stands before the file of a script.
+/// Provider prefix before the path of a script.
 const SCRIPTED: &str = "scripted";
 
-/// What a variable of the environment says.
+/// Lookup of an environment variable.
 type Lookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// The providers there are: those everybody knows, those of a config, and scripts.
+/// Available providers: well-known ones, configured ones, and scripts.
 ///
 /// ```
 /// use consort_agent::provider::Providers;
@@ -41,7 +41,8 @@ pub struct Providers {
     variable: Lookup,
     configured: BTreeMap<String, ProviderSpec>,
     patience: Patience,
-    /// Those that were chosen, so that models of one share its connections.
+    limits: Limits,
+    /// Providers in use, so that models of one provider share its connections.
     made: Mutex<HashMap<String, Http>>,
 }
 
@@ -53,33 +54,40 @@ impl fmt::Debug for Providers {
 }
 
 impl Providers {
-    /// The providers everybody knows, with what the environment says of them. A variable that is empty
-    /// counts as not set.
+    /// Creates the well-known providers, configured by the environment. An empty variable counts as not set.
     pub fn new(variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         Self {
             variable: Box::new(variable),
             configured: BTreeMap::new(),
             patience: Patience::default(),
+            limits: Limits::default(),
             made: Mutex::default(),
         }
     }
 
-    /// The same, with those of a config; one of a known name changes what is known.
+    /// Adds the providers of a config; one with a well-known name overrides its defaults.
     #[must_use]
     pub fn with_configured(mut self, configured: BTreeMap<String, ProviderSpec>) -> Self {
         self.configured = configured;
         self
     }
 
-    /// The same, with other patience where a config does not say.
+    /// Sets the default timeouts and retries.
     #[must_use]
     pub fn with_patience(mut self, patience: Patience) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The model that is meant, or the one there is: by what was said, by `CONSORT_MODEL`, by a provider
-    /// of the config that says its model, by the first known one with a key, by Ollama if it runs.
+    /// Sets the limits of answers.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Selects a model: the given one, else `CONSORT_MODEL`, else that of a configured provider with a default model,
+    /// else that of the first well-known provider with a key, else one of Ollama if it runs.
     pub async fn choose(&self, said: Option<&str>) -> Result<Model, ChooseError> {
         let said = said.filter(|said| !said.trim().is_empty());
         let said = said.map(str::to_owned).or_else(|| self.variable(MODEL_VARIABLE));
@@ -93,8 +101,7 @@ impl Providers {
         }
     }
 
-    /// The model that is meant: `provider:name`, a provider for the model it has where nobody says which,
-    /// or a name that only one provider has.
+    /// Returns the model: `provider:name`, a provider for its default model, or a name that only one provider has.
     pub fn model(&self, said: &str) -> Result<Model, ChooseError> {
         let (provider, name) = match said.split_once(':') {
             Some((provider, name)) => (provider, name),
@@ -146,7 +153,7 @@ impl Providers {
         configured.or_else(|| Known::get(name)?.model.map(str::to_owned))
     }
 
-    /// The first provider that has all it needs.
+    /// Returns the first provider that is fully configured.
     fn ready(&self) -> Option<String> {
         let configured = self.configured.iter().filter(|(_, spec)| spec.model.is_some());
         let configured = configured.map(|(name, _)| name.as_str());
@@ -161,7 +168,7 @@ impl Providers {
         names.find(is_ready).map(str::to_owned)
     }
 
-    /// The provider of this name, with the connections it has.
+    /// Returns the provider of this name, with its open connections.
     fn provider(&self, name: &str) -> Result<Http, ChooseError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(http) = made.get(name) {
@@ -203,7 +210,8 @@ impl Providers {
         }
         endpoint.body.clone_from(&spec.body);
         endpoint.headers = spec.headers();
-        Http::new(wire, endpoint, self.patience_for(known, &spec))
+        let patience = self.patience_for(known, &spec);
+        Http::with_network(wire, endpoint, patience, self.limits.clone(), spec.network)
             .map_err(|source| ChooseError::Endpoint { provider: name.to_owned(), source })
     }
 
@@ -226,7 +234,7 @@ impl Providers {
         patience
     }
 
-    /// The first model that Ollama lists, if it runs.
+    /// Returns the first model that Ollama lists, if it runs.
     async fn any_of_ollama(&self) -> Result<Model, ChooseError> {
         if let Some(name) = self.spec("ollama").and_then(|spec| spec.model.clone()) {
             return self.model(&format!("ollama:{name}"));

@@ -1,31 +1,31 @@
-//! Where a provider is reached, and what is sent there.
+//! Provider endpoints, and the requests sent to them.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value as Json};
 
 use super::{Delivery, Wire};
 
-/// The version of Anthropic's API that we speak.
+/// Version of Anthropic's API that Consort uses.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// Where a provider is reached, and as whom.
+/// Endpoint of a provider, with its credentials.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The address that the provider's paths are added to, such as `https://api.openai.com/v1`.
+    /// Base URL that the provider's paths are appended to, such as `https://api.openai.com/v1`.
     pub base_url: String,
     /// The key, if one is needed.
     pub key: Option<SecretString>,
-    /// The variable the key is read from, for the error when it is refused.
+    /// Environment variable the key is read from, for the error when it is refused.
     pub key_variable: Option<String>,
-    /// Headers of every request beyond those of the wire.
+    /// Additional headers of every request.
     pub headers: Vec<Header>,
-    /// Members set in the body of every request; `null` takes one out. For what only this endpoint
-    /// knows, or does not know.
+    /// Members set in the body of every request; `null` removes one. For options that only this endpoint supports,
+    /// or does not.
     pub body: Map<String, Json>,
 }
 
 impl Endpoint {
-    /// An endpoint that asks for no key.
+    /// Creates an endpoint without a key.
     pub fn new(base_url: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
@@ -36,7 +36,7 @@ impl Endpoint {
         }
     }
 
-    /// The same endpoint with a key, and the variable it was read from.
+    /// Sets the key, and the environment variable it was read from.
     #[must_use]
     pub fn with_key(mut self, key: SecretString, variable: &str) -> Self {
         self.key = Some(key);
@@ -48,14 +48,14 @@ impl Endpoint {
         format!("{}{path}", self.base_url.trim_end_matches('/'))
     }
 
-    /// Whether the address ends in a version, such as `/v1`, which then is not added.
+    /// Returns true if the base URL ends in a version, such as `/v1`, which then is not added.
     pub(super) fn ends_in_version(&self) -> bool {
         let last = self.base_url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         last.strip_prefix('v')
             .is_some_and(|rest| rest.starts_with(|one: char| one.is_ascii_digit()))
     }
 
-    /// Whether it is `OpenAI` itself, which refuses what it once took and others still want.
+    /// Returns true for `OpenAI` itself, which refuses deprecated options that others still require.
     pub(super) fn is_openai(&self) -> bool {
         let rest = self.base_url.strip_prefix("https://").unwrap_or_default();
         let host = rest.split(['/', ':']).next().unwrap_or_default();
@@ -102,7 +102,7 @@ impl Endpoint {
         headers
     }
 
-    /// Everything that must not show up in an error.
+    /// Returns all secrets, which must not appear in an error.
     pub(super) fn secrets(&self) -> Vec<SecretString> {
         let headers = self.headers.iter().filter_map(|header| match &header.value {
             Value::Secret(secret) => Some(secret.clone()),
@@ -122,12 +122,12 @@ pub struct Header {
 }
 
 impl Header {
-    /// A header that anybody may see.
+    /// Creates a header that is not secret.
     pub fn plain(name: &str, value: impl Into<String>) -> Self {
         Self { name: name.to_ascii_lowercase(), value: Value::Plain(value.into()) }
     }
 
-    /// A header that nobody may see but the provider.
+    /// Creates a header that is secret.
     pub fn secret(name: &str, value: impl Into<String>) -> Self {
         Self { name: name.to_ascii_lowercase(), value: Value::Secret(value.into().into()) }
     }
@@ -136,14 +136,14 @@ impl Header {
 /// The value of a header.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// One that anybody may see.
+    /// A value that is not secret.
     Plain(String),
-    /// One that is never shown or logged.
+    /// A value that is never displayed or logged.
     Secret(SecretString),
 }
 
 impl Value {
-    /// The text, to be put on the wire.
+    /// Returns the text, to be sent.
     pub fn expose(&self) -> &str {
         match self {
             Self::Plain(text) => text,
@@ -152,14 +152,14 @@ impl Value {
     }
 }
 
-/// A request as it is sent.
+/// An HTTP request.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
-    /// Always `POST` so far.
+    /// Always `POST`.
     pub method: &'static str,
-    /// Where to.
+    /// The URL.
     pub url: String,
-    /// The headers, except those that follow from the connection and the body's length.
+    /// The headers, except those about the connection and the body's length.
     pub headers: Vec<Header>,
     /// The body.
     pub body: Vec<u8>,

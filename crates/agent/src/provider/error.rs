@@ -1,4 +1,4 @@
-//! Why an answer did not come.
+//! Errors of model requests.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,90 +6,90 @@ use std::time::Duration;
 use consort_wire::Barrier;
 use serde::{Deserialize, Serialize};
 
-/// Why an answer did not come, and what may be done about it.
+/// Error of a model request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderError {
-    /// What is wrong.
+    /// Kind of the error.
     pub cause: Cause,
-    /// What the provider says, cleaned of secrets and control characters, and cut; may be empty.
+    /// Message of the provider, without secrets and control characters, and cut; may be empty.
     pub message: String,
-    /// The HTTP status, if there was an answer.
+    /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// How long the provider asks us to wait.
+    /// Wait that the provider requests before a retry.
     pub wait: Option<Duration>,
-    /// Part of the answer was already handed out, so that it cannot be asked for again.
+    /// True if part of the answer was already emitted, so that a retry is not possible.
     pub handed_out: bool,
 }
 
-/// What is wrong.
+/// Kind of the error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The key is missing or wrong.
     Authentication {
-        /// The variable to set, if there is one.
+        /// The environment variable to set, if there is one.
         variable: Option<String>,
     },
-    /// The key may not do this.
+    /// The key lacks the permission.
     Permission,
     /// There is no such model, or not for this key.
     UnknownModel {
-        /// The model that was asked for; empty if it is not known.
+        /// The requested model; empty if it is not known.
         model: String,
     },
-    /// What was asked is longer than the model reads.
+    /// The request exceeds the model's context window.
     ContextTooLong {
-        /// The most tokens it reads, if told.
+        /// The context window in tokens, if reported.
         most: Option<u64>,
-        /// The tokens it was given, if told.
+        /// The tokens of the request, if reported.
         given: Option<u64>,
     },
-    /// Too much was asked in too short a time.
+    /// A rate limit was reached.
     RateLimited,
-    /// Nothing is left on the account, so that waiting does not help.
+    /// The account has no credit left, so that waiting does not help.
     OutOfCredit,
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     Overloaded,
     /// The provider failed.
     Failed,
-    /// The provider does not understand what it was asked.
+    /// The provider rejects the request as invalid.
     Invalid,
-    /// The provider does not answer this.
+    /// The provider refuses to answer this.
     Refused,
-    /// An error in the middle of an answer, of no kind above.
+    /// Another error in the middle of an answer.
     MidStream,
-    /// The answer ended before its end.
+    /// The answer was truncated.
     Cut,
-    /// The answer is not what the wire says: a page for people, or broken JSON.
+    /// The response is not of the wire format: an HTML page, or broken JSON.
     NotJson,
-    /// The provider does not take back what a model thought before.
+    /// The provider rejects the thinking of an earlier turn.
     Thoughts,
-    /// The answer is larger than we take.
+    /// The answer exceeds a limit.
     TooLarge(Exceeded),
     /// There is no connection to the provider.
     Unreachable {
         /// Host and port.
         host: String,
-        /// What stands in the way.
+        /// Cause of the failure.
         barrier: Barrier,
     },
-    /// Nothing was heard for too long.
+    /// No data arrived before the timeout.
     Silent {
-        /// For how many seconds.
+        /// The timeout in seconds.
         seconds: u64,
     },
-    /// The answer does not have the form that is wanted.
+    /// The answer does not match the requested schema.
     Unfit,
-    /// All of it took longer than it may.
+    /// The total time limit was exceeded.
     TooSlow,
-    /// The provider sends us elsewhere, where its key does not belong.
+    /// The provider redirects to another URL, which must not receive its key.
     Elsewhere {
-        /// Where, without what may be secret.
+        /// The URL, without parts that may be secret.
         to: String,
     },
 }
 
-/// Which limit an answer exceeds, and where that is.
+/// The limit that an answer exceeds, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exceeded {
@@ -105,12 +105,12 @@ pub enum Exceeded {
     Events(usize),
 }
 
-/// Whether the same may be asked again.
+/// Retry decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It must not, or would be for nothing.
+    /// No retry: it must not happen, or would be useless.
     No,
-    /// After at least this long.
+    /// A retry after at least this long.
     After(Duration),
 }
 
@@ -119,7 +119,7 @@ impl ProviderError {
         Self { cause, message: message.into(), status: None, wait: None, handed_out: false }
     }
 
-    /// Whether the same may be asked again: never once part of the answer was handed out.
+    /// Returns the retry decision: never a retry once part of the answer was emitted.
     pub fn retry(&self) -> Retry {
         if self.handed_out {
             return Retry::No;
@@ -139,7 +139,7 @@ impl ProviderError {
         Retry::After(self.wait.unwrap_or(least))
     }
 
-    /// What to do next, if that can be said.
+    /// Returns advice for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         match &self.cause {
             Cause::Authentication { variable: Some(variable) } => {
@@ -162,7 +162,7 @@ impl ProviderError {
     }
 }
 
-/// What to do about a provider that cannot be reached.
+/// Returns advice about an unreachable provider.
 fn way_there(host: &str, barrier: Barrier) -> &'static str {
     match barrier {
         Barrier::Refused if host.ends_with(":11434") => {

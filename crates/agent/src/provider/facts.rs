@@ -1,40 +1,40 @@
-//! What is known of well-known models.
+//! Facts about well-known models.
 
 use serde::Deserialize;
 
 use super::{Facts, Price};
 
-/// What a config says of a model, where it knows better.
+/// Properties of a model in a config; they override the well-known ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FactsSpec {
-    /// How many tokens it reads and writes at once.
+    /// Context window in tokens, input and output together.
     pub window: Option<u64>,
-    /// Whether it sees images.
+    /// True if the model accepts images.
     pub images: Option<bool>,
-    /// Whether it hears sounds.
+    /// True if the model accepts audio.
     pub audio: Option<bool>,
-    /// What it costs.
+    /// Price of its tokens.
     pub price: Option<PriceSpec>,
 }
 
-/// What a million tokens cost, in US dollars, as a config says.
+/// Price of a million tokens, in US dollars, in a config.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceSpec {
-    /// Read.
+    /// Input tokens.
     pub input: f64,
-    /// Written.
+    /// Output tokens.
     pub output: f64,
-    /// Read from a cache; like those read if absent.
+    /// Input tokens read from a cache; that of `input` if absent.
     pub cached_read: Option<f64>,
-    /// Put into a cache; like those read if absent.
+    /// Input tokens written to a cache; that of `input` if absent.
     pub cached_write: Option<f64>,
 }
 
 impl Facts {
-    /// What is known of a model under the name a provider has for it. What a model costs is known only
-    /// with those who make it, and with `OpenRouter`, who passes prices on.
+    /// Returns the facts about a model by its name at a provider. Prices are known only for a model's own maker, and
+    /// for `OpenRouter`, which passes prices on.
     pub fn of(provider: &str, model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
         // Some write versions with a dot where their maker does not.
@@ -54,7 +54,7 @@ impl Facts {
         Self { window, price: Some(price).filter(|_| sells && input > 0.0), ..row.senses.facts() }
     }
 
-    /// The same, but for what a config knows better.
+    /// Overrides the facts by those of a config.
     #[must_use]
     pub fn with(mut self, spec: &FactsSpec) -> Self {
         self.window = spec.window.or(self.window);
@@ -71,7 +71,7 @@ impl Facts {
     }
 }
 
-/// What a model takes in besides words.
+/// Input modalities of a model besides text.
 #[derive(Clone, Copy)]
 enum Senses {
     Reads,
@@ -93,10 +93,10 @@ impl Senses {
 struct Row {
     maker: &'static str,
     name: &'static str,
-    /// Zero where it is not known.
+    /// Zero if unknown.
     window: u64,
     senses: Senses,
-    /// Read, written, read from a cache and put into one; zero where it is not known.
+    /// Input, output, cache read and cache write; zero if unknown.
     price: (f64, f64, f64, f64),
 }
 
@@ -114,8 +114,8 @@ use Senses::{Reads, Sees, SeesAndHears};
 
 const UNKNOWN: (f64, f64, f64, f64) = (0.0, 0.0, 0.0, 0.0);
 
-/// As of November 2026, at the rates for prompts of usual length: some cost more beyond 100 000 or 200 000
-/// tokens. A name also stands for its dated snapshots.
+/// Well-known models, as of November 2026, at the rates for prompts of usual length: some cost more beyond 100 000 or
+/// 200 000 tokens. A name also stands for its dated snapshots.
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     row("anthropic", "claude-fable-5-1", 1_000_000, Sees, (10.0, 50.0, 1.0, 12.5)),
@@ -169,7 +169,7 @@ const ROWS: &[Row] = &[
     row("deepseek", "deepseek-v4-pro", 1_048_576, Reads, UNKNOWN),
 ];
 
-/// What all of a family take in, also those of a later day; the first that fits.
+/// Input modalities of whole families, also of later models; the first match counts.
 const FAMILIES: &[(&str, Senses)] = &[
     ("claude-", Sees),
     ("gemini-", SeesAndHears),
@@ -179,8 +179,8 @@ const FAMILIES: &[(&str, Senses)] = &[
     ("grok-", Sees),
 ];
 
-/// Whether a name is this one, or a snapshot of it: with a date or `latest` behind it. What else may stand
-/// there is another model with other prices.
+/// Returns true if a name is this one, or a snapshot of it: with a date or `latest` after it. Any other suffix is
+/// another model with other prices.
 fn is_version(name: &str, known: &str) -> bool {
     let Some(rest) = name.strip_prefix(known) else { return false };
     match rest.strip_prefix(['-', '@']) {

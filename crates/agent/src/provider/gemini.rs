@@ -1,4 +1,4 @@
-//! Google's Gemini: requests.
+//! Google's Gemini API: requests.
 
 use serde_json::{Map, Value, json};
 
@@ -11,13 +11,13 @@ use crate::message::{Kind, Part};
 mod partial;
 pub(super) mod read;
 
-/// The word for this wire among what is opaque.
+/// Key of this wire format in [`Opaque`](crate::Opaque).
 const WORD: &str = "gemini";
 
-/// What stands for the signature of a call that another model made: newer models refuse one without.
+/// Substitute for the signature of a call that another model made: newer models refuse a call without one.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// The path for a model; what cannot stand in one is escaped.
+/// Returns the path for a model, percent-encoded.
 pub(super) fn path(ask: &Ask) -> String {
     let mut model = String::new();
     for byte in ask.model.bytes() {
@@ -71,12 +71,12 @@ pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
     ])
 }
 
-/// The tools, as one group.
+/// Returns the tools, as one group.
 pub(super) fn tools(definitions: &[Value]) -> Value {
     json!([{ "functionDeclarations": definitions }])
 }
 
-/// The number behind `gemini-` in a model's name; 0 if there is none.
+/// Returns the number after `gemini-` in a model's name; 0 if there is none.
 fn generation(model: &str) -> u32 {
     let name = model.rsplit('/').next().unwrap_or_default();
     let rest = name.strip_prefix("gemini-").unwrap_or_default();
@@ -84,7 +84,7 @@ fn generation(model: &str) -> u32 {
     digits.parse().unwrap_or_default()
 }
 
-/// The first Flash models of the third generation; those since and the others think at least a little.
+/// Returns true for the first Flash models of the third generation, which know `minimal`; others think a little more.
 fn knows_minimal(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or_default();
     let rest = name.strip_prefix("gemini-3").unwrap_or_default();
@@ -104,7 +104,7 @@ fn generation_config(ask: &Ask) -> Map<String, Value> {
     ])
 }
 
-/// How much it thinks: a word for newer models, tokens for those before, as Google itself translates.
+/// Returns the thinking config: a level for newer models, a token budget for older ones, by Google's own mapping.
 fn thinking(reasoning: Reasoning, model: &str) -> Value {
     let generation = generation(model);
     // Of those that take a word, only some know one for hardly at all.
@@ -160,7 +160,7 @@ fn show<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Vec<Value>
     shown.collect()
 }
 
-/// Media in the form the wire has for it, `None` for words.
+/// Returns media in the format's form; `None` for text.
 fn medium(view: &View<'_>) -> Option<Value> {
     let (View::Image(source) | View::Audio(source) | View::File { source, .. }) = view else {
         return None;
@@ -175,7 +175,7 @@ fn medium(view: &View<'_>) -> Option<Value> {
     })
 }
 
-/// Results, all of them before what is shown beside: only newer models take media within a result.
+/// Writes results, all of them before their media: only newer models take media within a result.
 fn write_results(
     results: &[Answered<'_>],
     images: Images,
@@ -205,7 +205,7 @@ fn write_results(
     parts
 }
 
-/// What the model said, each part with the signature it came with.
+/// Returns the model's turn, each part with its original signature.
 fn model(parts: &[&Part], is_new: bool, names: &Names) -> Vec<Value> {
     let is_call = |part: &&&Part| matches!(part.kind, Kind::ToolCall(_));
     let signed = |part: &&Part| part.opaque.member(WORD, "thoughtSignature").is_some();

@@ -1,11 +1,13 @@
-//! A provider that is reached over HTTP.
+//! A provider over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use consort_core::Emitting;
-use consort_wire::{ConnectError, Emitter, Origin, Response, Times, Unanswered};
+use consort_wire::{
+    ConnectError, Emitter, NetworkSettings, Origin, ProxyChoice, Response, Times, Unanswered,
+};
 use http::header::{CONTENT_ENCODING, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use tokio::time::Instant;
@@ -20,14 +22,10 @@ use super::{
     Reader, Reply, Said, Wire,
 };
 
-/// How long an unused connection is kept. Those in front of large providers keep theirs for minutes; one
-/// that turns out to be closed costs a repeat, which is safe here.
-const IDLE_CONNECTION: Duration = Duration::from_secs(30);
-
-/// How long the end of a body is waited for behind the end of its answer, to use the connection again.
+/// Wait for the end of a body after the end of its answer, to reuse the connection.
 const TRAILING: Duration = Duration::from_millis(20);
 
-/// A provider that is reached over HTTP. A handle: clones share its connections.
+/// A provider over HTTP. A handle: clones share its connections.
 ///
 /// ```no_run
 /// use consort_agent::provider::{Http, Patience};
@@ -62,42 +60,57 @@ struct Shared {
     refused: Refused,
 }
 
-/// Why an endpoint cannot be asked.
+/// Reason an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// Its address cannot be used.
+    /// The base URL is invalid.
     #[error(transparent)]
     Address(#[from] ConnectError),
-    /// Its address has more than a path.
+    /// The base URL has a query or a fragment.
     #[error("invalid base URL `{0}`: leave out what follows the `?` or `#`")]
     Query(String),
-    /// A secret would go there for everybody to read.
+    /// A secret would be sent in cleartext.
     #[error("the key for `{host}` would go there unprotected: use https")]
     InTheClear {
         /// Host and port.
         host: String,
     },
-    /// A header that HTTP does not allow.
+    /// An invalid HTTP header.
     #[error("the header `{0}` cannot be sent: it has characters that HTTP does not allow")]
     Header(String),
 }
 
 impl Http {
-    /// The provider there. Nothing connects before something is asked. An endpoint with secrets must be
-    /// reached by `https`, or be on this machine.
+    /// Creates the provider. It connects on the first request. An endpoint with secrets must use `https`, or be on this
+    /// machine.
     pub fn new(wire: Wire, endpoint: Endpoint, patience: Patience) -> Result<Self, EndpointError> {
+        Self::with_network(wire, endpoint, patience, Limits::default(), NetworkSettings::default())
+    }
+
+    /// Creates the provider with limits of its answers and network settings: a proxy and certificates.
+    pub fn with_network(
+        wire: Wire,
+        endpoint: Endpoint,
+        patience: Patience,
+        limits: Limits,
+        network: NetworkSettings,
+    ) -> Result<Self, EndpointError> {
         if let Some((before, _)) = endpoint.base_url.split_once(['?', '#']) {
             return Err(EndpointError::Query(before.to_owned()));
         }
         let times = Times {
             connect: patience.connect,
-            idle_connection: IDLE_CONNECTION,
+            idle_connection: patience.idle_connection,
             ..Times::default()
         };
-        let origin = Origin::new(&endpoint.base_url, &consort_wire::Limits::default(), &times)?;
+        // A proxy of a plain origin reads all that is sent, also to this machine.
+        let is_read = matches!(network.proxy, ProxyChoice::Url(_))
+            && !endpoint.base_url.to_ascii_lowercase().starts_with("https:");
+        let usual = consort_wire::Limits::default();
+        let origin = Origin::with_network(&endpoint.base_url, network, &usual, &times)?;
         let sent = endpoint.headers_for(wire, Delivery::Stream);
         let has_secrets = sent.iter().any(|header| matches!(header.value, Value::Secret(_)));
-        if has_secrets && !origin.is_private() {
+        if has_secrets && (is_read || !origin.is_private()) {
             return Err(EndpointError::InTheClear { host: origin.host().to_owned() });
         }
         header_map(&sent)?;
@@ -106,18 +119,18 @@ impl Http {
             endpoint,
             origin,
             patience,
-            limits: Limits::default(),
+            limits,
             ready: Ready::default(),
             refused: Refused::default(),
         })))
     }
 
-    /// Where it is.
+    /// Returns the endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.0.endpoint
     }
 
-    /// What it speaks.
+    /// Returns the wire format.
     pub fn wire(&self) -> Wire {
         self.0.wire
     }
@@ -131,7 +144,7 @@ impl Provider for Http {
 }
 
 impl Shared {
-    /// Asks until there is an answer, or an error that no repeat mends.
+    /// Sends the request until there is an answer, or an error that cannot be retried.
     async fn answer(&self, mut ask: Ask, emitter: &Emitter<Said>) -> Result<Reply, ProviderError> {
         let until = self.patience.total.map(|total| Instant::now() + total);
         self.refused.leave_out(&mut ask);
@@ -172,7 +185,7 @@ impl Shared {
     }
 }
 
-/// A request, made ready to be sent more than once.
+/// A request, prepared to be sent more than once.
 struct Sending {
     path: Uri,
     headers: HeaderMap,
@@ -209,7 +222,7 @@ fn header_map(headers: &[Header]) -> Result<HeaderMap, EndpointError> {
     Ok(map)
 }
 
-/// One request and the reading of its answer.
+/// One request and the reading of its response.
 struct Exchange {
     reader: Reader,
     waits: Waits,
@@ -246,7 +259,7 @@ impl Exchange {
         self.reader.end()
     }
 
-    /// Takes the status and the headers, unless they say that what follows is of no use.
+    /// Takes the status and the headers; returns an error if the body is useless.
     fn head(&mut self, response: &Response) -> Result<(), ProviderError> {
         let (status, headers) = (response.status(), response.headers());
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
@@ -271,7 +284,7 @@ impl Exchange {
     }
 }
 
-/// How long is waited.
+/// Timeouts of one request.
 #[derive(Clone, Copy)]
 struct Waits {
     silence: Duration,
@@ -279,7 +292,7 @@ struct Waits {
 }
 
 impl Waits {
-    /// What comes of it in time, else why it is not waited for any longer.
+    /// Returns the output of a future in time, else the timeout that was exceeded.
     async fn within<T>(self, wait: impl Future<Output = T>) -> Result<T, Cause> {
         let now = Instant::now();
         let quiet = now + self.silence;
@@ -295,7 +308,7 @@ impl Waits {
     }
 }
 
-/// The error for what never came, or not all of it.
+/// Returns the error for a response that did not arrive, or not completely.
 fn lost(unanswered: Unanswered) -> ProviderError {
     match unanswered {
         Unanswered::Unreachable { host, barrier, source } => {

@@ -1,23 +1,22 @@
-//! The providers that everybody knows.
+//! Well-known providers.
 
 use super::Wire;
 
-/// A provider that everybody knows, and what is customary for it.
+/// A well-known provider and its defaults.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) name: &'static str,
     pub(super) wire: Wire,
     pub(super) base_url: &'static str,
-    /// Variables that hold its key, the first that is set.
+    /// Environment variables that may hold its key; the first that is set counts.
     pub(super) keys: &'static [&'static str],
-    /// Variables that lead elsewhere, the first that is set.
+    /// Environment variables that override its base URL; the first that is set counts.
     pub(super) bases: &'static [&'static str],
-    /// The model that is asked where nobody says which.
+    /// Default model.
     pub(super) model: Option<&'static str>,
 }
 
-/// The providers, in the order in which one with a key is chosen where nobody says which. The models are
-/// those of November 2026.
+/// The providers, in the order in which one with a key is the default. The models are those of November 2026.
 #[rustfmt::skip]
 pub(super) const KNOWN: &[Known] = &[
     known("anthropic", Wire::Anthropic, "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], &["ANTHROPIC_BASE_URL"], Some("claude-sonnet-5-5")),
@@ -35,7 +34,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("ollama", Wire::OpenAiChat, "http://127.0.0.1:11434/v1", &[], &["OLLAMA_HOST"], None),
 ];
 
-/// How names of models begin that only one of them has.
+/// Prefixes of model names that belong to one provider.
 const PREFIXES: &[(&str, &str)] = &[
     ("claude-", "anthropic"),
     ("chatgpt-", "openai"),
@@ -61,7 +60,7 @@ impl Known {
     }
 }
 
-/// Whose model this must be, by how its name begins.
+/// Returns the provider of a model by the prefix of its name.
 pub(super) fn maker(model: &str) -> Option<&'static str> {
     // Others run it too.
     if model.starts_with("gpt-oss") {
@@ -74,7 +73,7 @@ pub(super) fn maker(model: &str) -> Option<&'static str> {
     PREFIXES.iter().find(|(prefix, _)| model.starts_with(prefix)).map(|(_, maker)| *maker)
 }
 
-/// Where Ollama is, by what `OLLAMA_HOST` says: a host, a port or an address.
+/// Returns Ollama's base URL from `OLLAMA_HOST`: a host, a port or a URL.
 pub(super) fn ollama(host: &str) -> String {
     let host = host.trim().trim_end_matches('/');
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));

@@ -1,4 +1,4 @@
-//! What every request holds to, whatever was said.
+//! Properties of every request.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What the items of this kind say under a name.
+/// Values of a member in all items of this type.
 fn said<'a>(items: &'a [Value], kind: &str, name: &str) -> Vec<&'a Value> {
     items.iter().filter(|item| item["type"] == kind).map(|item| &item[name]).collect()
 }

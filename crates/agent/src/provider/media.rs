@@ -1,11 +1,11 @@
-//! What a part looks like to a model: words, or media that its provider takes.
+//! Parts as a model sees them: text, or media that its provider accepts.
 
 use std::borrow::Cow;
 
 use super::Images;
 use crate::message::{Kind, Media, Part};
 
-/// A part as it may be shown.
+/// A part as it may be sent.
 #[derive(Clone, Debug)]
 pub(super) enum View<'a> {
     Text(Cow<'a, str>),
@@ -14,7 +14,7 @@ pub(super) enum View<'a> {
     File { uri: &'a str, source: Source<'a> },
 }
 
-/// Where the bytes are.
+/// Source of the bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source<'a> {
     Data { mime: &'a str, data: &'a str },
@@ -22,7 +22,7 @@ pub(super) enum Source<'a> {
 }
 
 impl<'a> View<'a> {
-    /// How a part is shown; `None` for calls, results, thoughts and what is foreign.
+    /// Returns the view of a part; `None` for calls, results, thinking and foreign parts.
     pub(super) fn of(part: &'a Part, images: Images) -> Option<Self> {
         let view = match &part.kind {
             Kind::Text { text } | Kind::Refusal { text } => Self::Text(text.into()),
@@ -55,7 +55,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The words that stand for it where it cannot be shown.
+    /// Returns the text that replaces it if it cannot be sent.
     pub(super) fn words(self) -> Cow<'a, str> {
         match self {
             Self::Text(text) => text,
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The kind of its bytes, or where it is.
+    /// Returns the media type of its bytes, or its URL.
     fn name(self) -> &'a str {
         match self {
             Self::Data { mime, .. } => mime,
@@ -75,7 +75,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// An address; bytes become a `data:` one.
+    /// Returns a URL; bytes become a `data:` URL.
     pub(super) fn url(self) -> String {
         match self {
             Self::Data { mime, data } => format!("data:{mime};base64,{data}"),
@@ -93,7 +93,7 @@ impl<'a> From<&'a Media> for Source<'a> {
     }
 }
 
-/// The words of all parts that have some, line by line.
+/// Returns the text of all parts that have some, line by line.
 pub(super) fn words<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
     let views = parts.into_iter().filter_map(|part| View::of(part, Images::Named));
     let lines: Vec<Cow<'_, str>> = views.map(View::words).filter(|text| !text.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! A model: who runs it, and what is known of it.
+//! Models, their providers and facts about them.
 
 use std::sync::Arc;
 
@@ -6,44 +6,44 @@ use consort_core::Emitting;
 
 use super::{Ask, Delta, ProviderError, Reply, Usage};
 
-/// Who runs models. Implemented for every wire, and for scripts.
+/// A provider of models. Implemented for every wire format, and for scripts.
 pub trait Provider: Send + Sync {
-    /// Asks. The question is asked while the stream is read; dropping the stream gives it up. The last
-    /// item is the end, and there is exactly one.
+    /// Sends a request. It runs while the stream is read; dropping the stream cancels it. The stream ends with exactly
+    /// one [`Said::End`].
     fn ask(&self, ask: Ask) -> Emitting<Said>;
 }
 
-/// What comes of asking a model.
+/// Item of a model's answer.
 #[derive(Debug)]
 pub enum Said {
     /// A piece of the answer.
     Delta(Delta),
-    /// It is asked again soon; nothing of the answer was handed out.
+    /// The request is retried soon; nothing of the answer was emitted.
     Again {
-        /// What went wrong.
+        /// Error of the attempt.
         error: ProviderError,
-        /// When.
+        /// Wait before the retry.
         after: std::time::Duration,
     },
     /// The last item.
     End(Result<Reply, ProviderError>),
 }
 
-/// A model: who runs it, and what is known of it.
+/// A model, its provider and facts about it.
 #[derive(Clone)]
 pub struct Model {
-    /// As people write it: `provider:name`.
+    /// Identifier for users: `provider:name`.
     pub id: String,
-    /// In its provider's words.
+    /// Name at its provider.
     pub name: String,
-    /// Who runs it.
+    /// Provider that runs it.
     pub provider: Arc<dyn Provider>,
-    /// What is known of it.
+    /// Facts about it.
     pub facts: Facts,
 }
 
 impl Model {
-    /// Returns whether nobody is paid for its answers: it plays a script or a recording.
+    /// Returns true if its answers cost nothing: it plays a script or a recording.
     pub fn is_played(&self) -> bool {
         let who = self.id.split(':').next().unwrap_or_default();
         matches!(who, crate::scripted::MODEL | crate::record::MODEL)
@@ -56,34 +56,34 @@ impl std::fmt::Debug for Model {
     }
 }
 
-/// What is known of a model.
+/// Facts about a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// How many tokens it reads and writes at once.
+    /// Context window in tokens: input and output together.
     pub window: Option<u64>,
-    /// Whether it sees images.
+    /// True if it accepts images.
     pub images: bool,
-    /// Whether it hears sounds.
+    /// True if it accepts audio.
     pub audio: bool,
-    /// What it costs.
+    /// Price of its tokens.
     pub price: Option<Price>,
 }
 
-/// What a million tokens cost, in US dollars.
+/// Price of a million tokens, in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
-    /// Read.
+    /// Input.
     pub input: f64,
-    /// Written.
+    /// Output.
     pub output: f64,
-    /// Read from a cache.
+    /// Input read from a cache.
     pub cached_read: f64,
-    /// Put into a cache.
+    /// Input written to a cache.
     pub cached_write: f64,
 }
 
 impl Price {
-    /// What this usage costs, in US dollars.
+    /// Returns the cost of this usage, in US dollars.
     #[expect(clippy::cast_precision_loss, reason = "nobody uses 2^52 tokens")]
     pub fn of(&self, usage: &Usage) -> f64 {
         let fresh = usage.input.saturating_sub(usage.cached_read + usage.cached_write);

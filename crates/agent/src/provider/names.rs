@@ -1,4 +1,4 @@
-//! Names of tools there and here.
+//! Mapping between Consort's tool names and the provider's.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Wire;
 
-/// What each tool is called there, and what that means here.
+/// Tool names in a wire format, mapped to Consort's and back.
 #[derive(Clone, Debug)]
 pub struct Names {
     dialect: Dialect,
@@ -19,7 +19,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of these tools on a wire.
+    /// Creates the names of these tools in a wire format.
     pub fn new(wire: Wire, tools: &[Tool]) -> Self {
         let given: Vec<String> = tools.iter().map(Tool::name).collect();
         let borrowed: Vec<&str> = given.iter().map(String::as_str).collect();
@@ -33,7 +33,7 @@ impl Names {
         Self { dialect: wire.dialect(), there, here, in_order }
     }
 
-    /// What a tool is called there; also one that is no longer on offer.
+    /// Returns the provider's name of a tool, also of one that is no longer listed.
     pub fn there<'a>(&'a self, here: &'a str) -> Cow<'a, str> {
         match self.there.get(here) {
             Some(there) => Cow::Borrowed(there),
@@ -41,12 +41,12 @@ impl Names {
         }
     }
 
-    /// What a name from there means here; a name that was never given is what it is.
+    /// Returns Consort's name for a provider's name; an unknown name is returned unchanged.
     pub fn here<'a>(&'a self, there: &'a str) -> &'a str {
         self.here.get(there).map_or(there, String::as_str)
     }
 
-    /// The definitions of the tools these are the names of.
+    /// Returns the definitions of these tools under the provider's names.
     pub(super) fn definitions(&self, tools: &[Tool], options: Options) -> Vec<Value> {
         let projected = tools.iter().zip(&self.in_order).map(|(tool, name)| {
             let mut definition = project(tool, self.dialect, options).tool;

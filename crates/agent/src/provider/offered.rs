@@ -1,4 +1,4 @@
-//! Tools as a wire takes them, made ready once for many requests.
+//! Tools in a wire format, prepared once for many requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +8,14 @@ use consort_shape::dialect::Options;
 
 use super::{Ask, CacheMarks, Names, Wire, anthropic, gemini};
 
-/// How many lists of tools are kept ready: those of a few agents with the same provider.
+/// Maximum number of prepared tool lists: those of a few agents with the same provider.
 const KEPT: usize = 4;
 
-/// Tools as a wire takes them.
+/// Tools in a wire format.
 #[derive(Debug)]
 pub(super) struct Offered {
     pub(super) names: Arc<Names>,
-    /// What stands behind `"tools":`; empty without tools.
+    /// JSON value of `"tools":`; empty without tools.
     pub(super) tools: Vec<u8>,
 }
 
@@ -36,13 +36,13 @@ impl Offered {
     }
 }
 
-/// The lists of tools that were asked with last, made ready.
+/// The most recently used tool lists, prepared.
 #[derive(Debug, Default)]
 pub(super) struct Ready(Mutex<VecDeque<Entry>>);
 
 #[derive(Debug)]
 struct Entry {
-    /// Held, so that no other list can come to stand at its address.
+    /// Held, so that no other list can be allocated at its address.
     tools: Arc<[Tool]>,
     options: Options,
     cache: CacheMarks,
@@ -57,7 +57,7 @@ impl Entry {
 }
 
 impl Ready {
-    /// The tools of this question, made ready now if they are not.
+    /// Returns the tools of this request, prepared now if necessary.
     pub(super) fn get(&self, wire: Wire, ask: &Ask) -> Arc<Offered> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = entries.iter().position(|entry| entry.is_for(ask)) {

@@ -1,24 +1,28 @@
-//! How long a provider is waited for, and when the same is asked again.
+//! Timeouts and retries of model requests.
 
 use std::time::Duration;
 
 use super::error::{ProviderError, Retry};
 
-/// How long a provider is waited for, and how often it is asked.
+/// Timeouts and retries of model requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// A connection and its TLS handshake.
+    /// Timeout of a connection and its TLS handshake.
     pub connect: Duration,
-    /// Silence before and within an answer that comes piece by piece.
+    /// Idle timeout before and within a streamed answer.
     pub silence: Duration,
-    /// Silence before an answer that comes at once, for all of which the model then works.
+    /// Idle timeout before an answer that is not streamed, during which the model works.
     pub silence_whole: Duration,
-    /// All of it, with repeats and the waits between them; `None` by default, as answers may be long.
+    /// Timeout of the whole request, with retries and the waits between them; `None` by default, as answers may be
+    /// long.
     pub total: Option<Duration>,
-    /// How often the same is asked, the first time included.
+    /// Maximum attempts, the first included.
     pub tries: u32,
-    /// The longest wait before the same is asked again. A provider that wants a longer one gets none.
+    /// Longest wait before a retry. If the provider requests a longer one, there is no retry.
     pub longest_wait: Duration,
+    /// Idle timeout of a pooled connection. Load balancers of large providers keep theirs for minutes; one that turns
+    /// out to be closed costs a retry, which is safe here.
+    pub idle_connection: Duration,
 }
 
 impl Default for Patience {
@@ -30,13 +34,14 @@ impl Default for Patience {
             total: None,
             tries: 4,
             longest_wait: Duration::from_mins(1),
+            idle_connection: Duration::from_secs(30),
         }
     }
 }
 
 impl Patience {
-    /// How long to wait before the same is asked again; the error back if it is not. `chance`, between
-    /// 0 and 1, sets those apart who failed at the same time.
+    /// Returns the wait before the next attempt, or the error if there is none. `chance`, between 0 and 1, is the
+    /// jitter that spreads clients that failed at the same time.
     pub(super) fn wait(
         &self,
         mut error: ProviderError,
@@ -65,14 +70,14 @@ impl Patience {
     }
 }
 
-/// A number between 0 and 1 that nobody can foresee.
+/// Returns an unpredictable number between 0 and 1.
 pub(super) fn chance() -> f64 {
     use std::hash::{BuildHasher, Hasher};
     let bits = std::hash::RandomState::new().build_hasher().finish();
     f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / f64::from(u32::MAX)
 }
 
-/// A duration for people: `90 s`, `15 min`, `3 h`.
+/// Formats a duration for users: `90 s`, `15 min`, `3 h`.
 pub(super) fn in_words(duration: Duration) -> String {
     let seconds = duration.as_millis().div_ceil(1000);
     match seconds {
@@ -93,7 +98,7 @@ mod tests {
         error
     }
 
-    /// The waits behind each try, in milliseconds, until it is given up.
+    /// Returns the waits after each attempt, in milliseconds, until the last.
     fn waits(error: &ProviderError, chance: f64) -> Vec<u128> {
         let patience = Patience::default();
         let wait = |asked| patience.wait(error.clone(), asked, chance).ok();

@@ -1,4 +1,4 @@
-//! An answer read from its bytes, in whatever pieces they come.
+//! An answer read from its bytes, however they are split.
 
 use std::sync::Arc;
 
@@ -11,10 +11,7 @@ use super::error::{Cause, Exceeded, ProviderError};
 use super::verdict::Judge;
 use super::{Ask, Delta, Endpoint, Names, Reply, Stop, Wire, anthropic, chat, gemini, responses};
 
-/// The most bytes of an answer that says what went wrong; more is not read.
-const ERROR_BYTES: usize = 1 << 20;
-
-/// How much an answer may hold.
+/// Limits of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a model's answer.
@@ -27,6 +24,12 @@ pub struct Limits {
     pub calls: usize,
     /// Events of an answer.
     pub events: usize,
+    /// Bytes of an error response.
+    pub error_bytes: usize,
+    /// Nesting depth of arguments that arrive in pieces.
+    pub argument_depth: usize,
+    /// Greatest array index in arguments that arrive in pieces.
+    pub argument_index: usize,
 }
 
 impl Default for Limits {
@@ -37,12 +40,15 @@ impl Default for Limits {
             argument_bytes: 4 << 20,
             calls: 256,
             events: 1_000_000,
+            error_bytes: 1 << 20,
+            argument_depth: 64,
+            argument_index: 10_000,
         }
     }
 }
 
-/// Reads one answer: first [`head`](Self::head), then [`feed`](Self::feed) as bytes come, then
-/// [`end`](Self::end). An answer that comes at once is read alike; it has no deltas but its reply.
+/// Reads one response: first [`head`](Self::head), then [`feed`](Self::feed) as bytes arrive, then
+/// [`end`](Self::end). A response that is not streamed is read alike; it has no deltas but its reply.
 #[derive(Debug)]
 pub struct Reader {
     head: Head,
@@ -57,30 +63,30 @@ pub struct Reader {
     over: bool,
 }
 
-/// What each wire knows of reading.
+/// Decoder of one wire format.
 pub(super) trait Codec: std::fmt::Debug + Send {
-    /// Takes an event, or a whole answer.
+    /// Takes an event, or a whole response.
     fn take(&mut self, event: &Event<'_>, into: &mut Assembly) -> Result<(), Trouble>;
 
-    /// Why it stopped, once that was said; what is not complete is completed.
+    /// Returns the stop reason, once it arrived; completes incomplete parts.
     fn stop(&mut self, into: &mut Assembly) -> Result<Option<Stop>, Trouble>;
 
-    /// Nothing more will come that counts.
+    /// Returns true if nothing relevant can follow.
     fn is_over(&self) -> bool {
         false
     }
 }
 
-/// One event: read, and as it was written.
+/// One event: parsed, and as received.
 pub(super) struct Event<'a> {
     pub(super) value: &'a Value,
     pub(super) raw: &'a Json,
-    /// The whole answer, instead of a piece of a stream.
+    /// True if it is the whole response, not an event of a stream.
     pub(super) is_whole: bool,
 }
 
 impl Event<'_> {
-    /// The JSON at a pointer, as it was written.
+    /// Returns the JSON at a pointer, as received.
     pub(super) fn written(&self, pointer: &str) -> Option<Json> {
         let mut at = self.raw.clone();
         for step in pointer.split('/').skip(1) {
@@ -93,16 +99,16 @@ impl Event<'_> {
     }
 }
 
-/// What can go wrong within an answer.
+/// Failure within an answer.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The provider says so.
+    /// The provider reports an error.
     Told(Value),
-    /// It does not answer this, and why.
+    /// The provider refuses to answer, with the reason.
     Refused(String),
-    /// It is not what the wire says.
+    /// The response does not follow the wire format.
     Broken(String),
-    /// It is too much.
+    /// A limit is exceeded.
     Exceeded(Exceeded),
 }
 
@@ -112,7 +118,7 @@ impl From<Exceeded> for Trouble {
     }
 }
 
-/// The status and headers of an answer.
+/// The status and headers of a response.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -138,7 +144,7 @@ impl Head {
     }
 }
 
-/// What the body turns out to be.
+/// Detected form of the body.
 #[derive(Debug)]
 enum Body {
     Unknown(Vec<u8>),
@@ -147,7 +153,7 @@ enum Body {
 }
 
 impl Reader {
-    /// A reader of answers on this wire, of success unless [`head`](Self::head) says otherwise.
+    /// Creates a reader for this wire format, which expects success unless [`head`](Self::head) says otherwise.
     pub fn new(wire: Wire) -> Self {
         let codec: Box<dyn Codec> = match wire {
             Wire::OpenAiChat => Box::<chat::read::Chat>::default(),
@@ -169,14 +175,14 @@ impl Reader {
         }
     }
 
-    /// The same reader with other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.assembly.limits = limits;
         self
     }
 
-    /// The same reader, with names of tools turned into those they have here.
+    /// Sets the mapping from the provider's tool names to Consort's.
     #[must_use]
     pub fn with_names(mut self, names: impl Into<Arc<Names>>) -> Self {
         self.assembly.names = Some(names.into());
@@ -200,7 +206,7 @@ impl Reader {
         self.head = Head::new(status, headers);
     }
 
-    /// Takes bytes of the body as they come, and hands out what they add to the answer.
+    /// Takes bytes of the body as they arrive, and returns the deltas they complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Delta> {
         if self.trouble.is_some() || self.over {
             return Vec::new();
@@ -214,12 +220,12 @@ impl Reader {
         deltas
     }
 
-    /// Whether nothing more needs to be read: the answer is complete, or lost.
+    /// Returns true if nothing more needs to be read: the answer is complete, or failed.
     pub fn is_over(&self) -> bool {
         self.over || self.trouble.is_some()
     }
 
-    /// The reply, when the body has ended.
+    /// Returns the reply, once the body has ended.
     pub fn end(mut self) -> Result<Reply, ProviderError> {
         let stop = match self.trouble.take() {
             Some(trouble) => Err(trouble),
@@ -242,7 +248,7 @@ impl Reader {
         }
     }
 
-    /// The reply, when the body broke off with this error: what was complete by then is.
+    /// Returns the reply after the body failed with this error: an answer that was complete by then succeeds.
     pub(super) fn end_broken(self, broken: ProviderError) -> Result<Reply, ProviderError> {
         self.end().map_err(|error| match error.cause {
             Cause::Cut | Cause::NotJson => ProviderError { handed_out: error.handed_out, ..broken },
@@ -265,7 +271,7 @@ impl Reader {
     fn read(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         if !self.head.is_success() {
             if let Body::Unknown(body) = &mut self.body {
-                let room = ERROR_BYTES.saturating_sub(body.len());
+                let room = self.assembly.limits.error_bytes.saturating_sub(body.len());
                 body.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
             return Ok(());
@@ -341,7 +347,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What is left when the body has ended.
+    /// Handles the rest after the body has ended.
     fn last(&mut self) -> Result<(), Trouble> {
         let whole = match &mut self.body {
             Body::Events(events) => {
@@ -369,7 +375,7 @@ impl Reader {
     }
 }
 
-/// Whether a body that begins so is a stream of events; `None` until that can be told.
+/// Returns true if a body with this beginning is an event stream; `None` until that can be told.
 fn is_stream(start: &[u8]) -> Option<bool> {
     const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
@@ -379,7 +385,7 @@ fn is_stream(start: &[u8]) -> Option<bool> {
     Some(FIELDS.iter().any(|field| start.starts_with(field)))
 }
 
-/// How what is not JSON begins; nothing of a page for people.
+/// Returns the beginning of a body that is not JSON; nothing of an HTML page.
 fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
     if text.trim_start().starts_with('<') {

@@ -1,11 +1,11 @@
-//! Answers as providers write them, kept in `recordings/`, read to their end.
+//! Responses of providers, stored in `recordings/`, read to their end.
 
 use serde_json::{Value, json};
 
 use super::sample::{read, refused};
 use super::*;
 
-/// A recording, read: its reply, and the words as they came.
+/// Reads a recording; returns its reply, and the text of its deltas.
 fn replayed(wire: Wire, recording: &str) -> (Reply, String) {
     let (deltas, reply) = read(wire, recording);
     let words = deltas.iter().filter_map(|delta| match delta {

@@ -1,57 +1,57 @@
-//! What a model answers.
+//! Answers of a model.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::Message;
 
-/// What a model answered, when it is done.
+/// The complete answer of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// What it said; with it, what its provider wants back in the next request.
+    /// The message, with the provider's opaque data for the next request.
     pub message: Message,
-    /// Why it stopped.
+    /// Stop reason.
     pub stop: Stop,
-    /// What it cost; all zero where the provider does not tell.
+    /// Token usage; all zero if the provider does not report it.
     pub usage: Usage,
-    /// Which model answered, as the provider says; empty if it does not.
+    /// Model that answered, as reported by the provider; empty if it is not.
     pub model: String,
-    /// The provider's name for the answer; empty if it has none.
+    /// The provider's id of the answer; empty if it has none.
     pub id: String,
 }
 
-/// Why a model stopped.
+/// Stop reason of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It said what it had to say.
+    /// The answer is complete.
     End,
-    /// It waits for results of its calls.
+    /// The model waits for results of its calls.
     ToolCalls,
-    /// It reached the most tokens it may write or hold; its last call may be cut off.
+    /// The limit of output tokens or the context window was reached; the last call may be truncated.
     Length,
-    /// It will not.
+    /// The model refused.
     Refusal,
-    /// Its provider held it back.
+    /// The provider's content filter stopped it.
     ContentFilter,
-    /// It takes a breath: asked the same with its message added, it goes on.
+    /// The model paused: the same request with its message added continues it.
     Paused,
-    /// For a reason only its provider knows.
+    /// Another reason, in the provider's word.
     Other(String),
 }
 
-/// What an answer cost, in tokens.
+/// Token usage of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Read, with those from a cache.
+    /// Input tokens, with those from a cache.
     pub input: u64,
-    /// Written, with those of thoughts.
+    /// Output tokens, with those of reasoning.
     pub output: u64,
-    /// Of those read: from a cache.
+    /// Input tokens that were read from a cache.
     pub cached_read: u64,
-    /// Of those read: put into a cache.
+    /// Input tokens that were written to a cache.
     pub cached_write: u64,
-    /// Of those written: for thoughts, where the provider tells.
+    /// Output tokens of reasoning, if the provider reports them.
     pub reasoning: u64,
 }
 
@@ -59,29 +59,29 @@ pub struct Usage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delta {
-    /// Words.
+    /// Text.
     Text(String),
-    /// Thoughts.
+    /// Thinking.
     Thinking(String),
     /// A call began.
     ToolCallStarted {
-        /// Its place among the answer's calls.
+        /// Its index among the answer's calls.
         index: usize,
-        /// What tells it from others.
+        /// The call's id.
         id: String,
-        /// The tool's name as it is here.
+        /// Consort's name of the tool.
         name: String,
     },
     /// More of a call's arguments.
     ToolCallArguments {
-        /// The call's place among the answer's calls.
+        /// The call's index among the answer's calls.
         index: usize,
         /// The next piece of the text.
         fragment: String,
     },
-    /// Words of a refusal.
+    /// Text of a refusal.
     Refusal(String),
-    /// What it cost so far.
+    /// Usage so far.
     Usage(Usage),
 }
 

@@ -1,4 +1,4 @@
-//! `OpenAI`'s responses: requests.
+//! `OpenAI`'s Responses API: requests.
 
 use serde_json::{Map, Value, json};
 
@@ -10,13 +10,13 @@ use crate::message::{Kind, Part};
 
 pub(super) mod read;
 
-/// The longest id of a call it takes.
+/// Maximum length of a call id that it accepts.
 const ID: usize = 64;
 
-/// The word for this wire among what is opaque.
+/// Key of this wire format in [`Opaque`](crate::Opaque).
 const WORD: &str = "openai-responses";
 
-/// Nothing is kept by the provider: what it wants to know again comes back to us, encrypted.
+/// Builds the body. The provider stores nothing: its state returns to the client, encrypted.
 pub(super) fn body(ask: &Ask, names: &Names) -> Map<String, Value> {
     let mut input = Vec::new();
     let mut instructions = Vec::new();
@@ -125,8 +125,8 @@ fn content<'a>(parts: impl Iterator<Item = &'a Part>, images: Images) -> Vec<Val
     pieces.collect()
 }
 
-/// What the model said goes back as the items it came in, without their ids: nothing is kept there that
-/// they could be looked up in.
+/// Adds the model's turn as the items it arrived in, without their ids: the provider stores nothing that they could
+/// refer to.
 fn assistant(parts: &[&Part], names: &Names, input: &mut Vec<Value>) {
     // The message that the last item is, if it is one.
     let mut message = None;
@@ -185,7 +185,7 @@ fn assistant(parts: &[&Part], names: &Names, input: &mut Vec<Value>) {
     }
 }
 
-/// Whether the model thinks before it writes: others refuse to be asked for their thoughts.
+/// Returns true if the model reasons: other models refuse to be asked for reasoning.
 fn reasons(ask: &Ask) -> bool {
     let name = ask.model.rsplit('/').next().unwrap_or_default();
     let number = |rest: &str| {

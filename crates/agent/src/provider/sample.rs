@@ -1,4 +1,4 @@
-//! What the tests of every wire share.
+//! Helpers shared by the tests of every wire format.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ pub(super) fn stream(data: &[&str]) -> String {
     data.iter().flat_map(|data| ["data: ", data, "\n\n"]).collect()
 }
 
-/// What is read of a body of success, the same in whatever pieces it comes.
+/// Reads a body with status 200, and checks that the result is the same however the body is split.
 pub(super) fn read(wire: Wire, body: &str) -> (Vec<Delta>, Result<Reply, ProviderError>) {
     read_with(&|| Reader::new(wire), body.as_bytes())
 }
 
-/// The same, with a reader of one's own.
+/// Reads with another reader.
 pub(super) fn read_with(
     reader: &dyn Fn() -> Reader,
     body: &[u8],
@@ -29,7 +29,7 @@ pub(super) fn read_with(
     whole
 }
 
-/// What is read of a body that comes in these pieces.
+/// Reads a body that arrives in these pieces.
 pub(super) fn in_pieces<'a>(
     mut reader: Reader,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -38,7 +38,7 @@ pub(super) fn in_pieces<'a>(
     (deltas, reader.end())
 }
 
-/// The error of an answer with this status.
+/// Returns the error of a response with this status.
 pub(super) fn refused(
     wire: Wire,
     status: u16,
@@ -50,14 +50,14 @@ pub(super) fn refused(
     in_pieces(reader, body.as_bytes().chunks(3)).1.unwrap_err()
 }
 
-/// The body of the request for this, written out for people.
+/// Returns the body of the request, formatted for reading.
 pub(super) fn body(wire: Wire, ask: &Ask) -> String {
     let request = wire.request(ask, &Endpoint::new(wire.base_url()));
     let body: Value = serde_json::from_slice(&request.body).unwrap();
     written_out(&body, "")
 }
 
-/// JSON with what fits on a line on one.
+/// Formats JSON, with values that fit on a line on one.
 pub(super) fn written_out(value: &Value, indent: &str) -> String {
     let short = value.to_string();
     if short.len() + indent.len() <= 120 {
@@ -80,7 +80,7 @@ pub(super) fn written_out(value: &Value, indent: &str) -> String {
     format!("{open}\n{}\n{indent}{close}", lines.join(",\n"))
 }
 
-/// Two tools, one of them with a name that no provider takes.
+/// Two tools, one of them with a name that no provider accepts.
 pub(super) fn tools() -> Arc<[Tool]> {
     let schema = Json::parse(
         r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#,
@@ -96,7 +96,7 @@ pub(super) fn call(id: &str, name: &str, arguments: &str) -> Part {
     Kind::ToolCall(Call { id: id.into(), name: name.into(), arguments: arguments.into() }).into()
 }
 
-/// A conversation with everything in it that any provider may choke on.
+/// A conversation with everything that may fail at a provider.
 pub(super) fn conversation() -> Ask {
     let image = Kind::Image(Media::Data { mime: "image/png".into(), data: "iVBO".into() });
     let audio = Kind::Audio(Media::Data { mime: "audio/wav".into(), data: "UklG".into() });

@@ -1,14 +1,15 @@
-//! What a config says of a provider.
+//! Configuration of a provider.
 
 use std::collections::BTreeMap;
 
+use consort_wire::NetworkSettings;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{FactsSpec, Header, Wire};
 
-/// Headers of a config that anybody may see; what others say may be secret.
+/// Configured headers that are not secret; all others may be.
 const PLAIN: [&str; 6] = [
     "anthropic-beta",
     "http-referer",
@@ -18,31 +19,34 @@ const PLAIN: [&str; 6] = [
     "x-title",
 ];
 
-/// What a config says of a provider, known or not. What it leaves out is as it is known.
+/// A provider in a config, well-known or not. Absent keys have the well-known values.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderSpec {
-    /// What it speaks: `openai` (the default), `openai-responses`, `anthropic` or `gemini`.
+    /// Wire format: `openai` (the default), `openai-responses`, `anthropic` or `gemini`.
     pub wire: Option<Wire>,
-    /// The address that its paths are added to, such as `https://models.example/v1`.
+    /// Base URL that its paths are appended to, such as `https://models.example/v1`.
     pub base_url: Option<String>,
-    /// The variable that holds its key; without one, a provider that is not known gets none.
+    /// Environment variable of its API key; if absent, a provider that is not well-known gets none.
     pub key_variable: Option<String>,
-    /// Its key, if it comes from elsewhere; never read from a config as it is.
+    /// API key from another source; never read from a config directly.
     #[serde(skip)]
     pub key: Option<SecretString>,
-    /// Headers of every request; as secret as a key, but for a few that are known not to be.
+    /// Headers of every request; treated as secret, except a few that are known not to be.
     pub headers: BTreeMap<String, String>,
-    /// Members set in the body of every request; `null` takes one out.
+    /// Members to set in the body of every request; `null` removes one.
     pub body: Map<String, Value>,
-    /// The model that is asked where nobody says which.
+    /// Default model.
     pub model: Option<String>,
-    /// What is known of its models, by their names there.
+    /// Properties of its models, by their names at the provider.
     pub models: BTreeMap<String, FactsSpec>,
-    /// How many seconds of silence are borne: see [`Patience::silence`](super::Patience::silence).
+    /// Idle timeout of an answer, in seconds: see [`Patience::silence`](super::Patience::silence).
     pub silence_seconds: Option<u64>,
-    /// How often the same is asked: see [`Patience::tries`](super::Patience::tries).
+    /// Maximum attempts of a request: see [`Patience::tries`](super::Patience::tries).
     pub tries: Option<u32>,
+    /// Proxy and certificates of its connections.
+    #[serde(skip)]
+    pub network: NetworkSettings,
 }
 
 impl ProviderSpec {

@@ -1,4 +1,4 @@
-//! What Ollama has.
+//! Models installed in Ollama.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use bytes::Bytes;
 use consort_wire::{Limits, Origin, Times};
 use serde::Deserialize;
 
-/// How long Ollama is waited for where nobody asked for it.
+/// Timeout for Ollama, if it was not requested explicitly.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// The most bytes of its list that are read.
+/// Maximum bytes of its list.
 const BYTES: usize = 4 << 20;
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ struct Tag {
     name: String,
 }
 
-/// The first model that Ollama lists: `None` if nobody answers like it, `Some(None)` if it has none.
+/// Returns the first model that Ollama lists: `None` if it does not respond, `Some(None)` if it has no model.
 pub(super) async fn first(base_url: &str) -> Option<Option<String>> {
     let tags = tokio::time::timeout(LONGEST, list(base_url)).await.ok()??;
     Some(tags.models.into_iter().map(|tag| tag.name).next())

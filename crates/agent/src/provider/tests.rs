@@ -1,4 +1,4 @@
-//! What holds for every wire.
+//! Properties of every wire format.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::sample::{in_pieces, refused};
 use super::*;
 use crate::message::Message;
 
-/// Streams with something of everything, one for each wire.
+/// Event streams with every kind of event, one for each wire format.
 fn streams() -> [(Wire, String); 4] {
     [
         (Wire::OpenAiChat, chat::tests::everything()),
@@ -19,7 +19,7 @@ fn streams() -> [(Wire, String); 4] {
     ]
 }
 
-/// Words that mean something to some wire, and what may stand behind them.
+/// JSON with keys that have a meaning in some wire format, and random values.
 fn hostile() -> impl Strategy<Value = Value> {
     const KEYS: &str = "type index delta message choices content text tool_calls function arguments name \
          id error usage content_block output_index item response output candidates parts \

@@ -1,19 +1,19 @@
-//! Thoughts that a provider does not take back.
+//! Thinking that a provider rejects.
 //!
-//! They are signed, and bound to the model, the account or the conversation they were thought in; which of
-//! these, no name tells. So they go back until they are refused.
+//! Thinking is signed, and bound to the model, the account or the conversation; which of these, no name reveals. So it
+//! is sent back until it is rejected.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::Ask;
 use crate::message::{Kind, Message, Opaque, Part, Role};
 
-/// Messages whose thoughts were refused.
+/// Messages whose thinking was rejected.
 #[derive(Debug, Default)]
 pub(super) struct Refused(Mutex<Vec<Weak<Message>>>);
 
 impl Refused {
-    /// Leaves out thoughts that were refused before.
+    /// Removes thinking that was rejected before.
     pub(super) fn leave_out(&self, ask: &mut Ask) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.strong_count() > 0);
@@ -24,7 +24,7 @@ impl Refused {
         }
     }
 
-    /// Leaves out all thoughts, now and from now on. False if there were none.
+    /// Removes all thinking, now and in later requests. Returns false if there was none.
     pub(super) fn leave_out_all(&self, ask: &mut Ask) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = false;
@@ -42,7 +42,7 @@ fn has_thoughts(message: &Message) -> bool {
     message.role == Role::Assistant && (!message.opaque.is_empty() || parts.iter().any(is_thought))
 }
 
-/// Thoughts themselves, and what Gemini signs in their stead.
+/// Returns true for thinking, and for parts that carry a thought signature of Gemini.
 fn is_thought(part: &Part) -> bool {
     matches!(part.kind, Kind::Thinking { .. })
         || part.opaque.member("gemini", "thoughtSignature").is_some()

@@ -1,13 +1,13 @@
-//! A conversation as every provider takes it: turns of one speaker each, every call with its result.
+//! A conversation as every provider accepts it: turns of one role each, every call with its result.
 
 use std::borrow::{Borrow, Cow};
 
 use crate::message::{Call, CallResult, Kind, Message, Opaque, Part, Role};
 
-/// What the result of a call says that nobody made, or whose result was lost.
+/// Result text of a call that was not made, or whose result was lost.
 const NO_RESULT: &str = "no result: the call was not made, or what it came to is not known";
 
-/// What one speaker says before another does.
+/// Consecutive messages of one role.
 #[derive(Debug)]
 pub(super) enum Turn<'a> {
     System(Vec<&'a Part>),
@@ -16,7 +16,7 @@ pub(super) enum Turn<'a> {
         parts: Vec<&'a Part>,
         opaque: Vec<&'a Opaque>,
     },
-    /// Always behind the turn with the calls, in their order, one for each.
+    /// Always after the turn with the calls, in their order, one for each.
     Results(Vec<Answered<'a>>),
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Answered<'a> {
     pub(super) result: Cow<'a, CallResult>,
 }
 
-/// The turns of a conversation.
+/// Splits a conversation into turns.
 pub(super) fn turns<M: Borrow<Message>>(messages: &[M]) -> Vec<Turn<'_>> {
     let mut teller = Teller::default();
     for message in messages.iter().map(Borrow::borrow) {
@@ -51,7 +51,7 @@ pub(super) fn turns<M: Borrow<Message>>(messages: &[M]) -> Vec<Turn<'_>> {
 #[derive(Default)]
 struct Teller<'a> {
     turns: Vec<Turn<'a>>,
-    /// The calls of the last turn of the model, with their results as they come.
+    /// The calls of the model's last turn, with their results as they arrive.
     open: Vec<(&'a Call, &'a Opaque, Option<&'a CallResult>)>,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Ends the waiting for results.
+    /// Stops waiting for results.
     fn close(&mut self) {
         if self.open.is_empty() {
             return;
@@ -125,7 +125,7 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// A result whose call is not in the conversation: no provider takes it, so its words are told.
+/// Returns a result whose call is not in the conversation as text, since no provider accepts it.
 fn stray(result: &CallResult) -> impl Iterator<Item = Cow<'_, Part>> {
     let told = Part::text(format!("[Result of the call `{}`]", result.call));
     std::iter::once(Cow::Owned(told)).chain(result.parts.iter().map(Cow::Borrowed))

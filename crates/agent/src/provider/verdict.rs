@@ -1,4 +1,4 @@
-//! What a provider's error means.
+//! Classification of providers' errors.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
@@ -7,13 +7,13 @@ use super::error::{Cause, ProviderError};
 use super::reader::Head;
 use super::wait::wait;
 
-/// The most characters of what a provider says that are kept.
+/// Maximum characters of a provider's message.
 const LONGEST: usize = 1000;
 
-/// How keys begin that are told by it.
+/// Prefixes of API keys.
 const KEYS: [&str; 8] = ["sk-", "sk_", "AIza", "AQ.", "gsk_", "xai-", "pplx-", "hf_"];
 
-/// What must be known to judge an error.
+/// Context for the classification of an error.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     pub(super) model: String,
@@ -22,7 +22,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// What an answer with another status than success means.
+    /// Classifies a response with an error status.
     pub(super) fn status(&self, head: &Head, body: &[u8]) -> ProviderError {
         let body = String::from_utf8_lossy(body);
         let parsed: Option<Value> = serde_json::from_str(&body).ok();
@@ -39,12 +39,12 @@ impl Judge {
         error
     }
 
-    /// What an error within an answer means.
+    /// Classifies an error within an answer.
     pub(super) fn event(&self, head: &Head, error: &Value) -> ProviderError {
         self.told(head, error, None)
     }
 
-    /// An error of our own finding, with what the provider says of it.
+    /// Returns an error that Consort detected, with the provider's message.
     pub(super) fn found(&self, head: &Head, cause: Cause, message: &str) -> ProviderError {
         let mut error = ProviderError::new(cause, self.clean(message));
         error.status = Some(head.status);
@@ -130,7 +130,7 @@ impl Judge {
         Cause::MidStream
     }
 
-    /// The text without secrets and control characters, and not too long.
+    /// Returns the text without secrets and control characters, and cut.
     fn clean(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in &self.secrets {
@@ -152,7 +152,7 @@ impl Judge {
     }
 }
 
-/// How providers say that a conversation is too long.
+/// Phrases of providers for a conversation that is too long.
 const TOO_LONG: [&str; 9] = [
     "maximum context length",
     "context window",
@@ -165,7 +165,7 @@ const TOO_LONG: [&str; 9] = [
     "maximum number of tokens allowed",
 ];
 
-/// Words of messages about an option that a model does not take.
+/// Words of messages about an option that a model does not support.
 const OPTIONS: [&str; 14] = [
     "parameter",
     "argument",
@@ -183,7 +183,7 @@ const OPTIONS: [&str; 14] = [
     "unsupported value",
 ];
 
-/// What a provider says of an error, whatever form it has.
+/// A provider's error, whatever form it has.
 struct Said<'a> {
     error: &'a Value,
     message: String,
@@ -193,8 +193,7 @@ struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// Returns whether it is the model that there is something wrong with, and not an option that the model does
-    /// not have.
+    /// Returns true if the error is about the model, and not about an option that the model does not support.
     fn is_about_model(&self) -> bool {
         let option = self.error.get("param").and_then(Value::as_str);
         let about_option = option.is_some_and(|option| !matches!(option, "model" | ""))
@@ -227,7 +226,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// The two sizes that a message about length tells: what is too long is the larger.
+/// Returns the two sizes in a message about length: the larger is the request's.
 fn sizes(message: &str) -> (Option<u64>, Option<u64>) {
     let plain = message.replace(',', "");
     let numbers = plain.split(|one: char| !one.is_ascii_digit());
@@ -248,7 +247,7 @@ fn without_key(word: &str) -> String {
     }
 }
 
-/// Marks of direction and the like, with which a text can show as another.
+/// Returns true for characters that can disguise a text, such as direction marks.
 fn is_invisible(one: char) -> bool {
     matches!(one, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

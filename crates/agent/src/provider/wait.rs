@@ -1,4 +1,4 @@
-//! How long a provider asks us to wait. Dates count from the answer's own `date`: no clock is read.
+//! Waits that providers request before a retry. Dates are relative to the response's `date`: no clock is read.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::reader::Head;
 
-/// The longest wait we believe.
+/// Longest wait that a provider's headers are believed to ask for.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// Limits whose state providers tell in headers, as what stands before and behind `remaining` and `reset`.
+/// Rate limits that providers report in headers, as the parts before and after `remaining` and `reset`.
 const LIMITS: [(&str, &str); 8] = [
     ("x-ratelimit-", "-requests"),
     ("x-ratelimit-", "-tokens"),
@@ -21,7 +21,7 @@ const LIMITS: [(&str, &str); 8] = [
     ("anthropic-ratelimit-output-tokens-", ""),
 ];
 
-/// How long to wait, if the headers or the error say so.
+/// Returns the wait, if the headers or the error contain one.
 pub(super) fn wait(head: &Head, error: &Value) -> Option<Duration> {
     let milliseconds = head.get("retry-after-ms").and_then(seconds).map(|wait| wait / 1000);
     let wait = milliseconds
@@ -31,7 +31,7 @@ pub(super) fn wait(head: &Head, error: &Value) -> Option<Duration> {
     Some(wait.min(LONGEST))
 }
 
-/// When the last of those limits is lifted that have nothing left.
+/// Returns the wait until the last of the exhausted limits resets.
 fn reset(head: &Head) -> Option<Duration> {
     let used_up = LIMITS.iter().filter(|(before, behind)| {
         head.get(&format!("{before}remaining{behind}")).is_some_and(|left| left.trim() == "0")
@@ -41,13 +41,13 @@ fn reset(head: &Head) -> Option<Duration> {
     waits.max()
 }
 
-/// Google's `RetryInfo` among an error's details.
+/// Returns Google's `RetryInfo` from an error's details.
 fn retry_info(error: &Value) -> Option<Duration> {
     let details = error.get("details")?.as_array()?;
     details.iter().find_map(|detail| duration(detail.get("retryDelay")?.as_str()?))
 }
 
-/// Seconds, a duration such as `1m30s`, a time since 1970 or a date.
+/// Parses seconds, a duration such as `1m30s`, a time since 1970 or a date.
 fn moment(text: &str, head: &Head) -> Option<Duration> {
     let text = text.trim();
     let now = || head.get("date").and_then(date);
@@ -66,7 +66,7 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
 }
 
-/// `6m0s`, `1.5s`, `120ms`, `1h`.
+/// Parses `6m0s`, `1.5s`, `120ms` or `1h`.
 fn duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut sum = Duration::ZERO;
@@ -92,7 +92,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(sum)
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` or `1994-11-06T08:49:37Z`, as the time since 1970.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT` or `1994-11-06T08:49:37Z` as the time since 1970.
 fn date(text: &str) -> Option<Duration> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

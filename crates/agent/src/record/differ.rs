@@ -1,16 +1,16 @@
-//! Where two things differ, in words.
+//! Differences of two values, as text.
 
 use serde_json::Value;
 
 use super::redact::plain;
 
-/// Characters that are shown around a difference.
+/// Characters shown around a difference.
 const AROUND: usize = 24;
 
-/// Characters that are shown of a value.
+/// Characters shown of a value.
 const SHOWN: usize = 120;
 
-/// Where a question to a model differs from the one that was recorded.
+/// Returns the first difference between a model request and the recorded one.
 pub(super) fn asks(recorded: (&[Value], &[String]), now: (&[Value], &[String])) -> Option<String> {
     let ((before, known), (after, offered)) = (recorded, now);
     for (at, (old, new)) in before.iter().zip(after).enumerate() {
@@ -35,7 +35,7 @@ pub(super) fn asks(recorded: (&[Value], &[String]), now: (&[Value], &[String])) 
     (known != offered).then(|| "the tools are in another order".to_owned())
 }
 
-/// Where two values differ first.
+/// Returns the first difference of two values.
 pub(super) fn values(old: &Value, new: &Value, at: &str) -> Option<String> {
     match (old, new) {
         (Value::Object(before), Value::Object(after)) => {
@@ -74,7 +74,7 @@ pub(super) fn values(old: &Value, new: &Value, at: &str) -> Option<String> {
     }
 }
 
-/// Both texts from a little before where they part.
+/// Returns both texts from a little before their difference.
 fn around(old: &str, new: &str) -> (String, String) {
     let same = old.chars().zip(new.chars()).take_while(|(a, b)| a == b).count();
     let from = same.saturating_sub(AROUND);
@@ -87,7 +87,7 @@ fn around(old: &str, new: &str) -> (String, String) {
     (cut(old), cut(new))
 }
 
-/// A value, as far as it helps.
+/// Returns a value, truncated.
 pub(super) fn shown(value: &Value) -> String {
     let text = value.to_string();
     let mut short: String = text.chars().take(SHOWN).collect();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{
-    About, CallError, Caller, Catalog, Entry, Invocation, Json, Offer, OperatorText, Outcome,
-    Passage, Route, ServerId, ShelfKind, Source, ToolResult,
+    About, Call, CallError, Caller, Catalog, Entry, Json, Offer, OperatorText, Outcome, Route,
+    ServerId, ShelfKind, Source, ToolResult,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -15,10 +15,10 @@ use serde_json::value::RawValue;
 use super::redact::Redactor;
 use crate::provider::{Delta, ProviderError, Reply};
 
-/// Changes when the form of the file does.
+/// Version of the file format.
 pub(super) const VERSION: u32 = 1;
 
-/// Says whose file it is.
+/// Identifier of the file format.
 pub(super) const FORMAT: &str = "consort recording";
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub(super) enum Line {
     Call(Called),
 }
 
-/// JSON as somebody wrote it.
+/// JSON as received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(super) struct Raw(pub(super) Json);
@@ -43,19 +43,19 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
-/// A model is asked.
+/// A model request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Asked {
-    /// Which time, from 1, in the order in which they begin.
+    /// Number of the request, from 1, in the order in which they begin.
     pub(super) turn: usize,
     pub(super) model: String,
-    /// So many of the first messages are those of the line of this kind before.
+    /// Number of leading messages that are the same as in the previous line of this kind.
     pub(super) same: usize,
-    /// The rest of the messages.
+    /// The remaining messages.
     pub(super) messages: Vec<Value>,
     pub(super) tools: Vec<String>,
     pub(super) said: Vec<Saying>,
-    /// Absent if whoever asked gave up.
+    /// Absent if the request was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<Finish>,
 }
@@ -74,47 +74,45 @@ pub(super) enum Finish {
     Error(ProviderError),
 }
 
-/// A tool is called, or a request passed on.
+/// A call of a tool, or another request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Called {
-    /// Which call, from 1, in the order in which they begin.
+    /// Number of the call, from 1, in the order in which they begin.
     pub(super) number: usize,
     pub(super) request: Request,
     pub(super) happened: Vec<Happening>,
-    /// Absent if whoever called gave up.
+    /// Absent if the call was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<End>,
 }
 
-/// What is asked of a toolbox.
+/// A request to a toolbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Request {
-    /// The tool; for anything else the server and the method.
+    /// The tool; for any other request the server and the method.
     pub(super) what: String,
     pub(super) arguments: Value,
 }
 
 impl Request {
-    pub(super) fn call(invocation: &Invocation) -> Self {
-        let arguments = invocation.arguments.read().unwrap_or(Value::Null);
-        Self { what: invocation.target.to_string(), arguments }
-    }
-
-    /// Also a call of a tool is written down as one. `_meta` differs each time.
-    pub(super) fn pass(passage: &Passage) -> Self {
-        let mut params: Value = passage.params.json().read().unwrap_or(Value::Null);
+    /// Returns a tool and its arguments, or any other request with its parameters. `_meta` is left out, as it differs
+    /// each time.
+    pub(super) fn of(call: &Call) -> Self {
+        if let Some(target) = call.tool_target() {
+            let arguments = call.arguments().read().unwrap_or(Value::Null);
+            return Self { what: target.to_string(), arguments };
+        }
+        let mut params: Value = call.params.json().read().unwrap_or(Value::Null);
         if let Value::Object(members) = &mut params {
-            members.remove("_meta");
-            for (name, value) in &passage.replaced {
+            for (name, value) in &call.replaced {
                 members.insert((*name).to_owned(), value.read().unwrap_or(Value::Null));
             }
+            if let Some((member, name)) = call.operation.subject() {
+                members.insert(member.to_owned(), name.into());
+            }
+            members.remove("_meta");
         }
-        Self { what: format!("{} {}", passage.server, passage.method), arguments: params }
-    }
-
-    /// Whether it never ends by itself.
-    pub(super) fn is_endless(&self) -> bool {
-        self.what.ends_with(" subscriptions/listen")
+        Self { what: format!("{} {}", call.server(), call.method()), arguments: params }
     }
 }
 
@@ -134,7 +132,7 @@ pub(super) enum Happening {
 pub(super) struct Question {
     pub(super) method: String,
     pub(super) params: Raw,
-    /// Whether whoever called was to answer.
+    /// True if the caller was to answer.
     pub(super) open: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<Answer>,
@@ -166,7 +164,7 @@ impl End {
         }
     }
 
-    /// The end again; `None` if what should be an object is none.
+    /// Returns the recorded end; `None` if a member that must be an object is none.
     pub(super) fn play(self) -> Option<Result<Outcome, CallError>> {
         Some(match self {
             Self::Complete(Raw(json)) => Ok(Outcome::Complete(ToolResult::from_json(&json)?)),
@@ -177,7 +175,7 @@ impl End {
     }
 }
 
-/// A [`CallError`] as it is written down.
+/// A serializable [`CallError`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Failure {
@@ -258,7 +256,7 @@ impl Failure {
     }
 }
 
-/// What a caller sees, and from which question to the model on.
+/// A caller's catalog, with the number of model requests before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Shown {
     pub(super) caller: String,
@@ -267,7 +265,7 @@ pub(super) struct Shown {
     shelves: BTreeMap<String, Vec<Item>>,
 }
 
-/// What a server says of itself.
+/// A server's description of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Said {
     server: ServerId,
@@ -289,7 +287,7 @@ struct Item {
 }
 
 impl Shown {
-    /// Only secrets that are known are taken out: what has the name of one is a parameter here.
+    /// Removes only known secrets: here, a member with the name of a secret is a parameter.
     pub(super) fn of(
         caller: &Caller,
         asked: usize,
@@ -327,7 +325,7 @@ impl Shown {
         Self { caller: name_of(caller), asked, servers, shelves }
     }
 
-    /// Whether the same is on offer.
+    /// Returns true if the catalogs are the same.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.servers == other.servers && self.shelves == other.shelves
     }
@@ -359,8 +357,7 @@ impl Shown {
     }
 }
 
-/// A caller, in a word.
+/// Returns the kind and name of a caller.
 pub(super) fn name_of(caller: &Caller) -> String {
-    let kind = serde_json::to_value(caller.kind).unwrap_or_default();
-    format!("{} {}", kind.as_str().unwrap_or_default(), caller.name)
+    format!("{} {}", caller.kind.as_str(), caller.name())
 }

@@ -1,4 +1,4 @@
-//! Secrets, taken out before anything is written.
+//! Redaction of secrets before anything is written.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,22 +9,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The shortest text that is looked for everywhere: a shorter one is in half the words there are.
+/// Shortest secret that is searched for: a shorter one occurs in many words.
 const SHORTEST: usize = 4;
 
-/// Takes secrets out: those it was told of wherever they are, keys of well known providers, and what has
-/// the name of a secret, also in JSON within a text.
+/// Removes secrets: given ones wherever they occur, keys of well-known providers, and values with the name of a secret,
+/// also in JSON within a string.
 ///
-/// What was hidden by its name is numbered, so that two of them stay two: `***1`, `***2`.
+/// Values hidden by their name are numbered, so that two of them stay distinct: `***1`, `***2`.
 #[derive(Default)]
 pub struct Redactor {
-    /// The longest first: one may be part of another.
+    /// Longest first: one may be part of another.
     secrets: Vec<SecretString>,
     seen: Mutex<HashMap<String, usize>>,
 }
 
 impl Redactor {
-    /// One that knows of these secrets.
+    /// Creates a redactor of these secrets.
     pub fn new(secrets: impl IntoIterator<Item = SecretString>) -> Self {
         let bare = |secret: SecretString| {
             let text = secret.expose_secret().trim();
@@ -36,7 +36,7 @@ impl Redactor {
         Self { secrets, seen: Mutex::default() }
     }
 
-    /// A text without the secrets it was told of and without well known keys.
+    /// Returns a text without the given secrets and without well-known keys.
     pub(super) fn text(&self, text: &str) -> String {
         let mut clean = text.to_owned();
         for secret in &self.secrets {
@@ -58,14 +58,13 @@ impl Redactor {
         shown
     }
 
-    /// Anything, without secrets. What has none stays byte for byte; what cannot be looked into is not
-    /// kept.
+    /// Returns an item without secrets. One without any stays byte for byte; one that cannot be serialized is dropped.
     pub(super) fn clean<T: Serialize + DeserializeOwned>(&self, item: T) -> Option<T> {
         let mut value = serde_json::to_value(&item).ok()?;
         if self.value(&mut value) { serde_json::from_value(value).ok() } else { Some(item) }
     }
 
-    /// Takes secrets out of a value. Whether there were any.
+    /// Removes secrets from a value. Returns true if there were any.
     pub(super) fn value(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => self.words(text),
@@ -97,7 +96,7 @@ impl Redactor {
         }
     }
 
-    /// Takes secrets out of a text, which may be JSON.
+    /// Removes secrets from a text, which may be JSON.
     fn words(&self, text: &mut String) -> bool {
         if text.trim_start().starts_with(['{', '['])
             && let Ok(mut inner) = serde_json::from_str::<Value>(text)
@@ -114,7 +113,7 @@ impl Redactor {
         changed
     }
 
-    /// Hides what has the name of a secret. Objects stay: what is in them has names of its own.
+    /// Hides a value with the name of a secret. Objects stay: their members have names of their own.
     fn hide(&self, value: &mut Value) -> bool {
         let secret = match value {
             Value::String(text) if text.is_empty() || plain(text) == HIDDEN => return false,
@@ -139,7 +138,7 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// A text in which what is hidden has no numbers: they differ from one run to the next.
+/// Returns a text without the numbers of hidden values, which differ from run to run.
 pub(super) fn plain(text: &str) -> String {
     let mut pieces = text.split(HIDDEN);
     let mut plain = pieces.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! A recording, played again: the same answers to the same questions, and nothing else.
+//! Replay of a recording: the same answers to the same requests, and nothing else.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use consort_core::{
     Asked as Question, CallError, Caller, Catalog, Changes, Emitter, Emitting, Event, Events,
-    Invocation, Passage, Progress, Reply as Answering, Toolbox,
+    Progress, Reply as Answering, Toolbox,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -17,7 +17,7 @@ use super::redact::{Redactor, plain};
 use super::tape::value_of;
 use crate::provider::{Ask, Cause, Provider, ProviderError, Said};
 
-/// A recording that is played, and how far.
+/// A recording that is replayed, and its progress.
 pub(super) struct Player {
     redactor: Redactor,
     inner: Mutex<Inner>,
@@ -25,18 +25,18 @@ pub(super) struct Player {
 
 #[derive(Default)]
 struct Inner {
-    /// What the model was asked, in the order in which it was.
+    /// Recorded model requests, in order.
     asks: Vec<Turn>,
-    /// How often it was asked now.
+    /// Number of model requests in this run.
     asked: usize,
     calls: Vec<Call>,
     shown: Vec<(String, usize, Arc<Catalog>)>,
-    /// How this run is another than the recorded one.
+    /// First difference from the recorded run.
     diverged: Option<String>,
 }
 
 impl Inner {
-    /// Notes that this run is another; how it first was.
+    /// Notes a difference; returns the first one.
     fn diverge(&mut self, told: &str) -> String {
         let turn = self.asked;
         self.diverged.get_or_insert_with(|| format!("turn {turn}: {told}")).clone()
@@ -47,7 +47,7 @@ struct Turn {
     number: usize,
     messages: Vec<Value>,
     tools: Vec<String>,
-    /// Absent once it was played.
+    /// Absent once it was replayed.
     said: Option<(VecDeque<Saying>, Option<Finish>)>,
 }
 
@@ -60,7 +60,7 @@ struct Call {
 }
 
 impl Player {
-    /// Whether the model was offered a tool of this name.
+    /// Returns true if a tool of this name was listed to the model.
     pub(super) fn offers(&self, tool: &str) -> bool {
         let inner = self.lock();
         inner.asks.iter().any(|turn| turn.tools.iter().any(|known| known == tool))
@@ -97,7 +97,7 @@ impl Player {
         Self { redactor, inner: Mutex::new(inner) }
     }
 
-    /// How this run is another than the recorded one: what differed first, or what is left.
+    /// Returns the difference from the recorded run: the first one, or the first request that was not repeated.
     pub(super) fn divergence(&self) -> Option<String> {
         let inner = self.lock();
         let diverged = inner.diverged.clone();
@@ -116,7 +116,7 @@ impl Player {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was said when the model was asked this.
+    /// Returns the recorded answer to this model request.
     fn turn(&self, ask: &Ask) -> Result<(VecDeque<Saying>, Option<Finish>), String> {
         let now: Vec<Value> =
             ask.messages.iter().map(|message| value_of(message, &self.redactor)).collect();
@@ -150,7 +150,7 @@ impl Player {
         Err(told)
     }
 
-    /// What happened when this was called.
+    /// Returns the recorded events of this call.
     fn take(&self, request: Request) -> Result<(Vec<Happening>, Option<line::End>), String> {
         let what = request.what.clone();
         let request = self.redactor.clean(request).ok_or("it cannot be compared")?;
@@ -188,7 +188,7 @@ impl Player {
         Err(inner.diverge(&told))
     }
 
-    /// Asks again what a server or a rule asked, and sees whether the answer is the same.
+    /// Repeats a question of a server or a policy, and compares the answer.
     async fn ask(
         &self,
         question: line::Question,
@@ -225,7 +225,6 @@ impl Player {
     }
 
     async fn play(&self, request: Request, emitter: &Emitter<Event>) -> Event {
-        let endless = request.is_endless();
         let refused = |reason: String| Event::End(Err(CallError::Denied { server: None, reason }));
         let (happened, end) = match self.take(request) {
             Ok(taken) => taken,
@@ -249,14 +248,13 @@ impl Player {
         match end.map(line::End::play) {
             Some(Some(end)) => Event::End(end),
             Some(None) => refused("what was recorded is no result".to_owned()),
-            None if endless => std::future::pending().await,
             // Whoever called gave up, and does not wait for that again.
             None => Event::End(Err(CallError::Cancelled { sent: true })),
         }
     }
 }
 
-/// What happened, again; nothing of what cannot be.
+/// Returns a recorded event; `None` if it cannot be repeated.
 fn event(happening: Happening) -> Option<Event> {
     Some(match happening {
         Happening::Progress(params) => Event::Progress(Progress::from(params.0.to_object()?)),
@@ -270,7 +268,7 @@ fn event(happening: Happening) -> Option<Event> {
     })
 }
 
-/// A provider that says what was said.
+/// A provider that repeats the recorded answers.
 pub(super) struct Speaking(pub(super) Arc<Player>);
 
 impl Provider for Speaking {
@@ -300,18 +298,18 @@ impl Provider for Speaking {
     }
 }
 
-/// A toolbox in which what happened happens again.
+/// A toolbox that repeats the recorded calls.
 pub(super) struct Played(pub(super) Arc<Player>);
 
 impl Played {
     fn play(&self, request: Request) -> Events {
         let player = Arc::clone(&self.0);
-        Emitting::new(|emitter| async move { player.play(request, &emitter).await })
+        Events::new(|emitter| async move { player.play(request, &emitter).await })
     }
 }
 
 impl Toolbox for Played {
-    /// What the caller saw then; what anybody saw, if it is another caller.
+    /// Returns the recorded catalog of this caller, else that of any caller.
     fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
         let inner = self.0.lock();
         let name = name_of(caller);
@@ -321,12 +319,8 @@ impl Toolbox for Played {
         found.map(|(_, _, catalog)| Arc::clone(catalog)).unwrap_or_default()
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        self.play(Request::call(&invocation))
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        self.play(Request::pass(&passage))
+    fn call(&self, call: consort_core::Call) -> Events {
+        self.play(Request::of(&call))
     }
 
     fn changes(&self) -> Changes {

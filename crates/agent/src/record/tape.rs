@@ -1,11 +1,11 @@
-//! What happens with models and tools, written down as it goes by.
+//! Recording of models and tools as they are used.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_core::{
-    Asked as Question, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Passage,
+    Asked as Question, Call, CallObserver, Caller, Catalog, Changes, Emitting, Event, Events,
     Reply as Answering, Toolbox,
 };
 use serde_json::Value;
@@ -17,7 +17,7 @@ use super::redact::Redactor;
 use crate::message::Message;
 use crate::provider::{Ask, Delta, Provider, Said};
 
-/// What is written to.
+/// Output of a recording.
 pub(super) struct Tape {
     redactor: Redactor,
     inner: Mutex<Inner>,
@@ -26,13 +26,13 @@ pub(super) struct Tape {
 struct Inner {
     out: Box<dyn Write + Send>,
     failed: Option<io::Error>,
-    /// How often a model was asked.
+    /// Number of model requests.
     asked: usize,
-    /// How many calls were made.
+    /// Number of calls.
     called: usize,
-    /// The messages of the last line about that.
+    /// Messages of the last recorded model request.
     last: Vec<(Arc<Message>, Value)>,
-    /// What each caller saw last.
+    /// Last catalog of each caller.
     shown: HashMap<Caller, (Arc<Catalog>, Shown)>,
 }
 
@@ -69,7 +69,7 @@ impl Tape {
         items.into_iter().filter_map(|item| self.redactor.clean(item)).collect()
     }
 
-    /// Notes what a caller sees, where that is new.
+    /// Records a caller's catalog, if it is new.
     fn show(&self, caller: &Caller, catalog: &Arc<Catalog>) {
         let mut inner = self.lock();
         let last = inner.shown.get(caller);
@@ -86,8 +86,7 @@ impl Tape {
 }
 
 impl Inner {
-    /// Writes a line with one write. What cannot be written is told in the end: a run does not fail for
-    /// it.
+    /// Writes a line with one write. Errors are reported at the end: a run does not fail because of them.
     fn write(&mut self, line: &Line) {
         let written = serde_json::to_vec(line).map_err(io::Error::from).and_then(|mut bytes| {
             bytes.push(b'\n');
@@ -99,7 +98,7 @@ impl Inner {
     }
 }
 
-/// A provider that is listened to.
+/// A provider that is recorded.
 pub(super) struct Heard {
     pub(super) tape: Arc<Tape>,
     pub(super) inner: Arc<dyn Provider>,
@@ -140,7 +139,7 @@ impl Provider for Heard {
     }
 }
 
-/// A question to a model, written down when it is over or given up.
+/// A model request, recorded when it ends or is cancelled.
 struct Listening {
     tape: Arc<Tape>,
     turn: Option<usize>,
@@ -158,7 +157,7 @@ impl Listening {
         self.turn = Some(inner.asked);
     }
 
-    /// Pieces that belong together are put together: half a secret cannot be told from other words.
+    /// Takes an item of the answer. Deltas are joined: half a secret cannot be recognized.
     fn hear(&mut self, said: &Said) {
         match said {
             Said::Delta(delta) => {
@@ -180,7 +179,7 @@ impl Listening {
     }
 }
 
-/// Adds a piece to what was said before, if it belongs there.
+/// Appends a delta to the previous one, if it continues it.
 fn joined(last: &mut Saying, delta: &Delta) -> bool {
     let Saying::Delta(last) = last else { return false };
     match (last, delta) {
@@ -226,40 +225,17 @@ impl Drop for Listening {
     }
 }
 
-/// A message without secrets.
+/// Returns a message without secrets.
 pub(super) fn value_of(message: &Message, redactor: &Redactor) -> Value {
     let mut value = serde_json::to_value(message).unwrap_or_default();
     redactor.value(&mut value);
     value
 }
 
-/// A toolbox that is looked at.
+/// A toolbox that is recorded.
 pub(super) struct Watched {
     pub(super) tape: Arc<Tape>,
     pub(super) inner: Arc<dyn Toolbox>,
-}
-
-impl Watched {
-    fn watch(&self, request: Request, mut events: Events) -> Events {
-        let tape = Arc::clone(&self.tape);
-        let happened = Arc::default();
-        let mut watching = Watching { tape, request: None, happened, end: None };
-        Emitting::new(|emitter| async move {
-            // Never read, never called.
-            watching.begin(request);
-            loop {
-                match events.next().await {
-                    Some(Event::End(end)) => {
-                        watching.end = Some(End::of(&end));
-                        drop(watching);
-                        return Event::End(end);
-                    }
-                    Some(event) => emitter.emit(watching.note(event)).await,
-                    None => unreachable!("an end comes before nothing"),
-                }
-            }
-        })
-    }
 }
 
 impl Toolbox for Watched {
@@ -269,12 +245,11 @@ impl Toolbox for Watched {
         catalog
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        self.watch(Request::call(&invocation), self.inner.call(invocation))
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        self.watch(Request::pass(&passage), self.inner.pass(passage))
+    fn call(&self, call: Call) -> Events {
+        let (tape, request) = (Arc::clone(&self.tape), Request::of(&call));
+        let watching =
+            Watching { tape, request, number: None, happened: Arc::default(), end: None };
+        self.inner.call(call).observed(watching)
     }
 
     fn inner(&self) -> Option<&dyn Toolbox> {
@@ -286,55 +261,56 @@ impl Toolbox for Watched {
     }
 }
 
-/// A call, written down when it is over or given up.
+/// A call, recorded when it ends or is cancelled.
 struct Watching {
     tape: Arc<Tape>,
-    /// Which call it is, and what it asks for.
-    request: Option<(usize, Request)>,
+    request: Request,
+    /// Number of the call, once it began; `None` once it is recorded.
+    number: Option<usize>,
     happened: Arc<Mutex<Vec<Happening>>>,
     end: Option<End>,
 }
 
-impl Watching {
-    fn begin(&mut self, request: Request) {
+impl CallObserver for Watching {
+    /// Assigns the number on the first read: a call whose events are never read is never made.
+    fn begin(&mut self) {
         let mut inner = self.tape.lock();
         inner.called += 1;
-        self.request = Some((inner.called, request));
+        self.number = Some(inner.called);
     }
 
-    fn note(&self, event: Event) -> Event {
+    fn event(&mut self, event: &mut Event) {
+        if let Event::End(end) = event {
+            self.end = Some(End::of(end));
+            self.write();
+        } else {
+            self.note(event);
+        }
+    }
+}
+
+impl Watching {
+    fn note(&self, event: &mut Event) {
         let mut happened = self.happened.lock().unwrap_or_else(PoisonError::into_inner);
         let at = happened.len();
-        let (happening, event) = match event {
-            Event::Progress(progress) => {
-                let params = Raw(progress.params().json().clone());
-                (Happening::Progress(params), Event::Progress(progress))
-            }
-            Event::Log(log) => (Happening::Log(Raw(log.json().clone())), Event::Log(log)),
-            Event::Task(task) => (Happening::Task(Raw(task.json().clone())), Event::Task(task)),
+        happened.push(match event {
+            Event::Progress(progress) => Happening::Progress(Raw(progress.params().json().clone())),
+            Event::Log(log) => Happening::Log(Raw(log.json().clone())),
+            Event::Task(task) => Happening::Task(Raw(task.json().clone())),
             Event::Notification { method, params } => {
-                let raw = Raw(params.json().clone());
-                let happening = Happening::Notification { method: method.clone(), params: raw };
-                (happening, Event::Notification { method, params })
+                let params = Raw(params.json().clone());
+                Happening::Notification { method: method.clone(), params }
             }
-            Event::Skipped(count) => (Happening::Skipped(count), Event::Skipped(count)),
-            Event::Question(asked) => {
-                let (question, asked) = self.ask(at, asked);
-                (Happening::Question(question), Event::Question(asked))
-            }
-            Event::Approval(asked) => {
-                let (question, asked) = self.ask(at, asked);
-                (Happening::Approval(question), Event::Approval(asked))
-            }
+            Event::Skipped(count) => Happening::Skipped(*count),
+            Event::Question(asked) => Happening::Question(self.ask(at, asked)),
+            Event::Approval(asked) => Happening::Approval(self.ask(at, asked)),
             // An end does not come here; what is added later is passed on and not recorded.
-            other => return other,
-        };
-        happened.push(happening);
-        event
+            _ => return,
+        });
     }
 
-    /// The same question, its answer noted when it comes.
-    fn ask(&self, at: usize, mut asked: Question) -> (line::Question, Question) {
+    /// Records the answer to a question when it arrives.
+    fn ask(&self, at: usize, asked: &mut Question) -> line::Question {
         let question = line::Question {
             method: asked.method.clone(),
             params: Raw(asked.params.json().clone()),
@@ -361,19 +337,24 @@ impl Watching {
                 reply.send(answer);
             })
         });
-        (question, asked)
+        question
+    }
+
+    /// Records the call, once.
+    fn write(&mut self) {
+        let happened =
+            std::mem::take(&mut *self.happened.lock().unwrap_or_else(PoisonError::into_inner));
+        let happened = self.tape.clean_all(happened);
+        let end = self.end.take().and_then(|end| self.tape.redactor.clean(end));
+        let Some(number) = self.number.take() else { return };
+        if let Some(request) = self.tape.redactor.clean(self.request.clone()) {
+            self.tape.lock().write(&Line::Call(Called { number, request, happened, end }));
+        }
     }
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        let happened =
-            std::mem::take(&mut *self.happened.lock().unwrap_or_else(PoisonError::into_inner));
-        let happened = self.tape.clean_all(happened);
-        let end = self.end.take().and_then(|end| self.tape.redactor.clean(end));
-        let Some((number, request)) = self.request.take() else { return };
-        if let Some(request) = self.tape.redactor.clean(request) {
-            self.tape.lock().write(&Line::Call(Called { number, request, happened, end }));
-        }
+        self.write();
     }
 }

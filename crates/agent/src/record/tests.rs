@@ -1,4 +1,4 @@
-//! Runs that are recorded and played again, the same and otherwise.
+//! Runs that are recorded and replayed, the same and different.
 
 mod calls;
 
@@ -13,7 +13,7 @@ use crate::message::Message;
 use crate::provider::{Ask, Cause, Delta, ProviderError, Said};
 use crate::{Agent, Conversation, Event, Model, Report, Script, Settings, Status};
 
-/// What is written, for others to read.
+/// Shared output of a recording.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -48,7 +48,7 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
-/// Two turns with calls of every manner, then an answer.
+/// Two turns with calls of every kind, then an answer.
 fn turns() -> Value {
     let mut first = vec![
         call("slow", json!({ "ms": 40, "text": "late" })),
@@ -95,7 +95,7 @@ async fn run(
     }
 }
 
-/// A recording of a run of these turns, and what came of it.
+/// Records a run of these turns.
 async fn recorded(turns: Value) -> (Paper, Vec<Value>, Report) {
     let (paper, fake) = (Paper::default(), Fake::new());
     let recorder = Recorder::to(paper.clone(), redactor());
@@ -119,7 +119,8 @@ async fn replayed(text: &str, input: &str, answer: &str) -> (Replayer, Vec<Value
     (replayer, events, report)
 }
 
-/// What is the same whenever a run is: results in the order of their calls, and everything but pieces.
+/// Returns the events that are the same in every replay: results in the order of their calls, and everything but
+/// deltas.
 fn essence(events: &[Value]) -> Vec<String> {
     let kind = |event: &&Value| {
         matches!(event["event"].as_str(), Some("said" | "result" | "called" | "progress"))
@@ -238,7 +239,7 @@ async fn a_question_that_is_answered_otherwise_is_told() {
     );
 }
 
-/// A provider that says a secret in pieces, fails once and then for good.
+/// A provider that emits a secret in pieces, fails once and then for good.
 struct Stuttering;
 
 impl Provider for Stuttering {

@@ -1,4 +1,4 @@
-//! What a model is shown of a run, and what the run has cost.
+//! The messages of a run that the model sees, and the run's cost.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::provider::Price;
 use crate::shorten::shortened;
 
 impl Run {
-    /// Shows only so many bytes of each result that is there; the rest of it can be read on.
+    /// Truncates each existing result to this many bytes; the model can read the rest.
     pub(super) fn shorten(&mut self, most: usize) {
         for part in self.messages.iter().flat_map(|message| &message.parts) {
             if let Kind::ToolResult(result) = &part.kind
@@ -23,7 +23,7 @@ impl Run {
         self.shortened = Some((self.messages.len(), most));
     }
 
-    /// What the model is shown of everything that was said.
+    /// Returns the messages that the model sees.
     pub fn shown(&self) -> Vec<Arc<Message>> {
         let mut shown = context::shown(&self.messages, self.cut);
         if let Some((before, most)) = self.shortened {
@@ -39,7 +39,7 @@ impl Run {
         shown
     }
 
-    /// What the run has cost so far, with the agents it asked.
+    /// Returns the cost of the run so far, with the agents it called.
     pub(crate) fn spent(&self, price: Option<Price>) -> ModelCost {
         let tokens = self.usage.input + self.usage.output + self.agents.tokens;
         ModelCost { tokens, dollars: self.cost(price).unwrap_or(self.agents.dollars) }
@@ -49,7 +49,7 @@ impl Run {
         price.map(|price| price.of(&self.usage) + self.agents.dollars)
     }
 
-    /// Bytes of each result that are shown, if that is less than usual.
+    /// Returns the maximum bytes of each result, if less than usual.
     pub(crate) fn result_bytes(&self) -> Option<usize> {
         self.shortened.map(|(_, most)| most)
     }

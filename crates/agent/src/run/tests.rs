@@ -51,7 +51,7 @@ fn steps() -> Vec<Step> {
     whats.into_iter().zip(0..).map(|(what, at)| Step { at, what }).collect()
 }
 
-/// What is next after each of the steps, in a word.
+/// Returns the next action after each of the steps, as text.
 fn nexts(steps: &[Step]) -> Vec<String> {
     let mut run = Run::default();
     let word = |next: Next| match next {

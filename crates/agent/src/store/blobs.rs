@@ -1,4 +1,4 @@
-//! Large texts, kept once by what they are: `blobs/ab/abcdef…`, the name their SHA-256.
+//! Large texts, stored once by content: `blobs/ab/abcdef…`, named by their SHA-256.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -60,7 +60,7 @@ impl TryFrom<String> for Digest {
     }
 }
 
-/// The folder of large texts, and the lock that keeps those in use from being removed.
+/// The folder of large texts, and the lock that prevents the removal of those in use.
 #[derive(Clone, Debug)]
 pub(super) struct Blobs {
     folder: PathBuf,
@@ -72,14 +72,14 @@ impl Blobs {
         Self { folder: store.join("blobs"), lock: store.join("lock") }
     }
 
-    /// While this is held, nothing is removed.
+    /// Returns a shared lock: while it is held, nothing is removed.
     pub(super) fn using(&self) -> io::Result<File> {
         let lock = self.lock_file()?;
         lock.lock_shared()?;
         Ok(lock)
     }
 
-    /// While this is held, nothing is referred to anew.
+    /// Returns an exclusive lock: while it is held, no new references are made.
     pub(super) fn tidying(&self) -> io::Result<File> {
         let lock = self.lock_file()?;
         lock.lock()?;
@@ -95,7 +95,7 @@ impl Blobs {
         self.folder.join(&name[..2]).join(name)
     }
 
-    /// Keeps a text. When this returns, it is on the disk.
+    /// Stores a text. On return, it is durable on disk.
     pub(super) fn put(&self, digest: Digest, text: &str) -> io::Result<()> {
         let path = self.path(digest);
         let folder = path.parent().expect("a blob is in a folder");
@@ -111,7 +111,7 @@ impl Blobs {
         sync(folder)
     }
 
-    /// A text that was kept.
+    /// Returns a stored text.
     pub(super) fn get(&self, digest: Digest) -> Result<String, String> {
         let text = fs::read_to_string(self.path(digest))
             .map_err(|error| format!("its blob `{digest}` cannot be read: {error}"))?;
@@ -126,7 +126,7 @@ impl Blobs {
         fs::read_dir(&self.folder).map_or(true, |mut folders| folders.next().is_none())
     }
 
-    /// Removes all but those in use, and drafts that were left behind.
+    /// Removes all but those in use, and leftover drafts.
     pub(super) fn tidy(&self, used: &BTreeSet<Digest>) -> io::Result<()> {
         for folder in fs::read_dir(&self.folder)? {
             let folder = folder?.path();

@@ -1,74 +1,74 @@
-//! Why a conversation cannot be had.
+//! Errors of stored conversations.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Id;
 
-/// Why a conversation cannot be had, kept or removed.
+/// Reason a conversation cannot be read, stored or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Nothing can be read or written there.
+    /// A path cannot be read or written.
     #[error("cannot use `{}`", path.display())]
     Unusable {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
     /// There is no such conversation.
     #[error("unknown conversation `{name}`")]
     Unknown {
-        /// As asked for.
+        /// The name as given.
         name: String,
-        /// What comes nearest.
+        /// Similar names.
         nearest: Vec<String>,
     },
-    /// There is no conversation at all.
+    /// There are no conversations.
     #[error("there is no conversation yet")]
     Empty,
-    /// Several conversations are meant.
+    /// A name that matches several conversations.
     #[error("`{name}` is ambiguous: {}", .candidates.iter().map(Id::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous {
-        /// As asked for.
+        /// The name as given.
         name: String,
-        /// All that it could be.
+        /// All matches.
         candidates: Vec<Id>,
     },
-    /// Somebody else writes to it.
+    /// Another process writes to it.
     #[error("conversation `{id}` is in use")]
     InUse {
-        /// Which.
+        /// Id of the conversation.
         id: Id,
     },
-    /// It is not as it was written.
+    /// The file is damaged.
     #[error("conversation `{id}` is damaged: line {line}: {reason}")]
     Damaged {
-        /// Which.
+        /// Id of the conversation.
         id: Id,
-        /// Where, counted from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// How.
+        /// Reason it is invalid.
         reason: String,
     },
     /// It was written by a later version.
     #[error("conversation `{id}` is of a later version ({version})")]
     Later {
-        /// Which.
+        /// Id of the conversation.
         id: Id,
-        /// The version of its form.
+        /// Version of its format.
         version: u32,
     },
     /// It has no such message.
     #[error("conversation `{id}` has no message {at}: it has {messages}")]
     NoMessage {
-        /// Which.
+        /// Id of the conversation.
         id: Id,
-        /// The message asked for, counted from 1.
+        /// The requested message, counted from 1.
         at: usize,
-        /// How many it has.
+        /// Number of messages in it.
         messages: usize,
     },
 }
@@ -78,7 +78,7 @@ impl StoreError {
         |source| Self::Unusable { path: path.to_owned(), source }
     }
 
-    /// What to do next, if that can be said.
+    /// Returns advice for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unusable { .. } => {

@@ -1,4 +1,4 @@
-//! What tells one conversation from another.
+//! Ids of conversations.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -6,17 +6,17 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What tells one conversation from another: when it began, and four digits of chance, as in
-/// `20261115-164500-3f9a`. In the order of letters, the oldest comes first.
+/// Id of a conversation: the time it began, and four random hex digits, as in `20261115-164500-3f9a`. In lexical order,
+/// the oldest comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Id(String);
 
-/// Where the digits are; the rest are dashes.
+/// Positions of the digits; the rest are dashes.
 const FORM: &[u8] = b"00000000-000000-xxxx";
 
 impl Id {
-    /// An id for what begins now, in milliseconds since 1970.
+    /// Creates an id for this time, in milliseconds since 1970.
     pub(super) fn new(now: u64) -> Self {
         let time: String =
             consort_core::utc(now / 1000).chars().filter(char::is_ascii_digit).collect();
@@ -25,12 +25,12 @@ impl Id {
         Self(format!("{date}-{time}-{chance:04x}"))
     }
 
-    /// The text of it.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The four digits of chance.
+    /// Returns the four random hex digits.
     pub(super) fn chance(&self) -> &str {
         &self.0[self.0.len() - 4..]
     }

@@ -1,7 +1,7 @@
 //! The lines of a conversation's file: a head, then one step each.
 //!
-//! A step's line is its JSON with two members before it: `sum`, what all steps so far come to, so that
-//! a listing reads two lines of a file; and `blobs`, by JSON pointer the texts that are kept elsewhere.
+//! A step's line is its JSON with two members before it: `sum`, the totals of all steps so far, so that a listing reads
+//! two lines of a file; and `blobs`, by JSON pointer the texts that are stored separately.
 
 use std::collections::BTreeMap;
 
@@ -12,56 +12,56 @@ use super::Id;
 use super::blobs::Digest;
 use crate::step::{Status, Step, What};
 
-/// Changes when the form of the file does.
+/// Version of the file format.
 pub(super) const VERSION: u32 = 1;
 
-/// Says whose file it is.
+/// Identifier of the file format.
 const FORMAT: &str = "consort conversation";
 
-/// The most levels a line may have: beyond, it could not be read back.
+/// Levels of a stored step: beyond, it could not be read back.
 const DEPTH: usize = 127;
 
-/// Bytes from which `data` of a step is kept elsewhere.
+/// Bytes from which `data` of a step is stored separately.
 const LARGE_DATA: usize = 4 << 10;
 
-/// Bytes from which any text of a step is kept elsewhere.
+/// Bytes from which any text of a step is stored separately.
 const LARGE_TEXT: usize = 64 << 10;
 
-/// The first line.
+/// The first line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     format: String,
     version: u32,
-    /// Which conversation it is.
+    /// Id of the conversation.
     pub id: Id,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time in milliseconds since 1970.
     pub created: u64,
-    /// What it is about.
+    /// Title.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// Where it came from, if it is a copy.
+    /// Origin, if it is a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<Forked>,
 }
 
-/// Where a copy came from.
+/// Origin of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forked {
-    /// From which conversation.
+    /// Id of the original conversation.
     pub from: Id,
-    /// Up to which message, counted from 1; all of it if absent.
+    /// Last message that was copied, counted from 1; all of them if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<usize>,
 }
 
-/// Why a line cannot be used.
+/// Reason a line cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// It is not even JSON: at the end of a file it was never written to its end.
+    /// It is not JSON: at the end of a file, a write was interrupted.
     Torn(String),
-    /// It is not what we write.
+    /// It is not of this format.
     Foreign(String),
-    /// It is what a later version writes.
+    /// It was written by a later version.
     Later(u32),
 }
 
@@ -102,25 +102,25 @@ impl Head {
     }
 }
 
-/// What the steps of a conversation come to.
+/// Totals of the steps of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sum {
     pub(super) messages: usize,
     pub(super) input: u64,
     pub(super) output: u64,
-    /// A run began and is not over.
+    /// True if a run began and has not ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) unfinished: bool,
-    /// How the last run ended.
+    /// Status of the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<Status>,
-    /// The calls that have not come to anything: when all have, their results are a message.
+    /// Calls without a result: when all have one, their results are a message.
     #[serde(skip)]
     pending: Vec<String>,
 }
 
 impl Sum {
-    /// Adds a step. The number of the message that it is part of, if it is.
+    /// Adds a step. Returns the number of the message that it is part of, if any.
     pub(super) fn add(&mut self, what: &What) -> Option<usize> {
         match what {
             What::Began(_) => {
@@ -180,7 +180,7 @@ pub(super) struct Tail {
     pub(super) at: u64,
 }
 
-/// Texts that are kept elsewhere, by JSON pointer.
+/// Texts that are stored separately, by JSON pointer.
 pub(super) type Elsewhere = BTreeMap<String, String>;
 
 /// Texts that are not in their line.
@@ -195,7 +195,7 @@ struct Line<'a, T> {
     step: &'a T,
 }
 
-/// The line of a step, and the large texts that are not in it.
+/// Returns the line of a step, and the large texts that are not in it.
 pub(super) fn write(step: &Step, sum: &Sum) -> Result<(Vec<u8>, Large), String> {
     let mut line = to_line(&Line { sum, blobs: BTreeMap::new(), step });
     let mut taken = Vec::new();
@@ -223,7 +223,7 @@ fn to_line(line: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// Takes large texts out of a value.
+/// Removes large texts from a value.
 fn take(value: &mut Value, name: &str, at: &mut String, taken: &mut Elsewhere) {
     let length = at.len();
     match value {
@@ -250,12 +250,12 @@ fn take(value: &mut Value, name: &str, at: &mut String, taken: &mut Elsewhere) {
     }
 }
 
-/// How many bytes a member of this name may have in a line.
+/// Returns the maximum bytes of a member of this name in a line.
 fn largest(name: &str) -> usize {
     if name == "data" { LARGE_DATA } else { LARGE_TEXT }
 }
 
-/// How deep a line is nested.
+/// Returns the nesting depth of a line.
 fn depth(line: &[u8]) -> usize {
     let (mut depth, mut most, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in line {
@@ -274,7 +274,7 @@ fn depth(line: &[u8]) -> usize {
     most
 }
 
-/// Which texts of a line are kept elsewhere; none of most.
+/// Returns the digests of a line's texts that are stored separately; most lines have none.
 pub(super) fn digests(line: &[u8]) -> Result<BTreeMap<String, Digest>, Wrong> {
     #[derive(Deserialize)]
     struct Blobs {
@@ -288,13 +288,13 @@ pub(super) fn digests(line: &[u8]) -> Result<BTreeMap<String, Digest>, Wrong> {
     Ok(serde_json::from_slice::<Blobs>(line)?.blobs)
 }
 
-/// All that looks like a digest in a line that cannot be read.
+/// Returns everything that looks like a digest in a line that cannot be parsed.
 pub(super) fn anything_like_digests(line: &[u8]) -> impl Iterator<Item = Digest> + '_ {
     let words = line.split(|byte| !byte.is_ascii_alphanumeric());
     words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
 }
 
-/// The step of a line, its large texts put back.
+/// Parses the step of a line, with its large texts restored.
 pub(super) fn read(
     line: &[u8],
     mut fetch: impl FnMut(Digest) -> Result<String, String>,

@@ -1,4 +1,4 @@
-//! Conversations at a glance: the first and the last line of each file are read, and no more.
+//! Summaries of conversations: only the first and the last line of each file are read.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -9,50 +9,50 @@ use super::line::{Sum, Tail, Wrong};
 use super::{Head, Id, Store, StoreError};
 use crate::step::{Status, Step};
 
-/// The longest head that is read.
+/// Maximum bytes of the head.
 const HEAD: u64 = 1 << 20;
 
-/// Bytes that are read from the end, for a start.
+/// Bytes that are read from the end at first.
 const CHUNK: u64 = 8 << 10;
 
-/// A conversation at a glance.
+/// Summary of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Which.
+    /// Its id.
     pub id: Id,
-    /// What it is about.
+    /// Its title.
     pub title: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time in milliseconds since 1970.
     pub created: u64,
-    /// When its last step was made.
+    /// Time of its last step.
     pub last: u64,
-    /// How many messages it has.
+    /// Number of messages.
     pub messages: usize,
-    /// Tokens its models read.
+    /// Input tokens of its models.
     pub input: u64,
-    /// Tokens its models wrote.
+    /// Output tokens of its models.
     pub output: u64,
-    /// How it stands.
+    /// Its state.
     pub state: State,
-    /// What it takes on the disk, without what is kept beside.
+    /// Bytes of its file, without texts stored separately.
     pub bytes: u64,
 }
 
-/// How a conversation stands.
+/// State of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// No run began.
     New,
-    /// A run is on, or was broken off.
+    /// A run is active, or was interrupted.
     Unfinished,
-    /// The last run ended so.
+    /// Status of the last run.
     Over(Status),
     /// It cannot be read.
     Damaged(String),
 }
 
 impl State {
-    /// The word for it.
+    /// Returns the name of the state.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::New => "new",
@@ -85,7 +85,7 @@ impl From<&Sum> for State {
 }
 
 impl Store {
-    /// Every conversation at a glance, the oldest first. One that cannot be read is among them.
+    /// Returns a summary of every conversation, the oldest first, including those that cannot be read.
     pub fn list(&self) -> Result<Vec<Summary>, StoreError> {
         let mut summaries = Vec::new();
         for id in self.ids()? {
@@ -113,7 +113,7 @@ impl Store {
     }
 }
 
-/// The number of the message that each step is part of, counted from 1, as in
+/// Returns the number of the message that each step is part of, counted from 1, as in
 /// [`Conversation::messages`](crate::Conversation::messages). Other steps have none.
 pub fn numbers(steps: &[Step]) -> Vec<Option<usize>> {
     let mut sum = Sum::default();
@@ -137,7 +137,7 @@ fn glance(file: File, summary: &mut Summary) -> io::Result<()> {
     Ok(())
 }
 
-/// The last line that has an end, from `start` on.
+/// Returns the last complete line, from `start` on.
 fn last_line(file: &mut File, start: u64, length: u64) -> io::Result<Option<Vec<u8>>> {
     let mut chunk = CHUNK;
     loop {

@@ -1,4 +1,4 @@
-//! A conversation's file, open for writing: it only grows, and only by whole lines.
+//! A conversation's file, open for writing: it only grows, and only by complete lines.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,16 +7,16 @@ use super::blobs::Blobs;
 use super::line::{self, Sum};
 use crate::step::{Journal, Step, What};
 
-/// What is written to: a file, or in tests one that fails.
+/// Output of a journal: a file, or in tests one that fails.
 pub(super) trait Sink: Write + Send {
-    /// Waits until the disk has it.
+    /// Waits until the data is on disk.
     fn sync(&mut self) -> io::Result<()>;
-    /// Takes away what is behind so many bytes.
+    /// Truncates to this length.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 }
 
-/// A locked file. The lock ends with this and not with the last copy of the file, which a process
-/// that is being started may hold for a moment.
+/// A locked file. The lock ends with this and not with the last duplicate of the file handle, which a process that
+/// is being started may hold for a moment.
 #[derive(Debug)]
 pub(super) struct Ours(pub(super) File);
 
@@ -47,14 +47,14 @@ impl Sink for Ours {
     }
 }
 
-/// The journal of one conversation. As long as it is there, nobody else writes to the conversation.
+/// The journal of one conversation. While it exists, no other process writes to the conversation.
 pub struct Log {
     /// Locked, and open for appending.
     file: Box<dyn Sink>,
     length: u64,
     sum: Sum,
     blobs: Blobs,
-    /// Nobody knows what is at the end of the file.
+    /// True if the end of the file is unknown after a failed write.
     broken: bool,
 }
 
@@ -82,12 +82,12 @@ impl Log {
     }
 }
 
-/// When the disk must have a step.
+/// Time at which a step must be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lasting {
-    /// Before anything else is done.
+    /// Before any other action.
     Now,
-    /// With the step behind it.
+    /// With the next step.
     Later,
 }
 
@@ -112,8 +112,8 @@ impl Lasting {
 }
 
 impl Journal for Log {
-    /// Keeps a step. When this returns, the disk has it, unless nothing depends on it alone; if it fails,
-    /// the conversation is as before.
+    /// Stores a step. On return, it is durable on disk, unless no action depends on it alone; on failure, the
+    /// conversation is unchanged.
     fn keep(&mut self, step: &Step) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other(

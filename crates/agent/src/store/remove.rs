@@ -1,4 +1,4 @@
-//! Conversations that nobody wants any more.
+//! Removal of conversations.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use consort_files::sync;
 use super::blobs::Digest;
 use super::{DRAFT, Id, Store, StoreError, is_missing, line, lines};
 
-/// Nobody takes longer to make one.
+/// Age from which an unfinished draft is removed: creating one never takes longer.
 const HALF_MADE: Duration = Duration::from_hours(1);
 
 impl Store {
-    /// Removes conversations, and what nobody refers to any more. If one of them is in use, none is
+    /// Removes conversations, and the large texts that are no longer referenced. If one of them is in use, none is
     /// removed.
     pub fn delete(&self, ids: &[Id]) -> Result<(), StoreError> {
         let locked = ids.iter().map(|id| self.locked(id)).collect::<Result<Vec<_>, _>>()?;
@@ -32,7 +32,7 @@ impl Store {
         tidied().map_err(StoreError::unusable(&self.folder))
     }
 
-    /// Removes what processes that were killed left half made.
+    /// Removes drafts that killed processes left behind.
     fn remove_drafts(&self) -> io::Result<()> {
         for file in fs::read_dir(&self.folder)? {
             let path = file?.path();
@@ -46,7 +46,7 @@ impl Store {
         Ok(())
     }
 
-    /// Everything that a conversation refers to.
+    /// Returns all digests that a conversation refers to.
     fn used(&self) -> io::Result<BTreeSet<Digest>> {
         let mut used = BTreeSet::new();
         for id in self.ids().map_err(io::Error::other)? {

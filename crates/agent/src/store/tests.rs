@@ -1,4 +1,4 @@
-//! Conversations that are kept, listed, found, copied and removed.
+//! Conversations that are stored, listed, found, copied and removed.
 
 mod crash;
 mod laws;
@@ -52,7 +52,7 @@ fn picture(bytes: usize) -> Step {
     step(What::Message { message: Message::new(Role::User, vec![Kind::Image(media).into()]) })
 }
 
-/// A run: a question, two calls at once, an answer.
+/// A run: a question, two concurrent calls, an answer.
 fn run() -> Vec<Step> {
     let called =
         |call: &str| step(What::Called { call: call.into(), tool: "a.b".into(), arguments: None });
@@ -81,7 +81,7 @@ fn steps_of(store: &Store, id: &Id) -> Vec<Step> {
     store.read(id).unwrap().1
 }
 
-/// Files below a folder, with what is in them.
+/// Returns the files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {

@@ -1,12 +1,11 @@
-//! A run as a call of a tool: a question in, progress on the way, the last words out.
+//! A run as a tool call: a question in, progress on the way, the last text out.
 
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Catalog, Changes, Content, CostMeter, Emitter, Emitting, Event as Happening, Events,
-    Invocation, Json, Object, Outcome, Passage, Progress, Tool, ToolResult, Toolbox,
+    Call, Caller, Catalog, Changes, Content, CostMeter, Emitter, Emitting, Event as Happening,
+    Events, Json, Object, Outcome, Progress, Tool, ToolResult, Toolbox,
 };
-use consort_wire::splice::{self, Writer};
 use serde_json::json;
 
 use crate::agent::Agent;
@@ -15,13 +14,7 @@ use crate::event::Event;
 use crate::message::Message;
 use crate::step::{Report, Status};
 
-/// The member of `_meta` that says which agents asked which. It never leaves for a server.
-pub const CHAIN: &str = "consort/agents";
-
-/// How deep agents may ask agents.
-pub const DEEPEST: usize = 3;
-
-/// The definition of a tool that asks an agent.
+/// Returns the definition of a tool that calls an agent.
 pub(super) fn definition(name: &str, description: &str) -> Tool {
     let schema = json!({
         "type": "object",
@@ -34,79 +27,49 @@ pub(super) fn definition(name: &str, description: &str) -> Tool {
     Tool::new(name, description, &schema.into())
 }
 
-/// Who asks an agent.
+/// Context of a call to an agent.
 pub(super) struct Asking {
     pub(super) caller: Caller,
-    /// Which agents asked which.
+    /// Chain of agents that led to this call.
     pub(super) chain: Vec<String>,
-    /// The meter of the run that asks.
+    /// The meter of the calling run.
     pub(super) meter: Option<Arc<dyn CostMeter>>,
     /// The `_meta` of the request, whose trace the run continues.
     pub(super) meta: Option<Object>,
 }
 
-impl From<&Invocation> for Asking {
-    fn from(invocation: &Invocation) -> Self {
-        let (caller, chain) = (invocation.caller.clone(), chain(invocation));
-        Self { caller, chain, meter: invocation.meter.clone(), meta: invocation.meta.clone() }
+impl From<&Call> for Asking {
+    fn from(call: &Call) -> Self {
+        let (caller, chain) = (call.caller.clone(), call.chain.clone());
+        Self { caller, chain, meter: call.meter.clone(), meta: call.meta() }
     }
 }
 
-impl From<&Passage> for Asking {
-    fn from(passage: &Passage) -> Self {
-        let meta = passage.get("_meta").and_then(|meta| meta.to_object());
-        Self { caller: passage.caller.clone(), chain: Vec::new(), meter: None, meta }
-    }
-}
-
-/// Asks an agent on a caller's account. It runs while the events are read; dropping them cancels the run
-/// and its calls.
+/// Calls an agent on a caller's account. It runs while the events are read; dropping them cancels the run and its
+/// calls.
 pub(super) fn ask(mut agent: Agent, asking: Asking, arguments: &Json) -> Events {
     let Asking { caller, chain, meter, meta } = asking;
     let input = match input(arguments) {
         Ok(input) => input,
-        Err(wrong) => return answered(ToolResult::error(wrong)),
+        Err(wrong) => return Events::answered(ToolResult::error(wrong)),
     };
-    if chain.len() >= DEEPEST {
+    let deepest = agent.settings.work.agent_depth;
+    if chain.len() >= deepest {
         let asked = chain.join(" → ");
-        let text = format!("agents may ask agents {DEEPEST} deep, and this is deeper: {asked}");
-        return answered(ToolResult::error(text));
+        let text = format!("agents may ask agents {deepest} deep, and this is deeper: {asked}");
+        return Events::answered(ToolResult::error(text));
     }
     let chain = chain.into_iter().chain([agent.settings.name.clone()]).collect();
     agent.settings.caller = caller;
     (agent.settings.parent, agent.settings.meter) = (meta, meter);
     agent.toolbox = Arc::new(Nested { inner: agent.toolbox, chain });
-    Emitting::new(|emitter| async move {
+    Events::new(|emitter| async move {
         let report = followed(agent.run(&Conversation::new(), vec![input]), &emitter).await;
         Happening::End(Ok(Outcome::Complete(result(&report))))
     })
 }
 
-/// A call that is over before it began.
-pub(super) fn answered(result: ToolResult) -> Events {
-    let end = Happening::End(Ok(Outcome::Complete(result)));
-    Emitting::new(|_| std::future::ready(end))
-}
-
-/// Which agents asked which, as an invocation has it.
-fn chain(invocation: &Invocation) -> Vec<String> {
-    let chain = invocation.meta.as_ref().and_then(|meta| meta.get(CHAIN));
-    chain.and_then(|chain| chain.read().ok()).unwrap_or_default()
-}
-
-/// The same invocation, as it may leave.
-pub(super) fn unchained(mut invocation: Invocation) -> Invocation {
-    if let Some(meta) = &invocation.meta
-        && meta.get_bytes(CHAIN).is_some()
-    {
-        let mut writer = Writer::new();
-        writer.members(meta, &[CHAIN]);
-        invocation.meta = Some(writer.finish_object());
-    }
-    invocation
-}
-
-/// What is asked, from the arguments of the tool.
+/// Returns the input for the agent, from the arguments of the tool.
 fn input(arguments: &Json) -> Result<Message, String> {
     let arguments = arguments.to_object();
     let text = |name: &str| arguments.as_ref().and_then(|object| object.text(name));
@@ -118,7 +81,7 @@ fn input(arguments: &Json) -> Result<Message, String> {
     }))
 }
 
-/// Follows a run to its end, and tells how it comes along.
+/// Follows a run to its end, and reports its progress.
 async fn followed(mut events: Emitting<Event>, emitter: &Emitter<Happening>) -> Report {
     let mut steps = 0.0;
     let mut tools: Vec<(String, String)> = Vec::new();
@@ -154,7 +117,7 @@ async fn followed(mut events: Emitting<Event>, emitter: &Emitter<Happening>) -> 
     }
 }
 
-/// What a run came to, as the result of a tool.
+/// Returns the report of a run as the result of a tool.
 fn result(report: &Report) -> ToolResult {
     let mut data = json!({
         "status": report.status, "turns": report.turns, "calls": report.calls,
@@ -175,7 +138,7 @@ fn result(report: &Report) -> ToolResult {
     ToolResult::new(&[Content::text(text)], Some(&data.into()), !completed)
 }
 
-/// A toolbox whose calls say which agents asked which.
+/// A toolbox whose calls carry the chain of agents.
 struct Nested {
     inner: Arc<dyn Toolbox>,
     chain: Vec<String>,
@@ -186,14 +149,9 @@ impl Toolbox for Nested {
         self.inner.catalog(caller)
     }
 
-    fn call(&self, mut invocation: Invocation) -> Events {
-        let meta = invocation.meta.take().unwrap_or_else(Object::empty);
-        invocation.meta = Some(splice::replaced(&meta, CHAIN, &json!(self.chain).into()));
-        self.inner.call(invocation)
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        self.inner.pass(passage)
+    fn call(&self, mut call: Call) -> Events {
+        call.chain.clone_from(&self.chain);
+        self.inner.call(call)
     }
 
     fn inner(&self) -> Option<&dyn Toolbox> {

@@ -1,28 +1,28 @@
-//! A toolbox with agents beside what it has.
+//! A toolbox with agents in addition to its tools.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use consort_core::{
-    Caller, Catalog, Changes, Entry, Events, Invocation, Json, Object, Passage, RefusedTarget,
-    RejectReason, Route, ServerId, ShelfKind, Target, ToolResult, Toolbox,
+    Call, Caller, Catalog, Changes, Entry, Events, Json, RefusedTarget, RejectReason, Route,
+    ServerId, ShelfKind, Target, ToolResult, Toolbox,
 };
 use consort_shape::Memo;
 
-use super::ask::{Asking, answered, ask, definition, unchained};
+use super::ask::{Asking, ask, definition};
 use crate::agent::Agent;
 
-/// The ensemble that agents are in.
+/// Server name under which agents are listed.
 pub const AGENTS: &str = "agents";
 
-/// The name of the tool that asks an agent, or the agent of a server.
+/// Returns the name of the tool that calls an agent, or the agent of a server.
 pub fn tool_name(name: &str) -> String {
     format!("ask_{}", name.replace('-', "_"))
 }
 
-/// The agents there are, by the names of their tools. They are put here when they are made, which is later
-/// than the toolbox that offers them: it may be among what they use.
+/// The available agents, by the names of their tools. They are registered when they are created, which is later than
+/// the toolbox that lists them: it may be among the tools they use.
 #[derive(Default)]
 pub struct Roster(RwLock<BTreeMap<String, Agent>>);
 
@@ -34,7 +34,7 @@ impl fmt::Debug for Roster {
 }
 
 impl Roster {
-    /// Goes over to these agents. Runs that go on are not touched.
+    /// Replaces the agents. Active runs are not affected.
     pub fn set(&self, agents: impl IntoIterator<Item = Agent>) {
         let named = agents.into_iter().map(|agent| (tool_name(&agent.settings.name), agent));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = named.collect();
@@ -45,7 +45,7 @@ impl Roster {
     }
 }
 
-/// A toolbox with agents beside what it has, each a tool `ask_NAME` of the ensemble [`AGENTS`].
+/// A toolbox with agents in addition to its tools, each a tool `ask_NAME` of the server [`AGENTS`].
 pub struct WithAgents {
     inner: Arc<dyn Toolbox>,
     server: ServerId,
@@ -61,7 +61,7 @@ impl fmt::Debug for WithAgents {
 }
 
 impl WithAgents {
-    /// A toolbox with agents of these names and descriptions, which are or will be on the roster.
+    /// Creates a toolbox with agents of these names and descriptions, which are or will be in the roster.
     pub fn new<'a>(
         inner: Arc<dyn Toolbox>,
         agents: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -88,7 +88,7 @@ impl WithAgents {
         Arc::new(with)
     }
 
-    /// The name of the tool, if it asks one of ours.
+    /// Returns the name of the tool, if it calls one of these agents.
     fn ours(&self, server: &ServerId, name: &str) -> Option<&str> {
         let mut names = self.entries.iter().map(|entry| entry.name.as_str());
         names.find(|known| *server == self.server && *known == name)
@@ -97,7 +97,7 @@ impl WithAgents {
     fn ask(&self, tool: &str, asking: Asking, arguments: &Json) -> Events {
         match self.roster.get(tool) {
             Some(agent) => ask(agent, asking, arguments),
-            None => answered(ToolResult::error("this agent is not there at the moment")),
+            None => Events::answered(ToolResult::error("this agent is not there at the moment")),
         }
     }
 }
@@ -108,25 +108,12 @@ impl Toolbox for WithAgents {
         Arc::clone(&made)
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        let Target { server, name } = &invocation.target;
-        if let Some(tool) = self.ours(server, name) {
-            return self.ask(tool, Asking::from(&invocation), &invocation.arguments);
+    fn call(&self, call: Call) -> Events {
+        let target = call.tool_target();
+        match target.and_then(|Target { server, name }| self.ours(server, name)) {
+            Some(tool) => self.ask(tool, Asking::from(&call), &call.arguments()),
+            None => self.inner.call(call),
         }
-        self.inner.call(unchained(invocation))
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        if passage.method == "tools/call" && passage.server == self.server {
-            let name = passage.get("name");
-            let name = name.as_ref().and_then(Json::text).unwrap_or_default();
-            if let Some(tool) = self.ours(&passage.server, &name) {
-                let arguments = passage.get("arguments");
-                let arguments = arguments.unwrap_or_else(|| Object::empty().json().clone());
-                return self.ask(tool, Asking::from(&passage), &arguments);
-            }
-        }
-        self.inner.pass(passage)
     }
 
     fn inner(&self) -> Option<&dyn Toolbox> {

@@ -1,43 +1,44 @@
-//! One agent a server: of each server a model sees one tool, behind which another model uses the rest.
+//! One agent per server: a model sees one tool of each server, behind which another model uses the server's tools.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use consort_core::{
-    CallError, Caller, Catalog, Changes, Emitting, Entry, Event, Events, Invocation, Json, Object,
-    Passage, Pattern, RefusedCall, RefusedTarget, Route, ServerId, ShelfKind, Toolbox,
+    Call, Caller, Catalog, Changes, Entry, Events, Pattern, RefusedCall, Route, ServerId,
+    ShelfKind, Toolbox,
 };
 use consort_shape::{Memo, Shape, Shaped};
 
 use super::ask::{Asking, ask, definition};
 use super::beside::{AGENTS, tool_name};
 use crate::agent::Agent;
-use crate::limits::Limits;
+use crate::limits::{Limits, WorkLimits};
 use crate::observe::RunObserver;
 use crate::provider::Model;
 use crate::settings::Settings;
 
-/// How many tools a description names.
+/// Maximum tools that a description names.
 const NAMED: usize = 20;
 
-/// A toolbox of which a model sees one tool `ask_SERVER` for each server.
+/// A toolbox that lists one tool `ask_SERVER` for each server.
 pub struct ServerAgents {
     inner: Arc<dyn Toolbox>,
     model: Model,
-    /// Tools that are shown directly.
+    /// Tools that are listed directly.
     direct: Vec<Pattern>,
-    /// What each server is about.
+    /// Description of each server.
     about: BTreeMap<ServerId, String>,
     limits: Limits,
+    work: WorkLimits,
     observer: Option<Arc<dyn RunObserver>>,
     made: Memo<Made>,
 }
 
-/// What is shown of a catalog.
+/// Listing derived from a catalog.
 struct Made {
     shown: Arc<Catalog>,
-    /// The server that a shown tool stands for, by its place.
+    /// The server that a listed tool stands for, by index.
     servers: Vec<Option<ServerId>>,
 }
 
@@ -48,18 +49,30 @@ impl fmt::Debug for ServerAgents {
 }
 
 impl ServerAgents {
-    /// A toolbox behind agents of this model, except for the tools that are shown directly.
+    /// Creates a toolbox behind agents of this model, except for the tools that are listed directly.
     pub fn new(
         inner: Arc<dyn Toolbox>,
         model: Model,
         direct: Vec<Pattern>,
         about: BTreeMap<ServerId, String>,
     ) -> Self {
-        let limits = Limits { turns: 20, calls: 60, ..Limits::default() };
-        Self { inner, model, direct, about, limits, observer: None, made: Memo::default() }
+        let (limits, work) = (Self::usual_limits(), WorkLimits::default());
+        Self { inner, model, direct, about, limits, work, observer: None, made: Memo::default() }
     }
 
-    /// The same, with an observer of the agents' runs.
+    /// Returns the default limits of such an agent's runs.
+    pub fn usual_limits() -> Limits {
+        Limits { turns: 20, calls: 60, ..Limits::default() }
+    }
+
+    /// Sets the limits of the agents' runs.
+    #[must_use]
+    pub fn limited(mut self, limits: Limits, work: WorkLimits) -> Self {
+        (self.limits, self.work) = (limits, work);
+        self
+    }
+
+    /// Sets the observer of the agents' runs.
     #[must_use]
     pub fn observed(mut self, observer: Option<Arc<dyn RunObserver>>) -> Self {
         self.observer = observer;
@@ -111,12 +124,13 @@ impl ServerAgents {
         )
     }
 
-    /// The agent of a server.
+    /// Returns the agent of a server.
     fn agent(&self, server: &ServerId, whole: &Catalog) -> Agent {
         let shape = Shape { servers: Some([server.clone()].into()), transforms: Vec::new() };
         let toolbox = Arc::new(Shaped::new(Arc::clone(&self.inner), shape));
         let mut settings = Settings::new(server.as_str());
         settings.limits = self.limits.clone();
+        settings.work = self.work;
         settings.observer.clone_from(&self.observer);
         settings.instructions = format!(
             "You work for another assistant, which sees nothing but your last message. Use the tools \
@@ -131,18 +145,6 @@ impl ServerAgents {
         Agent::new(self.model.clone(), toolbox, settings)
     }
 
-    /// Has a call recorded that names nothing its caller is shown.
-    fn note_refused(
-        &self,
-        caller: Caller,
-        server: Option<ServerId>,
-        name: String,
-        arguments: Option<Json>,
-    ) {
-        let (method, target) = ("tools/call".into(), RefusedTarget { server, name });
-        self.inner.refused(&RefusedCall { caller, method, target, arguments, error: None });
-    }
-
     fn shown(&self, caller: &Caller) -> Arc<Made> {
         self.made.get(self.inner.catalog(caller), |catalog| self.made(catalog))
     }
@@ -153,43 +155,18 @@ impl Toolbox for ServerAgents {
         Arc::clone(&self.shown(caller).shown)
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        let made = self.shown(&invocation.caller);
-        let target = &invocation.target;
-        let Some(at) = made.shown.tools.position(&target.server, &target.name) else {
-            let error = made.shown.unknown(ShelfKind::Tools, &target.to_string());
-            let Invocation { caller, target, arguments, .. } = invocation;
-            self.note_refused(caller, Some(target.server), target.name, Some(arguments));
-            return unknown(error.into());
-        };
-        match &made.servers[at] {
-            None => self.inner.call(invocation),
-            Some(server) => {
+    fn call(&self, call: Call) -> Events {
+        let Some(target) = call.tool_target() else { return self.inner.call(call) };
+        let made = self.shown(&call.caller);
+        match call.position(&made.shown).map(|at| &made.servers[at]) {
+            Ok(None) => self.inner.call(call),
+            Ok(Some(server)) => {
                 let agent = self.agent(server, &made.shown);
-                ask(agent, Asking::from(&invocation), &invocation.arguments)
+                ask(agent, Asking::from(&call), &call.arguments())
             }
-        }
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        if passage.method != "tools/call" {
-            return self.inner.pass(passage);
-        }
-        let made = self.shown(&passage.caller);
-        let name = passage.get("name");
-        let name = name.as_ref().and_then(Json::text).unwrap_or_default();
-        let Some(at) = made.shown.tools.position(&passage.server, &name) else {
-            let (caller, arguments) = (passage.caller.clone(), passage.get("arguments"));
-            self.note_refused(caller, Some(passage.server.clone()), name.to_string(), arguments);
-            return unknown(made.shown.missing(ShelfKind::Tools, &passage.server, &name).into());
-        };
-        match &made.servers[at] {
-            None => self.inner.pass(passage),
-            Some(server) => {
-                let agent = self.agent(server, &made.shown);
-                let arguments = passage.get("arguments");
-                let arguments = arguments.unwrap_or_else(|| Object::empty().json().clone());
-                ask(agent, Asking::from(&passage), &arguments)
+            Err(error) => {
+                self.inner.refused(&call.refused(Some(&target.server), &target.name));
+                Events::ended(Err(error))
             }
         }
     }
@@ -205,8 +182,4 @@ impl Toolbox for ServerAgents {
     fn refused(&self, call: &RefusedCall) {
         self.inner.refused(call);
     }
-}
-
-fn unknown(error: CallError) -> Events {
-    Emitting::new(|_| std::future::ready(Event::End(Err(error))))
 }

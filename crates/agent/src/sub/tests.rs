@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex};
 
 use consort_core::{
-    Caller, Catalog, Changes, Emitting, Entry, Event as Happening, Events, Invocation, Offer,
-    Outcome, Passage, Pattern, Progress, ShelfKind, Target, Tool, ToolResult, Toolbox,
+    Call, Caller, Catalog, Changes, Emitting, Entry, Event as Happening, Events, Offer, Operation,
+    Outcome, Pattern, Progress, ShelfKind, Target, Tool, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     Agent, Conversation, Event, Limits, Message, Model, Price, Report, Script, Settings, Status,
 };
 
-/// Two servers whose tools say who called them with what.
+/// Two servers whose tools return their caller and arguments.
 #[derive(Default)]
 struct Two {
     taken: Mutex<Vec<String>>,
@@ -29,20 +29,16 @@ impl Toolbox for Two {
         Arc::new(Catalog::build(&offers.into()))
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        let meta =
-            invocation.meta.as_ref().map(|meta| meta.members().map(|(name, _)| name.to_owned()));
-        let meta: Vec<String> = meta.into_iter().flatten().collect();
-        let taken = format!("{} {} {meta:?}", invocation.caller.name, invocation.target);
+    fn call(&self, call: Call) -> Events {
+        let meta = call.meta().unwrap_or_else(consort_core::Object::empty);
+        let meta: Vec<String> = meta.members().map(|(name, _)| name.to_owned()).collect();
+        let target = call.tool_target().unwrap();
+        let taken = format!("{} {target} {meta:?}", call.caller.name());
         self.taken.lock().unwrap().push(taken);
-        Emitting::new(|emitter| async move {
+        Events::new(|emitter| async move {
             emitter.emit(Happening::Progress(Progress::new(1.0, Some(2.0), Some("half")))).await;
             Happening::End(Ok(Outcome::Complete(ToolResult::text("found"))))
         })
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        self.call(Invocation::new(passage.caller, target("was.passed"), json!({}).into()))
     }
 
     fn changes(&self) -> Changes {
@@ -55,7 +51,7 @@ fn agent(name: &str, toolbox: Arc<dyn Toolbox>, script: &str) -> Agent {
     Agent::new(model, toolbox, Settings::new(name))
 }
 
-/// What a call says on its way, and what it comes to.
+/// Returns the progress messages of a call, and its result.
 async fn told(mut events: Events) -> (Vec<String>, ToolResult) {
     let mut told = Vec::new();
     loop {
@@ -72,14 +68,15 @@ fn target(tool: &str) -> Target {
     tool.parse().unwrap()
 }
 
-fn call(tool: &str, arguments: Value) -> Invocation {
-    Invocation::new(Caller::client("ada"), target(tool), arguments.into())
+fn call(tool: &str, arguments: Value) -> Call {
+    Call::tool(Caller::client("ada"), target(tool), arguments.into())
 }
 
-fn passage(server: &str, name: &str, arguments: &Value) -> Passage {
-    let params: consort_core::Json = json!({ "name": name, "arguments": arguments }).into();
-    let params = params.to_object().unwrap();
-    Passage::new(Caller::client("ada"), server.parse().unwrap(), "tools/call", params)
+/// A call as a client of the gateway makes it.
+fn passed(tool: &str, arguments: &Value) -> Call {
+    let params: consort_core::Json = json!({ "name": "listed", "arguments": arguments }).into();
+    let operation = Operation::CallTool(target(tool));
+    Call::new(Caller::client("ada"), operation, params.to_object().unwrap())
 }
 
 fn ids(toolbox: &dyn Toolbox) -> Vec<String> {
@@ -114,14 +111,11 @@ async fn an_agent_is_asked_as_a_tool_is_called() {
         (&data["status"], &data["turns"], &data["calls"]),
         (&json!("completed"), &json!(2), &json!(1))
     );
-    assert_eq!(
-        *two.taken.lock().unwrap(),
-        [r#"ada files.read ["consort/session", "consort/agents"]"#]
-    );
+    assert_eq!(*two.taken.lock().unwrap(), [r#"ada files.read ["consort/session"]"#]);
 
-    let (passed, same) = told(with.pass(passage("agents", "ask_my_helper", &asked))).await;
-    assert_eq!((passed.len(), same.flattened()), (5, "It is there.".to_owned()));
-    let (_, other) = told(with.pass(passage("files", "read", &json!({})))).await;
+    let (progress, same) = told(with.call(passed("agents.ask_my_helper", &asked))).await;
+    assert_eq!((progress.len(), same.flattened()), (5, "It is there.".to_owned()));
+    let (_, other) = told(with.call(passed("files.read", &json!({})))).await;
     assert_eq!(other.flattened(), "found");
     let (_, wrong) = told(with.call(call("agents.ask_my_helper", json!({})))).await;
     assert_eq!(wrong.flattened(), "`query` is missing: say what to find out or to do");
@@ -157,7 +151,7 @@ async fn agents_ask_agents_only_so_deep_and_servers_hear_nothing_of_it() {
     assert_eq!(result.flattened(), "enough");
     let deepest = progress.iter().filter(|told| told.contains("agents.ask_a: done")).count();
     assert!(deepest > 0, "{progress:?}");
-    assert_eq!(*two.taken.lock().unwrap(), [r#"ada files.read ["consort/session"]"#; DEEPEST]);
+    assert_eq!(*two.taken.lock().unwrap(), [r#"ada files.read ["consort/session"]"#; 3]);
     roster.set([]);
 }
 
@@ -182,7 +176,7 @@ Asks an agent that uses the tools of `my-web` for you and answers in words. Its 
 "##);
     for events in [
         shown.call(call("my-web.ask_my_web", json!({ "query": "go" }))),
-        shown.pass(passage("my-web", "ask_my_web", &json!({ "query": "go" }))),
+        shown.call(passed("my-web.ask_my_web", &json!({ "query": "go" }))),
     ] {
         assert_eq!(told(events).await.1.flattened(), "fetched");
     }
@@ -199,7 +193,7 @@ Asks an agent that uses the tools of `my-web` for you and answers in words. Its 
     ));
 }
 
-/// A run to its end.
+/// Runs an agent to its end.
 async fn report(agent: &Agent) -> Report {
     let mut events = agent.run(&Conversation::new(), vec![Message::user("go")]);
     loop {
@@ -209,7 +203,7 @@ async fn report(agent: &Agent) -> Report {
     }
 }
 
-/// An agent that asks another one, each answer for a dollar.
+/// An agent that calls another one, each answer for a dollar.
 fn asking(helper: &str) -> (Agent, Arc<Roster>) {
     let two: Arc<dyn Toolbox> = Arc::new(Two::default());
     let roster = Arc::new(Roster::default());

@@ -1,4 +1,4 @@
-//! Our client.
+//! Consort's client.
 
 use consort_wire::{
     Answer, Client, Command, Endpoint, Era, Json, Object, Request, Server, Settings, Speak,
@@ -7,12 +7,12 @@ use consort_wire::{
 use super::{Assignment, Caller, Place};
 use crate::Failure;
 
-/// Our client with the call it makes.
+/// Consort's client with the call it makes.
 pub(super) struct Consort {
     client: Client,
     tool: &'static str,
     arguments: Json,
-    /// How long a right result is. Results stay bytes here, so this is what tells a wrong one.
+    /// Length of a correct result. Results stay bytes here, so the length identifies a wrong one.
     length: usize,
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Sdk {
     client: RunningService<RoleClient, ()>,
     tool: &'static str,
     arguments: JsonObject,
-    /// The text a right result carries.
+    /// The text of a correct result.
     text: String,
 }
 

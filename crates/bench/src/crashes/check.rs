@@ -1,4 +1,4 @@
-//! What is there after a crash: the old or the new, whole, and all that was said.
+//! Checks after a crash: the old or the new state, complete, with all acknowledged writes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,21 +17,22 @@ use super::run::Said;
 use super::write::{SERVER, ledger_path, lock_of, lock_path, login_of, step_of, token_path};
 use crate::Failure;
 
-/// What one folder must hold.
+/// Expected content of one folder.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
-    /// All that was said to be written.
+    /// All acknowledged writes.
     promised: BTreeSet<u64>,
-    /// What may be there besides: what was being written when its writer ended, or failed.
+    /// Further writes that may be there: those in progress when their writer ended, and those that failed.
     possible: BTreeSet<u64>,
-    /// Whether somebody ever came as far as writing.
+    /// True if a writer ever reached its first write.
     begun: bool,
-    /// What a file that is replaced was found to be.
+    /// Number found in a file that is replaced.
     last: Option<u64>,
 }
 
 impl Held {
-    /// Checks the folder after a writer of numbers from `from` on ended; true if more is there than it said.
+    /// Checks the folder after a writer of numbers from `from` on ended; returns true if it holds more than was
+    /// acknowledged.
     pub(super) fn check(
         &mut self,
         kind: Kind,
@@ -54,9 +55,9 @@ impl Held {
         }
     }
 
-    /// Whether a ledger is there and whole.
+    /// Returns true if a ledger exists and is intact.
     fn ledger(&self, folder: &Path) -> Result<bool, Failure> {
-        match verify(&ledger_path(folder)) {
+        match verify(ledger_path(folder)) {
             Ok(report) if report.broken.is_none() => Ok(true),
             Ok(report) => Err(format!("the ledger is broken: {report:?}").into()),
             Err(LedgerError::Missing { .. }) if !self.begun => Ok(false),
@@ -68,7 +69,7 @@ impl Held {
         if !self.ledger(folder)? {
             return Ok(false);
         }
-        let rows = tail(&ledger_path(folder), usize::MAX, &Filter::default())?;
+        let rows = tail(ledger_path(folder), usize::MAX, &Filter::default())?;
         let calls = rows.iter().filter_map(|row| match row {
             Row::Call(call) => call.name.parse().ok(),
             Row::Lost { .. } => None,
@@ -77,11 +78,11 @@ impl Held {
     }
 
     fn lenient(&self, folder: &Path) -> Result<bool, Failure> {
-        Ok(self.ledger(folder)? && !verify(&ledger_path(folder))?.unfinished.is_empty())
+        Ok(self.ledger(folder)? && !verify(ledger_path(folder))?.unfinished.is_empty())
     }
 
     fn lock(&mut self, folder: &Path, said: &Said, next: u64) -> Result<bool, Failure> {
-        let Some(lock) = lock::read(&lock_path(folder))? else { return self.nothing() };
+        let Some(lock) = lock::read(&lock_path(folder), u64::MAX)? else { return self.nothing() };
         let number = number_of(&lock).ok_or("the lock is of nobody")?;
         if lock != lock_of(number) {
             return Err(format!("lock {number} is not whole").into());
@@ -98,12 +99,12 @@ impl Held {
         self.replaced(number, said, next)
     }
 
-    /// There is no file, and none was promised.
+    /// Checks that a missing file was not acknowledged.
     fn nothing(&self) -> Result<bool, Failure> {
         if self.promised.is_empty() { Ok(false) } else { Err("the file is gone".into()) }
     }
 
-    /// A file that is replaced is what it was, or what it was to become.
+    /// Checks that a replaced file has its old or its new content.
     fn replaced(&mut self, number: u64, said: &Said, next: u64) -> Result<bool, Failure> {
         let old = said.did.last().copied().or(self.last);
         let new = |number: &u64| said.failed.contains(number) || *number == next;
@@ -130,7 +131,7 @@ impl Held {
         Ok(self.all_there(&found, next)? || torn > 0)
     }
 
-    /// Nothing that was promised is missing, and nothing is there that nobody wrote.
+    /// Checks that no acknowledged write is missing, and that nothing is there that was never written.
     fn all_there(&self, found: &BTreeSet<u64>, next: u64) -> Result<bool, Failure> {
         if let Some(lost) = self.promised.difference(found).next() {
             return Err(format!("{lost} was said to be written, and is lost").into());
@@ -150,7 +151,7 @@ fn number_of(lock: &Lock) -> Option<u64> {
     url.rsplit('/').next()?.parse().ok()
 }
 
-/// A token is there for its owner alone and stays, or is not there.
+/// Checks that a token is private to its owner and stays, or is absent.
 fn token_is_whole(folder: &Path) -> Result<bool, Failure> {
     let file = token_path(folder);
     let text = match fs::read_to_string(&file) {

@@ -8,7 +8,7 @@ use super::run::{ROUND, Running, Said};
 use super::{Chance, Density, Kind, Writer};
 use crate::Failure;
 
-/// What fails, and how.
+/// System calls that fail, with their errors.
 const FAILURES: [(&str, &str); 4] = [
     ("fsync,fdatasync", "EIO"),
     ("write,pwrite64,writev", "ENOSPC"),
@@ -16,17 +16,17 @@ const FAILURES: [(&str, &str); 4] = [
     ("ftruncate", "EIO"),
 ];
 
-/// No file may have more blocks of 512 bytes than this.
+/// Limits on the size of files, in blocks of 512 bytes.
 const BLOCKS: [u32; 8] = [0, 1, 3, 8, 20, 64, 120, 300];
 
-/// What came of the failures of one kind.
+/// Results of the failures of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Row {
     /// Runs with an operation that failed.
     pub(super) operations: u32,
-    /// Runs with a limit to the size of files.
+    /// Runs with a limit on the size of files.
     pub(super) full: u32,
-    /// Writes that were refused, and said to be.
+    /// Writes that were refused with an error.
     pub(super) refused: usize,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn fail(kind: Kind, density: Density, mut chance: Chance) -> Result<R
     Ok(row)
 }
 
-/// A writer under `strace`, and whether the operation it should fail at ever came.
+/// Runs a writer under `strace`; returns true if the operation that should fail was reached.
 fn failing(kind: Kind, calls: &str, inject: &str) -> Result<(bool, Said), Failure> {
     let log = tempfile::NamedTempFile::new()?;
     let said = tried(kind, |writer| {
@@ -76,7 +76,7 @@ fn failing(kind: Kind, calls: &str, inject: &str) -> Result<(bool, Said), Failur
     Ok((happened, said))
 }
 
-/// A writer whose files may not grow beyond this.
+/// Runs a writer whose files may not grow beyond this.
 fn cramped(kind: Kind, blocks: u32) -> Result<Said, Failure> {
     tried(kind, |writer| {
         // The signal that comes with the limit is not for us; the error is.
@@ -87,7 +87,7 @@ fn cramped(kind: Kind, blocks: u32) -> Result<Said, Failure> {
     })
 }
 
-/// Runs a writer in a folder where another has been, checks what is there, and starts a third.
+/// Runs a writer in a folder that another has used, checks the content, and starts a third.
 fn tried(kind: Kind, run: impl Fn(&Writer) -> Result<Command, Failure>) -> Result<Said, Failure> {
     let folder = tempfile::tempdir()?;
     let times = if kind.is_ledger() { 4 } else { 6 };
@@ -110,7 +110,7 @@ fn tried(kind: Kind, run: impl Fn(&Writer) -> Result<Command, Failure>) -> Resul
     Ok(said)
 }
 
-/// A lenient ledger knows of every call, written or lost.
+/// Checks that a lenient ledger counts every call, written or lost.
 fn counted(kind: Kind, said: &Said, times: u64) -> Result<(), Failure> {
     match said.sum {
         Some(sum) if kind == Kind::Lenient && sum != times => {

@@ -1,4 +1,4 @@
-//! Writers killed at instants chosen by chance: while they start, and while they write.
+//! Writers killed at random instants: while they start, and while they write.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,22 +11,22 @@ use super::run::{ROUND, Running, Said};
 use super::{Chance, Kind, Writer};
 use crate::Failure;
 
-/// After so many kills the folder is left as it is, and another begun.
+/// Number of kills after which a new folder is used.
 const A_FOLDER: u32 = 25;
 
-/// How often a writer may write before it is killed, and for how long then, in microseconds.
+/// Maximum number of writes before a writer is killed, and of microseconds after them.
 const WRITES: u64 = 5;
 const MOMENT: u64 = 6_000;
 
-/// What came of the kills of one kind.
+/// Results of the kills of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Row {
     pub(super) kills: u32,
     /// Kills before the writer had begun to write.
     pub(super) starting: u32,
-    /// Writes that were said to be done.
+    /// Acknowledged writes.
     pub(super) said: usize,
-    /// Kills after which more was there than was said, or half of it had to be cut off.
+    /// Kills after which more was there than acknowledged, or an incomplete write had to be cut off.
     pub(super) caught: u32,
 }
 
@@ -55,13 +55,13 @@ pub(super) fn kill(kind: Kind, kills: u32, mut chance: Chance) -> Result<Row, Fa
     Ok(row)
 }
 
-/// Leaves the files for whoever reads the error.
+/// Keeps the files for inspection.
 fn keep(folder: &mut TempDir, kills: u32, failure: &Failure) -> Failure {
     folder.disable_cleanup(true);
     format!("after {kills} kills, in `{}`: {failure}", folder.path().display()).into()
 }
 
-/// Whoever starts next can write, and all is there.
+/// Checks that the next writer can write, and that all data is there.
 pub(super) fn next_start(
     kind: Kind,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! A writer that runs, and what it said until its end.
+//! A running writer, and its output until its end.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,27 +8,27 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 
-/// How far apart the numbers of two writers begin.
+/// Distance between the first numbers of two writers.
 pub(super) const ROUND: u64 = 1_000_000;
 
-/// No writer that is not to be killed takes longer.
+/// Time limit of a writer that is not killed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a writer said.
+/// Output of a writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) ready: bool,
-    /// What is written, or so it was told.
+    /// Acknowledged writes.
     pub(super) did: Vec<u64>,
     pub(super) failed: Vec<u64>,
-    /// How many calls a lenient ledger knows of.
+    /// Number of calls that a lenient ledger counts.
     pub(super) sum: Option<u64>,
 }
 
 pub(super) struct Running {
     child: Child,
     reader: Option<JoinHandle<Said>>,
-    /// One when it begins to write, and one after each write.
+    /// A signal when it begins to write, and one after each write.
     news: Receiver<()>,
 }
 
@@ -57,7 +57,7 @@ impl Running {
         Ok(Self { child, reader: Some(reader), news })
     }
 
-    /// What it said, once it has ended.
+    /// Returns its output, once it has ended.
     fn said(&mut self) -> Result<Said, Failure> {
         let reader = self.reader.take().ok_or("it was read before")?;
         Ok(reader.join().map_err(|_| "the reader panicked")?)
@@ -68,7 +68,7 @@ impl Running {
         self.news.recv_timeout(PATIENCE).map_err(|_| "the writer could not begin".into())
     }
 
-    /// Waits until it has written so often.
+    /// Waits until it has written this often.
     pub(super) fn written(&self, times: u64) -> Result<(), Failure> {
         for _ in 0..times {
             self.news.recv_timeout(PATIENCE).map_err(|_| "the writer does not write")?;
@@ -104,7 +104,7 @@ impl Running {
     }
 }
 
-/// Whatever goes wrong here, no writer is left behind that writes for ever.
+/// Ends the writer, so that none is left behind after a failure.
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -1,4 +1,4 @@
-//! The process that writes until it is killed, and says what it has written.
+//! The process that writes until it is killed, and reports each write.
 
 use std::fs;
 use std::io::{self, Write};
@@ -16,13 +16,13 @@ use consort_shape::pin::{Item, Kind as PinKind, Launch, Lock, Locked};
 use super::Kind;
 use crate::Failure;
 
-/// Where one is logged in.
+/// Server of the login.
 pub(super) const SERVER: &str = "https://mcp.example";
 
-/// So small that a lenient ledger drops records all the time.
+/// Size of a lenient ledger, so small that it drops records all the time.
 const SMALL: u64 = 128 << 10;
 
-/// What to write: numbers from one on, so many or until it is killed.
+/// Work of a writer: consecutive numbers from `from` on, `times` of them or until it is killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Writer {
     kind: Kind,
@@ -71,7 +71,8 @@ impl Writer {
     fn strict(&self) -> Result<(), Failure> {
         let settings = LedgerSettings { mode: Mode::Strict, ..LedgerSettings::default() };
         let ledger = Ledger::open(&ledger_path(&self.folder), settings)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // Without an I/O driver: it writes to an eventfd, and a write that fails there is no fault of a disk.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         say("ready");
         for number in self.numbers() {
             let mut entry = ledger.begin(intent(number));
@@ -107,7 +108,7 @@ impl Writer {
 
     fn lock(&self) -> Result<(), Failure> {
         let file = lock_path(&self.folder);
-        lock::read(&file)?;
+        lock::read(&file, u64::MAX)?;
         say("ready");
         for number in self.numbers() {
             tell(number, &lock::write(&file, &lock_of(number)));
@@ -151,7 +152,7 @@ impl Writer {
     }
 }
 
-/// Whoever listens reads lines; if nobody can be told, what was written is still checked.
+/// Prints a line for the parent process; if it cannot be read, the writes are still checked.
 fn say(line: &str) {
     let _ = writeln!(io::stdout().lock(), "{line}");
 }
@@ -186,7 +187,7 @@ fn intent(number: u64) -> Intent {
     }
 }
 
-/// A lock that tells its number, of up to a few dozen kilobytes.
+/// A lock that contains its number, of up to a few dozen kilobytes.
 pub(super) fn lock_of(number: u64) -> Lock {
     let url = format!("https://x.example/{number}");
     let launch = Launch::Address { url, headers: [].into(), sse: false };
@@ -200,7 +201,7 @@ pub(super) fn lock_of(number: u64) -> Lock {
     Lock { servers: [(server, Locked { launch, items })].into() }
 }
 
-/// A login that tells its number, with tokens of up to a few kilobytes.
+/// A login that contains its number, with tokens of up to a few kilobytes.
 pub(super) fn login_of(number: u64) -> Kept {
     let text = |times: u64| number.to_string().repeat(usize::try_from(times).unwrap_or(1));
     Kept {
@@ -225,7 +226,7 @@ pub(super) fn login_of(number: u64) -> Kept {
     }
 }
 
-/// A step that tells its number; some have a text so large that it is kept beside.
+/// A step that contains its number; some have a text so large that it is stored in a separate file.
 pub(super) fn step_of(number: u64) -> Step {
     let text = |bytes: usize| format!("{number} ").repeat(bytes / 8);
     let message = match number % 5 {

@@ -1,4 +1,4 @@
-//! Every fault: what it is, what whoever calls must see of it, and how it is inflicted.
+//! Every fault: its description, its expected effect on callers, and its implementation.
 
 mod clients;
 mod gateway;
@@ -17,34 +17,34 @@ use crate::chance::Chance;
 pub(super) struct Fault {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// What whoever calls sees.
+    /// Effect that callers see.
     pub(super) seen: &'static str,
     pub(super) within: &'static str,
-    /// Why that differs from what one might expect.
+    /// Reason for an effect that one might not expect.
     pub(super) why: &'static str,
     pub(super) kind: Kind,
 }
 
-/// Where a fault happens.
+/// Place where a fault is inflicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Before the gateway that all use.
+    /// At the shared gateway.
     Shared,
-    /// With a gateway of its own.
+    /// At a gateway of its own.
     Own,
-    /// Elsewhere, or nowhere.
+    /// In another test, or nowhere.
     Elsewhere,
 }
 
-/// What became of an attempt to inflict a fault.
+/// Result of an attempt to inflict a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     Inflicted,
-    /// Every server it could happen to has fallen over too often lately.
+    /// Every suitable server has failed too often recently.
     Skipped,
 }
 
-/// How a fault with a gateway of its own went.
+/// Result of a fault with a gateway of its own.
 #[derive(Debug, Default)]
 pub(super) struct Ran {
     pub(super) records: Vec<super::record::Record>,
@@ -64,7 +64,7 @@ const fn fault(
     Fault { name, about, seen, within, why, kind }
 }
 
-/// All of them.
+/// All faults.
 pub(super) const ALL: [Fault; 30] = [
     fault("F1", Shared, "a server crashes in a call", "unknown, all its calls", "0.25 s", ""),
     fault(
@@ -140,7 +140,14 @@ pub(super) const ALL: [Fault; 30] = [
         "",
     ),
     fault("F18", Own, "all servers go and come back at once", "ok for all", "10 s", ""),
-    fault("F19", Shared, "a client leaves in a call", "the server is told", "0.25 s", ""),
+    fault(
+        "F19",
+        Shared,
+        "a client leaves in a call",
+        "the server is told",
+        "0.25 s",
+        "a legacy client also says that it cancels: to leave is not to cancel",
+    ),
     fault(
         "F20",
         Shared,
@@ -217,7 +224,7 @@ pub(super) const ALL: [Fault; 30] = [
     ),
 ];
 
-/// Inflicts a fault before the gateway that all use.
+/// Inflicts a fault at the shared gateway.
 pub(super) async fn inflict(fault: &Fault, trial: &mut Trial<'_>) -> Result<Done, Failure> {
     match fault.name {
         "F1" => servers::crash(trial).await,

@@ -1,4 +1,4 @@
-//! What must hold when all is over: of every call, of what was written down, of what was said, and of what is left.
+//! Final checks: of every call, of the ledger, of the logs, and of leftover processes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,13 +14,13 @@ use super::record::{Outcome, Record, wrong};
 use super::stage::{Stage, canary};
 use crate::Failure;
 
-/// How long a gateway may take to end: what is in progress, and its programs.
+/// Time limit for a gateway to end, with its requests in progress and its programs.
 const ENDING: Duration = Duration::from_secs(40);
 
-/// How long processes that were told to go may take to be gone.
+/// Time limit for processes that were asked to end.
 const GOING: Duration = Duration::from_secs(8);
 
-/// Does all of these at once.
+/// Awaits all of these concurrently.
 pub(super) async fn all<T: Send>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     let mut futures: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     std::future::poll_fn(|cx| {
@@ -43,7 +43,7 @@ pub(super) async fn finish_own(mut ran: Ran, stage: Stage) -> Result<Ran, Failur
     Ok(ran)
 }
 
-/// Ends a gateway, and says what of it is not as it must be.
+/// Ends a gateway, and returns its violations.
 pub(super) async fn finish(stage: Stage) -> Result<Vec<String>, Failure> {
     let mut violations = secrets_of_children(&stage);
     {
@@ -73,7 +73,7 @@ pub(super) async fn finish(stage: Stage) -> Result<Vec<String>, Failure> {
     Ok(violations)
 }
 
-/// I5: the gateway's own ledger is intact, and says of each call what its client was told.
+/// I5: the gateway's own ledger is intact, and agrees with each client about each call.
 fn written_down(stage: &Stage, records: &[Record]) -> Result<Vec<String>, Failure> {
     let mut violations = Vec::new();
     let path = stage.folder.path().join("ledger.db");
@@ -120,7 +120,7 @@ fn written_down(stage: &Stage, records: &[Record]) -> Result<Vec<String>, Failur
     Ok(violations)
 }
 
-/// I6: nothing secret is in what was logged, written down or answered.
+/// I6: no secret appears in logs, the ledger or responses.
 fn secrets(stage: &Stage, said: &str, records: &[Record]) -> Vec<String> {
     let ledger = ["ledger.db", "ledger.db-wal"]
         .map(|name| fs::read(stage.folder.path().join(name)).unwrap_or_default());
@@ -138,7 +138,7 @@ fn secrets(stage: &Stage, said: &str, records: &[Record]) -> Vec<String> {
     violations
 }
 
-/// I6: what is in our environment is not in that of the servers.
+/// I6: secrets in the gateway's environment are not in that of the servers.
 fn secrets_of_children(stage: &Stage) -> Vec<String> {
     let secret = canary("env");
     let children = proc::children(stage.pid);
@@ -149,7 +149,7 @@ fn secrets_of_children(stage: &Stage) -> Vec<String> {
         .collect()
 }
 
-/// Whatever names the folder of the stage in its command line was started for it.
+/// Returns leftover processes: those with the folder of the stage in their command line.
 async fn left_behind(stage: &Stage) -> Vec<String> {
     let folder = stage.folder.path().to_string_lossy().into_owned();
     let running = || -> Vec<String> {

@@ -15,10 +15,10 @@ use tokio::time::timeout;
 use super::record::{Outcome, Record};
 use crate::Failure;
 
-/// Longer than any call may take: who waits so long for an answer was forgotten.
+/// Longer than any call may take: a response that takes so long counts as lost.
 pub(super) const FORGOTTEN: Duration = Duration::from_secs(20);
 
-/// Somebody with a token.
+/// A caller with a token.
 #[derive(Debug)]
 pub(super) struct Principal {
     pub(super) name: String,
@@ -28,10 +28,10 @@ pub(super) struct Principal {
     ids: AtomicU64,
 }
 
-/// What is called.
+/// A tool call.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
-    /// As the gateway calls it.
+    /// The tool's name at the gateway.
     pub(super) tool: String,
     pub(super) nonce: String,
     /// The arguments, as JSON.
@@ -39,7 +39,7 @@ pub(super) struct Ask {
 }
 
 impl Principal {
-    /// A principal of this era at a gateway. A legacy one opens a session.
+    /// Connects a caller of this era to a gateway. A legacy one opens a session.
     pub(super) async fn enter(
         address: &str,
         name: &str,
@@ -93,9 +93,12 @@ impl Principal {
         )
     }
 
-    /// A call as this principal writes it.
+    /// The serialized request of a call.
     pub(super) fn written(&self, ask: &Ask) -> String {
-        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        self.numbered(ask, self.ids.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn numbered(&self, ask: &Ask, id: u64) -> String {
         let params = format!(
             r#""name":"{}","arguments":{},"_meta":{{"progressToken":{id}{}}}"#,
             ask.tool,
@@ -115,7 +118,7 @@ impl Principal {
         }
     }
 
-    /// The names of the tools on offer.
+    /// The names of the listed tools.
     pub(super) async fn tools(&self) -> Result<Vec<String>, Failure> {
         let meta = self.meta().trim_start_matches(',');
         let body = format!(
@@ -127,14 +130,34 @@ impl Principal {
         Ok(tools.iter().filter_map(|tool| Some(tool["name"].as_str()?.to_owned())).collect())
     }
 
-    /// A connection on which a call was written, and nothing read.
+    /// Returns a connection on which a call was written, and nothing read.
     pub(super) async fn begin(&self, ask: &Ask) -> Result<TcpStream, Failure> {
         let mut socket = TcpStream::connect(&self.address).await?;
         socket.write_all(self.written(ask).as_bytes()).await?;
         Ok(socket)
     }
 
-    /// Makes a call and says what came of it.
+    /// Begins a call and disconnects once it `arrived`. A legacy client, whose calls continue, then cancels it.
+    pub(super) async fn leave(
+        &self,
+        ask: &Ask,
+        arrived: impl Future<Output = Result<(), Failure>>,
+    ) -> Result<(), Failure> {
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let mut socket = TcpStream::connect(&self.address).await?;
+        socket.write_all(self.numbered(ask, id).as_bytes()).await?;
+        arrived.await?;
+        drop(socket);
+        if self.session.is_some() {
+            let params = json!({ "requestId": id });
+            let cancelled =
+                json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+            self.exchange(&cancelled.to_string(), "", FORGOTTEN).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes a call and returns its record.
     pub(super) async fn call(&self, ask: &Ask) -> Record {
         let begun = Instant::now();
         let answered = timeout(FORGOTTEN, async { Heard::read(self.begin(ask).await?).await });
@@ -184,7 +207,7 @@ impl Principal {
     }
 }
 
-/// Sends these bytes, and reads what comes until the other end closes.
+/// Sends these bytes, and reads until the peer closes.
 pub(super) async fn raw(
     address: &str,
     request: &[u8],
@@ -199,12 +222,12 @@ pub(super) async fn raw(
     timeout(patience, exchange).await.map_err(|_| "no answer at all")?
 }
 
-/// An answer: its head and its body, which ends with the connection.
+/// A response: its head and its body, which ends with the connection.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) head: String,
     body: Vec<u8>,
-    /// Whether the body came to its end.
+    /// True if the body is complete.
     whole: bool,
 }
 
@@ -228,7 +251,7 @@ impl Heard {
         Ok(Self { head, body, whole })
     }
 
-    /// The start of it, for people.
+    /// The beginning of the response, for display.
     fn text(&self) -> String {
         let body = String::from_utf8_lossy(&self.body);
         format!("{}{body}", self.head.trim_start_matches("HTTP/1.1 ")).chars().take(400).collect()
@@ -238,7 +261,7 @@ impl Heard {
         self.head.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0)
     }
 
-    /// Every message in it, the one of a JSON body or those of a stream of events.
+    /// Every message in it: that of a JSON body, or those of a stream of events.
     pub(super) fn messages(&self) -> Vec<Value> {
         let text = String::from_utf8_lossy(&self.body);
         if header(&self.head, "content-type") != Some("text/event-stream") {
@@ -249,7 +272,7 @@ impl Heard {
     }
 }
 
-/// As much of an answer as is looked at.
+/// The beginning of a response, for the record.
 fn start(answer: &Value) -> String {
     let mut text = answer.to_string();
     let most = (0..=4096.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
@@ -271,7 +294,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.trim())
 }
 
-/// What is in the chunks, and whether the last of them came.
+/// Decodes a chunked body; true if the last chunk arrived.
 fn unchunked(mut bytes: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     while let Some(at) = memchr::memmem::find(bytes, b"\r\n") {

@@ -1,4 +1,4 @@
-//! The steady load of healthy calls beside the faults, which must notice nothing of them.
+//! The steady load of healthy calls beside the faults, which must not be affected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::trial::answer;
 /// The pause between two calls of one caller.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Calls of healthy servers, one after the other by each caller, until they are told to stop.
+/// Calls of healthy servers, one after the other by each caller, until they are stopped.
 #[derive(Debug)]
 pub(super) struct Load {
     stop: Arc<AtomicBool>,
@@ -43,7 +43,7 @@ impl Load {
         Self { callers: callers.collect(), stop }
     }
 
-    /// Stops it and says what came of each call.
+    /// Stops it and returns the record of each call.
     pub(super) async fn stop(self) -> Vec<Record> {
         self.stop.store(true, Ordering::Relaxed);
         let mut records = Vec::new();
@@ -55,7 +55,7 @@ impl Load {
     }
 }
 
-/// How long such a share of the calls took at most.
+/// Returns the maximum duration of the fastest `share` of the calls.
 pub(super) fn share(records: &[Record], share: f64) -> Duration {
     let mut times: Vec<Duration> = records.iter().map(|record| record.took).collect();
     times.sort_unstable();

@@ -1,4 +1,4 @@
-//! What was typed after `faults`.
+//! Command-line options of `faults`.
 
 use std::path::PathBuf;
 
@@ -6,18 +6,18 @@ use super::cases;
 use crate::Failure;
 use crate::options::{Format, USAGE, number};
 
-/// What to inflict, and for how long.
+/// Faults to inflict, and their duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// How long faults are chosen by chance.
+    /// Minutes of random faults.
     pub(crate) minutes: u32,
-    /// How often each is inflicted before.
+    /// Number of times each fault is inflicted before.
     pub(crate) rounds: u32,
     pub(crate) seed: Option<u64>,
-    /// Only these.
+    /// Only these faults.
     pub(crate) only: Option<Vec<String>>,
-    /// The gateway, if it is not beside this program.
+    /// The gateway program, if it is not beside this program.
     pub(crate) consort: Option<PathBuf>,
 }
 

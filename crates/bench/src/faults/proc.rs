@@ -1,11 +1,11 @@
-//! What a process holds, as the kernel keeps it: descriptors, children, memory.
+//! Resources of a process, as the kernel reports them: descriptors, children, memory.
 
 use std::fs;
 
 use crate::Failure;
 use crate::charge;
 
-/// What a process holds.
+/// Resources of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holdings {
     pub(super) mebibytes: u32,
@@ -26,7 +26,7 @@ impl Holdings {
         })
     }
 
-    /// Whether `after` is no more than this: memory may grow by a tenth or by `more` MiB.
+    /// Returns true if `after` is no more than this: memory may grow by a tenth or by `more` MiB.
     pub(super) fn allows(self, after: Self, more: u32) -> bool {
         after.mebibytes <= self.mebibytes + more.max(self.mebibytes / 10)
             && after.descriptors <= self.descriptors
@@ -43,14 +43,14 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Its command line, and its environment if it is ours to read.
+    /// Its command line, and its environment if it is readable.
     pub(super) fn told(&self) -> (String, Vec<u8>) {
         let read = |name| fs::read(format!("/proc/{}/{name}", self.process)).unwrap_or_default();
         (String::from_utf8_lossy(&read("cmdline")).replace('\0', " "), read("environ"))
     }
 }
 
-/// The children of a process and of its keepers, but for these.
+/// The children of a process and of its keepers, without the keepers.
 pub(super) fn children(process: u32) -> Vec<Child> {
     let keepers = charge::keepers(process).unwrap_or_default();
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -67,13 +67,13 @@ pub(super) fn children(process: u32) -> Vec<Child> {
     entries.filter_map(|entry| child(entry.file_name().to_str()?)).collect()
 }
 
-/// Whether a process is there and not only waits to be buried.
+/// Returns true if a process exists and is no zombie.
 pub(super) fn lives(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// What a process has open, in a line, with where its sockets lead.
+/// Lists the open descriptors of a process in one line, with the ports of its sockets.
 pub(super) fn open(process: u32) -> String {
     let links = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten();
     let links = links.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());

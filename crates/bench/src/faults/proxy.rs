@@ -1,7 +1,7 @@
-//! A proxy before an HTTP server that breaks what a call asks it to break, and goes away and comes back when told to.
+//! A proxy before an HTTP server that breaks connections as a call requests, and goes down and comes back on demand.
 //!
-//! A call asks by its argument `proxy`: `cut N` and `reset N` end the connection behind byte N of the answer, `trickle N`
-//! passes a byte on every N ms, `stall` passes nothing on, `hold` keeps the request to itself.
+//! A call requests it by its argument `proxy`: `cut N` and `reset N` end the connection after byte N of the response,
+//! `trickle N` forwards a byte every N ms, `stall` forwards nothing, `hold` keeps the request.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ struct Shared {
     accepted: AtomicUsize,
 }
 
-/// What is done to an answer.
+/// Fault that is applied to a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Breakage {
     Pass,
@@ -43,7 +43,7 @@ enum Breakage {
 }
 
 impl Breakage {
-    /// What a request asks for.
+    /// Returns the fault that a request asks for.
     fn of(request: &[u8]) -> Self {
         const MARK: &[u8] = br#""proxy":""#;
         let Some(at) = memmem::find(request, MARK) else { return Self::Pass };
@@ -78,7 +78,7 @@ impl Proxy {
         format!("http://{}/mcp", self.address)
     }
 
-    /// From now on, new connections go here.
+    /// Sets the target of new connections.
     pub(super) fn aim(&self, target: SocketAddr) {
         *self.shared.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
     }
@@ -92,7 +92,7 @@ impl Proxy {
         self.up.send_replace(true);
     }
 
-    /// How many connections there were so far.
+    /// Returns the number of connections so far.
     pub(super) fn accepted(&self) -> usize {
         self.shared.accepted.load(Ordering::Relaxed)
     }
@@ -181,7 +181,7 @@ async fn requests(
     }
 }
 
-/// How long the request at the beginning of these bytes is, once its head is whole.
+/// Returns the length of the request at the beginning of these bytes, once its head is complete.
 fn length(inbox: &[u8]) -> Option<usize> {
     let head = memmem::find(inbox, b"\r\n\r\n")? + 4;
     let text = String::from_utf8_lossy(&inbox[..head]).to_ascii_lowercase();
@@ -244,7 +244,7 @@ impl Breakage {
     }
 }
 
-/// Ends a connection, softly or not.
+/// Ends a connection, gracefully or by a reset.
 fn end(to: &OwnedWriteHalf, breakage: Breakage) -> std::io::Result<()> {
     if breakage.resets() {
         to.as_ref().set_zero_linger()?;

@@ -1,4 +1,4 @@
-//! What clients saw of each call, what servers carried out, and whether the two agree.
+//! Outcomes as clients saw them, calls as servers executed them, and checks that the two agree.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// What a client saw of a call.
+/// A call as its client saw it.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) nonce: String,
@@ -19,26 +19,26 @@ pub(super) struct Record {
     pub(super) digest: String,
     pub(super) outcome: Outcome,
     pub(super) took: Duration,
-    /// Notifications before the answer.
+    /// Notifications before the response.
     pub(super) progress: usize,
-    /// The answer itself.
+    /// The response itself.
     pub(super) said: String,
 }
 
-/// How a call ended, as its client was told.
+/// Outcome of a call, as its client received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// With a result of the tool.
+    /// A result of the tool.
     Ok,
-    /// It left, and what became of it is not known.
+    /// It was sent, and its outcome is unknown.
     Unknown,
-    /// It provably never left.
+    /// It was provably never sent.
     NotSent,
-    /// It was refused before it left.
+    /// It was refused before it was sent.
     Rejected,
-    /// With an error of the server, or one that says nothing of that.
+    /// An error of the server, or one that does not say if it was sent.
     Error(String),
-    /// There was no answer, or more than one.
+    /// There was no response, or more than one.
     Lost(String),
 }
 
@@ -56,7 +56,7 @@ impl Outcome {
         }
     }
 
-    /// In a word.
+    /// Returns the word for it.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -69,7 +69,7 @@ impl Outcome {
     }
 }
 
-/// What the servers wrote down: every call, before anything came of it.
+/// Log of the servers: every call, before it has any effect.
 #[derive(Debug)]
 pub(super) struct Ledger {
     path: PathBuf,
@@ -82,7 +82,7 @@ impl Ledger {
         Self { path: path.to_owned(), read: 0, lines: HashMap::new() }
     }
 
-    /// Reads what is new.
+    /// Reads new lines.
     pub(super) fn refresh(&mut self) -> Result<(), Failure> {
         let Ok(mut file) = File::open(&self.path) else { return Ok(()) };
         file.seek(SeekFrom::Start(self.read))?;
@@ -97,13 +97,13 @@ impl Ledger {
         Ok(())
     }
 
-    /// How often this was written.
+    /// Returns how often this line was written.
     pub(super) fn times(&self, line: &str) -> u32 {
         self.lines.get(line).copied().unwrap_or(0)
     }
 }
 
-/// What is wrong with a call, by the invariants that hold of every call: I1, I2 and I3.
+/// Returns the violation of a call, by the invariants that hold for every call: I1, I2 and I3.
 pub(super) fn wrong(record: &Record, ledger: &Ledger) -> Option<String> {
     let Record { nonce, outcome, principal, said, took, .. } = record;
     let times = ledger.times(nonce);

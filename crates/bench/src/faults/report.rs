@@ -1,4 +1,4 @@
-//! What was inflicted and what came of it: a row a fault.
+//! Report of the faults: one row each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,18 +12,18 @@ use super::proc::Holdings;
 use super::record::Record;
 use crate::report::table;
 
-/// What came of it all.
+/// Results of the whole run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     seed: u64,
     faults: Vec<Row>,
     healthy: Healthy,
     pub(super) rest: Option<Rest>,
-    /// What is wrong, and not with one fault alone.
+    /// Violations that belong to no single fault.
     pub(super) general: Vec<String>,
 }
 
-/// What came of one fault.
+/// Results of one fault.
 #[derive(Debug, Serialize)]
 struct Row {
     name: &'static str,
@@ -32,7 +32,7 @@ struct Row {
     within: &'static str,
     why: &'static str,
     runs: u32,
-    /// How many calls ended in each way.
+    /// Number of calls by outcome.
     outcomes: BTreeMap<&'static str, u32>,
     worst_seconds: f64,
     seconds: f64,
@@ -48,7 +48,7 @@ struct Healthy {
     worst_ms: f64,
 }
 
-/// What the gateway held before and after.
+/// Resources of the gateway before and after.
 #[derive(Debug, Serialize)]
 pub(super) struct Rest {
     mebibytes: [u32; 2],
@@ -93,7 +93,7 @@ impl Report {
         }
     }
 
-    /// How often a fault was inflicted so far.
+    /// Returns how often a fault was inflicted so far.
     pub(super) fn runs(&self, name: &str) -> u32 {
         self.faults.iter().find(|row| row.name == name).map_or(0, |row| row.runs)
     }
@@ -126,7 +126,7 @@ impl Report {
         };
     }
 
-    /// Everything that is not as it must be.
+    /// Returns all violations.
     pub(super) fn violations(&self) -> Vec<String> {
         let rows = self.faults.iter();
         let rows =

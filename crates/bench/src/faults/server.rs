@@ -9,14 +9,14 @@ use tokio::io::AsyncReadExt as _;
 use crate::Failure;
 use crate::server::Listen;
 
-/// A scripted server: where it listens, and its manners.
+/// A scripted server: its transport, and its behaviour.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     listen: Listen,
     manner: String,
 }
 
-/// It is what it was told, word by word.
+/// Compares the command-line words.
 impl PartialEq for Scripted {
     fn eq(&self, other: &Self) -> bool {
         self.words() == other.words()
@@ -25,7 +25,7 @@ impl PartialEq for Scripted {
 
 impl Eq for Scripted {}
 
-/// The word that makes this program a scripted server.
+/// The subcommand that makes this program a scripted server.
 pub(crate) const WORD: &str = "scripted";
 
 impl Scripted {
@@ -44,13 +44,13 @@ impl Scripted {
         Ok(Self { listen, manner })
     }
 
-    /// What starts it, after the name of this program.
+    /// Returns its command-line arguments.
     pub(super) fn words(&self) -> [String; 3] {
         let listen = if self.listen == Listen::Http { "http" } else { "stdio" };
         [WORD.to_owned(), listen.to_owned(), self.manner.clone()]
     }
 
-    /// Serves until the standard input closes; over HTTP it says first where.
+    /// Serves until the standard input closes; over HTTP it first prints its address.
     pub(crate) fn run(self) -> Result<(), Failure> {
         let manner: Manner = serde_json::from_str(&self.manner)?;
         let runtime =

@@ -1,4 +1,4 @@
-//! A gateway, the servers behind it, and those who use it.
+//! A gateway, the servers behind it, and its callers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -24,14 +24,14 @@ use crate::Failure;
 use crate::gateway::process::{End, Process};
 use crate::server::Listen;
 
-/// How long a server may be silent, and how long a call may take.
+/// Idle timeout and total timeout of a call.
 pub(super) const IDLE: Duration = Duration::from_secs(1);
 pub(super) const TOTAL: Duration = Duration::from_secs(3);
 
-/// How late things may be: machines are busy, more so while they test.
+/// Tolerated delay: machines are busy, more so while they test.
 pub(super) const SLACK: Duration = Duration::from_secs(if cfg!(debug_assertions) { 2 } else { 1 });
 
-/// How often a server may fall over in a minute before it is left alone: one less than the gateway takes.
+/// Maximum number of failures of a server per minute: one less than the gateway tolerates.
 const EXITS: usize = 4;
 const MINUTE: Duration = Duration::from_secs(62);
 
@@ -43,19 +43,19 @@ pub(super) enum Server {
     Launched(Manner),
     /// In a process of its own, behind a proxy.
     Http(Manner),
-    /// A program that always does as it should, and is treated as any server is.
+    /// A program that behaves correctly, and is treated as any server.
     Healthy(Manner),
     /// The same in a process of its own.
     HealthyHttp(Manner),
 }
 
-/// What a stage is made of.
+/// Configuration of a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) consort: PathBuf,
     pub(super) servers: Vec<(String, Server)>,
     pub(super) principals: usize,
-    /// What a shell does before it becomes the gateway.
+    /// Shell commands that run before the gateway is executed.
     pub(super) before: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Remote {
     pub(super) proxy: Proxy,
 }
 
-/// A gateway with all that belongs to it.
+/// A gateway with its servers and callers.
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) folder: TempDir,
@@ -75,24 +75,24 @@ pub(super) struct Stage {
     pub(super) pid: u32,
     pub(super) address: String,
     pub(super) principals: Vec<Principal>,
-    /// Whoever runs the gateway: the main connections to servers are its.
+    /// The owner of the gateway: the main connections to servers are its.
     pub(super) owner: Principal,
     remotes: BTreeMap<String, Remote>,
     ledger: Mutex<Ledger>,
-    /// Calls whose ends are known.
+    /// Finished calls.
     pub(super) records: Mutex<Vec<Record>>,
-    /// When servers fell over.
+    /// Times of failures, by server.
     exits: Mutex<HashMap<String, Vec<Instant>>>,
     pub(super) config: String,
 }
 
-/// A number that no other call of this process has.
+/// Returns a number that no other call of this process has.
 pub(super) fn next() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A secret: where it is found is where it was carried to.
+/// A recognizable secret, to find out where it leaks.
 pub(super) fn canary(kind: &str) -> String {
     format!("canary-of-faults-{kind}-{}", std::process::id())
 }
@@ -149,7 +149,7 @@ impl Stage {
         })
     }
 
-    /// Waits until all of these servers offer their tools.
+    /// Waits until the tools of all these servers are listed.
     pub(super) async fn offered(&self, names: &[&str]) -> Result<(), Failure> {
         let begun = Instant::now();
         loop {
@@ -169,14 +169,14 @@ impl Stage {
         &self.remotes[name]
     }
 
-    /// What servers have carried out by now.
+    /// Returns the log of the servers, up to date.
     pub(super) fn ledger(&self) -> Result<MutexGuard<'_, Ledger>, Failure> {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         ledger.refresh()?;
         Ok(ledger)
     }
 
-    /// One of these servers that has not fallen over too often lately, and will do so now.
+    /// Picks one of these servers that has not failed too often recently, and records that it fails now.
     pub(super) fn victim(&self, names: &[&'static str]) -> Option<&'static str> {
         let mut exits = self.exits.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lately = |name: &&'static str| {
@@ -196,7 +196,7 @@ impl Stage {
         fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default()
     }
 
-    /// Ends the servers in processes of their own.
+    /// Ends the servers that run in processes of their own.
     pub(super) async fn end_remotes(&self) -> Result<(), Failure> {
         for remote in self.remotes.values() {
             if let Some(process) = remote.process.lock().await.take() {
@@ -207,21 +207,21 @@ impl Stage {
     }
 }
 
-/// A server that can be told from others by its command line, and writes down what it does.
+/// A server that is identified by its command line, and logs its calls.
 fn named(name: &str, ledger: &Path, manner: &Manner) -> Manner {
     let mut manner = Manner { ledger: Some(ledger.to_owned()), ..manner.clone() };
     manner.capabilities["experimental"] = serde_json::json!({ mark(name): {} });
     manner
 }
 
-/// What is in the command line of a server, and in that of no other.
+/// Returns a unique mark in the command line of a server.
 pub(super) fn mark(name: &str) -> String {
     format!("server {name}.")
 }
 
 const LIMITS: &str = "timeout = { idle = \"1s\", total = \"3s\" }\n";
 
-/// What concerns everybody: names, and the tokens of the principals.
+/// Returns the general config: naming, and the tokens of the callers.
 fn head(folder: &Path, principals: usize) -> Result<String, Failure> {
     let mut config = "[consort]\nnaming = \"{server}__{name}\"\n\n[consort.tokens]\n".to_owned();
     for n in 0..principals {
@@ -232,7 +232,7 @@ fn head(folder: &Path, principals: usize) -> Result<String, Failure> {
     Ok(config)
 }
 
-/// A text as TOML writes it: as JSON does.
+/// A TOML string, written as JSON.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -292,7 +292,7 @@ impl Remote {
         Ok(Self { manner, process: tokio::sync::Mutex::new(Some(process)), proxy })
     }
 
-    /// Kills the server and starts another, which knows nothing of the first.
+    /// Kills the server and starts another without the state of the first.
     pub(super) async fn restart(&self) -> Result<(), Failure> {
         let mut process = self.process.lock().await;
         if let Some(mut old) = process.take() {

@@ -1,4 +1,4 @@
-//! One fault, inflicted once: the calls made meanwhile, and what of them is not as it must be.
+//! One fault, inflicted once: the calls made meanwhile, and their violations.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use super::stage::{SLACK, Stage, TOTAL, canary, mark, next};
 use crate::Failure;
 use crate::chance::Chance;
 
-/// Servers that may fall over.
+/// Servers that may crash.
 pub(super) const FRAIL: [&str; 6] = ["a0", "a1", "a2", "a3", "a4", "a5"];
 
 /// One fault, inflicted once.
@@ -27,16 +27,16 @@ pub(super) struct Trial<'a> {
     fault: &'static str,
     pub(super) records: Vec<Record>,
     pub(super) violations: Vec<String>,
-    /// Whether there is time for what takes half a minute.
+    /// True if there is time for steps that take half a minute.
     pub(super) thorough: bool,
 }
 
-/// The answer of a server that works: the nonce.
+/// The answer of a working server: the nonce.
 pub(super) fn answer(nonce: &str) -> Step {
     Step::result(&json!({ "content": [{ "type": "text", "text": nonce }] }))
 }
 
-/// Bytes as they are.
+/// A step that writes these bytes.
 pub(super) fn text(text: &str) -> Step {
     Step::Text(text.to_owned())
 }
@@ -51,17 +51,17 @@ impl<'a> Trial<'a> {
         Self { stage, chance, fault, records: Vec::new(), violations: Vec::new(), thorough }
     }
 
-    /// The `n`th principal, in a circle.
+    /// The `n`th caller, modulo their number.
     pub(super) fn who(&self, n: usize) -> &'a Principal {
         &self.stage.principals[n % self.stage.principals.len()]
     }
 
-    /// A call of a server that takes these steps, which may name the call's nonce.
+    /// A call of a server that takes these steps, which may contain the call's nonce.
     pub(super) fn ask(&self, server: &str, steps: impl FnOnce(&str) -> Vec<Step>) -> Ask {
         self.ask_through(server, None, steps)
     }
 
-    /// The same, with what the proxy before the server is to break.
+    /// The same, with the fault that the proxy before the server applies.
     pub(super) fn ask_through(
         &self,
         server: &str,
@@ -78,17 +78,17 @@ impl<'a> Trial<'a> {
         Ask { tool: format!("{server}__write"), nonce, arguments: arguments.to_string() }
     }
 
-    /// Makes these calls at once, each by another principal.
+    /// Makes these calls concurrently, each by another caller.
     pub(super) async fn all(&self, asks: &[Ask]) -> Vec<Record> {
         all(asks.iter().enumerate().map(|(n, ask)| self.who(n).call(ask)).collect()).await
     }
 
-    /// Notes something that must not be.
+    /// Records a violation.
     pub(super) fn fail(&mut self, what: impl Into<String>) {
         self.violations.push(what.into());
     }
 
-    /// Takes a call into account: it must have ended in one of these ways, between these times.
+    /// Checks a call: it must have one of these outcomes, between these times.
     pub(super) fn expect(&mut self, record: Record, ways: &[&str], from: Duration, by: Duration) {
         let (word, took) = (record.outcome.word(), record.took);
         let about = format!("call `{}` of `{}`", record.nonce, record.principal);
@@ -106,12 +106,12 @@ impl<'a> Trial<'a> {
         self.records.push(record);
     }
 
-    /// Takes calls into account that ended at once, in one of these ways.
+    /// Checks a call that must end immediately, with one of these outcomes.
     pub(super) fn expect_soon(&mut self, record: Record, ways: &[&str]) {
         self.expect(record, ways, Duration::ZERO, SLACK);
     }
 
-    /// The server works: a call of it ends well, if it is on its way back after a while.
+    /// Checks that the server works: a call of it succeeds, after a while if it is restarting.
     pub(super) async fn works(&mut self, server: &str) {
         let ask = self.ask(server, |nonce| vec![answer(nonce)]);
         let who = self.who(self.records.len());
@@ -119,7 +119,7 @@ impl<'a> Trial<'a> {
         self.expect(record, &["ok"], Duration::ZERO, TOTAL + SLACK);
     }
 
-    /// Waits until servers have written this down.
+    /// Waits until the log of the servers has this line.
     pub(super) async fn written(&mut self, line: &str, by: Duration) -> Result<(), Failure> {
         let begun = Instant::now();
         while self.stage.ledger()?.times(line) == 0 {
@@ -132,7 +132,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Makes a call, and says when the server has it, while this is done.
+    /// Makes a call, and returns once the server has received it.
     pub(super) async fn arrived(&self, ask: &Ask) -> Result<(), Failure> {
         let begun = Instant::now();
         while self.stage.ledger()?.times(&ask.nonce) == 0 {
@@ -157,7 +157,7 @@ impl<'a> Trial<'a> {
         Ok(Ran { records: self.records, violations: self.violations })
     }
 
-    /// The records go to the stage; what is wrong with them by any law is among the violations.
+    /// Moves the records to the stage, and adds the violations of the invariants.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         let ledger = self.stage.ledger()?;
         self.violations.extend(self.records.iter().filter_map(|record| wrong(record, &ledger)));

@@ -1,4 +1,4 @@
-//! What a gateway allocates for one call: the product's layers in this process, on a thread of their own.
+//! Allocations of a gateway for one call: the product's layers in this process, on a thread of their own.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -23,7 +23,7 @@ use crate::load::{Client, Listing, Work};
 use crate::server::{Listen, Serve};
 use crate::{Failure, allocator};
 
-/// Calls that are not counted: connections and buffers are made in them.
+/// Calls that are not counted: they open connections and allocate buffers.
 const WARM_UP: u64 = 50;
 const CALLS: u32 = 500;
 
@@ -31,12 +31,12 @@ const CALLS: u32 = 500;
 pub(super) struct Row {
     pub(super) client: Era,
     pub(super) server: Upstream,
-    /// A call.
+    /// Per call.
     pub(super) allocations: f64,
     pub(super) bytes: f64,
 }
 
-/// Every pairing of eras, over HTTP and over stdio.
+/// Measures every pairing of eras, over HTTP and over stdio.
 pub(super) async fn measure(options: &Options) -> Result<Vec<Row>, Failure> {
     let calls = CALLS.min(options.calls);
     let mut rows = Vec::new();
@@ -68,7 +68,7 @@ pub(super) async fn measure(options: &Options) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-/// Allocations and bytes a call.
+/// Returns allocations and bytes per call.
 async fn counted(url: &str, era: Era, calls: u32) -> Result<(f64, f64), Failure> {
     let mut client = Client::connect(url, era).await?;
     let work = Work::echo(PREFIX, ECHO);

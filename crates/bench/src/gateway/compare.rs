@@ -1,4 +1,4 @@
-//! The same load over every lane, in turns: how many calls, how fast, for how much processor time.
+//! The same load over every lane, in turns: calls per second, latency, processor time.
 
 use consort_wire::Era;
 use serde::Serialize;
@@ -9,17 +9,17 @@ use crate::Failure;
 use crate::load::{self, Load, Turn, Work};
 use crate::statistics::{median, ratio};
 
-/// How a gateway should do next to the raw proxy.
+/// Target of a gateway relative to the raw proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Target {
-    /// At most so many times its processor time for a call.
+    /// Maximum ratio of processor time per call.
     pub(super) times_raw_cpu: f64,
-    /// At least so many times its calls a second.
+    /// Minimum ratio of calls per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) times_raw_rate: Option<f64>,
 }
 
-/// A section: what was asked of it, and a row for each kind and number of clients.
+/// A section: its target, and a row for each era and number of clients.
 #[derive(Debug, Serialize)]
 pub(super) struct Comparison {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub(super) struct Row {
     pub(super) results: Vec<Outcome>,
 }
 
-/// How one lane did: medians over the rounds, and medians of each round's ratio.
+/// Results of one lane: medians over the rounds, and medians of each round's ratio.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) by: By,
@@ -53,16 +53,16 @@ pub(super) struct Outcome {
     pub(super) met: Option<bool>,
 }
 
-/// What clients do, and how many of them.
+/// Work and number of the clients.
 pub(super) struct Course<'a> {
     pub(super) work: Work,
     pub(super) clients: &'a [u32],
     pub(super) target: Option<Target>,
-    /// How many times as much work a call is, where calls and not time end a turn.
+    /// Relative cost of a call, where calls and not time end a turn.
     pub(super) weight: u32,
 }
 
-/// Runs the course over the lanes that are `wanted`.
+/// Runs the course over the `wanted` lanes.
 pub(super) async fn measure(
     field: &Field,
     course: &Course<'_>,
@@ -79,7 +79,7 @@ pub(super) async fn measure(
     Ok(Comparison { target: course.target, rows })
 }
 
-/// A row for each number of clients, over these lanes, each with the work that is done on it.
+/// Returns a row for each number of clients, over these lanes, each with its own work.
 pub(super) async fn rows(
     lanes: &[(Lane, Work)],
     client: Era,

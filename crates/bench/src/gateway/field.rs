@@ -1,4 +1,4 @@
-//! All who take part: servers of each era, a raw proxy before each, a gateway over each kind of server.
+//! All contestants: servers of each era, a raw proxy before each, a gateway over each kind of server.
 
 use std::fmt;
 use std::path::Path;
@@ -14,16 +14,16 @@ use crate::Failure;
 use crate::load::{Client, Listing, Place};
 use crate::server::{Listen, Serve};
 
-/// What the names of all tools begin with, so that none is also a tool of the gateway itself.
+/// Prefix of all tool names, so that none is also a tool of the gateway itself.
 pub(super) const PREFIX: &str = "bench_";
 
-/// How long a gateway may take to list all tools of its servers.
+/// Time limit for a gateway to list all tools of its servers.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long to wait before a list that was not yet whole is asked for again.
+/// Pause before an incomplete listing is requested again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Who answers.
+/// Contestant that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum By {
     /// The server itself, over HTTP.
@@ -45,12 +45,12 @@ impl By {
     }
 }
 
-/// The server that is reached in the end.
+/// The server behind the contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Upstream {
     pub(super) via: Via,
     pub(super) era: Era,
-    /// So many of them.
+    /// Number of servers.
     pub(super) count: usize,
 }
 
@@ -60,7 +60,7 @@ impl Upstream {
     }
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Via {
@@ -81,7 +81,7 @@ impl fmt::Display for Upstream {
     }
 }
 
-/// One way to an answer.
+/// One route to an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
     pub(super) by: By,
@@ -98,7 +98,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Starts everybody, with servers that have so many tools nobody calls.
+    /// Starts all contestants, with servers that have `fillers` tools that are never called.
     pub(super) async fn open(consort: Option<&Path>, fillers: usize) -> Result<Self, Failure> {
         let serve = Serve { fillers, prefix: PREFIX.to_owned(), ..Serve::new(Listen::Http) };
         let mut field = Self { eras: Vec::new(), gateways: Vec::new(), serve };
@@ -140,8 +140,8 @@ impl Field {
         Listing::new(self.serve.tools())
     }
 
-    /// The ways of a client of this era. Who only passes bytes on reaches a server of the client's own
-    /// era over HTTP, as no other would understand it.
+    /// The routes of a client of this era. A contestant that only forwards bytes has a server of the client's own era
+    /// over HTTP, since no other would understand it.
     pub(super) fn lanes(&self, client: Era) -> Vec<Lane> {
         let own = Upstream::one(Via::Http, client);
         let mut lanes = Vec::new();
@@ -165,7 +165,7 @@ impl Field {
         lanes
     }
 
-    /// Ends everybody, gateways first.
+    /// Ends all processes, gateways first.
     pub(super) async fn close(self) -> Result<(), Failure> {
         for (_, gateway, _) in self.gateways {
             gateway.end().await?;
@@ -178,7 +178,7 @@ impl Field {
     }
 }
 
-/// Waits until all of these tools are on offer.
+/// Waits until all of these tools are listed.
 pub(crate) async fn listed(url: &str, listing: &Listing) -> Result<(), Failure> {
     let until = Instant::now() + PATIENCE;
     let mut client = Client::connect(url, Era::Modern).await?;
@@ -193,7 +193,7 @@ pub(crate) async fn listed(url: &str, listing: &Listing) -> Result<(), Failure> 
     client.close().await
 }
 
-/// The order of a round: there in one, back in the next, so that nobody always comes last.
+/// The order of a round: forward in one, backward in the next, so that none always comes last.
 pub(super) fn order(round: u32, lanes: usize) -> Vec<usize> {
     if round.is_multiple_of(2) { (0..lanes).collect() } else { (0..lanes).rev().collect() }
 }

@@ -1,4 +1,4 @@
-//! Clients that have something open and say nothing: what each costs, and what they cost those who call.
+//! Idle clients with an open stream: the cost of each, and their effect on active ones.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,18 +17,17 @@ use crate::load::{self, Client, Listing, Turn, Work};
 use crate::server::{Listen, Serve};
 use crate::{Failure, charge};
 
-/// What a client that listens may cost.
+/// Limit of memory per listening client.
 pub(super) const KIBIBYTES_A_CLIENT: f64 = 64.0;
 
 /// Clients that call meanwhile.
 pub(super) const BUSY: u32 = 32;
 
-/// Clients that listen. A gateway has at most a thousand sessions of legacy ones, and some must be left.
+/// Number of listening clients. A gateway has at most a thousand sessions of legacy ones, and some must be left.
 const MODERN: usize = 2000;
 const LEGACY: usize = 960;
 
-/// How long nothing happens before anything is looked at, and how often: longer than connections to
-/// servers are kept.
+/// Pause before resources are read, and number of reads: longer than connections to servers are kept.
 const REST: Duration = Duration::from_secs(1);
 const LOOKS: usize = 10;
 
@@ -42,14 +41,14 @@ pub(super) struct Row {
     pub(super) after: Held,
     pub(super) kibibytes_a_client: f64,
     pub(super) descriptors_a_client: f64,
-    /// Of those who call, while the others listen.
+    /// Of the active clients, while the others listen.
     pub(super) calls_per_second: f64,
     pub(super) times_calls_per_second_before: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) met: Option<bool>,
 }
 
-/// What a process holds.
+/// Resources of a process.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Held {
     pub(super) mebibytes: f64,
@@ -124,7 +123,7 @@ async fn row(
     })
 }
 
-/// A client that has something open.
+/// A client with an open stream or connection.
 async fn idle(url: &str, what: &str, work: &Work) -> Result<Client, Failure> {
     let era = if what == "a legacy session" { Era::Legacy } else { Era::Modern };
     let mut client = Client::connect(url, era).await?;
@@ -136,7 +135,7 @@ async fn idle(url: &str, what: &str, work: &Work) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// What it holds at rest: after a while, or once it holds no more than so many descriptors.
+/// Returns its resources at rest: after a while, or once it has at most this many descriptors.
 async fn rested(process: &Process, most: Option<usize>) -> Result<Held, Failure> {
     for _ in 0..LOOKS {
         sleep(REST / 2).await;

@@ -1,4 +1,4 @@
-//! The memory of a gateway: when it has done nothing yet, and after it has done much.
+//! The memory of a gateway: before any work, and after much of it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::load::{self, Listing, Turn, Work};
 use crate::server::{Listen, Serve};
 use crate::{Failure, charge};
 
-/// What the process may have resident.
+/// Limits of resident memory in MiB.
 pub(super) const IDLE_TARGET: f64 = 20.0;
 pub(super) const LOADED_TARGET: f64 = 32.0;
 
-/// What the tools of the stdio server begin with.
+/// Prefix of the tools of the stdio server.
 const PIPED: &str = "piped_";
 
-/// How long nothing happens before memory is looked at.
+/// Pause before memory is read.
 const REST: Duration = Duration::from_secs(1);
 
 const CLIENTS: u32 = 32;

@@ -1,4 +1,4 @@
-//! How a gateway is to be measured, as it was typed.
+//! Command-line options of the gateway measurement.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use crate::Failure;
 use crate::options::{Format, USAGE, number};
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// How often the contestants take turns.
+    /// Number of rounds in which the contestants take turns.
     pub(crate) rounds: u32,
-    /// How long one turn is.
+    /// Duration of one turn in seconds.
     pub(crate) seconds: u32,
-    /// At most so many calls in one turn.
+    /// Maximum number of calls in one turn.
     pub(crate) calls: u32,
     /// The section to measure, if not all.
     pub(crate) only: Option<Section>,
     pub(crate) consort: Consort,
 }
 
-/// Which gateway takes part.
+/// The gateway that takes part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Consort {
     /// The program `consort` in the folder of this one.
     Beside,
     At(PathBuf),
-    /// None, only those it is compared with.
+    /// None, only the contestants it is compared with.
     Without,
 }
 
@@ -111,7 +111,7 @@ impl Options {
 }
 
 impl Consort {
-    /// Where the program is, if it takes part.
+    /// Returns the path of the program, if it takes part.
     pub(crate) fn program(&self) -> Result<Option<PathBuf>, Failure> {
         let program = match self {
             Self::Without => return Ok(None),

@@ -1,4 +1,4 @@
-//! The same load through programs of others that a user can install, in the same run as Consort.
+//! The same load through programs of other projects that a user can install, in the same run as Consort.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,17 +30,17 @@ use lane::{Failed, Lane};
 use peer::{Installed, Peer};
 use standing::Standing;
 
-/// How many clients call at once, and how many list.
+/// Numbers of clients that call at once, and number of those that list.
 const CALLERS: [u32; 2] = [1, 32];
 const LISTERS: u32 = 4;
 
-/// How long nothing happens before memory is looked at.
+/// Pause before memory is read.
 const REST: Duration = Duration::from_secs(1);
 
-/// What was measured.
+/// Results.
 #[derive(Debug, Default, Serialize)]
 struct Report {
-    /// Who takes part, and who does not for being absent.
+    /// Programs that take part, and those that are absent.
     programs: Vec<Installed>,
     start: Vec<Started>,
     fidelity: Vec<Fidelity>,
@@ -48,18 +48,18 @@ struct Report {
     lists: Vec<Standings>,
     progress: Vec<Delayed>,
     memory: Vec<Memory>,
-    /// What went wrong, with the last words of who it went wrong with.
+    /// Failures, with the last output of the program.
     failures: Vec<Failed>,
 }
 
-/// From the start of the process to its first right list, in the middle.
+/// Median time from the start of the process to its first complete listing.
 #[derive(Debug, Serialize)]
 struct Started {
     lane: Lane,
     milliseconds: f64,
 }
 
-/// One kind and number of clients.
+/// One era and number of clients.
 #[derive(Debug, Serialize)]
 struct Standings {
     client: Era,
@@ -67,7 +67,7 @@ struct Standings {
     results: Vec<Standing>,
 }
 
-/// How long the first step of progress was on its way, in the middle.
+/// Median delay of the first progress notification.
 #[derive(Debug, Serialize)]
 struct Delayed {
     client: Era,
@@ -83,7 +83,7 @@ struct Memory {
     after_calls_mebibytes: f64,
 }
 
-/// Measures everybody who is there and prints the report.
+/// Measures all installed programs and prints the report.
 pub(crate) fn peers(options: &Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let report = runtime.block_on(measure(options))?;
@@ -119,7 +119,7 @@ async fn measure(options: &Options) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Everybody who takes part: first who it is compared with, then who is compared.
+/// All contestants: first those for comparison, then the compared ones.
 fn entrants(options: &Options, programs: &[Installed]) -> Result<Vec<Entrant>, Failure> {
     let mut entrants = vec![Entrant::Direct, Entrant::Raw];
     if let Some(program) = options.consort.program()? {
@@ -132,7 +132,7 @@ fn entrants(options: &Options, programs: &[Installed]) -> Result<Vec<Entrant>, F
 }
 
 impl Report {
-    /// Starts everybody in turns, while nobody else runs.
+    /// Starts the contestants in turns, while no other runs.
     async fn measure_start(
         &mut self,
         entrants: &[Entrant],
@@ -164,7 +164,7 @@ impl Report {
         Ok(())
     }
 
-    /// Memory at rest, what comes out, progress, calls, memory after them.
+    /// Measures memory at rest, fidelity, progress, calls, and memory after them.
     async fn measure_calls(
         &mut self,
         opened: &mut Opened,
@@ -221,7 +221,7 @@ impl Report {
         Ok(())
     }
 
-    /// The same work for everybody who speaks to such clients, in turns.
+    /// Runs the same work for all contestants that support such clients, in turns.
     async fn compare(
         &mut self,
         opened: &mut Opened,
@@ -259,7 +259,7 @@ impl Report {
     }
 }
 
-/// Where the peers are installed, if nothing else is said: beside the folder of this program.
+/// Returns the default folder of the peers: beside the folder of this program.
 fn beside() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe()?;
     let target = program.parent().and_then(|folder| folder.parent());

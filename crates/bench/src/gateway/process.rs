@@ -1,4 +1,4 @@
-//! The processes of a measurement: servers, raw proxies, gateways. Each ends with who holds it.
+//! The processes of a measurement: servers, raw proxies, gateways. Each ends when its handle is dropped.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,40 +16,40 @@ use crate::Failure;
 use crate::load::Place;
 use crate::server::{Listen, Serve};
 
-/// How long a process may take to say where it listens, and to end.
+/// Time limit for a process to print its address, and to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A process that listens.
+/// A listening process.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
     pid: u32,
     end: End,
-    /// Held, so that what is still said there disturbs nobody.
+    /// Kept open, so that further output causes no error.
     _output: Option<BufReader<ChildStdout>>,
-    /// What it said of where it listens.
+    /// The line with its address.
     said: String,
     url: String,
 }
 
-/// How a process is told to end.
+/// Method of ending a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
-    /// Its standard input closes.
+    /// Closes its standard input.
     Input,
     Signal,
-    /// Not everybody ends when told to.
+    /// A signal, then a kill: not every program ends on the signal.
     SignalThenKill,
 }
 
-/// What a gateway says when it listens.
+/// Output of a gateway when it listens.
 #[derive(Debug, Deserialize)]
 struct Listening {
     endpoint: String,
 }
 
 impl Process {
-    /// An HTTP server of this program.
+    /// Starts an HTTP server of this program.
     pub(crate) async fn server(serve: &Serve) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(serve.words()).stdin(Stdio::piped());
@@ -58,7 +58,7 @@ impl Process {
         Ok(process)
     }
 
-    /// A raw proxy before a server.
+    /// Starts a raw proxy before a server.
     pub(crate) async fn proxy(server: &Self) -> Result<Self, Failure> {
         let authority = server.said.trim().trim_start_matches("http://");
         let mut command = Command::new(std::env::current_exe()?);
@@ -68,17 +68,27 @@ impl Process {
         Ok(process)
     }
 
-    /// A gateway over these servers that keeps all it keeps in `folder`.
+    /// Starts a gateway over these servers that stores its files in `folder`.
     pub(crate) async fn gateway(
         program: &Path,
         servers: &Map<String, Value>,
         folder: &Path,
     ) -> Result<Self, Failure> {
         let config = configure(servers, folder)?;
+        Self::serving(program, &config, folder, &["--allow-unauthenticated"]).await
+    }
+
+    /// A gateway with this config and these options that keeps all it keeps in `folder`.
+    pub(super) async fn serving(
+        program: &Path,
+        config: &Path,
+        folder: &Path,
+        options: &[&str],
+    ) -> Result<Self, Failure> {
         let errors = folder.join("stderr");
         let mut command = Command::new(program);
-        command.arg("serve").arg("--config").arg(&config);
-        command.args(["--listen", "127.0.0.1:0", "--allow-unauthenticated", "--json"]);
+        command.arg("serve").arg("--config").arg(config);
+        command.args(["--listen", "127.0.0.1:0", "--json"]).args(options);
         command.env("HOME", folder);
         for (name, inside) in [
             ("XDG_CACHE_HOME", "cache"),
@@ -96,7 +106,7 @@ impl Process {
         Ok(process)
     }
 
-    /// A program of others that listens, or soon will, at an address it was told. All it says goes to `said`.
+    /// Starts a peer that will listen at a given URL. Its output goes to `said`.
     pub(super) fn peer(mut command: Command, url: String, said: &Path) -> Result<Self, Failure> {
         let errors = File::create(said)?;
         command.stdin(Stdio::null()).stdout(errors.try_clone()?).stderr(errors);
@@ -105,7 +115,7 @@ impl Process {
         Ok(Self { child, pid, end: End::SignalThenKill, _output: None, said: String::new(), url })
     }
 
-    /// Starts a process and waits until it says where it listens.
+    /// Starts a process and waits until it prints its address.
     pub(crate) async fn spawn(mut command: Command, end: End) -> Result<Self, Failure> {
         let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let pid = child.id().ok_or("the process has ended already")?;
@@ -118,7 +128,7 @@ impl Process {
         Ok(Self { child, pid, end, _output: Some(output), said, url: String::new() })
     }
 
-    /// Whether it is still there.
+    /// Returns true if it is still running.
     pub(super) fn lives(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -131,17 +141,17 @@ impl Process {
         self.pid
     }
 
-    /// As the place of a load, charged for what it costs.
+    /// Returns it as the target of a load whose processor time is measured.
     pub(crate) fn charged(&self) -> Place {
         Place { url: self.url.clone(), charged: Some(self.pid) }
     }
 
-    /// As the place of a load, for nothing.
+    /// Returns it as the target of a load whose processor time is not measured.
     pub(crate) fn free(&self) -> Place {
         Place { url: self.url.clone(), charged: None }
     }
 
-    /// What it said of where it listens.
+    /// Returns the line with its address.
     pub(crate) fn said(&self) -> &str {
         self.said.trim()
     }
@@ -152,7 +162,7 @@ impl Process {
         Ok(kill_process(pid.ok_or("the process has ended")?, signal)?)
     }
 
-    /// Tells it to end and waits for it.
+    /// Ends it and waits for it.
     pub(crate) async fn end(mut self) -> Result<(), Failure> {
         if matches!(self.end, End::SignalThenKill) && !self.lives() {
             return Ok(());
@@ -178,7 +188,7 @@ impl Process {
     }
 }
 
-/// Writes the config of a gateway, as a whole or not at all, and says where.
+/// Writes the config of a gateway atomically, and returns its path.
 pub(crate) fn configure(servers: &Map<String, Value>, folder: &Path) -> Result<PathBuf, Failure> {
     let (config, new) = (folder.join("servers.json"), folder.join("servers.new"));
     fs::write(&new, json!({ "mcpServers": servers }).to_string())?;
@@ -192,7 +202,7 @@ pub(crate) fn signal(process: u32, signal: Signal) -> Result<(), Failure> {
     Ok(kill_process(pid, signal)?)
 }
 
-/// A server as a gateway's config names it; one that is reached over HTTP runs already.
+/// A server's entry in a gateway's config; one over HTTP is running already.
 pub(crate) fn configured(serve: &Serve, running: &Process) -> Result<Value, Failure> {
     Ok(match serve.listen {
         Listen::Http => json!({ "url": running.url }),
@@ -200,7 +210,7 @@ pub(crate) fn configured(serve: &Serve, running: &Process) -> Result<Value, Fail
     })
 }
 
-/// A server as a gateway's config names it, for the gateway to start.
+/// A server's entry in a gateway's config, for the gateway to start.
 pub(crate) fn started(serve: &Serve) -> Result<Value, Failure> {
     let program = std::env::current_exe()?;
     let program = program.to_str().ok_or("the path of this program is not text")?;

@@ -1,4 +1,4 @@
-//! How long a progress event is on its way from the server that wrote it to the client.
+//! Delay of a progress event from the server that wrote it to the client.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::Failure;
 use crate::load::{Ask, Client, Place, Progress, right};
 use crate::statistics::{median, monotonic};
 
-/// Through a gateway the first event may take so much longer than directly.
+/// Limit of the additional delay of the first event through a gateway.
 pub(super) const TARGET: Duration = Duration::from_micros(200);
 
-/// Events of a call: the first leaves with the head of the answer, the others alone.
+/// Events per call: the first is sent with the head of the response, the others alone.
 pub(super) const STEPS: usize = 3;
 
-/// The time a call takes.
+/// Duration of a call in milliseconds.
 const MILLISECONDS: u32 = 6;
 
-/// What one call may take.
+/// Time limit of one call.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize)]
@@ -31,7 +31,7 @@ pub(super) struct Row {
     pub(super) results: Vec<Outcome>,
 }
 
-/// How one lane did: medians over all calls of a round, then over the rounds.
+/// Results of one lane: medians over all calls of a round, then over the rounds.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) by: By,
@@ -39,7 +39,7 @@ pub(super) struct Outcome {
     pub(super) calls: usize,
     pub(super) first_microseconds: f64,
     pub(super) later_microseconds: f64,
-    /// How much longer than directly in the same round, in the middle.
+    /// Median of the additional delay compared with the direct route of the same round.
     pub(super) first_beyond_direct_microseconds: f64,
     pub(super) later_beyond_direct_microseconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub(super) async fn measure(field: &Field, options: &Options) -> Result<Vec<Row>
     Ok(rows)
 }
 
-/// Calls one after the other, for as long as a turn is.
+/// Makes calls one after the other, for one turn.
 async fn turn(place: &Place, era: Era, options: &Options) -> Result<Delays, Failure> {
     let calls = (options.seconds * 1000 / (MILLISECONDS + 1)).min(options.calls);
     let mut client = Client::connect(&place.url, era).await?;
@@ -105,7 +105,7 @@ async fn turn(place: &Place, era: Era, options: &Options) -> Result<Delays, Fail
     Ok(Delays { calls: first.len(), first: median(first), later: median(later) })
 }
 
-/// How long each event of one call was on its way, in microseconds.
+/// Returns the delay of each event of one call, in microseconds.
 async fn timed(client: &mut Client) -> Result<Vec<f64>, Failure> {
     let (steps, delays) = heard(client, PREFIX).await?;
     if steps == [Some(1.0), Some(2.0), Some(3.0)] {
@@ -115,7 +115,7 @@ async fn timed(client: &mut Client) -> Result<Vec<f64>, Failure> {
     }
 }
 
-/// The steps that arrive during one call of the slow tool, and how long each was on its way in microseconds.
+/// Returns the steps that arrive during one call of the slow tool, with their delays in microseconds.
 pub(super) async fn heard(
     client: &mut Client,
     prefix: &str,

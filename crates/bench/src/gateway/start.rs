@@ -1,4 +1,4 @@
-//! From the start of a gateway's process to its first list with every tool.
+//! Time from the start of a gateway's process to its first complete listing.
 
 use std::path::Path;
 use std::time::Instant;
@@ -21,7 +21,7 @@ const MANY: usize = 20;
 pub(super) struct Row {
     pub(super) by: By,
     pub(super) start: &'static str,
-    /// Until it says where it listens.
+    /// Until it prints its address.
     pub(super) listens_milliseconds: f64,
     /// Until every tool is listed.
     pub(super) listed_milliseconds: f64,
@@ -31,7 +31,7 @@ pub(super) struct Row {
     pub(super) met: Option<bool>,
 }
 
-/// How a gateway is started.
+/// A start of a gateway.
 #[derive(Clone, Copy)]
 struct Case {
     start: &'static str,
@@ -39,7 +39,7 @@ struct Case {
     milliseconds: f64,
 }
 
-/// In the order in which they are run: what is kept was kept by the start before.
+/// In the order in which they run: each finds the catalog that the start before stored.
 const CASES: [Case; 3] = [
     Case { start: "1 stdio server", servers: 1, milliseconds: 40.0 },
     Case { start: "20 stdio servers", servers: MANY, milliseconds: 80.0 },

@@ -1,4 +1,4 @@
-//! The report for people: a table a section, with a word on each target.
+//! The report for people: a table per section, with a note on each target.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::compare::Comparison;
 use super::idle::{self, BUSY, KIBIBYTES_A_CLIENT};
 use super::memory::{self, IDLE_TARGET, LOADED_TARGET};
 use super::progress::{self, TARGET};
-use super::{Report, allocations, start};
+use super::{Report, allocations, identities, start};
 use crate::report::{group, table};
 
 impl Report {
@@ -21,6 +21,7 @@ impl Report {
             self.upstreams.as_ref().map(|section| compared("Calls of 1 KB, many servers", section)),
             self.idle.as_deref().map(idle),
             self.memory.as_deref().map(memory),
+            self.identities.as_deref().map(identities),
             self.start.as_deref().map(start),
             self.allocations.as_deref().map(allocations),
         ];
@@ -43,6 +44,7 @@ impl Report {
             .chain(progress.map(|outcome| outcome.met))
             .chain(self.idle.iter().flatten().map(|row| row.met))
             .chain(self.memory.iter().flatten().map(|row| row.met))
+            .chain(self.identities.iter().flatten().map(|row| row.met))
             .chain(self.start.iter().flatten().map(|row| row.met))
             .flatten()
             .collect()
@@ -191,6 +193,25 @@ fn memory(rows: &[memory::Row]) -> String {
         "Resident memory in MiB; target: at most {IDLE_TARGET} idle, {LOADED_TARGET} after calls"
     );
     table(&title, ["by", "idle", "after calls", "after 1 MiB results", "target"], 1, lines)
+}
+
+fn identities(rows: &[identities::Row]) -> String {
+    let lines = rows.iter().map(|row| {
+        [
+            row.servers.to_string(),
+            row.identities.to_string(),
+            format!("{:.1}", row.idle_mebibytes),
+            format!("{:.1}", row.after_calls_mebibytes),
+            format!("{:.2}", row.times_one_identity),
+            verdict(row.met),
+        ]
+    });
+    let title = format!(
+        "Resident memory in MiB, idle again after each identity called each legacy HTTP server; target: at most {} x one identity's",
+        identities::TARGET
+    );
+    let head = ["servers", "identities", "before", "after", "x one identity", "target"];
+    table(&title, head, 0, lines)
 }
 
 fn start(rows: &[start::Row]) -> String {

@@ -1,4 +1,4 @@
-//! One gateway over many servers: the same load, shared out among them.
+//! One gateway over many servers: the same load, distributed among them.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::server::{Listen, Serve};
 const COUNTS: [usize; 3] = [1, 20, 100];
 const CLIENTS: &[u32] = &[32];
 
-/// A gateway over as many servers of a kind, and those of them that run by themselves.
+/// A gateway over several servers of a kind, and those of them that run by themselves.
 struct Many {
     upstream: Upstream,
     gateway: Process,
@@ -27,8 +27,8 @@ struct Many {
     _folder: TempDir,
 }
 
-/// Modern clients and servers: what is compared is the number of servers. Whoever only passes bytes on
-/// has one.
+/// Measures modern clients and servers: only the number of servers varies. A contestant that only forwards bytes has
+/// one.
 pub(super) async fn measure(
     consort: Option<&Path>,
     options: &Options,

@@ -1,4 +1,4 @@
-//! What a load asks, and what the right answer to it is.
+//! Requests of a load, and checks of their answers.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,19 +12,19 @@ use serde_json::Value;
 use super::client::{Ask, Client, Progress, Refused};
 use crate::{Failure, samples};
 
-/// More pages than a list of any server here has.
+/// More pages than a listing of any server here has.
 const PAGES: usize = 100;
 
-/// What is asked over and over.
+/// Request that is repeated.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    /// A text that is another one for each call comes back, from each of the tools in turn.
+    /// Echoes a text that is unique to each call, with each of the tools in turn.
     Echo { tools: Arc<[String]>, filling: Arc<str> },
-    /// A text comes that was not sent.
+    /// Returns a large text.
     Big { tool: String, params: Arc<str>, content: Arc<[u8]> },
-    /// A call takes its time, with as many steps.
+    /// Takes a while, and reports progress in this many steps.
     Slow { tool: String, params: Arc<str>, steps: u32 },
-    /// All tools are listed.
+    /// Lists all tools.
     List(Arc<Listing>),
 }
 
@@ -47,7 +47,7 @@ impl Work {
         }
     }
 
-    /// A call of so many milliseconds that reports so many steps; with none it is silent.
+    /// A call of this many milliseconds that reports `steps` steps of progress; none if 0.
     pub(crate) fn slow(prefix: &str, milliseconds: u32, steps: u32) -> Self {
         let tool = format!("{prefix}slow");
         let params = format!(
@@ -64,7 +64,7 @@ impl Work {
         Self::Big { tool, params: params.into(), content: content.into_bytes().into() }
     }
 
-    /// Asks once. `client` and `call` make the question one that nobody else asks.
+    /// Makes one request. `client` and `call` make it unique.
     pub(crate) async fn once(
         &self,
         asker: &mut Client,
@@ -118,7 +118,7 @@ fn content(text: &str) -> String {
     content
 }
 
-/// Whether a result is the right one; other bytes that mean the same are right as well.
+/// Checks a result; other bytes with the same meaning are right as well.
 pub(crate) fn right(result: &Object, content: &[u8]) -> Result<(), Failure> {
     let failed = result.get_bytes("isError").is_some_and(|failed| failed != b"false");
     let got = result.get_bytes("content").unwrap_or_default();
@@ -139,7 +139,7 @@ pub(crate) fn right(result: &Object, content: &[u8]) -> Result<(), Failure> {
     Err(Wrong(format!("a wrong answer: expected {expected}, got {got}")).into())
 }
 
-/// An answer to something else, or none that anybody should get.
+/// A wrong answer: one to another request, or one that no request should get.
 #[derive(Debug)]
 pub(crate) struct Wrong(String);
 
@@ -151,7 +151,7 @@ impl fmt::Display for Wrong {
 
 impl Error for Wrong {}
 
-/// The tools a list must have, and a result that had them.
+/// The tools that a listing must have, and a result that had them.
 #[derive(Debug)]
 pub(crate) struct Listing {
     tools: BTreeMap<String, Value>,
@@ -164,7 +164,7 @@ impl Listing {
         Self { tools: definitions.into_iter().map(named).collect(), accepted: Mutex::default() }
     }
 
-    /// Lists all tools and says which one is missing or not as its server defined it.
+    /// Lists all tools and returns one that is missing or differs from its server's definition.
     pub(crate) async fn missing(&self, client: &mut Client) -> Result<Option<String>, Failure> {
         let mut listed = Vec::new();
         let mut params = String::new();
@@ -189,7 +189,7 @@ impl Listing {
         Err(format!("a list of more than {PAGES} pages").into())
     }
 
-    /// Tools beyond those expected are the gateway's own business; a name given twice is not.
+    /// Compares a listing. Additional tools are the gateway's own; a duplicate name is an error.
     fn compare(&self, listed: &[Value]) -> Result<Option<String>, Failure> {
         let mut found = BTreeMap::new();
         for tool in listed {

@@ -1,4 +1,4 @@
-//! One MCP client of a load, in either era: so cheap that what it asks is what is measured.
+//! One MCP client of a load, in either era: so cheap that it does not distort the measurement.
 
 use std::error::Error;
 use std::fmt;
@@ -12,12 +12,12 @@ use super::http::{Connection, Head};
 use super::sse::Stream;
 use crate::Failure;
 
-/// An answer that is no result: what was said instead.
+/// A response that is no result, with its message.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) status: u16,
     pub(crate) message: String,
-    /// Whether it was refused because there is too much to do, before anything was done.
+    /// True if it was refused for overload, before any work was done.
     pub(crate) overloaded: bool,
 }
 
@@ -36,17 +36,19 @@ const ABOUT: &str = r#"{"name":"bench","version":"0"}"#;
 pub(crate) struct Client {
     address: String,
     path: String,
+    /// The header line that shows a token, if there is one.
+    authorization: String,
     era: Era,
     session: Option<String>,
     connection: Option<Connection>,
-    /// Where answers come, if not where they were asked for.
+    /// Stream of the responses, if they do not arrive on the request's connection.
     stream: Option<Stream>,
     asked: u64,
     body: Vec<u8>,
     request: Vec<u8>,
 }
 
-/// What a client asks.
+/// A request of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask<'a> {
     pub(crate) method: &'a str,
@@ -54,11 +56,11 @@ pub(crate) struct Ask<'a> {
     pub(crate) name: Option<&'a str>,
     /// The members of `params` as JSON, without braces and without `_meta`.
     pub(crate) params: &'a str,
-    /// Whether progress is to be reported.
+    /// Request for progress notifications.
     pub(crate) progress: Progress,
 }
 
-/// Whether progress is to be reported.
+/// Request for progress notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Quiet,
@@ -72,8 +74,17 @@ impl<'a> Ask<'a> {
 }
 
 impl Client {
-    /// Connects; in the legacy era that opens a session. `http+sse://` is an address of the transport of 2024-11-05.
+    /// Connects; in the legacy era that opens a session. `http+sse://` selects the transport of 2024-11-05.
     pub(crate) async fn connect(url: &str, era: Era) -> Result<Self, Failure> {
+        Self::connect_as(url, era, None).await
+    }
+
+    /// The same with a token.
+    pub(crate) async fn connect_as(
+        url: &str,
+        era: Era,
+        token: Option<&str>,
+    ) -> Result<Self, Failure> {
         let (scheme, rest) = url.split_once("://").ok_or("an address begins with `http://`")?;
         let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
         let mut path = format!("/{path}");
@@ -90,6 +101,9 @@ impl Client {
         let mut client = Self {
             address: address.to_owned(),
             path,
+            authorization: token
+                .map(|token| format!("authorization: Bearer {token}\r\n"))
+                .unwrap_or_default(),
             era,
             session: None,
             connection: Some(Connection::open(address).await?),
@@ -114,7 +128,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Asks and returns the result; an error, or an answer to somebody else, is a failure.
+    /// Sends a request and returns the result; an error, or a response to another request, is a failure.
     pub(crate) async fn ask(
         &mut self,
         ask: Ask<'_>,
@@ -170,7 +184,7 @@ impl Client {
         Ok(answer.ok_or_else(|| format!("`{}` got no answer", ask.method))??)
     }
 
-    /// Asks for a stream of what happens, and leaves it open.
+    /// Opens a stream of notifications, and leaves it open.
     pub(crate) async fn listen(&mut self) -> Result<(), Failure> {
         self.asked += 1;
         match self.era {
@@ -192,7 +206,7 @@ impl Client {
         }
     }
 
-    /// Leaves whatever is going on, without a word; the session stays.
+    /// Drops the connection without ending the session.
     pub(crate) fn vanish(&mut self) {
         self.connection = None;
     }
@@ -268,10 +282,10 @@ impl Client {
         verb: &str,
         subject: Option<(&str, Option<&str>)>,
     ) -> Result<(), Failure> {
-        let Self { address, path, .. } = self;
+        let Self { address, path, authorization, .. } = self;
         self.request.clear();
         let request = &mut self.request;
-        write!(request, "{verb} {path} HTTP/1.1\r\nhost: {address}\r\n")?;
+        write!(request, "{verb} {path} HTTP/1.1\r\nhost: {address}\r\n{authorization}")?;
         request.extend_from_slice(
             b"accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n",
         );
@@ -299,7 +313,7 @@ impl Client {
     }
 }
 
-/// What the message says, if it is the answer to `id`; notifications are noted.
+/// Returns the content of the response to `id`; passes notifications on.
 fn sort(
     message: Bytes,
     id: u64,

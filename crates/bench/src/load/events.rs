@@ -1,12 +1,12 @@
-//! Messages out of a stream of events, as soon as each is whole.
+//! Messages of a stream of events, as soon as each is complete.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// What of a stream has arrived and is not yet a message.
+/// Received bytes of a stream that are not yet a message.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     inbox: BytesMut,
-    /// Where no end of a line needs to be looked for again.
+    /// Position up to which no line end remains to be found.
     seen: usize,
     message: BytesMut,
 }
@@ -16,7 +16,7 @@ impl Events {
         self.inbox.extend_from_slice(bytes);
     }
 
-    /// The next whole message; events without data are no messages.
+    /// Returns the next complete message; events without data are skipped.
     pub(super) fn next(&mut self) -> Option<Bytes> {
         loop {
             let Some(at) = memchr::memchr(b'\n', &self.inbox[self.seen..]) else {

@@ -1,4 +1,4 @@
-//! HTTP/1.1 as little of it as a load needs: one connection, one request at a time, answers read as they come.
+//! A minimal HTTP/1.1 client for a load: one connection, one request at a time, responses read as they arrive.
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memmem;
@@ -7,13 +7,13 @@ use tokio::net::TcpStream;
 
 use crate::Failure;
 
-/// How much is read at once.
+/// Size of a read.
 const PIECE: usize = 64 << 10;
 
-/// How long a head may be.
+/// Maximum size of a head.
 const HEAD: usize = 64 << 10;
 
-/// A connection that is kept.
+/// A persistent connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: TcpStream,
@@ -21,7 +21,7 @@ pub(super) struct Connection {
     rest: Rest,
 }
 
-/// What is known of an answer before its body.
+/// Head of a response.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -31,13 +31,13 @@ pub(super) struct Head {
     rest: Rest,
 }
 
-/// What is still to be read of a body.
+/// Remaining part of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Rest {
     #[default]
     Nothing,
     Bytes(usize),
-    /// So many bytes of the present chunk, then more chunks.
+    /// The rest of the current chunk in bytes, then more chunks.
     Chunk(usize),
     NextChunk,
     Trailer,
@@ -50,12 +50,12 @@ impl Connection {
         Ok(Self { socket, inbox: BytesMut::with_capacity(PIECE), rest: Rest::Nothing })
     }
 
-    /// Whether the other side has closed it.
+    /// Returns true if the peer has closed it.
     pub(super) fn has_ended(&self) -> bool {
         matches!(self.socket.try_read(&mut [0]), Ok(0))
     }
 
-    /// Sends a whole request and reads the head of its answer.
+    /// Sends a complete request and reads the head of its response.
     pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<Head, Failure> {
         self.socket.write_all(request).await?;
         loop {
@@ -167,7 +167,7 @@ impl Head {
     }
 }
 
-/// Takes a line, without its end, if it is all there.
+/// Takes a line, without its end, if it is complete.
 fn line(inbox: &mut BytesMut) -> Option<BytesMut> {
     let end = memmem::find(inbox, b"\r\n")?;
     let line = inbox.split_to(end);
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    /// What a client makes of an answer that arrives in two parts.
+    /// Returns a response that arrives in two parts as the client reads it.
     async fn read(first: &'static str, second: &'static str) -> (Head, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();

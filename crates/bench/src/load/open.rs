@@ -1,4 +1,4 @@
-//! An open load: so many calls a second are made, whether or not those before them were answered.
+//! An open load: calls at a fixed rate, whether or not those before them were answered.
 
 use std::time::{Duration, Instant};
 
@@ -11,64 +11,64 @@ use super::client::{Client, Refused};
 use super::percentile;
 use crate::Failure;
 
-/// How often calls that are due are made.
+/// Interval at which due calls are made.
 const BEAT: Duration = Duration::from_millis(1);
 
-/// What is offered.
+/// Parameters of the load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
     pub(crate) era: Era,
-    /// Calls a second.
+    /// Calls per second.
     pub(crate) rate: f64,
     pub(crate) time: Duration,
-    /// At most so many clients; a call that is due when all of them wait is held back.
+    /// Maximum number of clients; a call that is due while all of them wait is held back.
     pub(crate) clients: usize,
-    /// How long an answer may take.
+    /// Time limit of an answer.
     pub(crate) patience: Duration,
 }
 
-/// What became of it.
+/// Results of the load.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     /// Calls that were made.
     pub(crate) made: usize,
     /// Calls that were due while every client waited.
     pub(crate) held_back: usize,
-    /// How long each right answer took, from when its call was due.
+    /// Durations of the right answers, from when their calls were due.
     pub(crate) right: Vec<Duration>,
-    /// Of those, how many came while calls were still made.
+    /// Number of those that came while calls were still made.
     pub(crate) in_time: usize,
-    /// How long each refusal for too much work took.
+    /// Durations of the refusals for overload.
     pub(crate) refused: Vec<Duration>,
     /// Calls without an answer.
     pub(crate) lost: usize,
     /// Calls that failed otherwise, and the first reason.
     pub(crate) failed: usize,
     pub(crate) reason: Option<String>,
-    /// Calls that were answered with what belongs to somebody else, or to nobody; and the first.
+    /// Calls that got the answer to another request, or an unexpected one; and the first.
     pub(crate) wrong: usize,
     pub(crate) mistake: Option<String>,
-    /// How long calls were made for.
+    /// Duration of the load.
     pub(crate) time: Duration,
 }
 
 impl Taken {
-    /// Right answers a second, while calls were made.
+    /// Right answers per second, while calls were made.
     pub(crate) fn goodput(&self) -> f64 {
         rate(self.in_time, self.time)
     }
 
-    /// Calls a second, held back ones not among them.
+    /// Calls per second, without those held back.
     pub(crate) fn offered(&self) -> f64 {
         rate(self.made, self.time)
     }
 
-    /// In milliseconds.
+    /// Percentile of the right answers in milliseconds.
     pub(crate) fn right_within(&self, percent: usize) -> f64 {
         within(&self.right, percent)
     }
 
-    /// In milliseconds.
+    /// Percentile of the refusals in milliseconds.
     pub(crate) fn refused_within(&self, percent: usize) -> f64 {
         within(&self.refused, percent)
     }
@@ -94,7 +94,7 @@ impl Taken {
     }
 }
 
-/// A client with its number, and how many calls it has made.
+/// A client with its number, and the count of its calls.
 #[derive(Debug)]
 struct Asker {
     client: Client,
@@ -115,7 +115,7 @@ enum End {
 struct Call {
     end: End,
     took: Duration,
-    /// Who may call again.
+    /// The client that may call again.
     asker: Option<Asker>,
 }
 
@@ -185,7 +185,7 @@ async fn call(url: String, work: Work, offer: Offer, asker: Option<Asker>, numbe
     }
 }
 
-/// Whether it was said in the right way that a call failed.
+/// Returns true if a failure was reported in a response with status 200.
 fn is_answer(error: &Failure) -> bool {
     error.downcast_ref::<Refused>().is_some_and(|refused| refused.status == 200)
 }
@@ -198,7 +198,7 @@ fn ended(error: &Failure) -> End {
     }
 }
 
-/// How many calls are due after some time.
+/// Returns the number of calls due after some time.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

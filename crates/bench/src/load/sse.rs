@@ -1,4 +1,4 @@
-//! The stream of HTTP+SSE, the transport of 2024-11-05: what is asked elsewhere is answered on it.
+//! The stream of HTTP+SSE, the transport of 2024-11-05: responses to requests on other connections arrive on it.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Opens it and says to which path messages are sent.
+    /// Opens it and returns the path that messages are sent to.
     pub(super) async fn open(address: &str, path: &str) -> Result<(Self, String), Failure> {
         let mut connection = Connection::open(address).await?;
         let request =

@@ -1,21 +1,21 @@
-//! Plain ways of ranking to compare with: BM25 over one bag of words, or over fields.
+//! Plain rankings for comparison: BM25 over one bag of words, or over fields.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use consort_shape::search::{Document, is_stop, stem};
 
-/// BM25's usual constant.
+/// The usual constant of BM25.
 const K: f64 = 1.2;
 
-/// Which way.
+/// Kind of ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Name, server and description as they stand.
+    /// Name, server and description, unchanged.
     Plain,
-    /// The same and parameters, identifiers split.
+    /// The same and parameters, with identifiers split.
     Split,
-    /// Fields with weights, identifiers split, stop words left out, stems.
+    /// Weighted fields, with identifiers split, stop words removed, and stemming.
     Fields,
 }
 
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// The texts of a document, each with its weight and how much its length counts against it.
+    /// The texts of a document, each with its weight and length normalization.
     fn fields(self, document: &Document) -> Vec<(String, f64, f64)> {
         let Document { name, server, description, .. } = document;
         let (parameters, details) = (document.parameters.join(" "), document.details.join(" "));
@@ -75,7 +75,7 @@ impl Kind {
 pub(super) struct Baseline {
     kind: Kind,
     documents: usize,
-    /// By word: the documents that have it and how much it says of them.
+    /// Postings by word: the documents that contain it, with its score.
     postings: HashMap<String, Vec<(usize, f64)>>,
 }
 
@@ -111,7 +111,7 @@ impl Baseline {
         Self { kind, documents: texts.len(), postings }
     }
 
-    /// The best documents, best first; of equals the first.
+    /// The best documents, best first; ties in order.
     pub(super) fn search(&self, query: &str, hits: usize) -> Vec<usize> {
         let mut scores = vec![0.0; self.documents];
         let mut words = self.kind.words(query);

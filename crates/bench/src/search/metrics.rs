@@ -1,4 +1,4 @@
-//! How good a ranking is.
+//! Quality metrics of a ranking.
 
 use serde::Serialize;
 
@@ -7,18 +7,18 @@ use crate::folder::Question;
 /// The means over all questions, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Quality {
-    /// Answers among the first 1, 5 and 10 hits.
+    /// Recall in the first 1, 5 and 10 hits.
     pub(super) r1: f64,
     pub(super) r5: f64,
     pub(super) r10: f64,
-    /// Normalised discounted cumulative gain of the first ten: early answers count more.
+    /// Normalised discounted cumulative gain of the first ten.
     pub(super) n10: f64,
     /// Questions with all their answers among the first ten.
     pub(super) c10: f64,
 }
 
 impl Quality {
-    /// Of what was found for each question, best first; `id` gives the id of a find.
+    /// Computes the metrics from the hits of each question, best first; `id` returns the id of a hit.
     pub(super) fn of<'a>(
         questions: &[Question],
         found: &[Vec<usize>],

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::metrics::Quality;
 use crate::report::{group, table};
 
-/// All that was measured.
+/// All results.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     sets: Vec<Set>,
@@ -21,7 +21,7 @@ pub(super) struct Set {
     pub(super) name: String,
     pub(super) tools: usize,
     pub(super) queries: usize,
-    /// Ours last.
+    /// Consort's last.
     pub(super) rows: Vec<Row>,
     #[serde(flatten)]
     pub(super) speed: Speed,
@@ -41,11 +41,11 @@ impl Row {
     }
 }
 
-/// How long our index takes, in processor time.
+/// Speed of Consort's index, in processor time.
 #[derive(Debug, Serialize)]
 pub(super) struct Speed {
     build_milliseconds: f64,
-    /// Absent where nothing is asked.
+    /// Absent if there are no queries.
     query_microseconds: Option<Percentiles>,
 }
 

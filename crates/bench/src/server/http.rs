@@ -1,4 +1,4 @@
-//! The server over Streamable HTTP: `/json` answers in one piece, `/events` with a stream of events.
+//! The server over Streamable HTTP: `/json` answers with one JSON body, `/events` with a stream of events.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -160,7 +160,7 @@ impl Site {
     }
 }
 
-/// A body that is one event a step, then the answer.
+/// A body with one event per step, then the response.
 #[derive(Debug)]
 struct Steps {
     slow: Slow,

@@ -1,4 +1,4 @@
-//! The server on its standard input and output: blocking, on one thread, as fast as it gets.
+//! The server on standard input and output: blocking, on one thread, as fast as possible.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Stdout, Write};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The gateway of a soak with its servers, and what happens to them.
+//! The gateway of a soak test with its servers, and the events that disturb them.
 
 use std::fmt;
 use std::path::Path;
@@ -18,21 +18,21 @@ use crate::gateway::{Process, configure, listed, signal, started};
 use crate::load::{Ask, Client, Listing, Work};
 use crate::server::{Listen, Serve};
 
-/// What the tools of each server begin with; the last server comes and goes.
+/// Prefixes of the tools of each server; the last server is added and removed.
 const HTTP: &str = "http_";
 const PIPED: [&str; 2] = ["first_", "second_"];
 const EXTRA: &str = "extra_";
 
 const ECHO: usize = 1 << 10;
 
-/// Clients that vanish together, and how long they stay.
+/// Number of clients that disconnect together, and the time before.
 const VANISHING: usize = 20;
 const STAY: Duration = Duration::from_millis(50);
 
-/// How long a new config may take to be in force.
+/// Time limit for a new config to take effect.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often each thing happened.
+/// Counts of the events.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Happened {
     killed: u32,
@@ -52,15 +52,15 @@ impl fmt::Display for Happened {
     }
 }
 
-/// A gateway over a server that is reached and two that it starts.
+/// A gateway over one HTTP server and two that it starts.
 pub(super) struct Stage {
     pub(super) gateway: Process,
     http: Process,
     folder: TempDir,
-    /// Whether the server that comes and goes is there.
+    /// True if the server that is added and removed is present.
     extra: bool,
     happened: Happened,
-    /// The processes of the gateway that were seen and may still be there.
+    /// The processes of the gateway that were seen and may still exist.
     seen: Vec<u32>,
 }
 
@@ -75,12 +75,12 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Calls of every server that is always there.
+    /// Calls of every server that is always present.
     pub(super) fn work() -> Work {
         Work::echoes(&[HTTP, PIPED[0], PIPED[1]].map(str::to_owned), ECHO)
     }
 
-    /// Everything that can happen, once, and back again.
+    /// Triggers every event once, and reverts it.
     pub(super) async fn everything(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         self.kill(chance)?;
         self.replace().await?;
@@ -90,7 +90,7 @@ impl Stage {
         self.without_extra().await
     }
 
-    /// Lets something happen, again and again, until it is time.
+    /// Triggers random events until the time is up.
     pub(super) async fn play(
         &mut self,
         chance: &mut Chance,
@@ -113,7 +113,7 @@ impl Stage {
         self.without_extra().await
     }
 
-    /// Waits until what should be there is, and answers.
+    /// Waits until all servers are present and answer.
     pub(super) async fn settled(&self) -> Result<(), Failure> {
         let tools = [HTTP, PIPED[0], PIPED[1]].map(|prefix| serve(Listen::Stdio, prefix).tools());
         listed(self.gateway.url(), &Listing::new(tools.into_iter().flatten())).await?;
@@ -135,7 +135,7 @@ impl Stage {
         timeout(PATIENCE, Work::echo(prefix, ECHO).once(&mut client, 0, 0)).await?
     }
 
-    /// Ends everybody; says how many processes the gateway left behind.
+    /// Ends all processes; returns the number of those that the gateway left behind.
     pub(super) async fn close(mut self) -> Result<(Happened, usize), Failure> {
         self.look()?;
         self.gateway.end().await?;
@@ -150,7 +150,7 @@ impl Stage {
         }
     }
 
-    /// A server of the gateway dies.
+    /// Kills a server of the gateway.
     fn kill(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         self.look()?;
         let prefix = PIPED[usize::try_from(chance.below(2))?];
@@ -162,7 +162,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The server that is reached is another, elsewhere.
+    /// Replaces the HTTP server by another at a new address.
     async fn replace(&mut self) -> Result<(), Failure> {
         let http = Process::server(&serve(Listen::Http, HTTP)).await?;
         let old = std::mem::replace(&mut self.http, http);
@@ -173,7 +173,7 @@ impl Stage {
         old.end().await
     }
 
-    /// Clients leave in the middle of a call, without a word.
+    /// Disconnects clients in the middle of a call.
     async fn vanish(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         let tool = format!("{}slow", [HTTP, PIPED[0], PIPED[1]][usize::try_from(chance.below(3))?]);
         let params = format!(r#""name":"{tool}","arguments":{{"ms":2000,"steps":20}}"#);
@@ -190,7 +190,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The config changes, or is only read again.
+    /// Changes the config, or only reloads it.
     async fn reload(&mut self, chance: &mut Chance) -> Result<(), Failure> {
         self.extra = !self.extra;
         self.configure()?;
@@ -210,7 +210,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until the server that comes and goes has come, or gone.
+    /// Waits until the server that is added and removed is present, or gone.
     async fn in_force(&mut self) -> Result<(), Failure> {
         self.happened.reloaded += 1;
         let until = Instant::now() + PATIENCE;
@@ -232,7 +232,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Remembers who is there.
+    /// Remembers the current processes.
     fn look(&mut self) -> Result<(), Failure> {
         let children = charge::children(self.gateway.pid())?;
         // The number of one that ended may soon be another's.

@@ -1,15 +1,15 @@
-//! A chat with a model, by what it sends: every turn sends the definitions and all that was said again.
+//! The requests of a chat with a model: every turn sends the definitions and the whole history again.
 
-use consort_core::{Caller, Invocation, Json, Outcome, Target, ToolResult, Toolbox, end};
+use consort_core::{Caller, Json, Outcome, Target, ToolResult, Toolbox, end};
 use consort_shape::tokens::{Vocabulary, count};
 use serde_json::{Value, json};
 
 use crate::Failure;
 
-/// In which tokens everything is counted.
+/// The tokenizer of all counts.
 pub(super) const VOCABULARY: Vocabulary = Vocabulary::O200k;
 
-/// Who chats.
+/// Returns the caller of all chats.
 pub(super) fn caller() -> Caller {
     Caller::client("bench")
 }
@@ -19,12 +19,12 @@ pub(super) fn caller() -> Caller {
 pub(super) struct Call {
     /// `server.name`.
     pub(super) id: String,
-    /// What the model calls it.
+    /// The name that the model uses.
     pub(super) name: String,
     pub(super) arguments: Value,
 }
 
-/// A chat, by what it sends.
+/// A chat, as the tokens it sends.
 pub(super) struct Chat<'a> {
     toolbox: &'a dyn Toolbox,
     /// Tokens of all definitions.
@@ -43,7 +43,7 @@ impl<'a> Chat<'a> {
         Self { toolbox, definitions, said: count(VOCABULARY, query), sent: 0, turns: 0 }
     }
 
-    /// A request that the model answers with calls; what they come back with.
+    /// Counts a request that the model answers with calls; returns their results.
     pub(super) async fn calls(&mut self, calls: &[Call]) -> Result<Vec<String>, Failure> {
         self.request();
         let mut texts = Vec::new();
@@ -56,13 +56,13 @@ impl<'a> Chat<'a> {
         Ok(texts)
     }
 
-    /// A request that the model answers with words, which are not counted: they are the same always.
+    /// Counts a request that the model answers with text, which is not counted: it is always the same.
     pub(super) fn request(&mut self) {
         self.sent += self.definitions + self.said;
         self.turns += 1;
     }
 
-    /// Tokens that were new: every one counted once.
+    /// Number of new tokens: each counted once, however often it is sent.
     pub(super) fn new_tokens(&self) -> usize {
         self.definitions + self.said
     }
@@ -70,8 +70,8 @@ impl<'a> Chat<'a> {
     async fn call(&self, call: &Call) -> Result<String, Failure> {
         let arguments = Json::from(call.arguments.clone());
         let target: Target = call.id.parse()?;
-        let invocation = Invocation::new(caller(), target, arguments);
-        let outcome = end(self.toolbox.call(invocation)).await?;
+        let request = consort_core::Call::tool(caller(), target, arguments);
+        let outcome = end(self.toolbox.call(request)).await?;
         let Outcome::Complete(result) = &outcome else {
             return Err(format!("`{}` asks a question back", call.id).into());
         };

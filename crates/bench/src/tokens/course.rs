@@ -12,10 +12,10 @@ use super::toolset::{Place, Toolset};
 use crate::Failure;
 use crate::folder::Question;
 
-/// How often a model looks for tools before it gives up.
+/// Number of searches before a model gives up.
 const LOOKS: usize = 2;
 
-/// Hits that the second search asks for: as many as there can be.
+/// Number of hits of the second search: the maximum.
 const MANY: u64 = 20;
 
 /// A toolset behind one exposure.
@@ -29,24 +29,24 @@ pub(super) struct Course<'a> {
     pub(super) definitions: usize,
 }
 
-/// What a task took.
+/// Cost of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// How often tools were looked for.
+    /// Number of searches.
     pub(super) looks: usize,
-    /// Whether all tools that the task needs were found, and called.
+    /// True if all tools that the task needs were found, and called.
     pub(super) done: bool,
     pub(super) turns: usize,
     pub(super) new_tokens: usize,
     pub(super) sent: usize,
 }
 
-/// What looking for tools brought to light.
+/// Results of the searches so far.
 #[derive(Default)]
 struct Known {
     /// `server.name`.
     ids: BTreeSet<String>,
-    /// Where the list of a server goes on.
+    /// Cursor of each server's list.
     cursors: Vec<(ServerId, String)>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Course<'a> {
         Self { toolset, exposure, exposed, shown: costs.len(), definitions }
     }
 
-    /// Does a task: looks for the tools it needs, calls them all at once, and reads what they say.
+    /// Runs a task: searches for the tools it needs, calls them all at once, and reads the results.
     pub(super) async fn run(&self, question: &Question) -> Result<Run, Failure> {
         let mut chat = Chat::new(&self.exposed, self.definitions, &question.query);
         let (mut known, mut looks) = (Known::default(), 0);
@@ -141,7 +141,7 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Whether the tool that stands for a server offers to search it.
+    /// Returns true if the tool that represents a server can search it.
     fn searches(&self, server: &ServerId) -> bool {
         let tool = of(server, Value::Null).id;
         let catalog = self.exposed.catalog(&caller());
@@ -150,7 +150,7 @@ impl<'a> Course<'a> {
         schema.is_some_and(|schema| schema["properties"]["query"].is_object())
     }
 
-    /// The servers of the answers that are not known yet; the model is taken to choose them rightly.
+    /// The servers of the missing answers; the model is assumed to choose them correctly.
     fn missing(&self, question: &Question, known: &Known) -> Vec<ServerId> {
         let mut servers = Vec::new();
         for answer in &question.answers {
@@ -164,7 +164,7 @@ impl<'a> Course<'a> {
         servers
     }
 
-    /// A tool's call, as this exposure has it.
+    /// The call of a tool through this exposure.
     fn call(&self, place: &Place) -> Call {
         let arguments = place.arguments.clone();
         match self.exposure {
@@ -180,18 +180,18 @@ impl<'a> Course<'a> {
     }
 }
 
-/// A call of one of our own tools.
+/// A call of one of Consort's own tools.
 fn own(name: &str, arguments: Value) -> Call {
     Call { id: format!("consort.{name}"), name: name.to_owned(), arguments }
 }
 
-/// A call of the tool that stands for a server.
+/// A call of the tool that represents a server.
 fn of(server: &ServerId, arguments: Value) -> Call {
     let name = format!("mcp_{}", server.as_str().replace('-', "_"));
     Call { id: format!("{server}.{name}"), name, arguments }
 }
 
-/// The names of the tools that are told.
+/// The names of the listed tools.
 fn names(told: &Value) -> impl Iterator<Item = String> {
     let tools = told["tools"].as_array().into_iter().flatten();
     tools.filter_map(|tool| tool["name"].as_str().map(str::to_owned))

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::course::{Course, Run};
 use crate::report::{group, table};
 
-/// All that was measured.
+/// All results.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) sets: Vec<Set>,
@@ -19,7 +19,7 @@ pub(super) struct Set {
     pub(super) tools: usize,
     pub(super) servers: usize,
     pub(super) queries: usize,
-    /// All tools first, with which the others are compared.
+    /// All tools first, which the others are compared with.
     pub(super) rows: Vec<Row>,
 }
 
@@ -37,23 +37,23 @@ pub(super) struct Row {
     tasks: Option<Tasks>,
 }
 
-/// Whole tasks, by how often tools were looked for.
+/// Whole tasks, by number of searches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Tasks {
-    /// Everything there at the first look, or without one.
+    /// All tools found in the first search, or without one.
     at_once: Option<Mean>,
-    /// At the second.
+    /// In the second.
     second: Option<Mean>,
-    /// Not all there at the second look: the task was given up.
+    /// Not all tools found in the second search: the task was given up.
     never: Option<Mean>,
-    /// What all tasks took, for each that was done: a failure is no saving.
+    /// Cost of all tasks per completed task: a failure is no saving.
     done: Option<Mean>,
 }
 
 /// The mean of some tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Mean {
-    /// How many of all tasks these are.
+    /// Percentage of all tasks.
     percent: f64,
     turns: f64,
     new_tokens: f64,
@@ -61,7 +61,7 @@ struct Mean {
 }
 
 impl Row {
-    /// An exposure, next to the first of its set.
+    /// An exposure, compared with the first of its set.
     pub(super) fn new(
         exposure: Exposure,
         course: &Course<'_>,
@@ -91,7 +91,7 @@ impl Tasks {
 }
 
 impl Mean {
-    /// What these took, for each of `count`.
+    /// Returns the mean cost of these runs per `count`.
     fn of(runs: &[&Run], count: usize, all: usize) -> Option<Self> {
         let mean = |pick: fn(&Run) -> usize| {
             let sum: usize = runs.iter().map(|run| pick(run)).sum();

@@ -1,11 +1,11 @@
-//! A folder's tools as a toolbox: servers that are always there and whose tools say nothing.
+//! A folder's tools as a toolbox: servers that are always available and whose tools return nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consort_core::{
-    Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Object, Offer, Outcome,
-    Passage, ServerId, ShelfKind, ToolResult, Toolbox,
+    Call, Caller, Catalog, Changes, Emitting, Events, Json, Object, Offer, ServerId, ShelfKind,
+    ToolResult, Toolbox,
 };
 use consort_wire::splice::Writer;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::Failure;
 use crate::folder::{Folder, Tool};
 
-/// Levels of objects in arguments that are made up.
+/// Maximum depth of objects in generated arguments.
 const DEPTH: usize = 4;
 
 /// A folder's tools, on their servers.
@@ -23,7 +23,7 @@ pub(super) struct Toolset {
     servers: Vec<ServerId>,
 }
 
-/// Where a tool is, and what it is called with.
+/// A tool's server and name, and the arguments of its calls.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Place {
     pub(super) server: ServerId,
@@ -78,26 +78,26 @@ impl Toolset {
         self.servers.len()
     }
 
-    /// What a config without descriptions says of each server.
+    /// Returns the default description of each server, for a config without descriptions.
     pub(super) fn about(&self) -> BTreeMap<ServerId, String> {
         let about =
             |name| format!("MCP server '{name}' (stdio) - provides access to multiple tools");
         self.servers.iter().map(|server| (server.clone(), about(server))).collect()
     }
 
-    /// Where the tool with this id is.
+    /// Returns the tool with this id.
     pub(super) fn place(&self, id: &str) -> &Place {
         &self.places[id]
     }
 }
 
-/// Who has a tool, if the folder tells.
+/// Returns the server of a tool, if the folder names it.
 fn owner(tool: &Tool) -> Option<&str> {
     let known = [Some(tool.document.server.as_str()), tool.category.as_deref()];
     known.into_iter().flatten().find(|name| !name.trim().is_empty())
 }
 
-/// A name with nothing in it that models' providers refuse.
+/// Replaces characters that model providers refuse, and limits the length.
 fn cleaned(name: &str, instead: char, most: usize) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let clean = name.trim().chars().map(|c| if allowed(c) { c } else { instead });
@@ -105,14 +105,14 @@ fn cleaned(name: &str, instead: char, most: usize) -> String {
     if clean.is_empty() { "unnamed".to_owned() } else { clean }
 }
 
-/// The name, or the first with a number behind it that is free.
+/// Returns the name, or the first free one with a number appended.
 fn free(name: &str, dash: char, mut unique: impl FnMut(&str) -> bool) -> String {
     let numbered = (2..).map(|n: u32| format!("{name}{dash}{n}"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
     names.find(|name| unique(name)).expect("numbers do not end before names do")
 }
 
-/// A tool's definition, its schema as it is written.
+/// A tool's definition, with its schema unchanged.
 fn definition(tool: &Tool, name: &str) -> Result<Object, Failure> {
     let mut writer = Writer::new();
     writer.text("name", name);
@@ -126,7 +126,7 @@ fn definition(tool: &Tool, name: &str) -> Result<Object, Failure> {
     Ok(writer.finish().to_object().expect("it was written as one"))
 }
 
-/// Arguments that a schema allows: what is required, as short as its type has it.
+/// Generates arguments that a schema allows: the required ones, as short as possible.
 fn sample(schema: &Value, depth: usize) -> Value {
     let given = ["default", "const"].iter().find_map(|member| schema.get(member));
     if let Some(value) = given.or_else(|| schema["enum"].get(0)) {
@@ -152,22 +152,22 @@ fn sample(schema: &Value, depth: usize) -> Value {
     }
 }
 
-/// A toolbox that never changes and whose tools answer with nothing.
+/// A toolbox that never changes and whose tools return nothing.
 pub(super) struct Still {
     catalog: Arc<Catalog>,
-    /// `server.name` of what was called.
+    /// `server.name` of each call.
     reached: Mutex<Vec<String>>,
 }
 
 impl Still {
-    /// What was called since this was asked.
+    /// Returns the calls since the last query.
     pub(super) fn reached(&self) -> Vec<String> {
         std::mem::take(&mut self.reached.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn went(&self, tool: String) -> Events {
         self.reached.lock().unwrap_or_else(PoisonError::into_inner).push(tool);
-        Emitting::new(|_| async { Event::End(Ok(Outcome::Complete(ToolResult::text("")))) })
+        Events::answered(ToolResult::text(""))
     }
 }
 
@@ -176,14 +176,9 @@ impl Toolbox for Still {
         Arc::clone(&self.catalog)
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        self.went(invocation.target.to_string())
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        let name = passage.get("name");
-        let name = name.as_ref().and_then(Json::text).unwrap_or_default();
-        self.went(format!("{}.{name}", passage.server))
+    fn call(&self, call: Call) -> Events {
+        let name = call.operation.name().unwrap_or_default();
+        self.went(format!("{}.{name}", call.server()))
     }
 
     fn changes(&self) -> Changes {

@@ -1,4 +1,4 @@
-//! What is written survives whoever writes it, and the disk it is written to.
+//! Acknowledged writes survive a crash of their writer and a failing disk.
 
 use std::process::Command;
 

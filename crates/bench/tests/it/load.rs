@@ -1,4 +1,4 @@
-//! Loads of a real gateway, so small that only right and wrong show.
+//! Loads of a real gateway, so small that they only test correctness.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::BENCH;
 
-/// The gateway that was built with this program, or is built for it now.
+/// The gateway that was built with this program; built now if it is missing.
 fn consort() -> &'static Path {
     static CONSORT: OnceLock<PathBuf> = OnceLock::new();
     CONSORT.get_or_init(|| testkit::consort(Path::new(BENCH).parent().unwrap()))

@@ -1,4 +1,4 @@
-//! The program as it is run, with loads so small that only right and wrong show.
+//! The program as it is run, with loads so small that they only test correctness.
 
 #![expect(clippy::unwrap_used, reason = "all of this file is a test")]
 
@@ -25,7 +25,7 @@ fn reported(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// How many clients ran each course of a section, and how many numbers are not above zero.
+/// Returns the number of clients on each course of a section, and the number of values that are not above zero.
 fn shape(section: &Value) -> (Vec<usize>, usize) {
     let rows = section.as_array().unwrap();
     let results = |row: &Value| row["results"].as_array().unwrap().clone();
@@ -216,7 +216,7 @@ async fn a_slow_tool_reports_each_step_and_then_ends() {
     assert!(process.wait().unwrap().success());
 }
 
-/// Which era a client that may speak both finds, and whether one that insists on `other` gets in.
+/// Returns the era that a client of both eras negotiates, and true if one limited to `other` can connect.
 async fn eras(server: &Server, other: Speak) -> (String, bool) {
     let client = Client::connect(server, Settings::default()).await.unwrap();
     let era = client.about().found.revision.era().to_string();

@@ -1,4 +1,4 @@
-//! Programs of others next to Consort: what is said when none is there.
+//! Programs of other projects beside Consort: the report when none is installed.
 
 use tempfile::TempDir;
 

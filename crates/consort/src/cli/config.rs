@@ -6,20 +6,20 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show what was read, from where, with secrets hidden
+    /// Show the config as read, with sources, secrets hidden
     Show,
     /// Print the config in another format
     Convert {
-        /// The format to write
+        /// Format to write
         #[arg(long, value_enum)]
         to: Target,
         /// Write to this file instead of the terminal
         #[arg(long, short)]
         output: Option<PathBuf>,
     },
-    /// Take over the servers of other MCP clients on this machine
+    /// Import the servers of other MCP clients on this machine
     Import {
-        /// Only from these
+        /// Only from these clients
         #[arg(value_enum)]
         from: Vec<Source>,
         /// Add them to this file (default: consort.toml in the user's config folder)
@@ -29,38 +29,45 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Tell another MCP client on this machine of Consort
+    /// Register Consort in another MCP client on this machine
     Export(Export),
-    /// Add a server to the config file in use; all else in it stays as it is written
+    /// Add a server to the config file in use; the rest of the file is unchanged
     Add(Add),
-    /// Take a server out of the config file in use; all else in it stays as it is written
+    /// Remove a server from the config file in use; the rest of the file is unchanged
     Remove {
-        /// The server
+        /// Name of the server
         name: String,
     },
-    /// Show where config is looked for, and which file is used
+    /// Show the search path of the config and the file in use
     Path,
+    /// Print the JSON Schema of the config, for editors and checks
+    Schema,
+    /// Show every limit: its key in `[consort.limits]`, value in force, default and allowed values
+    Limits {
+        /// Only limits with this text in their key or description
+        word: Option<String>,
+    },
 }
 
 /// A server to be added.
 #[derive(Args, Debug)]
 pub(crate) struct Add {
-    /// What to call it
+    /// Name of the server
     #[arg(required_unless_present = "paste", conflicts_with = "paste")]
     pub(crate) name: Option<String>,
-    /// The program to start, with its arguments
+    /// Command to start, with its arguments
     #[arg(last = true, required_unless_present_any = ["url", "paste"], conflicts_with_all = ["url", "paste"])]
     pub(crate) command: Vec<String>,
-    /// The address of a server that runs elsewhere
+    /// URL of a remote server
     #[arg(long, conflicts_with = "paste")]
     pub(crate) url: Option<String>,
-    /// A variable for the program, as `NAME=VALUE`; `NAME=env:NAME` keeps a secret out of the file
+    /// Environment variable of the command, as `NAME=VALUE`; `NAME=env:NAME` keeps a secret out of the file
     #[arg(long, short, value_name = "NAME=VALUE", requires = "command")]
     pub(crate) env: Vec<String>,
-    /// A header for the address, as `NAME=VALUE`
+    /// HTTP header of every request, as `NAME=VALUE`
     #[arg(long, short = 'H', value_name = "NAME=VALUE", requires = "url")]
     pub(crate) header: Vec<String>,
-    /// Read what to add from the standard input: an `mcp.json` in any known format, or entries of one
+    /// Read servers from standard input: an `mcp.json` in any known format, or entries of one
     #[arg(long)]
     pub(crate) paste: bool,
 }
@@ -68,16 +75,16 @@ pub(crate) struct Add {
 /// An entry in the config of a client.
 #[derive(Args, Debug)]
 pub(crate) struct Export {
-    /// The client
+    /// Client to configure
     #[arg(value_enum)]
     pub(crate) client: Receiver,
-    /// Let it use the gateway that runs at this URL (default: it starts `consort serve --stdio`)
+    /// URL of a running gateway to use (default: the client starts `consort serve --stdio`)
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// The file with the token for that gateway
+    /// File with the token for that gateway
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Add it to this file (default: the client's own)
+    /// File to add it to (default: the client's own)
     #[arg(long, short)]
     pub(crate) output: Option<PathBuf>,
     /// Only print what would be added

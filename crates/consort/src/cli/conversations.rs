@@ -1,13 +1,13 @@
-//! What can be typed about conversations.
+//! `consort conversations`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Conversations with models that are kept.
+/// Stored conversations with models.
 #[derive(Args, Debug)]
 pub(crate) struct Conversations {
-    /// Their folder (default: consort/conversations in the user's data folder)
+    /// Folder of the conversations (default: consort/conversations in the user's data folder)
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,
     #[command(subcommand)]
@@ -16,27 +16,27 @@ pub(crate) struct Conversations {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConversationsCommand {
-    /// Show every conversation
+    /// List all conversations
     List,
-    /// Show what was said and done in one
+    /// Show the messages and calls of a conversation
     Show {
-        /// Its id, the beginning of it, the four digits at its end, or `last`
+        /// Conversation id, a prefix of it, its last four digits, or `last`
         id: String,
     },
-    /// Copy one, and print the id of the copy
+    /// Copy a conversation, and print the id of the copy
     Fork {
-        /// Its id, the beginning of it, the four digits at its end, or `last`
+        /// Conversation id, a prefix of it, its last four digits, or `last`
         id: String,
-        /// Copy up to and with this message, by its number in `show` (default: all)
+        /// Last message to copy, by its number in `show` (default: all)
         #[arg(long, value_name = "N")]
         at: Option<usize>,
     },
-    /// Remove conversations for good
+    /// Delete conversations permanently
     Delete {
-        /// Their ids, beginnings of them, the four digits at their ends, or `last`
+        /// Conversation ids, prefixes of them, their last four digits, or `last`
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
-        /// Remove without being asked
+        /// Delete without confirmation
         #[arg(long, short)]
         yes: bool,
     },

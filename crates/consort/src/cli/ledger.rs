@@ -1,4 +1,4 @@
-//! The ledger, as it is asked for.
+//! `consort ledger`.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,32 +6,49 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, Subcommand, ValueEnum};
 use consort_gateway::ledger::{Class, Filter, ReportKey};
 
-/// The ledger.
+/// Options of `consort ledger`.
 #[derive(Args, Debug)]
 pub(crate) struct Ledger {
-    /// The ledger's file (default: consort/ledger.db in the user's state folder)
+    /// Ledger file (default: consort/ledger.db in the user's state folder)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// Additional folder of archives, if they were moved; repeatable
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) archive: Vec<PathBuf>,
+    /// Read only the ledger, without the archives of dropped records
+    #[arg(long, global = true, conflicts_with = "archive")]
+    pub(crate) no_archives: bool,
     #[command(subcommand)]
     pub(crate) command: LedgerCommand,
+}
+
+/// Ledger for the calls and model requests of a command.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct LedgerChoice {
+    /// Record calls and model requests in this ledger (default: `consort/ledger.db` in the user's state folder)
+    #[arg(long, value_name = "FILE", conflicts_with = "no_ledger")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// Do not record calls and model requests
+    #[arg(long)]
+    pub(crate) no_ledger: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
     /// Show the last calls and model requests
     Tail {
-        /// How many
+        /// Number of entries to show
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
         lines: usize,
-        /// Go on, and show each call when it ends
+        /// Keep running, and show each call when it ends
         #[arg(long, short)]
         follow: bool,
         #[command(flatten)]
         filter: LedgerFilter,
     },
-    /// Sum up calls, tokens and cost by caller, model and tool
+    /// Summarize calls, tokens and cost by caller, model and tool
     Report {
-        /// What to tell apart: caller, agent, model, server, tool, endpoint, outcome, day
+        /// Group by: caller, agent, model, server, tool, endpoint, outcome, day
         #[arg(
             long,
             value_name = "KEYS",
@@ -42,17 +59,17 @@ pub(crate) enum LedgerCommand {
         #[command(flatten)]
         filter: LedgerFilter,
     },
-    /// Write calls and model requests to the standard output, for other programs
+    /// Export calls and model requests to standard output, for other programs
     Export {
-        /// The format
+        /// Output format
         #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
         format: ExportFormat,
         #[command(flatten)]
         filter: LedgerFilter,
     },
-    /// Check every record against the one before (exit code 1 if something was changed)
+    /// Verify the hash chain of the records (exit code 1 if a record was changed)
     Verify,
-    /// Show where the ledger is
+    /// Show the path of the ledger
     Path,
 }
 
@@ -65,32 +82,32 @@ pub(crate) enum ExportFormat {
     Csv,
 }
 
-/// Which calls are wanted.
+/// Filter of ledger entries.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LedgerFilter {
-    /// Only those that began at this time or later: `7d`, `24h`, `30m` ago, or `2026-11-16[T12:00:00Z]`
+    /// Only entries that began at this time or later: `7d`, `24h`, `30m` ago, or `2026-11-16[T12:00:00Z]`
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<i64>,
-    /// Only those that began before this time
+    /// Only entries that began before this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<i64>,
-    /// Only those of this caller: `ada`, or with its kind `client:ada`
+    /// Only entries of this caller: `ada`, or with its kind `client:ada`
     #[arg(long, value_name = "NAME")]
     caller: Option<String>,
-    /// Only this server's
+    /// Only entries of this server
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
-    /// Only those of this tool, prompt or URI, as its server calls it
+    /// Only entries of this tool, prompt or URI, by its name on the server
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Only those of this model, as `provider:name`
+    /// Only entries of this model, as `provider:name`
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Only those that ended in this way: `ok`, `tool_error`, `rejected`, `not_sent`, `outcome_unknown`,
-    /// `cancelled`, `error`, `unfinished`
+    /// Only entries with this outcome: `ok`, `tool_error`, `rejected`, `not_sent`, `outcome_unknown`, `cancelled`,
+    /// `error`, `unfinished`
     #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
     outcome: Option<String>,
-    /// Only those of this trace, or whose trace begins so
+    /// Only entries with this trace id, or a prefix of it
     #[arg(long, value_name = "ID")]
     trace: Option<String>,
 }

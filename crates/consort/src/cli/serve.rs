@@ -9,61 +9,61 @@ use consort_gateway::HostPattern;
 use super::{Cli, Command, duration};
 use crate::log::{GatewayLog, LogFormat, LogLevels, ServerOutput};
 
-/// How to serve.
+/// Options of `consort serve`.
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Serve {
-    /// Where to listen: port 0 takes any that is free, `unix:/PATH` a Unix socket [default: the sockets of
-    /// `LISTEN_FDS`, else 127.0.0.1:8808]
+    /// Listen address; port 0 picks a free port, `unix:/PATH` is a Unix socket [default: the sockets of `LISTEN_FDS`,
+    /// else 127.0.0.1:8808]
     #[arg(long, short, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<ListenAddress>,
-    /// Where to serve health and metrics alone, too (`metrics_listen` in the config)
+    /// Additional listen address for health and metrics only (`metrics_listen` in the config)
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics_listen: Option<ListenAddress>,
-    /// After SIGTERM, say 503 at `/readyz` for so long while requests are still served (default: 5s, or none if only
-    /// this machine reaches it; `lame_duck` in the config)
+    /// After SIGTERM, answer `/readyz` with 503 for this time and still serve requests (default: 5s, or none if only
+    /// this machine can connect; `lame_duck` in the config)
     #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) lame_duck: Option<std::time::Duration>,
-    /// Serve one client on standard input and output instead, as desktop clients want it
+    /// Serve one client on standard input and output instead, as desktop clients expect
     #[arg(long, conflicts_with_all = ["listen", "metrics_listen", "allow_unauthenticated", "token_file"])]
     pub(crate) stdio: bool,
-    /// Keep the token in this file (default: `consort/token` in the user's state folder)
+    /// Token file (default: `consort/token` in the user's state folder)
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Serve whoever reaches the address, without a token
+    /// Serve every client without a token
     #[arg(long)]
     pub(crate) allow_unauthenticated: bool,
-    /// A name under which clients reach it, beside localhost; `*.svc` stands for every name that ends so. Needed
-    /// for an address that others reach
+    /// Host name that clients may use, beside localhost; `*.svc` matches every name with that suffix. Required for an
+    /// address that other machines can reach
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<HostPattern>,
-    /// A web page that may use it, as in `https://tools.example` (`allowed_origins` in the config)
+    /// Allowed origin of web pages, as in `https://tools.example` (`allowed_origins` in the config)
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(crate) allow_origin: Vec<String>,
-    /// Write down every call in this file (default: `consort/ledger.db` in the user's state folder)
+    /// Record every call in this ledger (default: `consort/ledger.db` in the user's state folder)
     #[arg(long, value_name = "FILE", conflicts_with = "no_ledger")]
     pub(crate) ledger: Option<PathBuf>,
-    /// Write down no calls
+    /// Do not record calls
     #[arg(long)]
     pub(crate) no_ledger: bool,
-    /// Serve no console, and no admin API
+    /// Disable the console and the admin API
     #[arg(long)]
     pub(crate) no_console: bool,
-    /// How to say what happens, on the standard error (default: text on a terminal, else JSON)
+    /// Log format on standard error (default: text on a terminal, else JSON)
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) log: Option<LogFormat>,
-    /// Level of the log, for all and by part, as in `info,hub=debug`: off, error, warn, info, debug, trace
+    /// Log level, global and by component, as in `info,hub=debug`: off, error, warn, info, debug, trace
     #[arg(long, value_name = "LEVELS")]
     pub(crate) log_level: Option<LogLevels>,
-    /// Write the standard error of servers to the log, when they end or live, and log messages of servers that may be
-    /// of several callers; both may hold what callers sent them
+    /// Log the standard error of servers, at their end or live, and server log messages that may concern several
+    /// callers; both may contain data of callers
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "end")]
     pub(crate) log_server_output: Option<ServerOutput>,
-    /// Serve on so many threads (default: as many as there are processors, at most 4)
+    /// Number of worker threads (default: the number of processors, at most 4)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: Option<u8>,
-    /// How tools are named: `auto` (as they are if that is unique, else `server_tool`), `never`, or a
-    /// template such as `{server}__{name}`
+    /// Naming of tools: `auto` (unchanged if unique, else `server_tool`), `never`, or a template such as
+    /// `{server}__{name}`
     #[arg(long, value_name = "NAMING")]
     pub(crate) naming: Option<String>,
 }
@@ -86,7 +86,7 @@ impl Serve {
         }
     }
 
-    /// The flags of somebody who types none.
+    /// The options of `consort serve` without flags.
     pub(crate) fn usual() -> Self {
         let command = Cli::parse_from(["consort", "serve"]).command;
         let Command::Serve(serve) = command else { unreachable!("`serve` is the command") };

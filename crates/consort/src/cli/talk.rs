@@ -1,21 +1,21 @@
-//! What can be typed to talk to a model.
+//! `consort ask`, `consort chat` and `consort run`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::duration;
+use super::{LedgerChoice, duration};
 
-/// One question.
+/// Options of `consort ask`.
 #[derive(Args, Debug)]
 pub(crate) struct Ask {
-    /// What to ask; `-` stands for the standard input, which is read too if it is piped
+    /// Prompt; `-` stands for standard input, which is read too if it is piped
     #[arg(value_name = "WORD")]
     pub(crate) prompt: Vec<String>,
-    /// A picture to show, may be given again
+    /// Image to attach; repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
-    /// A resource of a server to add, by its URI, may be given again; `@URI` in the prompt does the same
+    /// URI of a server resource to attach; repeatable. `@URI` in the prompt does the same
     #[arg(long, value_name = "URI")]
     pub(crate) attach: Vec<String>,
     #[command(flatten)]
@@ -24,10 +24,10 @@ pub(crate) struct Ask {
     pub(crate) talk: Talk,
 }
 
-/// Where a conversation begins.
+/// Conversation to continue.
 #[derive(Args, Debug)]
 pub(crate) struct From {
-    /// Go on with the last conversation, or with that of an id, as in --continue=ID
+    /// Continue the last conversation, or the one with this id, as in --continue=ID
     #[arg(
         long = "continue",
         value_name = "ID",
@@ -38,7 +38,7 @@ pub(crate) struct From {
     pub(crate) going_on: Option<String>,
 }
 
-/// A conversation.
+/// Options of `consort chat`.
 #[derive(Args, Debug)]
 pub(crate) struct Chat {
     #[command(flatten)]
@@ -47,67 +47,69 @@ pub(crate) struct Chat {
     pub(crate) talk: Talk,
 }
 
-/// A task from a file.
+/// Options of `consort run`.
 #[derive(Args, Debug)]
 pub(crate) struct Run {
-    /// The task, in TOML or JSON; `-` reads it from the standard input
+    /// Task file, in TOML or JSON; `-` reads it from standard input
     pub(crate) file: PathBuf,
-    /// What stands for `{NAME}` in the task's words, may be given again
+    /// Value of `{NAME}` in the task's texts; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
 
-/// What every talk with a model takes.
+/// Options of every conversation with a model.
 #[derive(Args, Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Talk {
-    /// The model (or set `CONSORT_MODEL`)
+    /// Model (or set `CONSORT_MODEL`)
     #[arg(long, short, value_name = "PROVIDER:NAME")]
     pub(crate) model: Option<String>,
-    /// An agent of the config: its model, instructions, tools and limits
+    /// Agent of the config: its model, instructions, tools and limits
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Only these tools, by any of their names, `*` for anything; may be given again
+    /// Only these tools, by any of their names, with `*` as wildcard; repeatable
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     pub(crate) tools: Vec<String>,
-    /// What the model is told before anything else; @FILE reads it from a file
+    /// Instructions for the model (system prompt); @FILE reads it from a file
     #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) instructions: Option<String>,
-    /// Ask the model at most so often
+    /// Maximum number of turns (requests to the model)
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<u32>,
-    /// Make at most so many calls
+    /// Maximum number of tool calls
     #[arg(long, value_name = "N")]
     pub(crate) max_calls: Option<u32>,
-    /// Use at most so many tokens, read and written
+    /// Maximum number of tokens, input and output
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u64>,
-    /// Spend at most so many US dollars
+    /// Maximum cost in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub(crate) max_cost: Option<f64>,
-    /// Take at most so long
+    /// Maximum duration
     #[arg(long, value_name = "TIME", value_parser = duration::read)]
     pub(crate) max_time: Option<std::time::Duration>,
-    /// Show what the model thinks, as far as its provider tells
+    /// Show the model's reasoning, if its provider returns it
     #[arg(long)]
     pub(crate) thinking: bool,
-    /// Show each answer when it is whole
+    /// Show each answer only when it is complete
     #[arg(long)]
     pub(crate) no_stream: bool,
-    /// Keep nothing of the conversation
+    /// Do not store the conversation
     #[arg(long)]
     pub(crate) no_store: bool,
-    /// Where nobody is at a terminal, let what needs a person wait, to go on with it later
+    /// Without a terminal, suspend a run that needs a person, to continue it later
     #[arg(long, conflicts_with = "no_store")]
     pub(crate) wait: bool,
-    /// Write all that goes to and comes from the model and the tools to this file, to be played again
+    /// Record all traffic with the model and the tools to this file, for `--replay`
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Play what was recorded in this file, without a model and without servers; fail where the run is another
+    /// Replay a recording from this file, without a model or servers; fail if the run differs
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) replay: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) ledger: LedgerChoice,
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

@@ -1,4 +1,4 @@
-//! `consort ask`: a model asked once, with the tools on offer.
+//! `consort ask`: sends one prompt to a model that can use the offered tools.
 
 use consort_agent::{Message, Status};
 
@@ -45,7 +45,7 @@ async fn perform(setup: &mut Setup, ask: &Ask, text: &str) -> Result<Exit, Failu
     answered(setup, &kept, input).await
 }
 
-/// Has what is said answered, and says how the command ends.
+/// Runs the agent on the input and returns the exit code of the command.
 pub(super) async fn answered(
     setup: &mut Setup,
     kept: &Kept,

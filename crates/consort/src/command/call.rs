@@ -1,4 +1,4 @@
-//! `consort call`: a tool called, and what happens shown as it happens.
+//! `consort call`: calls a tool and shows its events as they arrive.
 
 mod arguments;
 mod show;
@@ -7,7 +7,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use consort_core::{
-    Asked, CallError, Event, Invocation, Json, Logs, Outcome, ShelfKind, Target, Toolbox,
+    Asked, CallError, CallLimits, Event, Json, Logs, Outcome, ShelfKind, Target, Toolbox,
     Unresolved,
 };
 use consort_shape::Exposure;
@@ -21,13 +21,13 @@ use show::Show;
 
 pub(super) async fn run(common: &Common, call: Call) -> Result<Exit, Failure> {
     let person = Person::new();
-    let running = Running::start(common, Arc::<Person>::clone(&person))?;
+    let running = Running::start(common, Arc::<Person>::clone(&person), &call.ledger)?;
     let performed = tokio::select! {
         performed = perform(&running, common, &call, &person) => performed,
         // Dropping the call tells the server to stop.
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
     };
-    running.hub.drain().await;
+    running.end().await;
     match performed {
         // The last line says how it ended, also if it never began.
         Err(Unmade { kind, failure }) if common.json => {
@@ -39,7 +39,7 @@ pub(super) async fn run(common: &Common, call: Call) -> Result<Exit, Failure> {
     }
 }
 
-/// A call that was not made, with a word for programs.
+/// A call that was not made, with a machine-readable reason.
 pub(super) struct Unmade {
     kind: &'static str,
     pub(super) failure: Failure,
@@ -80,13 +80,10 @@ pub(super) async fn perform(
         Some(text) => whole(text)?,
         None => arguments::read(&call.arguments, &schema)?,
     };
-    let invocation = Invocation {
-        idle: call.idle,
-        total: call.total,
-        log: call.log_level.unwrap_or(Logs::Usual),
-        ..Invocation::new(caller(), target, arguments)
-    };
-    let mut events = toolbox.call(invocation);
+    let mut request = consort_core::Call::tool(caller(), target, arguments);
+    request.limits = CallLimits { idle: call.idle, total: call.total };
+    request.log = call.log_level.unwrap_or(Logs::Usual);
+    let mut events = toolbox.call(request);
     let mut show = Show::new(&id, common, &call.save);
     person.hide(show.bar());
     loop {
@@ -113,13 +110,13 @@ pub(super) async fn perform(
 
 /// A tool that can be called.
 struct FoundTool {
-    /// The toolbox that has it.
+    /// The toolbox that contains it.
     toolbox: Arc<dyn Toolbox>,
     target: Target,
     schema: Json,
 }
 
-/// Finds the tool that is meant, asking servers only if what is kept does not tell.
+/// Resolves the requested tool. Contacts servers only if the stored catalogs do not suffice.
 async fn find(running: &Running, call: &Call) -> Result<FoundTool, Unmade> {
     match look(running, call) {
         // What finds tools has to know them.
@@ -144,10 +141,10 @@ async fn find(running: &Running, call: &Call) -> Result<FoundTool, Unmade> {
     })
 }
 
-/// The group of the tools that find and call others.
+/// Server id of the built-in tools that find and call others.
 const OWN: &str = "consort";
 
-/// Finds the tool that is meant among those that a model sees, and then among all.
+/// Resolves the requested tool among those exposed to models, and then among all.
 fn look(running: &Running, call: &Call) -> Result<FoundTool, Unresolved> {
     let of = |toolbox: Arc<dyn Toolbox>| {
         let catalog = toolbox.catalog(&caller());
@@ -161,7 +158,7 @@ fn look(running: &Running, call: &Call) -> Result<FoundTool, Unresolved> {
     }
 }
 
-/// A hint at the exposure that shows the tool that is meant, if another one does.
+/// A hint at the exposure that shows the requested tool, if another one does.
 fn other_exposure(running: &Running, call: &Call) -> Option<String> {
     let shows = |exposure: &Exposure| {
         let catalog = running.view(Some(*exposure)).catalog(&caller());
@@ -171,7 +168,7 @@ fn other_exposure(running: &Running, call: &Call) -> Option<String> {
     Some(format!("it is shown with `--exposure {exposure}`"))
 }
 
-/// All arguments as one JSON object.
+/// Parses all arguments from one JSON object.
 fn whole(text: &str) -> Result<Json, Failure> {
     let text = if text == "-" {
         let mut text = String::new();

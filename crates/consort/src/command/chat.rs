@@ -1,4 +1,4 @@
-//! `consort chat`: a talk with a model at a terminal, or line by line through a pipe.
+//! `consort chat`: a conversation with a model at a terminal, or line by line through a pipe.
 
 mod editor;
 mod orders;
@@ -17,7 +17,7 @@ use editor::Line;
 use source::Source;
 use typed::Typed;
 
-/// How much of what was said last is shown when a conversation goes on.
+/// Characters of the last message shown when a conversation is resumed.
 const GLIMPSE: usize = 300;
 
 pub(super) async fn run(common: &Common, chat: Chat) -> Result<Exit, Failure> {
@@ -35,25 +35,26 @@ async fn perform(setup: &mut Setup, chat: &Chat) -> Result<Exit, Failure> {
     if setup.reach(&chat.talk.tools).await?.is_none() {
         return Ok(Exit::Interrupted);
     }
-    let source = Source::new(!chat.talk.no_store);
+    let lines = setup.stage.running.shaping.limits().files.history;
+    let source = Source::new(!chat.talk.no_store, lines);
     let mut chatting =
         Chatting { setup, source, kept, used: Used::default(), exit: Exit::Ok, over: false };
     chatting.greet().await;
     Ok(chatting.talk().await)
 }
 
-/// A chat that goes on.
+/// A running chat.
 struct Chatting<'a> {
     setup: &'a mut Setup,
     source: Source,
     kept: Kept,
     used: Used,
-    /// How the last run ended.
+    /// Exit code of the last run.
     exit: Exit,
     over: bool,
 }
 
-/// What was used in a chat.
+/// Usage totals of a chat.
 #[derive(Default)]
 struct Used {
     turns: u32,
@@ -63,7 +64,7 @@ struct Used {
 }
 
 impl Chatting<'_> {
-    /// Says what there is.
+    /// Prints the model, the number of tools and the open conversation.
     async fn greet(&mut self) {
         let agent = &self.setup.stage.agent;
         let tools = orders::tools(agent).len();
@@ -72,7 +73,7 @@ impl Chatting<'_> {
         self.opened().await;
     }
 
-    /// Says which conversation this is, and offers to go on with what is open in it.
+    /// Prints the id and the last message of the conversation, and offers to resume an open run.
     async fn opened(&mut self) {
         if let Some(id) = self.kept.id.clone() {
             self.setup.audience.show.conversation(&id);
@@ -105,7 +106,7 @@ impl Chatting<'_> {
         }
     }
 
-    /// Whether a run can go on: it did not end, and the model had not said all it had to say.
+    /// Returns true if a run can be resumed: it did not end, and the last message is not a final answer of the model.
     fn is_open(&self) -> bool {
         let messages = self.kept.conversation.messages();
         let is_last =
@@ -113,7 +114,7 @@ impl Chatting<'_> {
         self.kept.conversation.is_unfinished() && !messages.last().is_some_and(|last| is_last(last))
     }
 
-    /// Reads and does, until the end.
+    /// Reads and executes lines until the end.
     async fn talk(&mut self) -> Exit {
         let mut interrupted = false;
         while !self.over {
@@ -146,7 +147,7 @@ impl Chatting<'_> {
         if self.source.is_terminal() { Exit::Ok } else { self.exit }
     }
 
-    /// Says something to the model.
+    /// Sends a message to the model.
     async fn say(&mut self, text: &str) -> Result<(), Failure> {
         let Setup { stage, audience } = &mut *self.setup;
         let none: [&str; 0] = [];
@@ -157,7 +158,7 @@ impl Chatting<'_> {
         }
     }
 
-    /// Says what a prompt of a server says.
+    /// Sends the messages of a server's prompt to the model.
     async fn prompt(&mut self, name: &str, arguments: &[(String, String)]) -> Result<(), Failure> {
         let Setup { stage, audience } = &mut *self.setup;
         let rendering = talk::rendered(&stage.running, name, arguments);
@@ -167,7 +168,7 @@ impl Chatting<'_> {
         }
     }
 
-    /// Goes on with a run that was broken off, or that waits for a person.
+    /// Resumes a run that was interrupted or that waits for a person.
     async fn go(&mut self) -> Result<(), Failure> {
         if !self.setup.audience.settle(&self.kept.conversation).await? {
             return Err(Failure::usage("the question is still open"));
@@ -178,7 +179,7 @@ impl Chatting<'_> {
         self.answer(Vec::new()).await
     }
 
-    /// Has what is said answered. A conversation is kept from its first message on.
+    /// Runs the agent on the input. A conversation is stored from its first message on.
     async fn answer(&mut self, input: Vec<Message>) -> Result<(), Failure> {
         let Setup { stage, audience } = &mut *self.setup;
         if self.kept.id.is_none() && self.kept.conversation.messages().is_empty() {
@@ -206,7 +207,7 @@ impl Chatting<'_> {
         Ok(())
     }
 
-    /// Tells of a failure; the chat goes on.
+    /// Reports a failure; the chat continues.
     fn told(&mut self, done: Result<(), Failure>) {
         let Err(failure) = done else { return };
         self.exit = failure.exit;

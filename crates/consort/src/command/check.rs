@@ -1,4 +1,4 @@
-//! `consort check`: what is wrong with the config, without starting anything.
+//! `consort check`: errors and warnings of the config, without starting anything.
 
 use consort::config::{Config, System};
 use consort_core::{Problem, Severity};
@@ -44,13 +44,16 @@ pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failur
         let verdict =
             format!("{} servers, {errors} errors, {warnings} warnings", config.servers.len());
         let style = if exit == Exit::Ok { Styled::Good } else { Styled::Bad };
-        let file = config.file.display().to_string();
+        let mut file = config.file.display().to_string();
+        if !config.fragments.is_empty() {
+            file = format!("{file} and {} included files", config.fragments.len());
+        }
         line(TerminalText::from(file) + ": " + styled(style, verdict));
     }
     Ok(exit)
 }
 
-/// Everything that is wrong with a config, or odd, as far as can be told without starting anything.
+/// Returns all errors and oddities of a config that can be found without starting anything.
 pub(crate) fn problems(config: &Config) -> Vec<Problem> {
     let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
     problems.extend(config.problems.iter().cloned());

@@ -1,6 +1,7 @@
-//! `consort config`: what was read, in what it can be written, and whose servers can be taken over.
+//! `consort config`: shows the config, converts it to other formats, and imports servers of other clients.
 
 mod edit;
+mod limits;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,11 @@ pub(super) fn run(common: &Common, command: ConfigCommand) -> Result<Exit, Failu
     match command {
         ConfigCommand::Show => show(common),
         ConfigCommand::Path => path(common),
+        ConfigCommand::Schema => {
+            schema(common);
+            Ok(Exit::Ok)
+        }
+        ConfigCommand::Limits { word } => limits::show(common, word.as_deref()),
         ConfigCommand::Convert { to, output } => {
             let config = read_untrusted(common)?.ok_or_else(nothing)?;
             let written = config.convert(to.into());
@@ -45,7 +51,7 @@ fn nothing() -> Failure {
         .hint("name one with --config, or see `consort config path`")
 }
 
-/// What is wrong with what was read, and what could not be written.
+/// Reports the problems of the config that was read, and those of writing it.
 fn report(config: &Config, problems: &[Problem]) {
     config.errors.iter().map(Problem::from).for_each(|problem| tell(&problem));
     config.problems.iter().chain(problems).for_each(tell);
@@ -67,17 +73,26 @@ fn show(common: &Common) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     line(format!("{} ({:?})", config.file.display(), config.format));
-    let mut table = Table::new(&["SERVER", "TRANSPORT", "LINE", "WHERE"]);
+    for file in &config.fragments {
+        line(format!("includes {}", escaped_line(&file.display().to_string())));
+    }
+    let is_alone = config.fragments.is_empty();
+    let line_of = if is_alone { "LINE" } else { "FILE" };
+    let mut table = Table::new(&["SERVER", "TRANSPORT", line_of, "WHERE"]);
     for server in &config.servers {
         let name = if server.disabled {
             format!("{} (disabled)", server.name)
         } else {
             server.name.to_string()
         };
+        let mut written = server.origin.spot.line.to_string();
+        if !is_alone {
+            written = format!("{}:{written}", server.origin.file.display());
+        }
         table.row([
             Cell::from(name),
             Cell::from(server.transport.name()),
-            Cell::from(server.origin.spot.line.to_string()),
+            Cell::from(written),
             Cell::from(place(server)),
         ]);
     }
@@ -85,7 +100,16 @@ fn show(common: &Common) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Where a server is, with secrets hidden.
+/// Prints the JSON Schema of the config.
+fn schema(common: &Common) {
+    let schema = consort::config::schema();
+    if common.json {
+        return json(&schema);
+    }
+    crate::output::file(&format!("{schema:#}"));
+}
+
+/// The command line or URL of a server, with secrets hidden.
 fn place(server: &ServerConfig) -> String {
     match &server.transport {
         Transport::Stdio(program) => {
@@ -130,7 +154,7 @@ fn path(common: &Common) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Takes over the servers of other clients that the target does not have yet.
+/// Imports the servers of other clients that the target does not have yet.
 fn import(
     common: &Common,
     from: &[Source],
@@ -186,7 +210,7 @@ fn import(
     Ok(Exit::Ok)
 }
 
-/// The servers a client has; what cannot be read is told and skipped.
+/// The servers configured in a client. Errors are reported and skipped.
 fn servers_of(source: &ImportSource) -> Vec<ServerConfig> {
     match read_file(&source.file) {
         Ok(config) => {
@@ -200,7 +224,7 @@ fn servers_of(source: &ImportSource) -> Vec<ServerConfig> {
     }
 }
 
-/// Writes a file as a whole.
+/// Writes a file atomically.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::usage(format!("cannot write `{}`: {error}", path.display()))

@@ -1,4 +1,4 @@
-//! `consort conversations`: what is kept of talks with models.
+//! `consort conversations`: stored conversations with models.
 
 mod transcript;
 
@@ -18,7 +18,7 @@ use crate::output::{
 use crate::running;
 pub(crate) use transcript::words;
 
-/// Characters of a title where it is asked about.
+/// Characters of a title shown in a confirmation.
 const TITLE: usize = 60;
 
 pub(super) async fn run(common: &Common, options: Conversations) -> Result<Exit, Failure> {
@@ -43,7 +43,7 @@ pub(super) async fn run(common: &Common, options: Conversations) -> Result<Exit,
     }
 }
 
-/// Where conversations are: in `$XDG_DATA_HOME`, or in `~/.local/share`.
+/// The folder of conversations: in `$XDG_DATA_HOME`, or in `~/.local/share`.
 pub(crate) fn folder() -> Option<PathBuf> {
     Some(running::data_folder()?.join("conversations"))
 }
@@ -119,7 +119,7 @@ fn cells(summary: &Summary) -> [Cell; 6] {
     ]
 }
 
-/// Milliseconds since 1970, for people.
+/// Formats milliseconds since 1970 for people.
 fn time(at: u64) -> String {
     consort_core::utc(at / 1000).replace('T', " ").replace('Z', "")
 }

@@ -1,11 +1,11 @@
-//! `consort demo`: Consort at work, with nothing configured.
+//! `consort demo`: a tour of Consort that needs no configuration.
 
 use clap::Parser;
 use consort::models::DEMO;
 use consort::shaping::Shaping;
 
 use super::call;
-use crate::cli::{Call, Cli, Command, Common};
+use crate::cli::{Call, Cli, Command, Common, LedgerChoice};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, TerminalText, line, styled, width};
 use crate::person::Person;
@@ -20,7 +20,7 @@ pub(super) async fn run(common: &Common) -> Result<Exit, Failure> {
         shown = show(&running, common) => shown,
         _ = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
     };
-    running.hub.drain().await;
+    running.end().await;
     match shown? {
         Exit::Ok => {}
         exit => return Ok(exit),
@@ -32,7 +32,7 @@ pub(super) async fn run(common: &Common) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// A model with the same tools: scripted, so that no key is needed.
+/// Runs a scripted model with the same tools, so that no API key is needed.
 async fn agent(common: &Common) -> Result<Exit, Failure> {
     heading("An agent: a model that calls these tools. This one is scripted, and needs no key.");
     let words = ["ask", "--model", DEMO, "--no-store", "what", "do", "you", "find"];
@@ -84,6 +84,7 @@ async fn show(running: &Running, common: &Common) -> Result<Exit, Failure> {
             exposure: None,
             log_level: None,
             save: ".".into(),
+            ledger: LedgerChoice::default(),
         };
         match call::perform(running, common, &request, &Person::new()).await {
             Ok(_) => {}
@@ -97,7 +98,7 @@ fn heading(text: &str) {
     line(TerminalText::from("\n") + styled(Styled::Heading, text));
 }
 
-/// Words as a shell wants them.
+/// Quoting of words for a shell.
 trait Quoted {
     fn map_quoted(&self) -> String;
 }

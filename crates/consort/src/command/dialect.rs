@@ -1,4 +1,4 @@
-//! `consort dialect`: tools as a model provider takes them.
+//! `consort dialect`: tool definitions in the format of a model provider.
 
 use consort_core::Entry;
 use consort_shape::dialect::{Options, names, project};

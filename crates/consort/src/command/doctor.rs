@@ -1,4 +1,4 @@
-//! `consort doctor`: every server reached, and what is wrong with what they offer.
+//! `consort doctor`: connects to every server and reports problems of its definitions.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, TerminalText, json, line, styled, width};
 use crate::running::{Running, caller, not_ready, tell};
 
-/// The longest name that every model provider takes.
+/// The longest tool name that every model provider accepts.
 const LONGEST_NAME: usize = 64;
 
-/// What one server costs a model that sees all of its tools, and what providers would get otherwise.
+/// Token cost of a server whose tools are all exposed, and the number of definitions changed for providers.
 #[derive(Serialize)]
 struct Weight {
     server: String,
     tools: usize,
     tokens: usize,
-    /// Tools whose definition a provider cannot take as it is, by provider.
+    /// Tools whose definition a provider cannot accept unchanged, by provider.
     changed: BTreeMap<&'static str, usize>,
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
     })
 }
 
-/// What a model provider, or we, would stumble over.
+/// Returns the properties of a tool that a model provider or Consort may fail on.
 fn suspicious(entry: &Entry) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut warn = |message: String, hint: Option<&str>| {
@@ -132,7 +132,7 @@ fn weights(catalog: &Catalog) -> Vec<Weight> {
     weights
 }
 
-/// The providers whose forms are looked at: `OpenAI`'s two take the same schemas.
+/// The providers whose formats are checked: `OpenAI`'s two accept the same schemas.
 const PROVIDERS: [Dialect; 3] = [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini];
 
 fn table(weights: &[Weight]) -> Table {
@@ -152,7 +152,7 @@ fn table(weights: &[Weight]) -> Table {
     table
 }
 
-/// What deserves a look in what servers say: for people to judge.
+/// Returns suspicious passages in the definitions of servers, for people to judge.
 fn remarkable(catalog: &Catalog) -> Vec<Problem> {
     let mut problems = Vec::new();
     for entry in catalog.tools.entries() {

@@ -1,4 +1,4 @@
-//! `consort tools --explain`: what became of one tool, and by which rule.
+//! `consort tools --explain`: the rules that shaped one tool, and their result.
 
 use consort_core::{Entry, Route, Toolbox};
 use consort_shape::scan::{Finding, scan};
@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Styled, TerminalText, escaped, escaped_line, json, line, shortened, styled};
 use crate::running::{Need, Running, caller};
 
-/// How much of a text is shown.
+/// Limit of characters shown of a text.
 const SHOWN: usize = 200;
 
 #[derive(Serialize)]
@@ -18,7 +18,7 @@ struct Report {
     #[serde(flatten)]
     explanation: Explanation,
     policy: Option<String>,
-    /// What deserves a look in what its server says.
+    /// Suspicious passages in the definition of its server.
     findings: Vec<Finding>,
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn run(
     Ok(Exit::Ok)
 }
 
-/// What the server says of the tool that is meant, by its name here or there.
+/// Returns the server's own definition of the requested tool, by its name here or at the server.
 fn original(running: &Running, name: &str) -> Result<Entry, Failure> {
     let (here, there) = (running.catalog(), running.hub.catalog(&caller()));
     let route = here.resolve(name).map(|entry| entry.route.clone());

@@ -1,4 +1,4 @@
-//! `consort config export`: the gateway in the config of a client.
+//! `consort config export`: adds the gateway to the config of a client.
 
 use std::fs;
 use std::io;
@@ -60,7 +60,7 @@ pub(super) fn run(common: &Common, wanted: &Export) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Says that a client is given the demo because there is no config.
+/// Warns that a client gets the demo because there is no config.
 fn warn_of_demo(reach: &Reach) {
     let Reach::Program { arguments, .. } = reach else { return };
     if !arguments.iter().any(|argument| argument == "--config") {
@@ -86,7 +86,7 @@ fn tell(common: &Common, recipient: Recipient, file: &Path, backup: Option<&Path
     }
 }
 
-/// How the client is to reach us.
+/// Returns the connection settings that the client uses to reach the gateway.
 fn reach(common: &Common, wanted: &Export) -> Result<Reach, Failure> {
     if let Some(url) = &wanted.url {
         Endpoint::plain(url).map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
@@ -102,7 +102,7 @@ fn reach(common: &Common, wanted: &Export) -> Result<Reach, Failure> {
     Ok(Reach::Program { command: program.display().to_string(), arguments })
 }
 
-/// The config that is in force here. A client is started in another folder, and perhaps with another home.
+/// The config in force here. A client is started in another folder, and perhaps with another home.
 fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
     let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
     let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
@@ -117,7 +117,7 @@ fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
     std::path::absolute(&file).map(Some).map_err(|error| failed("find", &file, &error))
 }
 
-/// The token in a file.
+/// Reads the token from a file.
 fn token(file: &Path) -> Result<String, Failure> {
     let text = fs::read_to_string(file).map_err(|error| failed("read", file, &error))?;
     let token = text.trim();

@@ -1,31 +1,32 @@
-//! `consort ledger`: the last calls, sums over all of them, and whether anybody changed the record of them.
+//! `consort ledger`: the last calls, sums over all of them, and verification of the record.
 
 mod export;
 mod report;
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use consort_gateway::ledger::{
-    CallRow, Class, Filter, Follow, LedgerError, Report, Row, tail, verify,
+    CallRow, Class, Filter, Follow, LedgerError, LedgerSource, Report, Row, tail, verify,
 };
 use serde_json::json;
 
 use crate::cli::{Common, Ledger, LedgerCommand};
 use crate::exit::{Exit, Failure};
 use crate::output::{Cell, Styled, Table, escaped_line, json, line, styled, width};
-use crate::running;
+use crate::recording::ledger_path;
 
-/// How often a ledger that is followed is looked at.
+/// Poll interval of a ledger that is followed.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How many unfinished calls are named.
+/// Limit of unfinished calls that are named.
 const NAMED: usize = 5;
 
 pub(super) async fn run(common: &Common, ledger: Ledger) -> Result<Exit, Failure> {
     let path = ledger.file.or_else(ledger_path).ok_or_else(|| {
         Failure::usage("there is no home folder to look in").hint("name a file with --file")
     })?;
+    let source =
+        LedgerSource { path: path.clone(), archives: !ledger.no_archives, folders: ledger.archive };
     match ledger.command {
         LedgerCommand::Path => {
             if common.json {
@@ -35,25 +36,20 @@ pub(super) async fn run(common: &Common, ledger: Ledger) -> Result<Exit, Failure
             }
             Ok(Exit::Ok)
         }
-        LedgerCommand::Verify => check(common, &path),
-        LedgerCommand::Report { by, filter } => report::run(common, &path, &by, &filter.into()),
-        LedgerCommand::Export { format, filter } => export::run(&path, format, &filter.into()),
+        LedgerCommand::Verify => check(common, source),
+        LedgerCommand::Report { by, filter } => report::run(common, source, &by, &filter.into()),
+        LedgerCommand::Export { format, filter } => export::run(source, format, &filter.into()),
         LedgerCommand::Tail { lines, follow, filter } => {
             let filter = Filter::from(filter);
             // From before the last calls are read, so that none falls between the two.
             let following = follow.then(|| Follow::new(&path, filter.clone())).transpose()?;
-            show(common, &tail(&path, lines, &filter)?);
+            show(common, &tail(source, lines, &filter)?);
             match following {
                 Some(follow) => look_on(common, follow).await,
                 None => Ok(Exit::Ok),
             }
         }
     }
-}
-
-/// Where the ledger is: in `$XDG_STATE_HOME`, or in `~/.local/state`.
-pub(crate) fn ledger_path() -> Option<PathBuf> {
-    Some(running::state_folder()?.join("ledger.db"))
 }
 
 impl From<LedgerError> for Failure {
@@ -152,12 +148,12 @@ fn cells(call: &CallRow) -> [Cell; 10] {
     ]
 }
 
-/// A time without its milliseconds and its `T`, for people.
+/// Formats a time without its milliseconds and its `T`, for people.
 fn short(time: &str) -> String {
     time.split('.').next().unwrap_or(time).replace('T', " ")
 }
 
-/// How long something took, in three figures.
+/// Formats a duration with three digits.
 fn took(micros: i64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three figures are shown")]
     let micros = micros as f64;
@@ -169,8 +165,8 @@ fn took(micros: i64) -> String {
     }
 }
 
-fn check(common: &Common, path: &Path) -> Result<Exit, Failure> {
-    let report = verify(path)?;
+fn check(common: &Common, source: LedgerSource) -> Result<Exit, Failure> {
+    let report = verify(source)?;
     let exit = if report.broken.is_none() { Exit::Ok } else { Exit::Tool };
     if common.json {
         json(&report);
@@ -185,9 +181,13 @@ fn tell(report: &Report) {
         (Some(first), Some(last)) => format!(", from {first} to {last}"),
         _ => String::new(),
     };
-    line(format!("{} records{range}", report.records));
+    let archives = match report.archives {
+        0 => String::new(),
+        files => format!(", {files} archives included"),
+    };
+    line(format!("{} records{range}{archives}", report.records));
     if report.dropped > 0 {
-        line(format!("{} older records were dropped to keep within the size", report.dropped));
+        line(format!("{} older records were dropped and not archived", report.dropped));
     }
     if report.lost > 0 {
         line(styled(Styled::Warning, format!("{} calls could not be written", report.lost)));
@@ -205,7 +205,18 @@ fn tell(report: &Report) {
         }
         Some(broken) => {
             let reason = escaped_line(&broken.reason);
-            line(styled(Styled::Bad, format!("broken at record {}: {reason}", broken.sequence)));
+            let file = broken.file.as_ref().map(|file| {
+                let file = escaped_line(&file.display().to_string());
+                format!(" in the archive `{file}`")
+            });
+            let file = file.unwrap_or_default();
+            let text = format!("broken at record {}{file}: {reason}", broken.sequence);
+            line(styled(Styled::Bad, text));
+            if broken.file.is_some() {
+                let hint = "name the folder that archives were moved to with --archive, or leave them \
+                            out with --no-archives";
+                line(format!("   hint: {hint}"));
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `consort tools`, `prompts`, `resources`: what is on offer.
+//! `consort tools`, `prompts`, `resources`: the offered primitives.
 
 use consort_core::{Catalog, Entry, ServerId, ShelfKind, Tool, Toolbox};
 use consort_shape::Exposure;
@@ -12,23 +12,23 @@ use crate::output::{
 };
 use crate::running::{Need, Running, caller};
 
-/// How much of each tool is shown.
+/// Level of detail of the tool list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// A line.
+    /// One line each.
     Table,
     /// With its parameters.
     Long,
 }
 
-/// Which tools are shown.
+/// Selection of tools to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToolView {
     /// Every tool.
     All,
-    /// Those that a model sees by the exposure of the config.
+    /// Those exposed to models by the config.
     Configured,
-    /// Those that a model sees by this exposure.
+    /// Those exposed to models by this exposure.
     Exposed(Exposure),
 }
 
@@ -182,7 +182,7 @@ fn shown(catalog: &Catalog, kind: ShelfKind, server: Option<&ServerId>) -> Vec<V
         .collect()
 }
 
-/// What deserves a look in what the server of a tool says of it; nothing of our own tools.
+/// Returns suspicious passages in the server's definition of a tool; none for local tools.
 fn findings(said: &Catalog, entry: &Entry) -> Vec<Finding> {
     if said.is_local(&entry.route.server) {
         return Vec::new();
@@ -221,7 +221,7 @@ fn print_long(entry: &Entry, findings: &[Finding]) {
     line("");
 }
 
-/// One line for each parameter: name, type, whether it is needed, what it is.
+/// One line for each parameter: name, type, required or not, description.
 fn parameters(tool: &Tool) -> Vec<String> {
     let schema: Value = tool.input_schema().read().unwrap_or_default();
     let required = |name: &str| {

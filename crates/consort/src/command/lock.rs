@@ -1,4 +1,4 @@
-//! `consort lock`: agreeing to what servers say, and noticing when they say something else.
+//! `consort lock`: approves the definitions of servers and detects changes.
 
 mod show;
 
@@ -25,7 +25,7 @@ pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Fai
         return Err(failure.hint("see where it is looked for with `consort config path`"));
     };
     let path = options.file.unwrap_or_else(|| consort::lock::path(&config.file));
-    let agreed = consort::lock::read(&path)?;
+    let agreed = consort::lock::read(&path, config.options.limits.settings().files.lock)?;
     let job = Job { common, path: &path, yes: options.yes };
     match agreed {
         Some(agreed) if options.check => job.check(config, &agreed).await,
@@ -40,7 +40,7 @@ pub(super) async fn run(common: &Common, options: cli::Lock) -> Result<Exit, Fai
     }
 }
 
-/// What is to be done with which lock.
+/// A lock file and the options of the command.
 struct Job<'a> {
     common: &'a Common,
     path: &'a Path,
@@ -48,7 +48,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Shows what all servers say, and writes it down.
+    /// Shows the definitions of all servers and writes them to the lock.
     async fn create(&self, config: TrustedConfig) -> Result<Exit, Failure> {
         let Some(survey) = Survey::make(config, &Lock::default(), &Start::All).await else {
             return Ok(Exit::Interrupted);
@@ -72,7 +72,7 @@ impl Job<'_> {
         self.agree(&survey.now, survey.exit(Exit::Ok)).await
     }
 
-    /// Shows what changed, of some servers or of all, and writes that down.
+    /// Shows the changes of some or all servers and writes them to the lock.
     async fn update(
         &self,
         config: TrustedConfig,
@@ -94,7 +94,7 @@ impl Job<'_> {
         self.agree(&agreed, survey.exit(Exit::Ok)).await
     }
 
-    /// Says what changed. Nothing is started that nobody agreed to.
+    /// Reports changes. Starts only servers whose launch was approved.
     async fn check(&self, config: TrustedConfig, agreed: &Lock) -> Result<Exit, Failure> {
         let Some(survey) = Survey::make(config, agreed, &Start::Agreed).await else {
             return Ok(Exit::Interrupted);
@@ -128,7 +128,7 @@ impl Job<'_> {
         line(TerminalText::from(shown(self.path)) + ": " + verdict);
     }
 
-    /// Writes a lock, if somebody agrees to it.
+    /// Writes a lock after confirmation.
     async fn agree(&self, lock: &Lock, exit: Exit) -> Result<Exit, Failure> {
         if !self.yes {
             if !Person::there() {
@@ -155,7 +155,7 @@ impl Job<'_> {
     }
 }
 
-/// The servers that are meant: those named, or all there are.
+/// The selected servers: those named, or all.
 fn named(config: &Config, agreed: &Lock, names: &[String]) -> Result<BTreeSet<ServerId>, Failure> {
     let configured = config.servers.iter().map(|server| &server.name);
     let known: BTreeSet<&ServerId> = configured.chain(agreed.servers.keys()).collect();

@@ -1,36 +1,39 @@
-//! `consort login` and `consort logout`: being let into servers that ask who one is.
+//! `consort login` and `consort logout`: OAuth authorization with servers.
 
 use std::sync::Arc;
 
-use consort::config::{ServerConfig, System, Transport};
+use consort::config::{LimitSettings, ServerConfig, System, Transport};
 use consort_login::Login;
 use consort_wire::{Client, Settings, ShelfKind, Times};
 use serde_json::json;
 
 use crate::cli::{self, Common};
 use crate::exit::{Exit, Failure};
-use crate::logins::{self, Browser, PATIENCE};
+use crate::logins::{self, Browser};
 use crate::output::{escaped, json, line};
 use crate::running;
+use crate::trust::TrustedConfig;
 
-/// Has a person log in, and keeps it.
+/// Runs the login flow with a person and stores the result.
 pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, Failure> {
-    let server = configured(common, &wanted.server)?;
+    let (server, limits) = configured(common, &wanted.server)?;
     let resolve = System::asking(running::ask);
     let wrong = |error| running::wrong(&error);
     let Some(login) = server.to_login(&resolve).map_err(wrong)? else {
         return Err(nothing_to_do(&server));
     };
+    let login = consort_login::Settings { limits: limits.login, ..login };
     let settings = server.to_settings(&resolve).map_err(wrong)?;
     let port = wanted.port.or(port(&server)).unwrap_or(0);
-    let browser = Browser::new(port, !wanted.no_browser).await.map_err(|error| {
+    let browser = Browser::new(port, !wanted.no_browser, limits.login_browser);
+    let browser = browser.await.map_err(|error| {
         Failure::usage(format!("cannot listen on port {port} for the browser: {error}"))
     })?;
     let login = Arc::new(Login::new(login, logins::store(), Some(Arc::new(browser))));
     let times = Times {
-        handshake: PATIENCE * 2,
-        total: PATIENCE * 2,
-        idle: PATIENCE * 2,
+        handshake: limits.login_browser * 2,
+        total: limits.login_browser * 2,
+        idle: limits.login_browser * 2,
         ..settings.times
     };
     let server_with_login = logins::with(settings.server, Arc::clone(&login));
@@ -58,9 +61,9 @@ pub(super) async fn login(common: &Common, wanted: &cli::Login) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
-/// Forgets a login.
+/// Deletes a stored login.
 pub(super) fn logout(common: &Common, wanted: &str) -> Result<Exit, Failure> {
-    let server = configured(common, wanted)?;
+    let (server, _) = configured(common, wanted)?;
     let login = server.to_login(&System::silent()).map_err(|error| running::wrong(&error))?;
     let Some(login) = login else { return Err(nothing_to_do(&server)) };
     let removed = match logins::store() {
@@ -105,11 +108,13 @@ fn told(common: &Common, server: &ServerConfig, login: &Login, tools: usize) {
     }
 }
 
-fn configured(common: &Common, name: &str) -> Result<ServerConfig, Failure> {
-    let config = running::read_usable(common)?;
-    let servers = config.map(|config| config.into_inner().servers).unwrap_or_default();
+/// The server of this name, and the limits of its config.
+fn configured(common: &Common, name: &str) -> Result<(ServerConfig, LimitSettings), Failure> {
+    let config = running::read_usable(common)?.map(TrustedConfig::into_inner);
+    let limits = config.as_ref().map(|config| config.options.limits.settings()).unwrap_or_default();
+    let servers = config.map(|config| config.servers).unwrap_or_default();
     match servers.iter().find(|server| server.name.as_str() == name) {
-        Some(server) => Ok(server.clone()),
+        Some(server) => Ok((server.clone(), limits)),
         None => {
             Err(running::unknown_server(name, servers.iter().map(|server| server.name.as_str())))
         }
@@ -138,7 +143,7 @@ fn unreached(error: &consort_wire::ConnectError) -> Failure {
     }
 }
 
-/// The scopes that a server wanted were not granted.
+/// The failure for scopes that a server requires and that were not granted.
 fn not_granted(error: &consort_login::LoginError) -> Failure {
     let message = format!("cannot get the scopes that the server wants: {error}");
     Failure { exit: Exit::Unreachable, ..Failure::usage(escaped(&message)) }

@@ -1,4 +1,4 @@
-//! `consort man`: the manual, a page for every command.
+//! `consort man`: manual pages, one for every command.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `consort names`: what things are called in front of clients, and why.
+//! `consort names`: the names that clients see, and the reason of each.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::output::{Cell, Table, escaped_line, json, line, width};
 use crate::running::{source, unknown_server};
 
 pub(super) fn run(common: &Common, wanted: &NamesArguments) -> Result<Exit, Failure> {
-    let config = source(common)?.map(|source| source.file);
+    let config = source(common)?.map(|source| source.0.file);
     let Some(folder) = name_folder(common, config.as_deref()) else {
         return Err(Failure::usage("there is no home folder that names could be kept in"));
     };
@@ -57,7 +57,7 @@ pub(super) fn run(common: &Common, wanted: &NamesArguments) -> Result<Exit, Fail
     Ok(Exit::Ok)
 }
 
-/// Forgets the names of servers, so that the next start of the gateway gives them anew.
+/// Forgets the names of servers, so that the gateway assigns new ones at its next start.
 fn forget(
     common: &Common,
     config: Option<&Path>,
@@ -88,7 +88,7 @@ fn forget(
     Ok(Exit::Ok)
 }
 
-/// The files of every endpoint.
+/// The name files of every endpoint.
 fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

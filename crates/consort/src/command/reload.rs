@@ -12,13 +12,13 @@ use crate::cli::{Common, Reload};
 use crate::exit::{Exit, Failure};
 use crate::gateways::RunningGateway;
 use crate::output::{escaped, json, line};
-use crate::reloading::ReloadReport;
+use crate::reloading::{ReloadReport, UnusableServer};
 use crate::running::wrong;
 
-/// The most bytes of an answer that are read.
+/// Limit of bytes read from a response.
 const REPLY_BYTES: u64 = 4 << 20;
 
-/// Has every running gateway of the config read its files again.
+/// Makes every running gateway of the config re-read its files.
 pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failure> {
     let config = config_file(common)?;
     let mut reports = Vec::new();
@@ -33,16 +33,17 @@ pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failu
         let told = |(gateway, report): &(RunningGateway, ReloadReport)| {
             json!({
                 "address": gateway.address, "pid": gateway.pid, "config": report.config,
-                "changes": report.changes, "kept_out": report.kept_out,
+                "changes": report.changes, "kept_out": report.kept_out, "unusable": report.unusable,
             })
         };
         json(&reports.iter().map(told).collect::<Vec<_>>());
     }
-    let sound = reports.iter().all(|(_, report)| report.kept_out.is_empty());
+    let is_sound = |report: &ReloadReport| report.kept_out.is_empty() && report.unusable.is_empty();
+    let sound = reports.iter().all(|(_, report)| is_sound(report));
     Ok(if sound { Exit::Ok } else { Exit::Usage })
 }
 
-/// The config that is meant; nothing for the embedded one.
+/// The selected config file; `None` for the embedded one.
 fn config_file(common: &Common) -> Result<Option<PathBuf>, Failure> {
     let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
     let folders = Folders::of_process();
@@ -79,8 +80,21 @@ fn of_config(config: Option<&Path>) -> Result<Vec<RunningGateway>, Failure> {
 async fn ask(gateway: &RunningGateway, options: &Reload) -> Result<ReloadReport, Failure> {
     let address = gateway.local_address();
     if !gateway.admin {
-        let message = format!("the gateway at {address} serves no admin API (--no-console)");
-        return Err(Failure::usage(message).hint("send it SIGHUP, or start it again"));
+        let flag = match (options.accept, options.dry_run) {
+            (true, _) => "reload --accept",
+            (false, true) => "reload --dry-run",
+            (false, false) => "reload",
+        };
+        let message = format!(
+            "`{flag}` needs the admin API, which the gateway at {address} does not serve: it was started with --no-console"
+        );
+        let pid = gateway.pid;
+        return Err(Failure::usage(message).hint(if options.accept {
+            "correct the file, or start the gateway again: a start takes the files as they are"
+                .to_owned()
+        } else {
+            format!("`kill -HUP {pid}` has it re-read its files, which accepts nothing")
+        }));
     }
     let token = match &gateway.token_file {
         Some(file) => {
@@ -160,6 +174,15 @@ fn show(gateway: &RunningGateway, report: &ReloadReport) {
         line(format!("{address}: {} kept out: {}", kept_out.what, escaped(&kept_out.reason)));
         if kept_out.acceptable {
             line("   hint: accept it with `consort reload --accept`");
+        }
+    }
+    for UnusableServer { server, reason, hint, keeps_last_good } in &report.unusable {
+        let server =
+            server.as_ref().map_or("a server".to_owned(), |name| format!("server `{name}`"));
+        let effect = if *keeps_last_good { "keeps its last good settings" } else { "is left out" };
+        line(format!("{address}: {} {effect}: {}", escaped(&server), escaped(reason)));
+        if let Some(hint) = hint {
+            line(format!("   hint: {}", escaped(hint)));
         }
     }
     for change in &report.changes {

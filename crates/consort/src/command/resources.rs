@@ -1,4 +1,4 @@
-//! `consort read`: what a resource holds.
+//! `consort read`: prints the contents of a resource.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `consort run`: a task from a file, done by a model with the tools it names.
+//! `consort run`: a task from a file, executed by a model with the tools it names.
 
 mod file;
 mod output;
@@ -62,7 +62,7 @@ async fn perform(
     Ok(exit)
 }
 
-/// What was typed, and where nothing was, what the file says.
+/// Merges the options of the command line with those of the file. The command line wins.
 fn merged(typed: Talk, file: &TaskFile) -> Talk {
     let limits = &file.limits;
     Talk {

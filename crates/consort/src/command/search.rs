@@ -1,4 +1,4 @@
-//! `consort search`: tools, found by what they do.
+//! `consort search`: finds tools by their function.
 
 use consort_shape::search::{Index, Limits};
 use serde_json::json;

@@ -5,20 +5,20 @@ mod findings;
 mod home;
 mod http;
 mod in_force;
+mod key;
 mod memory;
 mod names;
 mod offered;
 mod openai;
 mod records;
 mod reload;
-mod runs;
 mod settings;
 mod sockets;
 mod states;
 mod token;
 mod watch;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use consort::config::{Config, Options, STDIN, System};
@@ -26,6 +26,7 @@ use consort_agent::sub::Roster;
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
+use consort_wire::MemoryBudget;
 
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Desk, Scene, Start};
@@ -33,7 +34,7 @@ use crate::exit::{Exit, Failure};
 use crate::reloading::ReloadHandle;
 use crate::running::{self, Prepared, ShapedConfig, tell};
 use http::{Entry, Places, Signals};
-use in_force::InForce;
+use in_force::{InForce, SecretFiles};
 pub(crate) use names::folder as name_folder;
 pub(crate) use offered::Askable;
 use offered::{Offered, Parts};
@@ -47,9 +48,10 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     // Until somebody at the terminal has answered, Ctrl-C ends us as usual.
     let Setup { prepared, options, mut gateway_settings, places, kept, in_force, resolve } =
         Setup::new(common, &serve)?;
-    let mut signals = Signals::new()?;
-    let (handle, requests) = ReloadHandle::new(options.limits.reload());
-    let Prepared { config, settings, shaping, problems } = prepared;
+    let (mut signals, limits) = (Signals::new()?, options.limits.settings());
+    let (handle, requests) = ReloadHandle::new(limits.reload);
+    let problems = prepared.all_problems();
+    let Prepared { config, settings, shaping, .. } = prepared;
     let file = config.as_ref().map(|config| config.file.clone());
     let budget = settings.budget.clone();
     let hub = Hub::start(settings);
@@ -62,7 +64,6 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
             return Err(failure);
         }
     };
-    let known = known_servers(hub.clone());
     let roster = Arc::<Roster>::default();
     let approvals = shaping.approvals();
     let desk = (!serve.no_console && !serve.stdio).then(Arc::<Desk>::default);
@@ -70,7 +71,7 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         hub: &hub,
         records: &recording.records,
         options: &options,
-        file: config.as_ref().map(|config| config.file.clone()),
+        file: file.clone(),
         only: common.profile.as_deref(),
         roster: &roster,
         desk: desk.as_ref(),
@@ -83,12 +84,12 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
                 return Err(failure);
             }
         };
-    let left_out: Vec<Problem> =
-        left_out.into_iter().chain(config.iter().flat_map(Config::dangling_names)).collect();
+    let dangling = config.iter().flat_map(Config::dangling_names);
+    let left_out: Vec<Problem> = left_out.into_iter().chain(dangling).collect();
     left_out.iter().for_each(tell);
     roster.set(agents);
     let asked = askable.names();
-    let openai = OpenAi::new(Arc::clone(&askable));
+    let openai = OpenAi::new(Arc::clone(&askable), limits.agents);
     gateway_settings.sites = vec![Arc::new(openai.clone())];
     let console = desk.map(|desk| {
         let problems = problems.into_iter().chain(left_out).collect();
@@ -101,17 +102,17 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
         console.begin();
         gateway_settings.sites.push(Arc::new(console.clone()));
     }
-    let gateway = Gateway::start(toolboxes, gateway_settings, recording.records.clone(), known);
+    let (records, known) = (recording.records.clone(), known_servers(hub.clone()));
+    let gateway = Gateway::start(toolboxes, gateway_settings, records, known);
     if let Some(console) = &console {
         console.learn(gateway.labels());
     }
     let serving = async {
         if serve.stdio {
-            stdio(&gateway, &mut signals).await
-        } else {
-            let entry = Entry { kept, asked, console: console.as_ref(), config: file };
-            http::serve(&gateway, common, &serve, places, entry, &mut signals).await
+            return stdio(&gateway, &mut signals).await;
         }
+        let entry = Entry { kept, asked, console: console.as_ref(), config: file };
+        http::serve(&gateway, common, &serve, places, entry, &mut signals).await
     };
     let following = reload::Following {
         common,
@@ -128,29 +129,34 @@ pub(crate) async fn run(common: &Common, serve: Serve) -> Result<Exit, Failure> 
     };
     let served = tokio::select! {
         served = serving => served,
-        never = findings::log(&hub, options.limits.findings()) => match never {},
+        never = findings::log(&hub, limits.findings) => match never {},
         never = states::log(&hub) => match never {},
         never = following.follow(in_force, requests) => match never {},
         never = memory::give_back(&budget) => match never {},
     };
-    gateway.end().await;
-    if let Some(console) = &console {
-        console.end().await;
-    }
-    roster.set([]);
-    hub.drain().await;
-    drop(gateway);
+    end(gateway, console, &roster, &hub).await;
     recording.end().await;
     tracing::info!("ended");
     served
 }
 
-/// Waits until it is known of every server what it offers, or that it cannot be reached.
+/// Shuts down the gateway, the console, the agents and the hub, in this order.
+async fn end(gateway: Gateway, console: Option<Console>, roster: &Roster, hub: &Hub) {
+    gateway.end().await;
+    if let Some(console) = console {
+        console.end().await;
+    }
+    roster.set([]);
+    hub.drain().await;
+    drop(gateway);
+}
+
+/// Waits until the catalog of every server is known, or the server is known to be unreachable.
 async fn known_servers(hub: Hub) {
     hub.known().await;
 }
 
-/// Everything that is made of the config before anything starts.
+/// Everything built from the config before anything starts.
 struct Setup {
     prepared: Prepared,
     options: Options,
@@ -172,7 +178,7 @@ impl Setup {
         let resolve = System::asking(running::ask);
         let source = running::source(common)?;
         let mut prepared = running::prepare_source(common, source.as_ref(), &resolve)?;
-        prepared.problems.iter().for_each(tell);
+        prepared.all_problems().iter().for_each(tell);
         let config = prepared.config.as_ref();
         let options = config.map(|config| config.options.clone()).unwrap_or_default();
         // Clients have tools of their own; ours are offered to them only on request.
@@ -195,19 +201,24 @@ impl Setup {
         }
         if unwritable.state {
             gateway_settings.names = None;
+        } else {
+            key::keep(&mut gateway_settings, common, file)?;
         }
         gateway_settings.limits.lame_duck = settings::lame_duck(serve, &options, &places);
-        let budget = options.limits.budget();
+        let budget = MemoryBudget::new(gateway_settings.limits.held_bytes);
         prepared.settings.budget = budget.clone();
         gateway_settings.budget = Some(budget);
-        let secrets = secrets(&prepared, &options, kept.as_ref(), &resolve);
-        let in_force = InForce::new(source, &prepared, secrets);
+        let owner = kept.as_ref().map(|kept| kept.file.as_path());
+        let tokens = reload::token_files(&options, file, owner);
+        let servers = prepared.servers.files.clone();
+        let secrets = SecretFiles::new(servers, tokens, file, &prepared.shaping, &options);
+        let in_force = InForce::new(source, &prepared, &secrets);
         Ok(Self { prepared, options, gateway_settings, places, kept, in_force, resolve })
     }
 }
 
-/// Builds everything that [`run`] would serve of a config and returns what is wrong with it. Nothing is
-/// started, and nothing is written.
+/// Builds everything that [`run`] would serve from a config and returns the problems found. Starts nothing and writes
+/// nothing.
 pub(crate) async fn rehearse(common: &Common, config: &Config) -> Result<Vec<Problem>, Failure> {
     running::refuse_blocking(config)?;
     let lock = running::locked(common, config)?;
@@ -231,22 +242,7 @@ pub(crate) async fn rehearse(common: &Common, config: &Config) -> Result<Vec<Pro
     Ok(problems)
 }
 
-/// The files of tokens, secrets and instructions that are followed.
-fn secrets(
-    prepared: &Prepared,
-    options: &Options,
-    kept: Option<&Kept>,
-    resolve: &System,
-) -> Vec<PathBuf> {
-    let mut files = reload::token_files(options, kept.map(|kept| kept.file.as_path()));
-    files.extend(resolve.take_files());
-    files.extend(prepared.shaping.models().iter().flat_map(|models| models.files().clone()));
-    let config = prepared.config.as_ref();
-    files.extend(config.into_iter().flat_map(|it| reload::instructions(&it.file, options)));
-    files
-}
-
-/// An address that others reach is served only to those who show a token and name us rightly.
+/// Refuses to serve a non-local address without authentication, or without a list of allowed host names.
 fn refuse_open_doors(serve: &Serve, places: &Places) -> Result<(), Failure> {
     if serve.stdio {
         return Ok(());
@@ -268,7 +264,7 @@ fn refuse_open_doors(serve: &Serve, places: &Places) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Logs that we serve, and what.
+/// Logs the start of the gateway.
 fn started(address: &str, config: Option<&str>) {
     let (version, pid) = (env!("CARGO_PKG_VERSION"), std::process::id());
     tracing::info!(version, address, config, pid, "started");

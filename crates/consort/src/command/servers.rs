@@ -1,4 +1,4 @@
-//! `consort servers`: every server and how it is doing.
+//! `consort servers`: every server and its state.
 
 use consort_core::Problem;
 use consort_hub::{State, Status};
@@ -25,7 +25,7 @@ pub(super) async fn run(running: &Running, common: &Common) -> Result<Exit, Fail
     Ok(if down.is_empty() { Exit::Ok } else { Exit::Unreachable })
 }
 
-/// Servers as a table.
+/// Formats servers as a table.
 pub(super) fn table(statuses: &[Status]) -> Table {
     let mut table =
         Table::new(&["SERVER", "STATE", "SPEAKS", "TOOLS", "PROMPTS", "RESOURCES", "NOTE"]);

@@ -1,4 +1,4 @@
-//! `consort tokens`: what definitions cost a model.
+//! `consort tokens`: token cost of tool definitions.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct ToolCost {
     tokens: usize,
 }
 
-/// What a server's tools cost together.
+/// Total token cost of a server's tools.
 #[derive(Serialize)]
 pub(super) struct Sum {
     pub(super) server: String,
@@ -89,7 +89,7 @@ pub(super) async fn run(
     Ok(Exit::Ok)
 }
 
-/// What each server's tools cost together, and all of them.
+/// Returns the total of each server's tools, and that of all servers.
 pub(super) fn sums(costs: &[Cost]) -> Vec<Sum> {
     let mut servers: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for cost in costs {

@@ -1,4 +1,4 @@
-//! `consort trust`: the configs of working folders whose programs may be started.
+//! `consort trust`: approval of configs in working folders whose programs may be started.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ fn remove(common: &Common, path: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The config that is meant: a file, or the one that would be found in a folder.
+/// The selected config: a file, or the one found in a folder.
 fn file(path: &Path) -> Result<PathBuf, Failure> {
     if !path.is_dir() {
         return Ok(path.to_owned());

@@ -1,75 +1,77 @@
-//! Agents, and the models they are of.
+//! Agents and their models.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::period::Period;
 
-/// The table `[consort.agents.NAME]`: a model over a selection of tools.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// The table `[consort.agents.NAME]`: a model with a selection of tools.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(default)]
 pub struct AgentConfig {
     /// The model, as `provider:name`.
     pub model: String,
-    /// What it is good for, for whoever may ask it.
+    /// Description of the agent, for its callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it is told before everything else.
+    /// Instructions for the model (system prompt).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// The file that has it, relative to the config.
+    /// File with the instructions, relative to the config.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_file: Option<String>,
-    /// The profile whose tools it has; every tool if absent.
+    /// Profile whose tools it uses; all tools if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// Only these of them, before the exposure, by name or pattern; every one but agents if empty.
+    /// Selection of these tools, before the exposure, by name or pattern; all except agents if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// How often the model may be asked in a run.
+    /// Maximum turns (requests to the model) of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// How many calls it may make in a run.
+    /// Maximum tool calls of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_calls: Option<u32>,
-    /// How many tokens a run may take, with those of the agents it asks.
+    /// Maximum tokens of a run, including the agents it calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// What a run may cost, in US dollars, with the agents it asks; the price of its model must be known.
+    /// Maximum cost of a run in US dollars, including the agents it calls; the price of its model must be known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<f64>,
-    /// How long a run may take.
+    /// Time limit of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time: Option<Period>,
-    /// How freely the model chooses its words.
+    /// Sampling temperature of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How much the model thinks.
+    /// Reasoning effort of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Thinking>,
-    /// Whether the model summarizes what is left out of a conversation that is longer than it reads.
+    /// True to have the model summarize messages that are left out because of its context window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summarize: Option<bool>,
-    /// How many tokens such a summary may have.
+    /// Maximum tokens of such a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_tokens: Option<u32>,
-    /// How often the model is asked again with less, when what was sent is longer than it reads.
+    /// Maximum retries with a shorter conversation after a request exceeded the context window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_tries: Option<u32>,
 }
 
-/// How much a model thinks: a word or a number of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Reasoning effort of a model: a level or a number of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Thinking {
-    /// In a word.
+    /// A level.
     Word(Effort),
-    /// In tokens.
+    /// A number of tokens.
     Tokens(u32),
 }
 
-/// How much a model thinks, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Level of reasoning effort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the words explain themselves")]
 pub enum Effort {
@@ -82,7 +84,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Every one, with the word for it.
+    /// All variants, with their names.
     pub(super) const ALL: [(&str, Self); 6] = [
         ("off", Self::Off),
         ("minimal", Self::Minimal),
@@ -93,64 +95,74 @@ impl Effort {
     ];
 }
 
-/// The table `[consort.models."provider:name"]`: what is known of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// The table `[consort.models."provider:name"]`: properties of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(default)]
 pub struct ModelConfig {
-    /// How many tokens it reads and writes at once.
+    /// Context window in tokens, input and output together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Whether it sees images.
+    /// True if the model accepts images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// Whether it hears sounds.
+    /// True if the model accepts audio.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio: Option<bool>,
-    /// What a million tokens cost, in US dollars.
+    /// Price of a million tokens, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceConfig>,
 }
 
-/// What a million tokens cost, in US dollars.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// Price of a million tokens, in US dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(default)]
 pub struct PriceConfig {
-    /// What is read.
+    /// Price of input tokens.
     pub input: f64,
-    /// What is written.
+    /// Price of output tokens.
     pub output: f64,
-    /// What is read from a cache; as others that are read if absent.
+    /// Price of input tokens read from a cache; that of `input` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_read: Option<f64>,
-    /// What is put into a cache; as others that are read if absent.
+    /// Price of input tokens written to a cache; that of `input` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_write: Option<f64>,
 }
 
-/// The table `[consort.providers.NAME]`: who runs models, and where. Secrets are in it only as
-/// references, `env:NAME` or `file:PATH`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// The table `[consort.providers.NAME]`: a model provider. Secrets are written only as references, `env:NAME` or
+/// `file:PATH`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(default)]
 pub struct ProviderConfig {
-    /// What it speaks: `openai`, `openai-responses`, `anthropic` or `gemini`; as its name says if absent.
+    /// Wire format: `openai`, `openai-responses`, `anthropic` or `gemini`; if absent, by its name, else `openai`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wire: Option<String>,
-    /// Where it is; where its name says if absent.
+    /// Base URL; if absent, that of the well-known provider of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Where its key is: `env:NAME` or `file:PATH`; none is sent if absent, unless its name says where.
+    /// API key, as `env:NAME` or `file:PATH`; if absent, the usual variable of a well-known provider, else none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Members of the body of every request.
+    /// Members to set in the body of every request.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub body: serde_json::Map<String, serde_json::Value>,
-    /// The model that is asked where nobody says which.
+    /// Default model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How long it may be silent.
+    /// Idle timeout of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence: Option<Period>,
-    /// How often the same is asked.
+    /// Maximum attempts of a request, with the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
+    /// Proxy to connect through instead of that of the environment: a URL, `none`, or `env:NAME` or `file:PATH` if the
+    /// URL has credentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// File of PEM certificates that are trusted in addition to those of the operating system, relative to the config.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<String>,
 }

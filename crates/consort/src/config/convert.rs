@@ -1,4 +1,4 @@
-//! Servers written in the format of somebody else.
+//! Conversion of servers to the formats of other clients.
 
 mod codex;
 mod consort;
@@ -24,7 +24,7 @@ use super::server::{Address, Auth, Connect, Era, ServerConfig, Transport};
 use super::text::Text;
 use out::Out;
 
-/// A format that can be written.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
@@ -36,12 +36,12 @@ pub enum Target {
     Zed,
     /// Codex's `mcp_servers`.
     Codex,
-    /// Our own `mcp`.
+    /// Consort's own `mcp`.
     Consort,
 }
 
 impl Target {
-    /// Every one, with the word for it.
+    /// All formats, with their names.
     pub const ALL: [(&str, Self); 5] = [
         ("mcpServers", Self::McpServers),
         ("vscode", Self::VsCode),
@@ -72,19 +72,19 @@ impl fmt::Display for Target {
     }
 }
 
-/// A word for no format that can be written.
+/// The error for an unknown format name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format `{word}`: use {}", listed(&Target::ALL.map(|(name, _)| name)))]
 pub struct UnknownTarget {
     word: String,
 }
 
-/// Servers in the format of somebody else.
+/// Servers in an output format.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Converted {
-    /// The text. What was written as a secret is in it as it was written.
+    /// The text. Secrets that were written literally are in it.
     pub text: String,
-    /// What that format cannot say.
+    /// Settings that the format cannot express.
     pub problems: Vec<Problem>,
 }
 
@@ -95,8 +95,8 @@ impl fmt::Debug for Converted {
     }
 }
 
-/// Writes servers in the format of `target`. References stay references, spelled as the target
-/// spells them; what it cannot say is a problem.
+/// Writes servers in the format of `target`. References stay references, in the syntax of the target; settings that it
+/// cannot express are reported as problems.
 ///
 /// ```
 /// use std::path::Path;
@@ -135,7 +135,7 @@ pub fn convert(servers: &[ServerConfig], target: Target) -> Converted {
 }
 
 impl Config {
-    /// All of it in the format of `target`. What concerns all servers has a place only in our own.
+    /// Converts the whole config to `target`. Options for all servers fit only in Consort's own format.
     pub fn convert(&self, target: Target) -> Converted {
         #[derive(Serialize)]
         struct Whole<'a> {
@@ -159,14 +159,14 @@ impl Config {
     }
 }
 
-/// Servers as entries of a file that we read ourselves: the keys of our own that every format takes are
-/// among them, and every reference is followed.
+/// Servers as entries of a file that Consort reads itself: they include Consort's own keys, which every format accepts,
+/// and Consort resolves every kind of reference in them.
 pub(super) struct Entries {
-    /// Names, and what is written under them.
+    /// Names and their entries.
     pub(super) servers: Vec<(String, Out)>,
-    /// What they ask, if the format has a place for that.
+    /// Their inputs, if the format supports them.
     pub(super) inputs: Vec<Out>,
-    /// What the format cannot say.
+    /// Settings that the format cannot express.
     pub(super) problems: Vec<Problem>,
 }
 
@@ -192,16 +192,16 @@ impl Entries {
     }
 }
 
-/// Who reads what is written.
+/// Reader of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
-    /// Whoever the format is of.
+    /// The client of the format.
     Others,
-    /// We do, and perhaps others.
+    /// Consort, and perhaps others.
     Us,
 }
 
-/// What is being written, and what was lost on the way.
+/// State of a conversion, with the losses so far.
 struct Writer {
     target: Target,
     reader: Reader,
@@ -209,14 +209,14 @@ struct Writer {
 }
 
 impl Writer {
-    /// Something that is not as it was.
+    /// Adds a warning about a change.
     fn warn(&mut self, server: &ServerConfig, message: String, hint: Option<&str>) {
         let problem = Problem::warning(message).of(&server.name);
         self.problems.push(hint.into_iter().fold(problem, Problem::hint));
     }
 
-    /// What a format that is not ours, and knows only these keys of ours, says besides. For others that
-    /// is nothing, and it is said what is left out.
+    /// Returns the keys of a server that a format lacks, in Consort's own terms; `known` are those it has. Unless
+    /// Consort reads the output, the result is empty and the omitted keys are reported.
     fn foreign(&mut self, server: &ServerConfig, known: &[&str]) -> Out {
         let mut lost = keys(server);
         lost.retain(|key| !known.contains(key));
@@ -233,7 +233,7 @@ impl Writer {
         more
     }
 
-    /// Says that a format has no HTTP+SSE.
+    /// Warns that a format does not support HTTP+SSE.
     fn without_sse(&mut self, server: &ServerConfig) {
         if self.reader == Reader::Others && matches!(server.transport, Transport::Sse(_)) {
             let message = format!("{} speaks Streamable HTTP, not HTTP+SSE", self.target);
@@ -241,7 +241,7 @@ impl Writer {
         }
     }
 
-    /// Texts by their names.
+    /// A map of strings.
     fn map<'a>(
         &mut self,
         server: &ServerConfig,
@@ -260,7 +260,7 @@ impl Writer {
     }
 }
 
-/// The keys a server uses that are not known everywhere.
+/// The keys of a server that not every format knows.
 fn keys(server: &ServerConfig) -> Vec<&'static str> {
     let (timeout, mut keys) = (&server.timeout, Vec::new());
     let mut used = |key, used: bool| keys.extend(used.then_some(key));
@@ -268,6 +268,10 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
     used("era", server.era != Era::Auto);
     used("connect", server.connect != Connect::Start);
     used("idle_stop", server.idle_stop.is_some());
+    used("validate", server.validate.is_some());
+    for (key, value) in server.limits.written() {
+        used(key, value.is_some());
+    }
     used("timeout.idle", timeout.idle.is_some());
     used("timeout.total", timeout.total.is_some());
     used("timeout.connect", timeout.connect.is_some());
@@ -291,7 +295,7 @@ fn keys(server: &ServerConfig) -> Vec<&'static str> {
     keys
 }
 
-/// The headers of an address, the one that proves who we are among them.
+/// The headers of a server, including the one for authentication.
 pub(super) fn headers(address: &Address) -> Vec<(&str, Text)> {
     let headers = address.headers.iter().map(|(name, text)| (name.as_str(), text.clone()));
     headers.chain(address.auth.as_ref().map(Auth::header)).collect()

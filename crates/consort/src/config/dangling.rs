@@ -1,4 +1,4 @@
-//! Names in `[consort]` that lead nowhere: servers and profiles that the config does not have.
+//! Dangling names in `[consort]`: servers and profiles that the config does not have.
 
 use consort_core::{Pattern, Problem, ServerId};
 use consort_shape::exposure::ExposureSpec;
@@ -7,12 +7,12 @@ use consort_shape::policy::PolicySpec;
 use super::Config;
 use super::fields::{closest, shortened};
 
-/// Servers that are there without being configured: our own tools, and agents.
+/// Servers that exist without being configured: Consort's own tools, and agents.
 const BUILT_IN: [&str; 2] = ["builtin", consort_agent::sub::AGENTS];
 
 impl Config {
-    /// Returns a warning for each server or profile that `[consort]` names and that is not in the config.
-    /// Tools are not looked for: they are known only once their servers run.
+    /// Returns a warning for each server or profile that `[consort]` names and that is not in the config. Tools are not
+    /// checked: they are known only once their servers run.
     pub fn dangling_names(&self) -> Vec<Problem> {
         let broken = self.errors.iter().filter_map(|error| error.server());
         let servers = self.servers.iter().map(|server| &server.name).chain(broken);
@@ -24,7 +24,7 @@ impl Config {
     }
 }
 
-/// The names there are, and those that were looked for in vain.
+/// The known names, and the problems found.
 struct Names<'a> {
     config: &'a Config,
     servers: Vec<&'a str>,
@@ -87,7 +87,7 @@ impl Names<'_> {
         }
     }
 
-    /// Looks for the servers of tools that are written as `server.tool`.
+    /// Checks the servers of tools that are written as `server.tool`.
     fn tools(&mut self, path: &str, tools: &[String]) {
         for tool in tools {
             if let Some((server, _)) = tool.split_once('.') {

@@ -1,4 +1,4 @@
-//! Which language and which format a config is in, by what is written in it.
+//! Detection of the language and the format of a config, from its content.
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::read::options;
 use super::read::{aether, aidk, codex, consort, mcp_servers, vscode, zed};
 use super::tree::{Node, Table, Value};
 
-/// Whose way of describing servers it is.
+/// Format of a config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -25,13 +25,13 @@ pub enum Format {
     Zed,
     /// Codex's `mcp_servers`.
     Codex,
-    /// Our own `mcp`.
+    /// Consort's own `mcp`.
     Consort,
     /// A list of endpoints under `tool_service`.
     Aether,
     /// Servers with `serverName` and `connection`.
     Aidk,
-    /// A list `servers` with addresses and scripts.
+    /// A list `servers` with URLs and scripts.
     Elysia,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// How a file is written.
+/// Language of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Json,
@@ -58,7 +58,7 @@ pub(super) enum Language {
 }
 
 impl Language {
-    /// The language by how the text starts; the file's name decides where that could be either.
+    /// Detects the language from the start of the text; if that is ambiguous, from the file's name.
     pub(super) fn of(file: &Path, text: &str) -> Result<Self, Mistake> {
         let named = |names: &[&str]| {
             let extension = file.extension().and_then(|extension| extension.to_str());
@@ -100,11 +100,11 @@ fn after_comments(mut text: &str) -> &str {
     }
 }
 
-/// A format and the key of the root it was known by.
+/// A format and the root key by which it was detected.
 pub(super) type Sign = (Format, &'static str);
 
 impl Format {
-    /// Every format the root could be in, the likeliest first.
+    /// All possible formats of the root, the likeliest first.
     pub(super) fn of(file: &Path, root: &Node) -> Result<Vec<Sign>, Mistake> {
         let mut signs = match &root.value {
             Value::Table(table) => by_key(table),
@@ -125,7 +125,7 @@ impl Format {
     }
 }
 
-/// The formats that have a key of their own.
+/// The formats that have a root key of their own.
 pub(super) fn by_key(root: &Table) -> Vec<Sign> {
     let mut signs = Vec::new();
     let is_list = |key: &str| root.get(key).is_some_and(|node| node.list().is_some());
@@ -149,7 +149,7 @@ pub(super) fn by_key(root: &Table) -> Vec<Sign> {
     signs
 }
 
-/// `mcp` as VS Code's settings have it, with `servers` inside.
+/// `mcp` as in VS Code's settings, with `servers` inside.
 pub(super) fn vscode_settings(root: &Table) -> Option<&Table> {
     let settings = root.get(consort::KEY)?.table()?;
     let servers = settings.get(vscode::KEY)?.table()?;
@@ -157,7 +157,7 @@ pub(super) fn vscode_settings(root: &Table) -> Option<&Table> {
     servers.0.iter().all(|entry| entry.node.table().is_some()).then_some(settings)
 }
 
-/// The formats known only by what is inside.
+/// The formats that only their entries reveal.
 fn without_key(root: &Table) -> Option<Sign> {
     let inside = |keys: &[&str]| {
         let known = |node: &Node| keys.iter().any(|key| has(node, key));

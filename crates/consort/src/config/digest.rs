@@ -1,10 +1,12 @@
-//! The digest of a config, by which a change of its content is noticed.
+//! Digest of a config, used to detect changes of its content.
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of the bytes that a config was read from.
+/// The SHA-256 of the bytes of a config, with those of the files that it includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigDigest([u8; 32]);
 
@@ -12,6 +14,25 @@ impl ConfigDigest {
     /// Computes the digest of a config's content.
     pub fn of(content: &[u8]) -> Self {
         Self(Sha256::digest(content).into())
+    }
+
+    /// Computes the digest of a config and of the files that it includes, their paths included. Without any it is that
+    /// of the config alone.
+    pub(super) fn of_files<'a>(
+        content: &[u8],
+        fragments: impl ExactSizeIterator<Item = (&'a Path, &'a [u8])>,
+    ) -> Self {
+        if fragments.len() == 0 {
+            return Self::of(content);
+        }
+        // No config begins with this byte, so no digest of one alone is the same.
+        let mut digest = Sha256::new_with_prefix(b"\0consort config with fragments\0");
+        digest.update(Self::of(content).0);
+        for (file, text) in fragments {
+            digest.update(Self::of(file.as_os_str().as_bytes()).0);
+            digest.update(Self::of(text).0);
+        }
+        Self(digest.finalize().into())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Servers put into a config and taken out of it; all else stays as it is written.
+//! Adding servers to a config and removing them; the rest of the text stays unchanged.
 
 mod json;
 mod toml;
@@ -19,15 +19,15 @@ use super::server::{ServerConfig, Transport};
 use super::text::Part;
 use super::tree::{Node, Table, Value};
 
-/// The key all questions are under.
+/// The key of the inputs.
 const INPUTS: &str = "inputs";
 
-/// A config as it would be.
+/// A changed config.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Edited {
-    /// The text. What was written as a secret is in it as it was written.
+    /// The text. Secrets that were written literally are in it.
     pub text: String,
-    /// What the format of the file cannot say of what was added.
+    /// Settings of the added servers that the format of the file cannot express.
     pub problems: Vec<Problem>,
 }
 
@@ -38,37 +38,37 @@ impl std::fmt::Debug for Edited {
     }
 }
 
-/// Why a config cannot be changed.
+/// The reason why a config cannot be changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
-    /// It cannot be read.
+    /// The config cannot be read.
     #[error(transparent)]
     Unusable(#[from] UnusableFile),
     /// The name is in use.
     #[error("a server is called `{0}` already")]
     Taken(ServerId),
-    /// There is no such server.
+    /// The server does not exist.
     #[error("no server is called `{name}` in the config")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: ServerId,
-        /// What comes nearest.
+        /// The nearest known name.
         near: Option<String>,
     },
-    /// It is in a format that is only read.
+    /// Consort reads the format and cannot write it.
     #[error("a config in the format of {0} is read, not written")]
     Format(Format),
-    /// Something is not a table that must be one.
+    /// A value is not a table and must be one.
     #[error("`{0}` is not a table")]
     Shape(String),
-    /// It would not read as it should.
+    /// The result would not parse to the intended config.
     #[error("after that the config would not say what it should")]
     Unfaithful,
 }
 
 impl EditError {
-    /// What to do about it.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unusable(unusable) => unusable.errors().first().and_then(ConfigError::hint),
@@ -85,8 +85,8 @@ impl EditError {
     }
 }
 
-/// A config with more servers in it, in the format it has. All else stays as it is written, comments
-/// included. A text with nothing in it becomes a config.
+/// Adds servers to a config, in its format. The rest stays unchanged, comments included. An empty text becomes a
+/// config.
 ///
 /// ```
 /// use std::path::Path;
@@ -128,7 +128,7 @@ pub fn add_servers(file: &Path, text: &str, servers: &[ServerConfig]) -> Result<
     Ok(Edited { text, problems })
 }
 
-/// A config without one of its servers. All else stays as it is written, comments included.
+/// Removes a server from a config. The rest stays unchanged, comments included.
 pub fn remove_server(file: &Path, text: &str, name: &ServerId) -> Result<String, EditError> {
     let (mark, body) = marked(text);
     let before = Config::parse(file, body)?;
@@ -156,15 +156,15 @@ pub fn remove_server(file: &Path, text: &str, name: &ServerId) -> Result<String,
     Ok(text)
 }
 
-/// Where servers are in a config, and in which words.
+/// Location of the servers in a config, and its format.
 struct Plan {
     language: Language,
     target: Target,
     /// The keys that lead to them.
     path: &'static [&'static str],
-    /// What they are called, as it is written.
+    /// Their names, as written.
     names: Vec<String>,
-    /// The questions that are described.
+    /// The ids of the inputs.
     asked: Vec<String>,
 }
 
@@ -215,7 +215,7 @@ impl Plan {
     }
 }
 
-/// A mark at the beginning, which some editors write, and the rest.
+/// Splits off a byte order mark, which some editors write.
 fn marked(text: &str) -> (&'static str, &str) {
     match text.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),
@@ -223,12 +223,12 @@ fn marked(text: &str) -> (&'static str, &str) {
     }
 }
 
-/// What we call a server that is called so in a file.
+/// Converts the name of a server in a file to its id.
 fn id(name: &str) -> ServerId {
     name.parse().unwrap_or_else(|_| ServerId::derive(name))
 }
 
-/// Whether a server is there, reached in what counts as the same way.
+/// Returns true if the config has the server with the same settings, by this comparison of transports.
 fn has(
     config: &Config,
     server: &ServerConfig,
@@ -243,15 +243,17 @@ fn has(
             && known.era == server.era
             && known.connect == server.connect
             && known.idle_stop == server.idle_stop
+            && known.validate == server.validate
+            && known.limits == server.limits
     })
 }
 
-/// Whether what concerns all servers is the same, and nothing more is wrong.
+/// Returns true if the options for all servers are unchanged, and there are no additional errors.
 fn is_else_same(before: &Config, after: &Config) -> bool {
     before.options == after.options && after.errors.len() <= before.errors.len()
 }
 
-/// How a server is reached, whatever words are used for it.
+/// The transport of a server as a list of facts, independent of the format.
 fn place(transport: &Transport, target: Target) -> Vec<(String, Vec<Part>)> {
     let mut told = vec![(transport.name().to_owned(), Vec::new())];
     match transport {
@@ -283,7 +285,7 @@ fn place(transport: &Transport, target: Target) -> Vec<(String, Vec<Part>)> {
     told
 }
 
-/// The parts of a text with what stands together put together.
+/// Merges adjacent literals of a text.
 fn joined(parts: &[Part]) -> Vec<Part> {
     let mut joined: Vec<Part> = Vec::new();
     for part in parts {

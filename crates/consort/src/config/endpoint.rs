@@ -1,4 +1,4 @@
-//! Whether an address and its headers can be used, said without quoting what may be a secret.
+//! Checks of URLs and headers, with messages that never quote a possible secret.
 
 use consort_wire::{ConnectError, Endpoint};
 
@@ -7,7 +7,7 @@ use super::fields::shortened;
 use super::server::Address;
 use super::text::Part;
 
-/// Checks what can be known of an address before its references are followed.
+/// Checks a URL as far as possible before its references are resolved.
 pub(super) fn check_url(key: &str, address: &Address) -> Result<(), Mistake> {
     let start = match address.url.parts().first() {
         Some(Part::Literal(start)) => start.to_ascii_lowercase(),
@@ -22,7 +22,7 @@ pub(super) fn check_url(key: &str, address: &Address) -> Result<(), Mistake> {
     }
 }
 
-/// The address itself.
+/// Parses a URL.
 pub(super) fn endpoint(key: &str, url: &str, insecure: bool) -> Result<Endpoint, Mistake> {
     let plain = Endpoint::plain(url).map_err(|error| {
         let reason = match error {
@@ -43,7 +43,7 @@ pub(super) fn check_header(name: &str) -> Result<(), Mistake> {
     header(endpoint, name, "").map(drop)
 }
 
-/// Adds a header to an address.
+/// Adds a header to an endpoint.
 pub(super) fn header(endpoint: Endpoint, name: &str, value: &str) -> Result<Endpoint, Mistake> {
     endpoint.header(name, value).map_err(|error| {
         let reason = match error {

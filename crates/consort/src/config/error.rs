@@ -1,4 +1,4 @@
-//! What is wrong with a config: where, what, what would be right, and what to do.
+//! Errors of a config: place, message, expected value and hint.
 
 use std::error::Error;
 use std::fmt;
@@ -11,8 +11,7 @@ use super::period::InvalidPeriod;
 use super::place::{Place, Spot};
 use super::text::InvalidText;
 
-/// One thing that is wrong in a config, and where. What was written is quoted only where it cannot
-/// be a secret.
+/// An error in a config, with its place. The written value is quoted only if it cannot be a secret.
 #[derive(Debug)]
 pub struct ConfigError {
     place: Place,
@@ -26,28 +25,28 @@ impl ConfigError {
         Self { place, server: server.cloned(), mistake: Box::new(mistake), blocking: false }
     }
 
-    /// The same error, for which the whole config is refused.
+    /// Marks the error as one for which the whole config is refused.
     pub(super) fn blocking(self) -> Self {
         Self { blocking: true, ..self }
     }
 
-    /// Returns true for an error in what concerns all servers, such as the policy: nothing is started
-    /// before it is corrected.
+    /// Returns true for an error in options for all servers, such as the policy: nothing is started before it is
+    /// corrected.
     pub fn is_blocking(&self) -> bool {
         self.blocking
     }
 
-    /// Where it is.
+    /// Returns the place of the error.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The server that cannot be used because of it, if it concerns one.
+    /// The server that it makes unusable, if it concerns one.
     pub fn server(&self) -> Option<&ServerId> {
         self.server.as_ref()
     }
 
-    /// What to do about it.
+    /// Returns a suggestion for the user.
     pub fn hint(&self) -> Option<String> {
         self.mistake.hint()
     }
@@ -77,7 +76,7 @@ impl From<&ConfigError> for Problem {
     }
 }
 
-/// Everything that is wrong with a file that cannot be used at all.
+/// All errors of a file that cannot be used at all.
 #[derive(Debug)]
 pub struct UnusableFile(Vec<ConfigError>);
 
@@ -86,7 +85,7 @@ impl UnusableFile {
         Self(std::iter::once(first).chain(others).collect())
     }
 
-    /// At least one.
+    /// The errors, at least one.
     pub fn errors(&self) -> &[ConfigError] {
         &self.0
     }
@@ -110,7 +109,7 @@ impl Error for UnusableFile {
     }
 }
 
-/// What is wrong.
+/// Kind of error.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Mistake {
     #[error("the config cannot be read")]
@@ -181,6 +180,18 @@ pub(super) enum Mistake {
     NoHome,
     #[error("no config at the path given by {0}")]
     Lost(&'static str),
+    #[error("`{written}` cannot be included: {reason}")]
+    Include { written: String, reason: &'static str },
+    #[error("`{written}` cannot be included")]
+    IncludeUnreadable { written: String, source: io::Error },
+    #[error("`include` leads to more than {0} files")]
+    TooManyFragments(usize),
+    #[error("an included file includes nothing itself")]
+    NestedInclude,
+    #[error("two files describe the server `{name}`: {first} and this one")]
+    ServerInTwoFiles { name: ServerId, first: Place },
+    #[error("`{key}` is in two files: {first} and this one")]
+    KeyInTwoFiles { key: String, first: Place },
 }
 
 impl Mistake {
@@ -229,6 +240,15 @@ impl Mistake {
                 None => "run it in a terminal, or write a reference such as `env:NAME`".into(),
             },
             Self::NoHome => "set HOME".into(),
+            Self::Include { .. } => {
+                "`include` has paths relative to the config, such as `conf.d/*.toml`".into()
+            }
+            Self::TooManyFragments(_) => "put several servers into one file".into(),
+            Self::NestedInclude => "write `include` in the config itself".into(),
+            Self::ServerInTwoFiles { .. } => {
+                "neither is used: take one of them out, or give it another name".into()
+            }
+            Self::KeyInTwoFiles { .. } => "no file has precedence: take one of them out".into(),
             Self::Lost(_) => "check the path, or leave it out to search the usual places".into(),
             _ => return None,
         };

@@ -9,13 +9,13 @@ use super::find::Folders;
 use super::import::{Client, Layout, import_sources};
 use super::tree::json::{OPTIONS, explain};
 
-/// What our entry is called.
+/// Name of Consort's entry.
 const NAME: &str = "consort";
 
-/// What brings a client that only starts programs to a URL; versions before run what a server says.
+/// Package that connects a client limited to stdio to a URL. Earlier versions run commands sent by a server.
 const BRIDGE: &str = "mcp-remote@^0.1.16";
 
-/// A client that can be told of the gateway.
+/// A client whose config the gateway can be added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recipient {
@@ -27,21 +27,21 @@ pub enum Recipient {
     VsCode,
 }
 
-/// How a client reaches the gateway.
+/// Connection from a client to the gateway.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// It starts a program, and talks to it.
+    /// The client starts a program and connects over stdio.
     Program {
         /// The program.
         command: String,
         /// Its arguments.
         arguments: Vec<String>,
     },
-    /// It talks to one that runs.
+    /// The client connects to a running gateway.
     Url {
-        /// Where.
+        /// Its URL.
         url: String,
-        /// What proves who it is.
+        /// Bearer token, if one is needed.
         token: Option<String>,
     },
 }
@@ -62,25 +62,25 @@ impl fmt::Debug for Reach {
     }
 }
 
-/// Why a client's config cannot be added to.
+/// The reason why a client's config cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
     /// It is not JSON.
     #[error("line {line} is not JSON: {message}")]
     Syntax {
-        /// Where.
+        /// Line number.
         line: usize,
-        /// What is wrong there.
+        /// The syntax error.
         message: String,
     },
-    /// Something is not an object that must be one.
+    /// A value is not an object and must be one.
     #[error("{0} is not an object")]
     Shape(String),
 }
 
 impl Recipient {
-    /// As an import knows it.
+    /// The same client as an import source.
     pub fn client(self) -> Client {
         match self {
             Self::ClaudeDesktop => Client::ClaudeDesktop,
@@ -89,12 +89,12 @@ impl Recipient {
         }
     }
 
-    /// The key under which it keeps its servers.
+    /// The key of its servers.
     fn key(self) -> &'static str {
         if self == Self::VsCode { "servers" } else { "mcpServers" }
     }
 
-    /// The file in which it keeps them: of several, one whose folder is there.
+    /// The file of its servers: of several, one whose folder exists.
     pub fn file(self, folders: &Folders, layout: Layout) -> Option<PathBuf> {
         let sources = import_sources(folders, layout).into_iter();
         let files: Vec<PathBuf> = sources
@@ -143,7 +143,7 @@ fn object(entries: impl IntoIterator<Item = (&'static str, CstInputValue)>) -> C
     CstInputValue::Object(entries.collect())
 }
 
-/// What to write into a client's config so that it uses the gateway, for people who do it by hand.
+/// Returns the config snippet with which a client uses the gateway, for manual editing.
 ///
 /// ```
 /// use consort::config::{Reach, Recipient, snippet};
@@ -155,8 +155,8 @@ pub fn snippet(recipient: Recipient, reach: &Reach) -> String {
     export(recipient, reach, "{}\n").expect("an empty object can be added to")
 }
 
-/// A client's config with the gateway in it: all else stays as it is written, comments included. An
-/// entry of ours that is there already is replaced.
+/// Adds the gateway to a client's config. The rest stays unchanged, comments included. An existing entry of the gateway
+/// is replaced.
 pub fn export(recipient: Recipient, reach: &Reach, text: &str) -> Result<String, ExportError> {
     let (mark, body) = match text.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),

@@ -1,4 +1,4 @@
-//! The keys of one table, read with complaints about everything that does not fit.
+//! Reader for the keys of one table, which reports all errors.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,8 +15,7 @@ use super::place::Place;
 use super::text::{Secrecy, Text};
 use super::tree::{Entry, Node, Table, Value};
 
-/// A table that is being read. What was asked for is known; the rest is reported by
-/// [`Fields::finish`].
+/// A table that is being read. Requested keys are known; the rest is reported by [`Fields::finish`].
 pub(super) struct Fields<'a> {
     table: &'a Table,
     at: usize,
@@ -27,12 +26,12 @@ pub(super) struct Fields<'a> {
     unknown: UnknownKeys,
 }
 
-/// The treatment of keys that nobody asked for.
+/// The treatment of unknown keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnknownKeys {
-    /// Clients have keys of their own in their files.
+    /// Warn: clients have keys of their own in their files.
     Warn,
-    /// A file of ours holds keys of ours only: another one is misspelt.
+    /// Refuse: in Consort's own files an unknown key is a misspelling.
     Refuse,
 }
 
@@ -55,7 +54,7 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    /// The same fields, with this treatment of keys that nobody asks for.
+    /// Sets the treatment of unknown keys.
     pub(super) fn unknown_keys(self, unknown: UnknownKeys) -> Self {
         Self { unknown, ..self }
     }
@@ -72,7 +71,7 @@ impl<'a> Fields<'a> {
         self.findings.error(at, self.server.as_ref(), mistake);
     }
 
-    /// An error where a text is written.
+    /// Adds an error at the place of a text.
     pub(super) fn error_in(&self, text: &Text, mistake: Mistake) {
         let place = Place { file: self.findings.file().to_owned(), spot: Some(text.spot()) };
         self.findings.error_at(place, self.server.as_ref(), mistake);
@@ -82,7 +81,7 @@ impl<'a> Fields<'a> {
         self.findings.warn(at, self.server.as_ref(), message, hint);
     }
 
-    /// The value of a key. `null` is as good as nothing.
+    /// The value of a key. `null` counts as absent.
     pub(super) fn get(&self, key: &'static str) -> Option<&'a Node> {
         self.known.borrow_mut().push(key);
         #[cfg(test)]
@@ -149,7 +148,7 @@ impl<'a> Fields<'a> {
         texts
     }
 
-    /// Names with texts. What has the name of a secret is one.
+    /// A map of strings. A value whose name looks like that of a secret is one.
     pub(super) fn text_map(&self, keys: &[&'static str]) -> BTreeMap<String, Text> {
         let Some((key, node)) = self.any(keys) else { return BTreeMap::new() };
         let Value::Table(table) = &node.value else {
@@ -184,13 +183,13 @@ impl<'a> Fields<'a> {
         list.iter().enumerate().filter_map(string).collect()
     }
 
-    /// A time: seconds, or a number with its unit.
+    /// A duration: seconds, or a number with its unit.
     pub(super) fn period(&self, key: &'static str) -> Option<Period> {
         let node = self.get(key)?;
         self.period_of(key, node, 1.0)
     }
 
-    /// A time whose plain number counts in so many seconds.
+    /// A duration whose plain number is in this unit, given in seconds.
     pub(super) fn period_of(&self, key: &'static str, node: &Node, unit: f64) -> Option<Period> {
         let period = match &node.value {
             Value::Number(number) => {
@@ -203,7 +202,7 @@ impl<'a> Fields<'a> {
         period.map_err(failed).ok()
     }
 
-    /// A number, not below zero.
+    /// A non-negative number.
     pub(super) fn number(&self, key: &'static str) -> Option<f64> {
         let node = self.get(key)?;
         let number = match &node.value {
@@ -214,7 +213,7 @@ impl<'a> Fields<'a> {
         usable.or_else(|| self.wrong(key, node, "a number that is not below zero"))
     }
 
-    /// A whole number from one on.
+    /// A positive integer.
     pub(super) fn count(&self, key: &'static str) -> Option<u64> {
         let node = self.get(key)?;
         let count = match &node.value {
@@ -225,7 +224,7 @@ impl<'a> Fields<'a> {
         usable.or_else(|| self.wrong(key, node, "a whole number above zero"))
     }
 
-    /// One of a few words, or another word for one of them.
+    /// One of a few keywords, or an alias of one.
     pub(super) fn word<T: Copy>(
         &self,
         key: &'static str,
@@ -253,14 +252,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The keys of a table inside this one.
+    /// The fields of a table inside this one.
     pub(super) fn inner(&self, key: &str, node: &Node, table: &'a Table) -> Fields<'a> {
         let within = Some(self.path(key));
         let fields = Fields::new(self.findings, self.server.clone(), node.at, table);
         Fields { within, unknown: self.unknown, ..fields }
     }
 
-    /// A value that describes itself, if it is one and `check` finds nothing wrong with it.
+    /// A value deserialized by serde, if it is valid and `check` accepts it.
     pub(super) fn spec<T: DeserializeOwned>(
         &self,
         key: &'static str,
@@ -306,7 +305,7 @@ impl<'a> Fields<'a> {
         checked.map_err(failed).ok()
     }
 
-    /// Keys that mean something elsewhere and nothing here.
+    /// Warns of keys that have no effect here.
     pub(super) fn unused(&self, keys: &[&'static str], why: &str) {
         for key in keys {
             if self.get(key).is_some_and(|node| !node.is_empty()) {
@@ -319,7 +318,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Warns about the keys nobody asked for, or refuses them.
+    /// Warns of unknown keys, or refuses them.
     pub(super) fn finish(&self) {
         let known = self.known.borrow();
         for entry in &self.table.0 {
@@ -341,19 +340,19 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Says that a value is of the wrong type.
+    /// Adds an error for a value of the wrong type.
     pub(super) fn wrong<T>(&self, key: &str, node: &Node, expected: &'static str) -> Option<T> {
         let (key, found) = (self.path(key), node.value.kind());
         self.error(node.at, Mistake::WrongType { key, expected, found });
         None
     }
 
-    /// Where a key's value is written.
+    /// Returns the offset of a key's value.
     pub(super) fn at_of(&self, key: &str) -> usize {
         self.table.get(key).map_or(self.at, |node| node.at)
     }
 
-    /// A key with those it is inside of.
+    /// The full path of a key.
     pub(super) fn path(&self, key: &str) -> String {
         match &self.within {
             Some(within) => format!("{within}.{key}"),
@@ -367,7 +366,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The text of a string, number or truth value: in an environment all are text.
+/// The text of a string, number or boolean: environment variables are all strings.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::Text(text) | Value::Number(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! Where a config is looked for.
+//! Search for the config.
 
 use std::path::{Path, PathBuf};
 
@@ -10,28 +10,28 @@ use super::place::Place;
 /// The variable that names the config.
 pub const VARIABLE: &str = "CONSORT_CONFIG";
 
-/// The name of the standard input, where a config may be.
+/// The name of the standard input, as a config path.
 pub const STDIN: &str = "-";
 
-/// The files looked for in the current folder, in this order.
+/// The files searched in the current folder, in this order.
 const HERE: [&str; 4] = ["consort.toml", ".mcp.json", "mcp.json", ".vscode/mcp.json"];
 
-/// The files looked for in our folder among the user's settings, in this order.
+/// The files searched in Consort's folder among the user's settings, in this order.
 const AT_HOME: [&str; 2] = ["consort.toml", "mcp.json"];
 
-/// The folders that matter, so that tests can have their own.
+/// The folders to search, replaceable in tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folders {
-    /// Where we are.
+    /// The current folder.
     pub current: PathBuf,
     /// The user's home.
     pub home: Option<PathBuf>,
-    /// Where the user's settings are: `$XDG_CONFIG_HOME`, or `~/.config`.
+    /// The user's settings: `$XDG_CONFIG_HOME`, or `~/.config`.
     pub settings: Option<PathBuf>,
 }
 
 impl Folders {
-    /// Those of this process.
+    /// The folders of this process.
     pub fn of_process() -> Self {
         let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
         let settings = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -43,17 +43,17 @@ impl Folders {
         Self { current: PathBuf::new(), home, settings }
     }
 
-    /// The config in a folder, if there is one that would be found from there.
+    /// The config in a folder, if the search would find one there.
     pub fn config_in(folder: &Path) -> Option<PathBuf> {
         HERE.map(|name| folder.join(name)).into_iter().find(|file| file.is_file())
     }
 
-    /// The names of the files that are looked for in the working folder, in order.
+    /// The file names searched in the working folder, in order.
     pub fn working_names() -> &'static [&'static str] {
         &HERE
     }
 
-    /// Whether a file is the user's own config: one in our folder among their settings.
+    /// Returns true if a file is the user's own config: one in Consort's folder among their settings.
     pub fn is_own_config(&self, file: &Path) -> bool {
         let own = |folder: &PathBuf| {
             let folder = folder.join("consort");
@@ -63,30 +63,30 @@ impl Folders {
     }
 }
 
-/// The path of a file by which it is known wherever it is named from. The links in its folder are followed; a link that
-/// is the file itself is not, since what the file refers to is looked for beside it.
+/// The absolute path that identifies a file. Links in its folder are resolved; a link that is the file itself is not,
+/// since the paths in the file are relative to it.
 pub fn located(file: &Path) -> Option<PathBuf> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
     Some(folder.join(file.file_name()?))
 }
 
-/// What was found, and where it was looked for.
+/// Result of the search, with all places searched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lookup {
-    /// What to use.
+    /// The config to use.
     pub found: Found,
-    /// Every place there is, in the order in which they count.
+    /// All places, in order of precedence.
     pub searched: Vec<Searched>,
 }
 
-/// What to use.
+/// The config to use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Found {
     /// This file.
     File(PathBuf),
-    /// What the program itself brings.
+    /// The config embedded in the program.
     Embedded,
 }
 
@@ -95,13 +95,13 @@ pub enum Found {
 pub struct Searched {
     /// The file.
     pub file: PathBuf,
-    /// Why there.
+    /// The reason to search there.
     pub reason: Reason,
-    /// Whether it is there.
+    /// True if it exists.
     pub exists: bool,
 }
 
-/// Why a place is searched.
+/// The reason to search a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
@@ -115,8 +115,8 @@ pub enum Reason {
     User,
 }
 
-/// Looks for a config: the one named by the argument, else the one named by the variable, else the
-/// first that is there. One that is named must be there.
+/// Searches for a config: the one named by the argument, else the one named by the variable, else the first that
+/// exists. A named config must exist.
 pub fn find(
     argument: Option<&Path>,
     variable: Option<&Path>,

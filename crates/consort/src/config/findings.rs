@@ -1,4 +1,4 @@
-//! What reading a config found wrong or odd, all of it.
+//! Errors and warnings found while reading a config.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -8,11 +8,11 @@ use consort_core::{Problem, ServerId};
 use super::error::{ConfigError, Mistake};
 use super::place::{Lines, Place, Spot};
 
-/// Collects while a file is read, so that one mistake does not hide the next.
+/// Collects errors and warnings while a file is read, so that one error does not hide the next.
 pub(super) struct Findings<'a> {
     lines: Lines<'a>,
     errors: RefCell<Vec<ConfigError>>,
-    problems: RefCell<Vec<(Spot, Problem)>>,
+    problems: RefCell<Vec<(usize, Problem)>>,
 }
 
 impl<'a> Findings<'a> {
@@ -24,6 +24,21 @@ impl<'a> Findings<'a> {
         }
     }
 
+    /// Collects the findings of several files, at least one: see [`Lines::of_files`].
+    pub(super) fn of_files(files: impl IntoIterator<Item = (&'a Path, &'a str)>) -> Self {
+        let lines = Lines::of_files(files);
+        Self { lines, errors: RefCell::default(), problems: RefCell::default() }
+    }
+
+    /// The offset of the first byte of each file.
+    pub(super) fn begins(&self) -> Vec<usize> {
+        self.lines.begins()
+    }
+
+    pub(super) fn place(&self, at: usize) -> Place {
+        self.lines.place(at)
+    }
+
     pub(super) fn file(&self) -> &'a Path {
         self.lines.file()
     }
@@ -32,12 +47,12 @@ impl<'a> Findings<'a> {
         self.lines.spot(at)
     }
 
-    /// Something cannot be used.
+    /// Adds an error: something cannot be used.
     pub(super) fn error(&self, at: usize, server: Option<&ServerId>, mistake: Mistake) {
         self.error_at(self.lines.place(at), server, mistake);
     }
 
-    /// Reads a part of the config that concerns all servers: its mistakes are in the way of everything.
+    /// Reads options for all servers: their errors block the whole config.
     pub(super) fn blocking<T>(&self, read: impl FnOnce() -> T) -> T {
         let before = self.mistakes();
         let made = read();
@@ -47,17 +62,17 @@ impl<'a> Findings<'a> {
         made
     }
 
-    /// Returns true if a mistake was found at this place already.
+    /// Returns true if there is an error at this place already.
     pub(super) fn has_error(&self, at: usize) -> bool {
-        let spot = Some(self.spot(at));
-        self.errors.borrow().iter().any(|error| error.place().spot == spot)
+        let place = self.place(at);
+        self.errors.borrow().iter().any(|error| *error.place() == place)
     }
 
     pub(super) fn error_at(&self, place: Place, server: Option<&ServerId>, mistake: Mistake) {
         self.errors.borrow_mut().push(ConfigError::new(place, server, mistake));
     }
 
-    /// Something works otherwise than one would think.
+    /// Adds a warning: something works unexpectedly.
     pub(super) fn warn(
         &self,
         at: usize,
@@ -67,7 +82,7 @@ impl<'a> Findings<'a> {
     ) {
         let problem = Problem::warning(format!("{}: {message}", self.lines.place(at)));
         let problem = Problem { server: server.cloned(), hint, ..problem };
-        self.problems.borrow_mut().push((self.spot(at), problem));
+        self.problems.borrow_mut().push((at, problem));
     }
 
     /// An error of the whole file.
@@ -75,16 +90,16 @@ impl<'a> Findings<'a> {
         ConfigError::new(self.lines.place(at), None, mistake)
     }
 
-    /// How many mistakes there are so far.
+    /// Returns the number of errors so far.
     pub(super) fn mistakes(&self) -> usize {
         self.errors.borrow().len()
     }
 
-    /// All of it, in the order in which it is written.
+    /// All findings, in the order of the text.
     pub(super) fn into_parts(self) -> (Vec<ConfigError>, Vec<Problem>) {
         let (mut errors, mut problems) = (self.errors.into_inner(), self.problems.into_inner());
-        errors.sort_by_key(|error| error.place().spot);
-        problems.sort_by_key(|(spot, _)| *spot);
+        errors.sort_by_key(|error| (self.lines.order(&error.place().file), error.place().spot));
+        problems.sort_by_key(|(at, _)| *at);
         (errors, problems.into_iter().map(|(_, problem)| problem).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! Where other clients keep their servers.
+//! Files in which other clients store their servers.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::find::Folders;
 
-/// A client that keeps servers in a file we can read.
+/// A client whose servers can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -28,18 +28,18 @@ pub enum Client {
     Codex,
 }
 
-/// Where a client keeps the user's servers.
+/// A file in which a client stores the user's servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportSource {
-    /// Whose they are.
+    /// The client.
     pub client: Client,
     /// The file.
     pub file: PathBuf,
-    /// Whether it is there.
+    /// True if it exists.
     pub exists: bool,
 }
 
-/// How a system lays out the user's folders.
+/// Layout of the user's folders on a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// `~/.config`.
@@ -49,7 +49,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// That of this system.
+    /// The layout of this system.
     pub fn of_system() -> Self {
         if cfg!(target_os = "macos") { Self::MacOs } else { Self::Linux }
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Client {
     }
 }
 
-/// Every file in which a client we know may keep the user's servers.
+/// All files in which a known client may store the user's servers.
 pub fn import_sources(folders: &Folders, layout: Layout) -> Vec<ImportSource> {
     let (Some(home), Some(settings)) = (&folders.home, &folders.settings) else {
         return Vec::new();

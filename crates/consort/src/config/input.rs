@@ -1,37 +1,37 @@
-//! What the user is asked before a server starts.
+//! User input requested before a server starts.
 
 use serde::Serialize;
 
 use super::text::Text;
 
-/// A question to the user, which `${input:id}` refers to.
+/// A prompt to the user, which `${input:id}` refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Input {
-    /// What references call it.
+    /// Id used by references.
     pub id: String,
-    /// What is asked.
+    /// Text of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What may be answered.
+    /// Allowed answers.
     #[serde(flatten)]
     pub kind: InputKind,
-    /// What is meant by an empty answer.
+    /// Value of an empty answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Text>,
 }
 
-/// What may be answered to an [`Input`].
+/// Allowed answers to an [`Input`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum InputKind {
-    /// Any text.
+    /// Any string.
     PromptString {
-        /// Whether it must not be seen while it is typed.
+        /// True if the typed text must be hidden.
         password: bool,
     },
     /// One of these.
     PickString {
-        /// To choose from.
+        /// The choices.
         options: Vec<String>,
     },
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::server::Program;
 use super::text::Text;
 
-/// The time that a package may take to be fetched and started, where `timeout` names none.
+/// Default time limit for fetching a package and starting it, if `timeout` sets none.
 pub(super) const INSTALL: Duration = Duration::from_mins(5);
 
-/// Programs that fetch whatever they are told to start.
+/// Programs that may fetch any package that they start.
 const RUNNERS: [&str; 5] = ["npx", "uvx", "bunx", "pnpx", "pipx"];
 
-/// Programs that do so if their first word is one of these.
+/// Programs that may do so if their first argument is one of these.
 const WORDS: [(&str, &[&str]); 9] = [
     ("npm", &["exec", "x"]),
     ("pnpm", &["dlx"]),

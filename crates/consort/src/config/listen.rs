@@ -1,4 +1,4 @@
-//! Addresses that a gateway listens on, and origins of web pages that use it.
+//! Addresses that a gateway listens on, and origins of web pages that may use it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,13 +16,13 @@ pub enum ListenAddress {
     Unix(PathBuf),
 }
 
-/// A text that is no address to listen on.
+/// The error for an invalid listen address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write an IP address and a port, as in `127.0.0.1:8808`, or `unix:` and an absolute path")]
 pub struct InvalidListenAddress;
 
 impl ListenAddress {
-    /// Returns whether only processes of this machine reach it.
+    /// Returns true if only processes of this machine can reach it.
     pub fn is_local(&self) -> bool {
         match self {
             Self::Tcp(address) => address.ip().is_loopback(),
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for ListenAddress {
     }
 }
 
-/// Returns whether a text is an origin as browsers send it.
+/// Returns true if a text is an origin as browsers send it.
 pub fn is_origin(text: &str) -> bool {
     let Some((scheme, authority)) = text.split_once("://") else { return false };
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '/' | '?' | '#' | '@' | '*' | '\\');

@@ -1,9 +1,9 @@
-//! Names that people write: those that were probably meant, and how they are shown.
+//! Suggestions for misspelled names, and names in messages.
 
 use consort_core::nearest;
 
-/// The name that was probably meant. Of those that are near, one is a part of another now and then;
-/// the one of the same length is meant.
+/// The most likely intended name: of the nearest ones, that of the most similar length, since one may be part of
+/// another.
 pub(super) fn closest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -11,8 +11,7 @@ pub(super) fn closest<'a>(
     nearest(name, candidates).into_iter().min_by_key(|near| near.len().abs_diff(name.len()))
 }
 
-/// The field that a description of itself does not have, and the one that was probably meant, as serde
-/// words it: "unknown field `a`, expected one of `b`, `c`".
+/// The unknown field and the likely intended one, from a serde error: "unknown field `a`, expected one of `b`, `c`".
 pub(super) fn unknown_field(reason: &str) -> Option<(&str, Option<String>)> {
     let mut names = reason.strip_prefix("unknown field `")?.split('`').step_by(2);
     let field = names.next()?;
@@ -20,7 +19,7 @@ pub(super) fn unknown_field(reason: &str) -> Option<(&str, Option<String>)> {
     Some((field, near.map(str::to_owned)))
 }
 
-/// Names for people: `a`, `b` or `c`.
+/// Lists names for people: `a`, `b` or `c`.
 pub(super) fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -32,7 +31,7 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// A name that others chose, fit for a line of text.
+/// Escapes and shortens a name from outside for a line of text.
 pub(super) fn shortened(name: &str) -> String {
     name.chars().take(64).flat_map(char::escape_debug).collect()
 }

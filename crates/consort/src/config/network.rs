@@ -8,13 +8,13 @@ use super::fields::Fields;
 use super::resolve::Following;
 use super::text::{Secrecy, Text};
 
-/// The word for a direct connection.
-const NO_PROXY: &str = "none";
+/// The keyword for a direct connection.
+pub(crate) const NO_PROXY: &str = "none";
 
 /// The keys `proxy`, `ca_file`, `client_certificate_file` and `client_key_file` of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NetworkConfig {
-    /// The URL of the proxy, or `none`, instead of what the environment says.
+    /// The URL of the proxy, or `none`, instead of that of the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Text>,
     /// PEM certificates that are trusted in addition to those of the operating system.
@@ -47,7 +47,7 @@ impl NetworkConfig {
         network
     }
 
-    /// Every key with its text.
+    /// Every key with its value.
     pub(super) fn texts(&self) -> impl Iterator<Item = (&'static str, &Text)> {
         [
             ("proxy", &self.proxy),
@@ -59,7 +59,7 @@ impl NetworkConfig {
         .filter_map(|(key, text)| Some((key, text.as_ref()?)))
     }
 
-    /// Follows the references and makes settings.
+    /// Resolves the references and builds settings.
     pub(super) fn to_settings(
         &self,
         following: &Following<'_>,

@@ -1,4 +1,4 @@
-//! Servers as people copy them: a whole config, or only its entries.
+//! Pasted servers: a whole config, or only its entries.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,8 +13,7 @@ use super::read::{aidk, mcp_servers};
 use super::tree::Table;
 
 impl Config {
-    /// Reads a text that was copied from somewhere: a config in any format, or entries of one without
-    /// the key they are under.
+    /// Parses a pasted text: a config in any format, or entries of one without the key they are under.
     ///
     /// ```
     /// use std::path::Path;
@@ -46,6 +45,8 @@ impl Config {
         let (errors, problems) = findings.into_parts();
         Ok(Self {
             file: file.to_owned(),
+            fragments: Vec::new(),
+            empty_fragments: Vec::new(),
             digest: ConfigDigest::of(text.as_bytes()),
             format: Format::McpServers,
             servers,
@@ -57,7 +58,7 @@ impl Config {
     }
 }
 
-/// Whether these are entries, and not a config that has them under a key.
+/// Returns true if these are entries, and not a config that has them under a key.
 fn is_entries(table: &Table) -> bool {
     let other = |key| table.get(key).is_some();
     let connections = table

@@ -1,4 +1,4 @@
-//! How long something may take, as people write it.
+//! Durations as written in a config.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-/// The shortest and the longest time that makes sense anywhere.
+/// The shortest duration accepted by a key of a server, an agent or a provider.
 const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The longest duration accepted by a key of a server, an agent or a provider.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// The units people write, from the longest, in milliseconds.
+/// The units, from the longest, in milliseconds.
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// A time from one millisecond to one day.
+/// A duration from one millisecond to one day.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,7 +36,7 @@ const UNITS: [(&str, u64); 5] =
 pub struct Period(Duration);
 
 impl Period {
-    /// The time, if it makes sense.
+    /// The duration, if it is in range.
     pub fn new(duration: Duration) -> Result<Self, InvalidPeriod> {
         match duration {
             _ if duration < SHORTEST => Err(InvalidPeriod::TooShort),
@@ -43,7 +45,7 @@ impl Period {
         }
     }
 
-    /// So many seconds.
+    /// A duration in seconds.
     pub fn from_seconds(seconds: f64) -> Result<Self, InvalidPeriod> {
         match Duration::try_from_secs_f64(seconds) {
             Ok(duration) => Self::new(duration),
@@ -53,7 +55,7 @@ impl Period {
         }
     }
 
-    /// As a duration.
+    /// Returns the duration.
     pub fn get(self) -> Duration {
         self.0
     }
@@ -63,19 +65,29 @@ impl FromStr for Period {
     type Err = InvalidPeriod;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let text = text.trim();
-        let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-        let (number, unit) = (text[..end].trim_end(), &text[end..]);
-        let plain = number.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
-        let number: f64 = number.parse().ok().filter(|_| plain).ok_or(InvalidPeriod::NotATime)?;
-        let milliseconds = match UNITS.iter().find(|(name, _)| *name == unit) {
-            Some((_, milliseconds)) => *milliseconds,
-            None if unit.is_empty() => 1_000,
-            None => return Err(InvalidPeriod::NotATime),
-        };
-        #[expect(clippy::cast_precision_loss, reason = "the units are far below 2^52")]
-        Self::from_seconds(number * milliseconds as f64 / 1_000.0)
+        Self::from_seconds(parse_seconds(text)?)
     }
+}
+
+/// Parses a duration of any length.
+pub(super) fn parse_duration(text: &str) -> Result<Duration, InvalidPeriod> {
+    Duration::try_from_secs_f64(parse_seconds(text)?).map_err(|_| InvalidPeriod::NotATime)
+}
+
+/// Parses a duration to seconds.
+fn parse_seconds(text: &str) -> Result<f64, InvalidPeriod> {
+    let text = text.trim();
+    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = (text[..end].trim_end(), &text[end..]);
+    let plain = number.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
+    let number: f64 = number.parse().ok().filter(|_| plain).ok_or(InvalidPeriod::NotATime)?;
+    let milliseconds = match UNITS.iter().find(|(name, _)| *name == unit) {
+        Some((_, milliseconds)) => *milliseconds,
+        None if unit.is_empty() => 1_000,
+        None => return Err(InvalidPeriod::NotATime),
+    };
+    #[expect(clippy::cast_precision_loss, reason = "the units are far below 2^52")]
+    Ok(number * milliseconds as f64 / 1_000.0)
 }
 
 impl fmt::Display for Period {
@@ -103,16 +115,16 @@ impl Serialize for Period {
     }
 }
 
-/// Why a time cannot be used.
+/// The reason why a duration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPeriod {
-    /// It is none.
+    /// It is not a duration.
     #[error("write a number of seconds, or a number with `ms`, `s`, `m` or `h`")]
     NotATime,
-    /// Nothing can happen in it.
+    /// It is below the minimum.
     #[error("use at least `1ms`")]
     TooShort,
-    /// Nobody waits for that.
+    /// It is above the maximum.
     #[error("use at most `24h`")]
     TooLong,
 }

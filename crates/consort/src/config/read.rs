@@ -1,4 +1,4 @@
-//! From a tree to servers: what all formats share.
+//! Reading of servers from a tree: the part common to all formats.
 
 pub(super) mod aether;
 mod agents;
@@ -29,7 +29,7 @@ use super::sketch::Sketch;
 use super::text::Reference;
 use super::tree::{Node, Value};
 
-/// Collects the servers of one scope, in which every name is used once.
+/// Collects the servers of one scope, in which every name is unique.
 pub(super) struct Reader<'a> {
     findings: &'a Findings<'a>,
     inputs: Vec<Input>,
@@ -46,34 +46,34 @@ impl<'a> Reader<'a> {
         Self { findings, inputs: Vec::new(), project: None, names, servers, unknown }
     }
 
-    /// The same reader, for servers that have keys of ours only.
+    /// Restricts the reader to Consort's own keys.
     pub(super) fn own(mut self) -> Self {
         self.unknown = UnknownKeys::Refuse;
         self
     }
 
-    /// Where `${input:…}` leads.
+    /// Adds inputs for `${input:…}`.
     pub(super) fn inputs(&mut self, inputs: Vec<Input>) {
         self.inputs.extend(inputs);
     }
 
-    /// The project these servers belong to.
+    /// Sets the project of these servers.
     pub(super) fn project(mut self, project: &str) -> Self {
         self.project = Some(project.into());
         self
     }
 
-    /// Reads a table of servers by their names.
+    /// Reads a table of servers by name.
     pub(super) fn map(&mut self, key: &str, node: &'a Node, read: fn(&Fields<'a>) -> Sketch) {
         let Value::Table(table) = &node.value else {
-            return self.wrong(key, node, "a table of servers");
+            return self.findings.blocking(|| self.wrong(key, node, "a table of servers"));
         };
         for entry in &table.0 {
             self.add(&entry.key, entry.at, &entry.node, read);
         }
     }
 
-    /// Reads a list of servers that say their own names.
+    /// Reads a list of servers that contain their names.
     pub(super) fn list(
         &mut self,
         key: &str,
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         read: fn(&Fields<'a>) -> Sketch,
     ) {
         let Value::List(list) = &node.value else {
-            return self.wrong(key, node, "a list of servers");
+            return self.findings.blocking(|| self.wrong(key, node, "a list of servers"));
         };
         for (n, node) in list.iter().enumerate() {
             let Some(table) = node.table() else {
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one server. It counts only if nothing is wrong with it.
+    /// Reads one server. It is added only if it has no errors.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -131,8 +131,8 @@ impl<'a> Reader<'a> {
         if sketch.left_out {
             return;
         }
-        let origin =
-            Origin { file: self.findings.file().to_owned(), spot, project: self.project.clone() };
+        let (file, project) = (self.findings.file().to_owned(), self.project.clone());
+        let origin = Origin { file, spot, project, config: None };
         let Some(mut server) = sketch.into_server(id, origin, &fields) else { return };
         self.link(&mut server, &fields);
         if self.findings.mistakes() == before {
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Gives a server the questions it refers to.
+    /// Attaches the inputs that a server refers to.
     fn link(&self, server: &mut ServerConfig, fields: &Fields<'_>) {
         let own = std::mem::take(&mut server.inputs);
         let mut linked: Vec<Input> = Vec::new();

@@ -1,5 +1,6 @@
-//! The reference of every key in `docs/config.md`, held to what is read.
+//! The reference of every key in `docs/config.md`, checked against the keys that are read.
 
+mod limits;
 mod tables;
 
 use std::cell::RefCell;
@@ -7,23 +8,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use consort_wire::Times;
-
-use super::Config;
-use tables::{ALIASES, AUTH, FOREIGN, Fields, OAUTH, Row, SAMPLE, SERVER, SPECS, TABLES};
+use super::keys::{AUTH, OAUTH, SERVER, ServerKey};
+use super::{Config, Limit, LimitUnit};
+use tables::{FOREIGN, Fields, SAMPLE, SPECS, TABLES};
 
 thread_local! {
-    /// The keys that were looked for, each with those it is inside of.
+    /// The requested keys, with their full paths.
     static ASKED: RefCell<BTreeSet<String>> = RefCell::default();
 }
 
-/// Notes that a key was looked for.
+/// Records that a key was requested.
 pub(super) fn note(of_server: bool, path: &str) {
     let table = if of_server { "mcp.NAME" } else { "consort" };
     ASKED.with_borrow_mut(|asked| asked.insert(format!("{table}.{path}")));
 }
 
-/// One key: its name, what it takes, what it is if absent, what it says.
+/// One key: its name, type, default and description.
 struct Key {
     name: String,
     takes: String,
@@ -31,7 +31,7 @@ struct Key {
     says: String,
 }
 
-/// The fields of a struct, as they are written.
+/// The fields of a struct, parsed from its source.
 fn fields(fields: &Fields) -> Vec<Key> {
     let begin = format!("pub struct {} {{\n", fields.structure);
     let (_, rest) = fields.source.split_once(&begin).expect("the struct is there");
@@ -57,7 +57,7 @@ fn fields(fields: &Fields) -> Vec<Key> {
     keys
 }
 
-/// A key, from the name, the type and the words of a field.
+/// A key, from the name, the type and the comment of a field.
 fn described(fields: &Fields, name: &str, kind: &str, said: &str) -> Key {
     let inner =
         kind.strip_prefix("Option<").and_then(|kind| kind.strip_suffix('>')).unwrap_or(kind);
@@ -79,6 +79,7 @@ fn described(fields: &Fields, name: &str, kind: &str, said: &str) -> Key {
         "Box<ConditionSpec>" | "ConditionSpec" => "condition",
         other if other.starts_with("Vec<") => "list of tables",
         other if other.starts_with("BTreeMap<String, String>") => "table of texts",
+        "Validate" => "`off`, `warn` or `refuse`",
         _ => "table",
     };
     let said = said.trim_end_matches('.');
@@ -93,7 +94,7 @@ fn described(fields: &Fields, name: &str, kind: &str, said: &str) -> Key {
     Key { name: name.to_owned(), takes: takes.to_owned(), absent, says: says.replace('|', "\\|") }
 }
 
-/// What holds where a key is not written: from the values in force, or by its type.
+/// Default of a key: from the values in force, or by its type.
 fn absent(fields: &Fields, name: &str, kind: &str) -> String {
     let constant = |name: &str| {
         let (_, rest) =
@@ -101,20 +102,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         rest.split(';').next().unwrap_or_default().replace('_', ",")
     };
     let run = consort_agent::Limits::default();
-    let schemas = consort_hub::SchemaLimits::default();
-    let lists = consort_hub::ListLimits::default();
     let patience = consort_agent::provider::Patience::default();
-    let gateway = consort_gateway::Limits::default();
-    let times = Times::default();
-    let keeper = consort_wire::KeeperTimes::default();
-    let limits = super::options::LimitsConfig::default();
-    let (reload, findings) = (limits.reload(), limits.findings());
-    let span = |time: std::time::Duration| match time.subsec_millis() {
-        0 => format!("{} s", time.as_secs()),
-        _ => format!("{} ms", time.as_millis()),
-    };
-    let ledger = consort_gateway::ledger::LedgerSettings::default();
-    let hours = |time: std::time::Duration| format!("{} h", time.as_secs() / 3600);
     match (fields.table, name) {
         ("consort.agents.NAME", "max_turns") => run.turns.to_string(),
         ("consort.agents.NAME", "max_calls") => run.calls.to_string(),
@@ -131,49 +119,13 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
         ("consort.exposure", "names") => constant("NAMES"),
         ("consort.providers.NAME", "silence") => format!("{} s", patience.silence.as_secs()),
         ("consort.providers.NAME", "tries") => patience.tries.to_string(),
-        ("consort.serve", "max_browser_sessions") => gateway.browser_sessions.to_string(),
-        ("consort.serve", "browser_session_idle") => hours(gateway.browser_session_idle),
-        ("consort.serve", "browser_session_lifetime") => hours(gateway.browser_session_lifetime),
-        ("consort.serve", "linger") => format!("{} s", gateway.linger.as_secs()),
-        ("consort.serve", "linger_bytes") => gateway.linger_bytes.to_string(),
-        ("consort.serve", "metrics_connections") => gateway.metrics_connections.to_string(),
-        ("consort.serve", "name_grace") => hours(gateway.name_grace),
-        ("consort.serve", "lame_duck") => "5 s; none if only this machine reaches it".to_owned(),
-        ("consort.serve", "ledger_bytes") => ledger.size.to_string(),
         ("consort.serve", "ledger_archive") => "they are not kept".to_owned(),
         ("consort.serve", "log_server_output") => "not logged".to_owned(),
+        ("consort.serve", "proxy_headers") => "`x-forwarded`".to_owned(),
         ("consort.agents.NAME", "summarize")
         | ("consort.serve", "metrics_by_tool" | "ledger_strict") => "`false`".to_owned(),
-        ("consort.limits", "metric_tools") => consort_gateway::metrics::MOST_TOOLS.to_string(),
-        ("consort.limits", "log_lines") => consort_gateway::LINES_PER_SECOND.to_string(),
-        ("consort.limits", "refused_name_chars") => consort_gateway::REFUSED_NAME_CHARS.to_string(),
-        ("consort.limits", "held_bytes") => gateway.held_bytes.to_string(),
-        ("consort.limits", "schema_bytes") => schemas.compiled_bytes.to_string(),
-        ("consort.limits", "schema_patterns") => schemas.patterns.to_string(),
-        ("consort.limits", "schema_states") => schemas.schema_states.to_string(),
-        ("consort.limits", "pattern_states") => schemas.pattern_states.to_string(),
-        ("consort.limits", "schema_wait") => span(schemas.wait),
-        ("consort.limits", "schema_entries") => schemas.entries.to_string(),
-        ("consort.limits", "memory_wait") => span(times.room),
-        ("consort.limits", "shared_memory_wait") => span(times.shared_room),
-        ("consort.limits", "keeper_reply") => span(keeper.reply),
-        ("consort.limits", "orphan_close") => span(keeper.close),
-        ("consort.limits", "orphan_terminate") => span(keeper.terminate),
-        ("consort.limits", "kill_wait") => span(keeper.kill),
-        ("consort.limits", "config_poll") => span(reload.poll),
-        ("consort.limits", "reload_timeout") => span(reload.timeout),
-        ("consort.limits", "reload_queue") => reload.queue.to_string(),
-        ("consort.limits", "reserved_descriptors") => gateway.reserved_descriptors.to_string(),
-        ("consort.limits", "reserved_descriptor_hold") => span(gateway.reserved_descriptor_hold),
-        ("consort.limits", "scan_findings") => findings.logged.to_string(),
-        ("consort.limits", "scan_definitions") => findings.remembered.to_string(),
-        ("consort.limits", "list_wait") => span(lists.wait),
-        ("consort.limits", "server_wait") => span(lists.server_wait),
-        ("consort.limits", "list_max_age") => span(lists.max_age),
-        ("consort.limits", "list_min_age") => span(lists.min_age),
-        ("consort.limits", "list_change_wait") => span(lists.change_wait),
-        ("consort.limits", "stream_ping") => span(consort_hub::Settings::default().stream_ping),
         ("consort", "naming") => "`auto`".to_owned(),
+        ("consort", "validate") => "`warn`".to_owned(),
         ("consort", "exposure") | ("consort.exposure", "mode") => "`individual`".to_owned(),
         ("consort", "builtin") => "`true`; for a gateway with a config `false`".to_owned(),
         ("consort.agents.NAME", "model")
@@ -184,7 +136,7 @@ fn absent(fields: &Fields, name: &str, kind: &str) -> String {
     }
 }
 
-/// The chapter about a key that concerns all servers.
+/// The chapter about an option for all servers.
 fn page(table: &str, name: &str) -> Option<&'static str> {
     Some(match (table, name) {
         ("consort", "naming" | "tokens" | "serve") => "serve.md",
@@ -198,34 +150,41 @@ fn page(table: &str, name: &str) -> Option<&'static str> {
     })
 }
 
-fn rows(rows: &[Row]) -> Vec<Key> {
-    let key = |(name, takes, absent, says): &Row| Key {
-        name: (*name).to_owned(),
-        takes: (*takes).to_owned(),
-        absent: (*absent).to_owned(),
-        says: (*says).to_owned(),
+fn rows(keys: &[ServerKey]) -> Vec<Key> {
+    let key = |key: &ServerKey| Key {
+        name: key.name.to_owned(),
+        takes: key.takes.in_words(),
+        absent: key.absent.to_owned(),
+        says: key.says.to_owned(),
     };
-    rows.iter().map(key).collect()
+    keys.iter().map(key).collect()
 }
 
 fn timeouts() -> Vec<Key> {
-    let times = Times::default();
-    let row = |name: &str, time: std::time::Duration, says: &str| Key {
+    let row = |(name, time, says): (&str, super::Period, &str)| Key {
         name: name.to_owned(),
         takes: "time".to_owned(),
-        absent: format!("{} s", time.as_secs()),
+        absent: format!("{} s", time.get().as_secs()),
         says: says.to_owned(),
     };
-    vec![
-        row("idle", times.idle, "a call without a word from the server"),
-        row("total", times.total, "a call altogether; as long as `idle` if that is longer"),
-        row("connect", times.handshake, "from starting or reaching it to knowing what it is"),
-        row(
-            "install",
-            super::installer::INSTALL,
-            "the same for a program that may have to fetch its package first: `npx`, `uvx`, `docker run`; `connect` if only that is written",
-        ),
-    ]
+    super::keys::timeouts().map(row).into()
+}
+
+/// A key of a limit, from its declaration.
+fn limit_key(limit: &Limit, name: &str) -> Key {
+    let unit = match limit.unit {
+        LimitUnit::Time => "time",
+        LimitUnit::Bytes => "bytes",
+        LimitUnit::Count => "integer",
+    };
+    let mut says = limit.about.trim_end_matches('.').to_owned();
+    says[..1].make_ascii_lowercase();
+    Key {
+        name: name.to_owned(),
+        takes: format!("{unit}, {}", limit.allowed()),
+        absent: limit.default().map_or_else(|| "none".to_owned(), |value| limit.written(value)),
+        says: says.replace('|', "\\|"),
+    }
 }
 
 fn tables() -> Vec<(String, Vec<Key>)> {
@@ -237,6 +196,11 @@ fn tables() -> Vec<(String, Vec<Key>)> {
     ];
     let more = TABLES.iter().chain(SPECS);
     tables.extend(more.map(|table| (table.table.to_owned(), fields(table))));
+    let limits = super::limits().map(|limit| limit_key(limit, limit.key)).collect();
+    tables.push(("consort.limits".to_owned(), limits));
+    let (_, serve) =
+        tables.iter_mut().find(|(name, _)| name == "consort.serve").expect("it is listed");
+    serve.extend(super::limits().filter_map(|limit| Some(limit_key(limit, limit.serve_key?))));
     // Written beside `policy`, kept within it.
     let (_, policy) =
         tables.iter_mut().find(|(name, _)| name == "consort.policy").expect("it is listed");
@@ -279,9 +243,14 @@ fn every_key_that_is_looked_for_is_in_the_reference_and_no_other() {
         }
         listed.extend(keys.iter().map(|key| format!("{table}.{}", key.name)));
     }
+    let aliases = |table: &'static str, keys: &'static [ServerKey]| {
+        let names = keys.iter().flat_map(|key| key.aliases);
+        names.map(move |name| format!("{table}{name}"))
+    };
+    let aliases: BTreeSet<String> = aliases("", SERVER).chain(aliases("oauth.", OAUTH)).collect();
     let is_alias = |key: &&String| {
         let name = key.strip_prefix("mcp.NAME.").unwrap_or_default();
-        ALIASES.contains(&name) || FOREIGN.contains(&name)
+        aliases.contains(name) || FOREIGN.contains(&name)
     };
     // One tool has the same times as its server.
     let of_tool = |key: &&String| key.starts_with("mcp.NAME.tools.");
@@ -292,11 +261,37 @@ fn every_key_that_is_looked_for_is_in_the_reference_and_no_other() {
 }
 
 #[test]
+fn the_json_schema_has_every_key_of_the_reference_and_no_other() {
+    let named = [
+        ("mcp.NAME", "Server"),
+        ("mcp.NAME.auth", "Auth"),
+        ("mcp.NAME.oauth", "OAuth"),
+        ("mcp.NAME.timeout", "Timeout"),
+        ("consort.limits", "Limits"),
+    ];
+    let structures = TABLES.iter().chain(SPECS).map(|spec| (spec.table, spec.structure));
+    let names: BTreeMap<&str, &str> = named.into_iter().chain(structures).collect();
+    let schema = super::schema();
+    for (table, keys) in tables() {
+        let properties = schema["$defs"][names[&*table]]["properties"].as_object();
+        let properties = properties.unwrap_or_else(|| panic!("no table {table}"));
+        let aliases = SERVER.iter().chain(OAUTH).flat_map(|key| key.aliases);
+        let aliases: BTreeSet<&str> = aliases.copied().collect();
+        let in_schema: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
+        let listed: BTreeSet<&str> = keys.iter().map(|key| &*key.name).collect();
+        let others: Vec<&&str> = in_schema.symmetric_difference(&listed).collect();
+        let unknown =
+            others.into_iter().filter(|key| !aliases.contains(**key) && **key != "callers");
+        assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&&str>::new(), "{table}");
+    }
+}
+
+#[test]
 fn every_key_that_serde_takes_is_in_the_reference_and_no_other() {
     use consort_shape::policy::{CallerSpec, ConditionSpec, PolicySpec, RuleSpec};
     use consort_shape::transform::{ArgumentSpec, HintSpec, ResultSpec, TransformSpec};
 
-    /// What serde would have taken instead.
+    /// Returns the keys that serde accepts.
     fn taken<T: serde::de::DeserializeOwned>() -> BTreeSet<String> {
         let odd = serde_json::json!({ "no such key": 1 });
         let Err(error) = serde_json::from_value::<T>(odd) else { panic!("it takes any key") };

@@ -1,4 +1,4 @@
-//! Following references: from what was written to what is meant.
+//! Resolution of references in config values.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -11,29 +11,29 @@ use super::input::Input;
 use super::server::ServerConfig;
 use super::text::{Part, Reference, Text};
 
-/// The largest file a reference may lead to: it is a key, not a book.
+/// Size limit in bytes of a referenced file: it holds a secret, not a document.
 const LARGEST: u64 = 64 << 10;
 
-/// Where references lead. The binary implements it by [`System`], tests by a table;
-/// [`ServerConfig::to_settings`] calls it.
+/// Source of referenced values. The binary implements it by [`System`], tests by a table; [`ServerConfig::to_settings`]
+/// calls it.
 pub trait Resolve {
-    /// A variable of the environment.
+    /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
 
     /// The text of a file.
     fn file(&self, path: &Path) -> io::Result<String>;
 
-    /// What the user answers; nothing if nobody can be asked.
+    /// The answer of the user; `None` if nobody can be asked.
     fn input(&self, input: &Input) -> Option<String>;
 
     /// The user's home.
     fn home(&self) -> Option<PathBuf>;
 }
 
-/// Asks the user.
+/// Function that asks the user.
 type Ask = dyn Fn(&Input) -> Option<String> + Send + Sync;
 
-/// References followed on this machine. An input is asked once, however many servers need it.
+/// Resolves references on this machine. Each input is requested once, however many servers need it.
 pub struct System {
     ask: Box<Ask>,
     answers: Mutex<HashMap<String, String>>,
@@ -41,17 +41,17 @@ pub struct System {
 }
 
 impl System {
-    /// With nobody to ask.
+    /// A resolver without user input.
     pub fn silent() -> Self {
         Self::asking(|_| None)
     }
 
-    /// With somebody to ask, on a terminal, say.
+    /// A resolver with user input, for example from a terminal.
     pub fn asking(ask: impl Fn(&Input) -> Option<String> + Send + Sync + 'static) -> Self {
         Self { ask: Box::new(ask), answers: Mutex::default(), files: Mutex::default() }
     }
 
-    /// Returns the files that references led to since this was asked last.
+    /// Returns the files that references led to since the last call.
     pub fn take_files(&self) -> BTreeSet<PathBuf> {
         std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -95,8 +95,7 @@ impl Resolve for System {
     }
 }
 
-/// Returns a path in which `${NAME}` and `${NAME:-default}` stand for variables; the name of one that is not set is the
-/// error.
+/// Expands `${NAME}` and `${NAME:-default}` in a path. The error is the name of a variable that is not set.
 pub fn expand_variables(
     path: &str,
     variable: impl Fn(&str) -> Option<String>,
@@ -117,18 +116,18 @@ pub fn expand_variables(
     Ok(expanded + rest)
 }
 
-/// One server's references, on the way to its settings.
+/// Resolves the references of one server.
 pub(super) struct Following<'a> {
     server: &'a ServerConfig,
     resolve: &'a dyn Resolve,
     inputs: Inputs,
 }
 
-/// What to do about questions.
+/// The treatment of inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inputs {
     Ask,
-    /// Take it that they would be answered.
+    /// Assume that they would be answered.
     Assume,
 }
 
@@ -137,12 +136,12 @@ impl<'a> Following<'a> {
         Self { server, resolve, inputs }
     }
 
-    /// What a text means.
+    /// Resolves a text.
     pub(super) fn text(&self, key: &str, text: &Text) -> Result<String, ConfigError> {
         self.parts(key, text.parts()).map_err(|mistake| self.failed(text, mistake))
     }
 
-    /// A path, relative to the folder the config is for.
+    /// Resolves a path, relative to the folder that the config is for.
     pub(super) fn path(&self, key: &str, text: &Text) -> Result<PathBuf, ConfigError> {
         let path = self.text(key, text)?;
         let folder = self.folder();
@@ -151,7 +150,7 @@ impl<'a> Following<'a> {
             .map_err(|mistake| self.failed(text, mistake))
     }
 
-    /// An error where the text stands.
+    /// An error at the place of the text.
     pub(super) fn failed(&self, text: &Text, mistake: Mistake) -> ConfigError {
         let place = self.server.place(text.spot());
         ConfigError::new(place, Some(&self.server.name), mistake)
@@ -192,7 +191,7 @@ impl<'a> Following<'a> {
     }
 
     fn file(&self, key: &str, path: &str) -> Result<String, Mistake> {
-        let beside = self.server.origin.file.parent().unwrap_or(Path::new(""));
+        let beside = self.server.origin.beside();
         let path = expand_variables(path, |name| self.resolve.variable(name))
             .map_err(|name| Mistake::Unset { name })?;
         let path = beside.join(self.expand(&path)?);
@@ -227,7 +226,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// A path in which `~` is the user's home.
+    /// Expands `~` to the user's home.
     fn expand(&self, path: &str) -> Result<PathBuf, Mistake> {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {

@@ -1,4 +1,4 @@
-//! One server as the user described it, in whatever format.
+//! One server as configured, in any format.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use super::input::Input;
 use super::network::NetworkConfig;
 use super::period::Period;
 use super::place::{Place, Spot};
+use super::server_limits::ServerLimits;
 use super::text::Text;
 
-/// What the user wrote about one server. References are not followed yet; see
-/// [`ServerConfig::to_settings`].
+/// Configuration of one server. References are not resolved yet; see [`ServerConfig::to_settings`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ServerConfig {
-    /// What we call it.
+    /// Id of the server.
     pub name: ServerId,
-    /// What it is for, in the user's words.
+    /// The user's description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How it is reached.
+    /// Transport and its settings.
     #[serde(flatten)]
     pub transport: Transport,
-    /// Which era to speak.
+    /// Protocol era to use.
     #[serde(skip_serializing_if = "is_default")]
     pub era: Era,
-    /// How long we wait.
+    /// Timeouts.
     #[serde(skip_serializing_if = "is_default")]
     pub timeout: Timeouts,
     /// The tools to keep, as patterns; all if empty.
@@ -36,32 +36,38 @@ pub struct ServerConfig {
     /// The tools to drop, as patterns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drop: Vec<String>,
-    /// How single tools are treated.
+    /// Settings of single tools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<ToolName, ToolConfig>,
-    /// When to connect.
+    /// Time of the first connection.
     #[serde(skip_serializing_if = "is_default")]
     pub connect: Connect,
-    /// How long it may be unused before it is stopped.
+    /// Idle time after which it is stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_stop: Option<Period>,
-    /// Whether it is left alone.
+    /// True if it is disabled.
     #[serde(skip_serializing_if = "is_default")]
     pub disabled: bool,
-    /// What is asked before it can start.
+    /// Check of arguments against the input schema of its tools, if it differs from `[consort]`'s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validate: Option<Validate>,
+    /// Inputs requested before it can start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<Input>,
-    /// Where it is written.
+    /// Place of its description.
     pub origin: Origin,
+    /// Limits of calls and connections.
+    #[serde(flatten)]
+    pub limits: ServerLimits,
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "transport", rename_all = "lowercase")]
 pub enum Transport {
     /// A program's standard input and output.
     Stdio(Program),
-    /// Streamable HTTP or, failing that, HTTP+SSE.
+    /// Streamable HTTP, with HTTP+SSE as a fallback.
     Http(Address),
     /// HTTP+SSE.
     Sse(Address),
@@ -70,23 +76,23 @@ pub enum Transport {
 /// A program to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Program {
-    /// Which one.
+    /// The command.
     pub command: Text,
     /// Its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<Text>,
-    /// Variables set for it.
+    /// Environment variables set for it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Text>,
-    /// Variables of ours it gets besides the harmless ones; `*` means all.
+    /// Environment variables of Consort passed to it besides the harmless ones; `*` means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inherit: Vec<String>,
-    /// Where it starts.
+    /// Working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<Text>,
 }
 
-/// Where a server listens.
+/// URL of a server, with the settings of its connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Address {
     /// Its URL.
@@ -94,16 +100,16 @@ pub struct Address {
     /// Headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Text>,
-    /// How we prove who we are.
+    /// Authentication by a static credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
-    /// What a login needs to know beforehand.
+    /// OAuth settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuth>,
-    /// Whether plain HTTP to another machine is allowed.
+    /// True if plain HTTP to another machine is allowed.
     #[serde(skip_serializing_if = "is_default")]
     pub insecure: bool,
-    /// The header that tells the server of a call's session.
+    /// The header that identifies the session of a call to the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_header: Option<String>,
     /// The proxy and the certificates of its connections.
@@ -111,72 +117,72 @@ pub struct Address {
     pub network: NetworkConfig,
 }
 
-/// How we prove who we are.
+/// Authentication by a static credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Auth {
     /// `Authorization: Bearer …`.
     Bearer(Text),
-    /// A key in a header of its own.
+    /// An API key in its own header.
     ApiKey {
-        /// Which header.
+        /// Name of the header.
         header: String,
-        /// What it says.
+        /// The key.
         key: Text,
     },
 }
 
-/// What a login by OAuth needs to know beforehand; most need nothing.
+/// OAuth settings; most servers need none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OAuth {
-    /// Who we are, if we were registered.
+    /// Client id, if the client is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<Text>,
-    /// What proves it.
+    /// Client secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Text>,
-    /// The address of a document that describes us.
+    /// URL of the client metadata document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_metadata: Option<String>,
-    /// What to ask for, instead of what the server says.
+    /// Scopes to request, instead of those that the server names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
     /// The authorization server, instead of the one that the server names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// Who is let in.
+    /// OAuth grant.
     #[serde(skip_serializing_if = "is_default")]
     pub grant: Grant,
-    /// Where the browser comes back to on this machine, if that was registered.
+    /// Port of the redirect URI on this machine, if one was registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback_port: Option<u16>,
 }
 
-/// Who is let in.
+/// OAuth grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
-    /// A person, who agrees in a browser.
+    /// Authorization code: a person consents in a browser.
     #[default]
     Code,
-    /// The client itself.
+    /// Client credentials: no person is involved.
     ClientCredentials,
 }
 
-/// Which era to speak.
+/// Protocol era to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Era {
-    /// Find out.
+    /// Detected.
     #[default]
     Auto,
-    /// With a handshake.
+    /// With the `initialize` handshake.
     Legacy,
-    /// Without.
+    /// Without a handshake.
     Modern,
 }
 
-/// When to connect.
+/// Time of the first connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Connect {
@@ -187,16 +193,53 @@ pub enum Connect {
     Call,
 }
 
-/// How long we wait for a server; absent means the default.
+/// Check of the arguments of calls against input schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Validate {
+    /// No check.
+    Off,
+    /// The call is sent; if its server answers with an error, problems are logged.
+    Warn,
+    /// The call is refused.
+    Refuse,
+}
+
+impl Validate {
+    /// All variants, with their names in a config.
+    pub(super) const WORDS: [(&'static str, Self); 3] =
+        [("off", Self::Off), ("warn", Self::Warn), ("refuse", Self::Refuse)];
+
+    /// Its name in a config.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Warn => "warn",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
+impl From<Validate> for consort_hub::ArgumentCheck {
+    fn from(validate: Validate) -> Self {
+        match validate {
+            Validate::Off => Self::Off,
+            Validate::Warn => Self::Warn,
+            Validate::Refuse => Self::Refuse,
+        }
+    }
+}
+
+/// Timeouts of a server; absent means the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Timeouts {
-    /// A call without a word from it; progress renews it.
+    /// Time of a call without a message from it; progress renews it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Period>,
-    /// A call altogether.
+    /// Total time of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<Period>,
-    /// From starting or reaching it to knowing what it is.
+    /// Time from the start of the connection to the end of the handshake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<Period>,
     /// The same, for a program that may have to fetch its package first, such as `npx`.
@@ -204,32 +247,35 @@ pub struct Timeouts {
     pub install: Option<Period>,
 }
 
-/// How one tool is treated.
+/// Settings of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolConfig {
-    /// A call of it without a word from the server.
+    /// Time of a call of it without a message from the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Period>,
-    /// A call of it altogether.
+    /// Total time of a call of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<Period>,
 }
 
-/// Where a server is described.
+/// Place of a server's description.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Origin {
     /// The file.
     pub file: PathBuf,
-    /// Where in it.
+    /// The spot in the file.
     #[serde(flatten)]
     pub spot: Spot,
     /// The project it belongs to, if the file describes several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
+    /// The config that includes the file, if one does: paths are relative to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<PathBuf>,
 }
 
 impl ServerConfig {
-    /// Every text in it with the key it stands under.
+    /// Every text with its key.
     pub(super) fn texts(&self) -> Vec<(String, &Text)> {
         match &self.transport {
             Transport::Stdio(program) => {
@@ -262,7 +308,7 @@ impl ServerConfig {
 }
 
 impl Transport {
-    /// What it is called in a config.
+    /// Name of the transport in a config.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
@@ -279,7 +325,7 @@ impl Auth {
         }
     }
 
-    /// The header it is sent in.
+    /// The header that carries it.
     pub(super) fn header(&self) -> (&str, Text) {
         match self {
             Self::Bearer(token) => ("Authorization", token.after("Bearer ")),
@@ -289,12 +335,17 @@ impl Auth {
 }
 
 impl Origin {
-    /// The folder the server is described for: where an editor would be opened.
+    /// The folder that files are relative to.
+    pub(super) fn beside(&self) -> &Path {
+        self.config.as_ref().unwrap_or(&self.file).parent().unwrap_or(Path::new(""))
+    }
+
+    /// The folder that the server is described for: the one an editor would open.
     pub(super) fn folder(&self) -> PathBuf {
         if let Some(project) = &self.project {
             return project.clone();
         }
-        let beside = self.file.parent().unwrap_or(Path::new(""));
+        let beside = self.beside();
         let hidden = [".vscode", ".cursor", ".zed", ".codex"];
         if beside.file_name().is_some_and(|name| hidden.iter().any(|hidden| name == *hidden)) {
             return beside.parent().unwrap_or(Path::new("")).to_owned();

@@ -1,11 +1,11 @@
-//! From what was written to what the hub takes: complete and checked.
+//! Conversion of a server's config to checked settings for the hub.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_core::{Pattern, Problem, SESSION, Severity};
 use consort_hub::{Connect as When, ServerSettings};
-use consort_login::Identity;
+use consort_login::{Identity, LoginLimits};
 use consort_shape::transform::{Drop, Keep, Of, Transform};
 use consort_wire::{Command, Endpoint, Server, Speak, Times, ToolTimes};
 
@@ -19,18 +19,18 @@ use super::server::{
 };
 use super::text::Text;
 
-/// The address of a disabled server whose own is not known. That domain never exists.
+/// URL of a disabled server whose own is not resolved. That domain never exists.
 const UNRESOLVED: &str = "https://unresolved.invalid/";
 
 impl ServerConfig {
-    /// Follows the references and makes settings. Questions are asked through `resolve`.
+    /// Resolves the references and builds settings. Inputs are requested through `resolve`.
     ///
-    /// A disabled server is never started, so nothing is followed or asked for it.
+    /// A disabled server is never started, so none of its references are resolved and no input is requested.
     pub fn to_settings(&self, resolve: &dyn Resolve) -> Result<ServerSettings, ConfigError> {
         self.settings(&Following::new(self, resolve, Inputs::Ask))
     }
 
-    /// What the server's tools go through: those to keep, then those to drop.
+    /// Returns the transforms of the server's tools: those to keep, then those to drop.
     pub fn to_transforms(&self) -> Vec<Arc<dyn Transform>> {
         // Here the server is known, so a dot may also be part of a tool's own name.
         let own = |name: &String| {
@@ -48,8 +48,7 @@ impl ServerConfig {
         keep.into_iter().chain(drop).collect()
     }
 
-    /// What would keep the server from starting, and what should be written otherwise. Nothing is
-    /// asked.
+    /// Returns problems that would prevent the server from starting, and warnings. No input is requested.
     pub fn check(&self, resolve: &dyn Resolve) -> Vec<Problem> {
         let following = Following::new(self, resolve, Inputs::Assume);
         let texts = self.texts();
@@ -79,7 +78,7 @@ impl ServerConfig {
             Transport::Http(address) => Server::Http(self.endpoint(address, following)?),
             Transport::Sse(address) => Server::Sse(self.endpoint(address, following)?),
         };
-        Ok(ServerSettings {
+        let mut settings = ServerSettings {
             connect: match self.connect {
                 Connect::Start => When::Start,
                 Connect::Call => When::Call,
@@ -95,7 +94,9 @@ impl ServerConfig {
             idle_stop: self.idle_stop.map(Period::get),
             disabled: self.disabled,
             ..ServerSettings::new(self.name.clone(), server)
-        })
+        };
+        self.limits.apply(&mut settings);
+        Ok(settings)
     }
 
     fn command(
@@ -149,8 +150,8 @@ impl ServerConfig {
         Ok(endpoint)
     }
 
-    /// What a login at the server takes; nothing for a server that is told otherwise who we are, or that is
-    /// a program.
+    /// Returns the settings of an OAuth login at the server; `None` for a server with another authentication, or for a
+    /// program.
     pub fn to_login(
         &self,
         resolve: &dyn Resolve,
@@ -181,6 +182,7 @@ impl ServerConfig {
             alone: oauth.grant == Grant::ClientCredentials,
             advice: format!("run `consort login {}`", self.name),
             network: address.network.to_settings(&following)?,
+            limits: LoginLimits::default(),
         }))
     }
 
@@ -201,7 +203,7 @@ impl ServerConfig {
         }
     }
 
-    /// How long to wait for the server. One that may have to be fetched first gets more time to start.
+    /// Returns the timeouts of the server. One whose package may have to be fetched first gets more time to start.
     fn times(&self) -> Times {
         let mut times = times(&self.timeout);
         if self.installer().is_some() {
@@ -223,7 +225,7 @@ impl ServerConfig {
     }
 }
 
-/// A single limit pulls the other along, where that would otherwise make it pointless.
+/// Adjusts the idle or the total timeout if only the other is set and would otherwise have no effect.
 fn times(written: &Timeouts) -> Times {
     let mut times = Times::default();
     match (written.idle.map(Period::get), written.total.map(Period::get)) {

@@ -1,4 +1,4 @@
-//! A server half read: the pieces as found, before they are put together and checked.
+//! A partially read server: its parts, before they are combined and checked.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -14,16 +14,17 @@ use super::period::Period;
 use super::read::oauth;
 use super::server::{
     Address, Auth, Connect, Era, OAuth, Origin, Program, ServerConfig, Timeouts, ToolConfig,
-    Transport,
+    Transport, Validate,
 };
+use super::server_limits::ServerLimits;
 use super::text::{Secrecy, Text};
 use super::tree::{Node, Value};
 
-/// The words for transports.
+/// The names of transports.
 const TRANSPORTS: [(&str, Kind); 3] =
     [("stdio", Kind::Stdio), ("http", Kind::Http), ("sse", Kind::Sse)];
 
-/// Other words for them, used somewhere.
+/// Aliases used by some clients.
 const ALIASES: [(&str, Kind); 7] = [
     ("streamable-http", Kind::Http),
     ("streamable_http", Kind::Http),
@@ -38,7 +39,7 @@ const ALIASES: [(&str, Kind); 7] = [
 const FOR_PROGRAMS: [&str; 8] =
     ["args", "arguments", "env", "environment", "env_vars", "inherit_env", "cwd", "directory"];
 
-/// The keys that are for addresses only, in any format.
+/// The keys that are for URLs only, in any format.
 const FOR_ADDRESSES: [&str; 10] = [
     "headers",
     "http_headers",
@@ -52,11 +53,11 @@ const FOR_ADDRESSES: [&str; 10] = [
     "client_key_file",
 ];
 
-/// Beyond so many seconds a bare number must be milliseconds: some clients count in these, others
-/// in seconds, and none lets a call take longer than an hour.
+/// Above this many seconds a bare number means milliseconds: some clients count in these, others in seconds, and none
+/// allows a call longer than an hour.
 const MOST_SECONDS: f64 = 3_600.0;
 
-/// A transport as named.
+/// A named transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Stdio,
@@ -65,7 +66,7 @@ pub(super) enum Kind {
     WebSocket,
 }
 
-/// What the keys are called in a format.
+/// Names of the keys in a format.
 pub(super) struct Keys {
     pub(super) transport: &'static [&'static str],
     pub(super) arguments: &'static [&'static str],
@@ -85,15 +86,15 @@ pub(super) const USUAL: Keys = Keys {
     headers: &["headers"],
 };
 
-/// How a bare number counts as a time.
+/// Unit of a bare number as a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
     Seconds,
-    /// In seconds or in milliseconds, depending on who wrote it.
+    /// Seconds or milliseconds, depending on the client.
     Unclear,
 }
 
-/// The pieces of a server.
+/// The parts of a server.
 #[derive(Debug, Default)]
 pub(super) struct Sketch {
     pub(super) kind: Option<Kind>,
@@ -116,18 +117,19 @@ pub(super) struct Sketch {
     pub(super) drop: Vec<String>,
     pub(super) tools: BTreeMap<ToolName, ToolConfig>,
     pub(super) connect: Connect,
+    pub(super) validate: Option<Validate>,
     pub(super) idle_stop: Option<Period>,
     pub(super) disabled: bool,
     pub(super) inputs: Vec<Input>,
-    /// Whether it was said already why this is no server.
+    pub(super) limits: ServerLimits,
+    /// True if the reason for leaving the server out was already reported.
     pub(super) left_out: bool,
     command_at: Option<usize>,
     url_at: Option<(&'static str, usize)>,
 }
 
 impl Sketch {
-    /// Reads what formats have in common under these keys, and the keys of our own that every
-    /// format takes.
+    /// Reads the keys that formats have in common, by these names, and Consort's own keys, which every format accepts.
     pub(super) fn read(fields: &Fields<'_>, keys: &Keys) -> Self {
         let mut sketch = Self::own(fields);
         sketch.kind = transport(fields, keys.transport);
@@ -135,7 +137,7 @@ impl Sketch {
         sketch
     }
 
-    /// Reads what says where the server is.
+    /// Reads the keys of the transport.
     pub(super) fn locate(&mut self, fields: &Fields<'_>, keys: &Keys) {
         self.command(fields);
         if let Some((key, node)) = fields.any(keys.arguments) {
@@ -150,7 +152,7 @@ impl Sketch {
         self.headers.extend(fields.text_map(keys.headers));
     }
 
-    /// Reads the keys of our own that every format takes.
+    /// Reads Consort's own keys, which every format accepts.
     pub(super) fn own(fields: &Fields<'_>) -> Self {
         let eras = [("auto", Era::Auto), ("legacy", Era::Legacy), ("modern", Era::Modern)];
         let connects = [("start", Connect::Start), ("call", Connect::Call)];
@@ -173,9 +175,11 @@ impl Sketch {
             era: fields.word("era", &eras, &[]).unwrap_or_default(),
             connect: fields.word("connect", &connects, &[]).unwrap_or_default(),
             idle_stop: fields.period("idle_stop"),
+            validate: fields.word("validate", &Validate::WORDS, &[]),
             disabled: disabled(fields),
             keep: fields.strings("keep"),
             drop: fields.strings("drop"),
+            limits: ServerLimits::read(fields),
             ..Self::default()
         }
     }
@@ -209,12 +213,12 @@ impl Sketch {
         }
     }
 
-    /// A program that was not written as one.
+    /// Sets a program that was not written as `command`.
     pub(super) fn run(&mut self, at: usize, command: Text, arguments: Vec<Text>) {
         (self.command_at, self.command, self.arguments) = (Some(at), Some(command), arguments);
     }
 
-    /// Reads `timeout`: a time, or one for each kind of waiting.
+    /// Reads `timeout`: a duration, or a table of them.
     pub(super) fn timeout(&mut self, fields: &Fields<'_>, count: Count) {
         let Some(node) = fields.get("timeout") else { return };
         if let Value::Table(table) = &node.value {
@@ -247,7 +251,7 @@ impl Sketch {
         self.timeout.idle = fields.period_of("timeout", node, unit);
     }
 
-    /// Puts the pieces together, if they fit.
+    /// Combines the parts to a server, if they are consistent.
     pub(super) fn into_server(
         mut self,
         name: ServerId,
@@ -289,8 +293,10 @@ impl Sketch {
             connect: self.connect,
             idle_stop: self.idle_stop,
             disabled: self.disabled,
+            validate: self.validate,
             inputs: self.inputs,
             origin,
+            limits: self.limits,
         })
     }
 
@@ -364,7 +370,7 @@ fn transport(fields: &Fields<'_>, keys: &[&'static str]) -> Option<Kind> {
     Some(kind)
 }
 
-/// `disabled`, or `enabled` the other way round.
+/// Reads `disabled`, or its inverse `enabled`.
 fn disabled(fields: &Fields<'_>) -> bool {
     let (disabled, enabled) = (fields.bool("disabled"), fields.bool("enabled"));
     if disabled.is_some() && enabled.is_some() {

@@ -1,4 +1,4 @@
-//! Text as written, which may refer to variables, files and answers instead of holding them.
+//! Config values that may refer to variables, files and user input.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,20 +8,20 @@ use serde::{Serialize, Serializer};
 
 use super::place::Spot;
 
-/// Defaults within defaults end somewhere.
+/// Limit of nested defaults of a reference, as in `${A:-${B:-c}}`.
 const DEEPEST: usize = 8;
 
-/// A value of the config, as written: shown with its references, never with what they stand for,
-/// and with `***` in place of what looks like a secret.
+/// A config value as written: displayed with its references, never with their values, and with `***` in place of a
+/// likely secret.
 ///
 /// | written | stands for |
 /// |---|---|
-/// | `env:NAME`, `${NAME}`, `${env:NAME}` | a variable of our environment |
+/// | `env:NAME`, `${NAME}`, `${env:NAME}` | an environment variable of Consort |
 /// | `${NAME:-text}` | the same, or `text` if it is not set or empty |
 /// | `file:path`, `${file:path}` | the text of a file, without its last line end |
-/// | `${input:id}` | what the user answers |
+/// | `${input:id}` | the answer of the user |
 /// | `${workspaceFolder}`, `${workspaceFolderBasename}` | the folder the config is for, and its name |
-/// | `${userHome}`, `${pathSeparator}`, `${/}` | what they say |
+/// | `${userHome}`, `${pathSeparator}`, `${/}` | the user's home, the path separator |
 #[derive(Clone)]
 pub struct Text {
     parts: Vec<Part>,
@@ -29,23 +29,23 @@ pub struct Text {
     secrecy: Secrecy,
 }
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Clone, Eq)]
 pub(super) enum Part {
-    /// Text that stands for itself.
+    /// Literal text.
     Literal(String),
-    /// Text that stands for something else, and how it was spelled.
+    /// A reference, and its spelling.
     Reference(Reference, String),
 }
 
-/// What a piece of a text can stand for.
+/// Target of a reference.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Reference {
-    /// A variable of our environment.
+    /// An environment variable of Consort.
     Variable { name: String, default: Option<Vec<Part>> },
     /// The text of a file.
     File(String),
-    /// What the user answers.
+    /// The answer of the user.
     Input(String),
     /// The folder the config is for.
     Folder,
@@ -53,29 +53,29 @@ pub(super) enum Reference {
     FolderName,
     /// The user's home.
     Home,
-    /// What stands between the names in a path.
+    /// The path separator.
     Separator,
 }
 
-/// How much of a text may be shown.
+/// Extent to which a text may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Secrecy {
-    /// All but what looks like a secret.
+    /// All but likely secrets.
     Looks,
-    /// An address: all but credentials and keys.
+    /// A URL: all but credentials and keys.
     Address,
     /// Nothing.
     Secret,
 }
 
 impl Secrecy {
-    /// How much may be shown of what has this name.
+    /// Returns the secrecy of a value with this name.
     pub(super) fn of(name: &str) -> Self {
         if secret::is_secret_name(name) { Self::Secret } else { Self::Looks }
     }
 }
 
-/// Why a text cannot be read.
+/// The reason why a text cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InvalidText {
     /// The start is shown only if it is one of these words: the rest may be a secret.
@@ -95,11 +95,11 @@ pub(super) enum InvalidText {
     Nul,
 }
 
-/// References that mean something only inside an editor.
+/// References that only editors can resolve.
 const EDITORS: [&str; 4] = ["command", "config", "workspaceFolder", "extensionInstallFolder"];
 
 impl Text {
-    /// Reads the references in a text.
+    /// Parses the references in a text.
     pub(super) fn parse(text: &str, spot: Spot, secrecy: Secrecy) -> Result<Self, InvalidText> {
         if text.contains('\0') {
             return Err(InvalidText::Nul);
@@ -125,12 +125,12 @@ impl Text {
         Self { parts: vec![Part::Literal(text.to_owned())], spot, secrecy: Secrecy::Looks }
     }
 
-    /// A reference to a variable, and nothing else.
+    /// A single reference to a variable.
     pub(super) fn variable(name: &str, spot: Spot) -> Result<Self, InvalidText> {
         Self::parse(&format!("env:{name}"), spot, Secrecy::Secret)
     }
 
-    /// The same text after another.
+    /// The text with a prefix.
     pub(super) fn after(&self, prefix: &str) -> Self {
         let mut text = self.clone();
         text.parts.insert(0, Part::Literal(prefix.to_owned()));
@@ -145,7 +145,7 @@ impl Text {
         self.spot
     }
 
-    /// The text exactly as written, with any secret in it: for those who must see all of it before they agree.
+    /// The text exactly as written, including secrets: for users who must see all of it before they approve it.
     pub fn written(&self) -> String {
         let written = |part: &Part| match part {
             Part::Literal(text) | Part::Reference(_, text) => text.clone(),
@@ -153,7 +153,7 @@ impl Text {
         self.parts.iter().map(written).collect()
     }
 
-    /// The text, if it refers to nothing.
+    /// The text, if it has no references.
     pub(super) fn as_literal(&self) -> Option<Cow<'_, str>> {
         match self.parts.as_slice() {
             [] => Some(Cow::Borrowed("")),
@@ -169,12 +169,12 @@ impl Text {
         }
     }
 
-    /// Whether a secret stands in the file itself.
+    /// Returns true if the file itself contains a secret.
     pub(super) fn holds_secret(&self) -> bool {
         self.as_literal().is_some_and(|text| self.hidden(&text) != text)
     }
 
-    /// Every reference, those in defaults too.
+    /// All references, including those in defaults.
     pub(super) fn references(&self) -> Vec<&Reference> {
         let mut found = Vec::new();
         collect(&self.parts, &mut found);
@@ -201,7 +201,7 @@ impl Text {
     }
 }
 
-/// References are the same if they lead to the same; `env:A` is `${A}`.
+/// References are equal if their targets are; `env:A` is `${A}`.
 impl PartialEq for Part {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -212,7 +212,7 @@ impl PartialEq for Part {
     }
 }
 
-/// Texts are the same if they say the same; where they stand does not matter.
+/// Texts are equal if their parts are; their places do not matter.
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
         self.parts == other.parts
@@ -271,7 +271,7 @@ fn parts(mut text: &str, depth: usize) -> Result<Vec<Part>, InvalidText> {
     Ok(parts)
 }
 
-/// Where the brace closes that was opened before `text`.
+/// Returns the offset of the brace that closes the one opened before `text`.
 fn closing(text: &str) -> Option<usize> {
     let (mut open, mut last) = (1, b' ');
     for (at, byte) in text.bytes().enumerate() {
@@ -328,7 +328,7 @@ fn variable(text: &str, depth: usize) -> Result<Reference, InvalidText> {
     Ok(Reference::Variable { name: name.to_owned(), default })
 }
 
-/// Whether a variable can have this name.
+/// Returns true for a valid variable name.
 pub(super) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

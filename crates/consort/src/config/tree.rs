@@ -1,18 +1,18 @@
-//! JSON and TOML as one kind of tree, in which every part knows where it is written.
+//! Common tree of JSON and TOML, with the offset of every value.
 
 pub(super) mod json;
 pub(super) mod toml;
 
 use super::fields::shortened;
 
-/// A value and where it starts.
+/// A value and its offset.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) value: Value,
     pub(super) at: usize,
 }
 
-/// What can be written in a config, in either language.
+/// A value, in either language.
 #[derive(Debug)]
 pub(super) enum Value {
     Null,
@@ -25,7 +25,7 @@ pub(super) enum Value {
     Table(Table),
 }
 
-/// Keys and values in the order in which they are written. A key may be there twice.
+/// Keys and values in written order. A key may occur twice.
 #[derive(Debug, Default)]
 pub(super) struct Table(pub(super) Vec<Entry>);
 
@@ -37,7 +37,7 @@ pub(super) struct Entry {
     pub(super) node: Node,
 }
 
-/// Why a text is no tree.
+/// A syntax error.
 #[derive(Debug)]
 pub(super) struct SyntaxError {
     pub(super) at: usize,
@@ -45,7 +45,7 @@ pub(super) struct SyntaxError {
 }
 
 impl Value {
-    /// The same as JSON.
+    /// Converts the value to JSON.
     pub(super) fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Null | Self::Date => serde_json::Value::Null,
@@ -64,7 +64,7 @@ impl Value {
         }
     }
 
-    /// What it is, for people.
+    /// Returns the type, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -79,6 +79,14 @@ impl Value {
 }
 
 impl Table {
+    /// Shifts all offsets in it.
+    fn shift(&mut self, by: usize) {
+        for entry in &mut self.0 {
+            entry.at += by;
+            entry.node.shift(by);
+        }
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&Node> {
         self.0.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
@@ -96,7 +104,17 @@ impl Node {
         }
     }
 
-    /// Returns the path and the place of the first key of this name, here or further inside.
+    /// Shifts its offset and all offsets in it.
+    pub(super) fn shift(&mut self, by: usize) {
+        self.at += by;
+        match &mut self.value {
+            Value::List(items) => items.iter_mut().for_each(|item| item.shift(by)),
+            Value::Table(table) => table.shift(by),
+            _ => {}
+        }
+    }
+
+    /// Returns the path and the offset of the first key of this name, here or further inside.
     pub(super) fn find(&self, path: &str, key: &str) -> Option<(String, usize)> {
         match &self.value {
             Value::Table(table) => table.0.iter().find_map(|entry| {
@@ -111,7 +129,7 @@ impl Node {
         }
     }
 
-    /// Whether it is a list or a table with nothing in it.
+    /// Returns true for an empty list or table.
     pub(super) fn is_empty(&self) -> bool {
         match &self.value {
             Value::List(list) => list.is_empty(),

@@ -1,4 +1,4 @@
-//! Who can be talked to.
+//! Agents and models that can be used in conversations.
 
 use std::sync::Arc;
 
@@ -11,32 +11,31 @@ use serde::Serialize;
 use super::Console;
 use super::route::{Asked, Nothing, Refusal, Route, Told, get};
 use crate::command::Askable;
-use crate::talk::SAMPLING;
 
-/// What stands before the file of a script.
+/// Prefix of the file of a script.
 const SCRIPTED: &str = "scripted:";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![get("/api/agents", "Who can be talked to: agents first, then models.", list)]
 }
 
-/// Somebody who can be talked to: an agent of the config, or a model with everything.
+/// An agent of the config, or a model with all tools.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Listed {
     name: String,
-    /// What it is good for.
+    /// Description of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// As `provider:name`.
+    /// Model, as `provider:name`.
     model: String,
-    /// The profile whose tools it has.
+    /// Profile whose tools it uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<String>,
-    /// How many tools it sees.
+    /// Number of tools it sees.
     tools: usize,
-    /// No model: what it says was written down before.
+    /// True if a script plays the model.
     scripted: bool,
-    /// Whom a new conversation is with, unless somebody else is chosen.
+    /// True for the default of a new conversation.
     default: bool,
 }
 
@@ -55,7 +54,7 @@ impl Listed {
 }
 
 async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Listed>>, Refusal> {
-    let (askable, caller) = (Arc::clone(&console.scene().askable), asked.caller());
+    let (askable, caller) = (Arc::clone(&console.scene().askable), asked.caller()?);
     let mut listed: Vec<Listed> = Vec::new();
     for (agent, description, profile) in askable.agents(&caller) {
         listed.push(Listed { description, profile, ..Listed::new(&agent, &caller) });
@@ -79,7 +78,7 @@ async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Lis
     Ok(Told(listed))
 }
 
-/// Whoever is meant by a name, as it works for the console.
+/// Finds an agent or model by name, set up for the console.
 pub(super) async fn find(askable: &Askable, name: &str, caller: &Caller) -> Result<Agent, Refusal> {
     let near = match askable.find(name, None, caller) {
         Ok(agent) => return Ok(at_work(agent, caller)),
@@ -96,11 +95,11 @@ pub(super) async fn find(askable: &Askable, name: &str, caller: &Caller) -> Resu
     })
 }
 
-/// An agent as it works for whoever is at the console: it may ask, and so may servers.
+/// Sets up an agent for a user of the console: it may ask the user, and so may servers.
 pub(super) fn at_work(mut agent: Agent, caller: &Caller) -> Agent {
     let settings = &mut agent.settings;
     settings.caller = caller.clone();
     settings.person = true;
-    settings.sampling = Sampling::new(Consent::Ask, SAMPLING);
+    settings.sampling = Sampling::new(Consent::Ask, settings.work.sampling_tokens);
     agent
 }

@@ -1,32 +1,35 @@
-//! What is asked of servers here, and what they ask meanwhile.
+//! Requests to servers from the console, and the elicitation requests they send meanwhile.
 
 use std::sync::{Arc, OnceLock};
 
 use consort_core::{
-    Asked, Caller, Event, Events, Json, Logs, Object, Offers, Passage, Refusal as Refused,
-    ServerId, Shelf, nearest,
+    Asked, Call, Caller, ClientContext, ClientSession, Event, Events, Logs, Object, Offers,
+    Refusal as Refused, ServerId, Shelf, nearest,
 };
-use consort_shape::ANSWER;
-use serde::Serialize;
 
 use super::Console;
 use super::desk::{Kind, Question, Slip};
 use super::route::Refusal;
 
-/// What whoever looks at the console can answer. Everything here offers the same, so that a legacy server
-/// knows it as one and the same client.
+/// Client capabilities of the console. Every request declares the same, so that a legacy server sees one client.
 pub(super) fn offers() -> Arc<Offers> {
     static OFFERS: OnceLock<Arc<Offers>> = OnceLock::new();
     let offers = || Arc::new(Offers { form: true, url: true, ..Offers::default() });
     Arc::clone(OFFERS.get_or_init(offers))
 }
 
-/// What is asked in the middle of something, and lies on the desk as long as that goes on.
+/// The client session of the console. Identities are separated in addition.
+pub(super) fn session() -> ClientSession {
+    static SESSION: OnceLock<ClientSession> = OnceLock::new();
+    SESSION.get_or_init(ClientSession::new).clone()
+}
+
+/// Elicitation requests during one operation. They are pending until it ends.
 pub(super) struct Asking {
     console: Console,
     caller: Caller,
     server: ServerId,
-    /// What the server calls the tool, if it is one.
+    /// The server's name of the tool, if a tool is called.
     tool: Option<String>,
     slips: Vec<Slip>,
 }
@@ -43,7 +46,7 @@ impl Asking {
         Self { console, caller, server, tool, slips: Vec::new() }
     }
 
-    /// Puts a question on the desk; nothing if nobody here can answer such a one.
+    /// Adds a pending request; `None` if the console cannot answer one of this kind.
     pub(super) fn put(&mut self, kind: Kind, asked: Asked) -> Option<Question> {
         let Asked { method, params, reply } = asked;
         // Without a way back somebody else is answering.
@@ -54,7 +57,8 @@ impl Asking {
         }
         let mut question = Question::new(kind, told(&self.caller), &params);
         if kind == Kind::Approval {
-            question = question.within(ANSWER);
+            let limits = self.console.scene().shaping.limits().approvals;
+            question = question.within(limits.answer);
         }
         question.server = Some(self.server.to_string());
         question.tool.clone_from(&self.tool);
@@ -66,14 +70,13 @@ impl Asking {
     }
 }
 
-/// Who it is, in a word.
+/// Label of a caller.
 fn told(caller: &Caller) -> String {
-    let kind = serde_json::to_value(caller.kind).unwrap_or_default();
-    format!("{}:{}", kind.as_str().unwrap_or_default(), caller.name)
+    caller.label()
 }
 
 impl Console {
-    /// The server of this name, as far as a caller may see.
+    /// The server of this name, if the caller may see it.
     pub(super) fn server(&self, caller: &Caller, name: &str) -> Result<ServerId, Refusal> {
         let catalog = self.scene().tools.catalog(caller);
         let shelves = [&catalog.prompts, &catalog.resources, &catalog.templates];
@@ -94,26 +97,11 @@ impl Console {
         })
     }
 
-    /// A request to a server, made here.
-    pub(super) fn passage(
-        caller: Caller,
-        server: ServerId,
-        method: &'static str,
-        params: &impl Serialize,
-    ) -> Passage {
-        let params = Json::from_value(params).ok().and_then(|params| params.to_object());
-        let params = params.unwrap_or_else(Object::empty);
-        Passage {
-            offers: offers(),
-            log: Logs::None,
-            ..Passage::new(caller, server, method, params)
-        }
-    }
-
-    /// Passes a request on, and gives what the server answered. What it asks meanwhile lies on the desk.
-    pub(super) async fn pass(&self, passage: Passage) -> Result<Object, Refusal> {
-        let mut asking = Asking::new(self, &passage.caller, &passage.server, None);
-        let mut events: Events = self.scene().tools.pass(passage);
+    /// Makes a call and returns its result. Requests of the server become pending requests meanwhile.
+    pub(super) async fn request(&self, call: Call) -> Result<Object, Refusal> {
+        let call = Call { log: Logs::None, ..call.by(ClientContext::local(offers(), session())) };
+        let mut asking = Asking::new(self, &call.caller, call.server(), None);
+        let mut events: Events = self.scene().tools.call(call);
         loop {
             match events.next().await {
                 Some(Event::End(end)) => return Ok(end?.object().clone()),

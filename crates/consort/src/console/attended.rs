@@ -1,42 +1,43 @@
-//! A toolbox whose calls a person at the console may agree to, whoever makes them.
+//! A toolbox whose calls can be approved by a person at the console, from every caller.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use consort_core::{
-    Asked, Caller, Catalog, Changes, Emitting, Event, Events, Invocation, Json, Passage, Refusal,
-    RefusedTarget, RejectReason, Reply, ServerId, ShelfKind, Toolbox,
+    Asked, Call, Caller, Catalog, Changes, Event, Events, Json, Refusal, RefusedTarget,
+    RejectReason, Reply, ServerId, ShelfKind, Toolbox,
 };
-use consort_shape::ANSWER;
 
 use super::desk::{Desk, Kind, Question, Slip};
-use super::named;
 
-/// A toolbox whose calls a person at the console may agree to. Around what is guarded: where a person has
-/// to agree, whoever looks at the desk is asked as well as whoever calls, and the first answer counts.
-/// While nobody looks, it is as if it were not there.
+/// A toolbox whose calls can be approved by a person at the console. It wraps the policy layer: an approval is
+/// requested from the console as well as from the caller, and the first answer counts. While no console is open, it
+/// passes calls through.
 pub(crate) struct Attended {
     inner: Arc<dyn Toolbox>,
     desk: Arc<Desk>,
+    /// Time limit for the answer of a person.
+    answer: Duration,
 }
 
-/// A call that may have to be agreed to.
+/// A call that may need approval.
 struct Subject {
     caller: Caller,
     server: Option<String>,
     tool: String,
-    /// Whoever calls can be asked too.
+    /// True if the caller can be asked too.
     asks: bool,
 }
 
 impl Attended {
-    pub(crate) fn new(inner: Arc<dyn Toolbox>, desk: Arc<Desk>) -> Self {
-        Self { inner, desk }
+    pub(crate) fn new(inner: Arc<dyn Toolbox>, desk: Arc<Desk>, answer: Duration) -> Self {
+        Self { inner, desk, answer }
     }
 
-    /// What happens in a call, with what is to be agreed to on the desk.
+    /// Passes the events of a call through and adds its approvals to the pending requests.
     fn attend(&self, mut events: Events, subject: Subject) -> Events {
-        let desk = Arc::clone(&self.desk);
-        Emitting::new(|emitter| async move {
+        let (desk, answer) = (Arc::clone(&self.desk), self.answer);
+        Events::new(|emitter| async move {
             // What is asked now; dropped, it is taken from the desk.
             let mut open: Vec<Arc<Open>> = Vec::new();
             loop {
@@ -44,7 +45,7 @@ impl Attended {
                     Some(Event::Approval(Asked { method, params, reply: Some(reply) }))
                         if desk.is_attended() =>
                     {
-                        let question = subject.question(&params);
+                        let question = subject.question(&params, answer);
                         let asked = Open::put(&desk, question, reply);
                         let reply = subject.asks.then(|| asked.reply(&desk));
                         open.push(asked);
@@ -66,25 +67,25 @@ impl Attended {
 }
 
 impl Subject {
-    fn question(&self, params: &consort_core::Object) -> Question {
-        let question = Question::new(Kind::Approval, named(&self.caller), params);
+    fn question(&self, params: &consort_core::Object, answer: Duration) -> Question {
+        let question = Question::new(Kind::Approval, self.caller.label(), params);
         let (server, tool) = (self.server.clone(), Some(self.tool.clone()));
-        Question { server, tool, ..question }.within(ANSWER)
+        Question { server, tool, ..question }.within(answer)
     }
 }
 
-/// A question that is asked in two places.
+/// A request with two ways to answer it.
 struct Open(Mutex<Asking>);
 
 #[derive(Default)]
 struct Asking {
-    /// To whoever waits for the answer.
+    /// Reply to the party that waits for the answer.
     reply: Option<Reply>,
     slip: Option<Slip>,
 }
 
 impl Open {
-    /// Puts a question on the desk.
+    /// Adds a pending request.
     fn put(desk: &Arc<Desk>, question: Question, reply: Reply) -> Arc<Self> {
         let open = Arc::new(Self(Mutex::new(Asking { reply: Some(reply), slip: None })));
         let there = Arc::downgrade(&open);
@@ -93,7 +94,7 @@ impl Open {
         open
     }
 
-    /// Another way to answer it. Whoever cannot leaves it on the desk, as long as somebody looks.
+    /// Another way to answer it. A refusal leaves it pending while a console is open.
     fn reply(self: &Arc<Self>, desk: &Arc<Desk>) -> Reply {
         let (there, desk) = (Arc::downgrade(self), Arc::clone(desk));
         Reply::new(move |answer| {
@@ -108,7 +109,7 @@ impl Open {
     }
 }
 
-/// Answers a question, if nobody did, and takes it from the desk.
+/// Answers a request unless it is answered, and removes it from the pending requests.
 fn settle(open: &Weak<Open>, answer: Result<Json, Refusal>) {
     let Some(open) = open.upgrade() else { return };
     // The slip is dropped outside the lock: that comes back here.
@@ -124,35 +125,19 @@ impl Toolbox for Attended {
         self.inner.catalog(caller)
     }
 
-    fn call(&self, invocation: Invocation) -> Events {
-        // Whoever answers for itself does so: an agent for the console asks at the desk already.
-        let asks = invocation.offers.as_ref().is_some_and(|offers| offers.form);
-        if asks || !self.desk.is_attended() {
-            return self.inner.call(invocation);
-        }
-        let caller = invocation.caller.clone();
-        let catalog = self.inner.catalog(&caller);
-        let (server, tool) = match catalog.tools.find(&invocation.target) {
-            Some(entry) => (Some(entry.route.server.to_string()), entry.route.name.clone()),
-            None => (None, invocation.target.to_string()),
-        };
-        let subject = Subject { caller, server, tool, asks };
-        self.attend(self.inner.call(invocation), subject)
-    }
-
-    fn pass(&self, passage: Passage) -> Events {
-        if passage.method != "tools/call" || !self.desk.is_attended() {
-            return self.inner.pass(passage);
-        }
-        let name = passage.get("name");
-        let name = name.as_ref().and_then(Json::text);
+    fn call(&self, call: Call) -> Events {
+        let asks = call.client.as_ref().is_some_and(|client| client.offers.form);
+        // An agent or the console asks at the desk already.
+        let asks_itself = asks && call.client.as_ref().is_some_and(|client| client.is_local);
+        let target = call.tool_target().filter(|_| !asks_itself && self.desk.is_attended());
+        let Some(target) = target else { return self.inner.call(call) };
         let subject = Subject {
-            caller: passage.caller.clone(),
-            server: Some(passage.server.to_string()),
-            tool: name.unwrap_or_default().into_owned(),
-            asks: passage.offers.form,
+            caller: call.caller.clone(),
+            server: Some(target.server.to_string()),
+            tool: target.name.clone(),
+            asks,
         };
-        self.attend(self.inner.pass(passage), subject)
+        self.attend(self.inner.call(call), subject)
     }
 
     fn inner(&self) -> Option<&dyn Toolbox> {
@@ -175,14 +160,14 @@ impl Toolbox for Attended {
 
 #[cfg(test)]
 mod tests {
-    use consort_core::{CallError, Object, Offers, Outcome, ToolResult};
+    use consort_core::{CallError, ClientContext, Emitting, Offers, Outcome, ToolResult};
     use consort_shape::policy::{Policy, PolicySpec};
-    use consort_shape::{Elsewhere, Guard, Guarded};
+    use consort_shape::{ApprovalLimits, Elsewhere, Guard, Guarded};
     use serde_json::{Value, json};
 
     use super::*;
 
-    /// Has one tool, and tells what it was given.
+    /// A toolbox with one tool, which returns its arguments.
     struct One(Arc<Catalog>);
 
     impl Toolbox for One {
@@ -190,15 +175,8 @@ mod tests {
             Arc::clone(&self.0)
         }
 
-        fn call(&self, invocation: Invocation) -> Events {
-            let given = ToolResult::structured(&invocation.arguments);
-            Emitting::new(|_| async { Event::End(Ok(Outcome::Complete(given))) })
-        }
-
-        fn pass(&self, passage: Passage) -> Events {
-            let arguments = passage.get("arguments").unwrap();
-            let target: consort_core::Target = "files.delete".parse().unwrap();
-            self.call(Invocation::new(passage.caller, target, arguments))
+        fn call(&self, call: Call) -> Events {
+            Events::answered(ToolResult::structured(&call.arguments()))
         }
 
         fn changes(&self) -> Changes {
@@ -221,23 +199,22 @@ mod tests {
             policy: Policy::compile(&spec).unwrap(),
             profile: None,
             approved: Arc::default(),
-            answer: ANSWER,
+            limits: ApprovalLimits::default(),
             elsewhere: Elsewhere::new(move || looked.is_attended()),
         };
         let guarded = Guarded::new(Arc::new(One(Arc::new(catalog))), guard);
-        Attended::new(Arc::new(guarded), Arc::clone(desk))
+        let answer = ApprovalLimits::default().answer;
+        Attended::new(Arc::new(guarded), Arc::clone(desk), answer)
     }
 
-    fn passage(form: bool) -> Passage {
-        let params = json!({ "name": "delete", "arguments": { "path": "/a" } });
-        let params: Object = Json::from(params).to_object().unwrap();
-        let server = "files".parse().unwrap();
-        let mut passage = Passage::new(Caller::client("ada"), server, "tools/call", params);
-        passage.offers = Arc::new(Offers { form, ..Offers::default() });
-        passage
+    fn call(form: bool) -> Call {
+        let target: consort_core::Target = "files.delete".parse().unwrap();
+        let arguments = json!({ "path": "/a" }).into();
+        let offers = Arc::new(Offers { form, ..Offers::default() });
+        Call::tool(Caller::client("ada"), target, arguments).by(ClientContext::new(offers))
     }
 
-    /// Goes on with a call until it waits for somebody; what was passed on to whoever calls.
+    /// Drives a call until it waits for a person; returns the event passed on to the caller.
     async fn waits(events: &mut Events) -> Option<Event> {
         tokio::select! {
             biased;
@@ -264,10 +241,10 @@ mod tests {
     async fn who_cannot_be_asked_waits_for_whoever_looks() {
         let desk = Arc::new(Desk::default());
         let attended = attended(&desk);
-        let error = consort_core::end(attended.pass(passage(false))).await.unwrap_err();
+        let error = consort_core::end(attended.call(call(false))).await.unwrap_err();
         assert!(error.to_string().contains("this client cannot ask one"), "{error}");
         let _looking = desk.look();
-        let mut events = attended.pass(passage(false));
+        let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
         let asked = &desk.waiting()[0];
         let about = (&*asked.caller, asked.server.as_deref(), asked.tool.as_deref());
@@ -276,7 +253,7 @@ mod tests {
         answer(&desk, &json!({ "decision": "once", "arguments": r#"{"path":"/b"}"# }));
         assert_eq!(given(events.next().await), json!({ "path": "/b" }));
         assert!(desk.waiting().is_empty());
-        let mut events = attended.pass(passage(false));
+        let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
         answer(&desk, &json!({ "decision": "deny", "reason": "not now" }));
         let Some(Event::End(Err(CallError::Denied { reason, .. }))) = events.next().await else {
@@ -291,20 +268,20 @@ mod tests {
         let attended = attended(&desk);
         let _looking = desk.look();
         let yes = json!({ "action": "accept", "content": { "decision": "once" } });
-        let mut events = attended.pass(passage(true));
+        let mut events = attended.call(call(true));
         let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
         assert_eq!(desk.waiting().len(), 1);
         asked.reply.unwrap().send(Ok(yes.clone().into()));
         assert!(desk.waiting().is_empty());
         assert_eq!(given(events.next().await), json!({ "path": "/a" }));
         // And the other way round: what a client says then is not heard.
-        let mut events = attended.pass(passage(true));
+        let mut events = attended.call(call(true));
         let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
         answer(&desk, &json!({ "decision": "deny", "reason": "no" }));
         asked.reply.unwrap().send(Ok(yes.into()));
         assert!(matches!(events.next().await, Some(Event::End(Err(CallError::Denied { .. })))));
         // A client that fails to ask has not said no.
-        let mut events = attended.pass(passage(true));
+        let mut events = attended.call(call(true));
         let Some(Event::Approval(asked)) = waits(&mut events).await else { panic!("not asked") };
         drop(asked);
         assert!(waits(&mut events).await.is_none());
@@ -317,7 +294,7 @@ mod tests {
         let desk = Arc::new(Desk::default());
         let attended = attended(&desk);
         let _looking = desk.look();
-        let mut events = attended.pass(passage(false));
+        let mut events = attended.call(call(false));
         assert!(waits(&mut events).await.is_none());
         assert_eq!(desk.waiting().len(), 1);
         drop(events);

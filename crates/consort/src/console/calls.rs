@@ -1,4 +1,4 @@
-//! Calls: those in progress, those of late, and the ledger behind them.
+//! Calls: those in progress, recent ones, and the ledger.
 
 mod stats;
 
@@ -17,16 +17,13 @@ use super::Console;
 use super::route::{Asked, Nothing, Refusal, Route, Told, get, number};
 pub(super) use stats::Past;
 
-/// The most calls that are told at once, and how many unasked.
+/// Limit of calls in a response, and the default.
 const MOST: [usize; 2] = [500, 100];
 
-/// The most records of the ledger that are looked at for a page.
-const LOOK: usize = 50_000;
-
-/// The most latencies that are told of a server.
+/// Limit of latencies reported per server.
 const LATENCIES: usize = 60;
 
-/// What stands for those that go on, where an outcome is asked for.
+/// Value of the outcome filter for calls in progress.
 const RUNNING: &str = "running";
 
 pub(super) fn routes() -> Vec<Route> {
@@ -41,43 +38,43 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A call, in progress or over.
+/// A call, in progress or ended.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Call {
-    /// What tells it from others, now and in the ledger.
+    /// Id of the call, also in the ledger.
     id: String,
-    /// When it began.
+    /// Start time.
     time: String,
-    /// On whose behalf.
+    /// Caller.
     caller: String,
-    /// Through what: `mcp`, `console`, or a profile's name.
+    /// Endpoint: `mcp`, `console`, or the name of a profile.
     front: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
     method: String,
-    /// The tool, the prompt or the URI.
+    /// Name of the tool or prompt, or the URI.
     name: String,
-    /// How it ended, if it did.
+    /// Outcome; absent while the call is in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
-    /// Whether it ended well.
+    /// True if the call succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
-    /// How long it took, in microseconds.
+    /// Duration in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     took_us: Option<u64>,
-    /// How large its arguments are.
+    /// Size of the arguments in bytes.
     bytes_in: u64,
-    /// How large its result is.
+    /// Size of the result in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_out: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Step>,
-    /// How often the server said how far it came.
+    /// Number of progress notifications.
     steps: u64,
 }
 
-/// How far a call came, by the server's word.
+/// Progress of a call, as reported by the server.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CallProgress")]
 struct Step {
@@ -88,34 +85,34 @@ struct Step {
     message: Option<String>,
 }
 
-/// A call, and what happened when.
+/// A call and its timeline.
 #[derive(Serialize, JsonSchema)]
 struct CallDetail {
     #[serde(flatten)]
     call: Call,
-    /// The reason, if it was refused before it left.
+    /// Reason, if the call was rejected before it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
-    /// The server's code, if it answered with an error.
+    /// JSON-RPC error code of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<i64>,
-    /// The SHA-256 of the arguments.
+    /// SHA-256 of the arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
-    /// The trace it belongs to.
+    /// Trace id.
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<String>,
-    /// Short for calls of long ago.
+    /// Events of the call; few for old calls.
     timeline: Vec<Moment>,
-    /// How many moments are left out in the middle.
+    /// Number of events omitted from the middle.
     #[serde(skip_serializing_if = "is_none")]
     left_out: u64,
 }
 
-/// What happened, and when.
+/// One event of a call.
 #[derive(Serialize, JsonSchema)]
 struct Moment {
-    /// Microseconds since the begin.
+    /// Microseconds since the start.
     at_us: u64,
     #[schemars(extend("enum" = ["queued", "sent", "progress", "log", "question", "answer", "end"]))]
     what: &'static str,
@@ -187,29 +184,29 @@ fn word(what: What) -> &'static str {
     }
 }
 
-/// Which calls are wanted.
+/// Filter of calls.
 #[derive(Deserialize, JsonSchema)]
 struct Wanted {
-    /// How many of those that are over; 100 if absent, and at most 500.
+    /// Maximum number of ended calls; 100 if absent, at most 500.
     #[serde(default, deserialize_with = "number")]
     limit: Option<u64>,
-    /// Only this caller's: `ada`, or `client:ada`.
+    /// Only calls of this caller: `ada`, or `client:ada`.
     caller: Option<String>,
-    /// Only this server's.
+    /// Only calls of this server.
     server: Option<String>,
-    /// Only those whose name has this in it.
+    /// Only calls whose name contains this.
     name: Option<String>,
-    /// Only those that ended so, or `running`.
+    /// Only calls with this outcome, or `running`.
     outcome: Option<String>,
-    /// Only those that began before the call of this id.
+    /// Only calls that began before the call of this id.
     before: Option<String>,
 }
 
-/// Some calls.
+/// A page of calls.
 #[derive(Serialize, JsonSchema)]
 struct Page {
     calls: Vec<Call>,
-    /// Where to go on: the next `before`.
+    /// Value of `before` for the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     more: Option<String>,
 }
@@ -241,7 +238,7 @@ async fn list(console: Console, _: Asked, wanted: Wanted) -> Result<Told<Page>, 
         before,
         since: None,
         most,
-        look: LOOK,
+        look: console.scene().shaping.limits().console.records,
     };
     let feed = &console.0.records.feed;
     let running = feed.running();
@@ -291,7 +288,7 @@ async fn one(console: Console, asked: Asked, _: Nothing) -> Result<Told<CallDeta
     Ok(Told((&feed::Call::from(row)).into()))
 }
 
-/// Looks through the ledger, if there is one.
+/// Searches the ledger, if there is one.
 async fn look(console: &Console, wanted: Search) -> Result<Found, Refusal> {
     let Some(ledger) = console.0.records.ledger.clone() else { return Ok(Found::default()) };
     let looked = tokio::task::spawn_blocking(move || search(ledger.path(), &wanted)).await;
@@ -307,18 +304,18 @@ async fn look(console: &Console, wanted: Search) -> Result<Found, Refusal> {
     }
 }
 
-/// What was asked of a server lately.
+/// Recent calls of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub(super) struct Recent {
-    /// How long its last calls took, in milliseconds, oldest first.
+    /// Durations of its last calls in milliseconds, oldest first.
     pub(super) latencies: Vec<f64>,
-    /// How many calls there were in the last hour.
+    /// Number of calls in the last hour.
     pub(super) calls: usize,
-    /// How many of those failed.
+    /// Number of those that failed.
     pub(super) errors: usize,
 }
 
-/// What was asked of a server lately, as far as the last calls of all servers tell.
+/// Recent calls of a server, as far as the feed of all servers holds them.
 pub(super) fn recent(console: &Console, server: &ServerId) -> Recent {
     let hour_ago = SystemTime::now() - Duration::from_hours(1);
     let since = hour_ago.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
@@ -341,12 +338,12 @@ pub(super) fn recent(console: &Console, server: &ServerId) -> Recent {
     recent
 }
 
-/// Whether a call counts as an error: it did not end well, and not because its caller left.
+/// Returns true if a call counts as an error: it failed, and its caller did not cancel it.
 fn failed(class: Class) -> bool {
     !matches!(class, Class::Ok | Class::Cancelled { .. })
 }
 
-/// Whether how long a call took says something of its server: it left, and was not given up.
+/// Returns true if the duration of a call is one of its server: it was sent, and not cancelled.
 fn was_served(class: Class) -> bool {
     match class {
         Class::Ok | Class::ToolError | Class::Error { .. } | Class::OutcomeUnknown => true,
@@ -354,7 +351,7 @@ fn was_served(class: Class) -> bool {
     }
 }
 
-/// What a call is known by.
+/// Id of a call.
 pub(super) fn id(number: i64) -> String {
     format!("c{number:x}")
 }

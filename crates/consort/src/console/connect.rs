@@ -1,4 +1,4 @@
-//! How each client is told of the gateway.
+//! Configuration snippets for clients of the gateway.
 
 use std::path::PathBuf;
 
@@ -11,45 +11,45 @@ use super::profiles::path;
 use super::route::{Asked, Refusal, Route, Told, get};
 use super::{Console, Scene, aside};
 
-/// What stands for the page's own origin in a snippet.
+/// Placeholder of the page's own origin in a snippet.
 const ORIGIN: &str = "ORIGIN";
 
-/// What stands for the token in a snippet.
+/// Placeholder of the token in a snippet.
 const TOKEN: &str = "TOKEN";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![get("/api/connect", "What to write where so that a client uses the gateway.", connect)]
 }
 
-/// Which address is wanted.
+/// Endpoint to connect to.
 #[derive(Deserialize, JsonSchema)]
 struct Wanted {
-    /// The profile; everything if absent.
+    /// Name of the profile; all tools if absent.
     #[serde(default)]
     profile: Option<String>,
 }
 
-/// How clients reach an address of the gateway.
+/// Client configuration for an endpoint of the gateway.
 #[derive(Serialize, JsonSchema)]
 struct Connect {
-    /// The path of its MCP endpoint.
+    /// Path of the MCP endpoint.
     path: String,
-    /// Where the token is kept, if one is needed.
+    /// Path of the token file, if a token is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     token_file: Option<String>,
     clients: Vec<Recipe>,
 }
 
-/// What one client is told.
+/// Configuration of one client.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Snippet")]
 struct Recipe {
     id: &'static str,
     name: &'static str,
-    /// Where to write it; if absent, it is to be run.
+    /// File to write it to; if absent, it is a command to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// With `ORIGIN` for the origin of the gateway and `TOKEN` for the token.
+    /// Text with `ORIGIN` for the origin of the gateway and `TOKEN` for the token.
     snippet: String,
 }
 
@@ -118,7 +118,7 @@ fn clients(scene: &Scene, profile: Option<&str>, locked: bool) -> Vec<Recipe> {
     clients
 }
 
-/// Where a client keeps its servers, on whichever machine it is.
+/// Default path of a client's config, independent of the machine.
 fn usual_file(recipient: Recipient) -> Option<String> {
     let home = PathBuf::from("~");
     let folders =
@@ -139,7 +139,7 @@ fn codex(url: &str, locked: bool) -> String {
     format!("[mcp_servers.consort]\nurl = {}\n{header}", json!(url))
 }
 
-/// A word for a shell.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:~%".contains(c);
     if word.chars().all(plain) {
@@ -149,7 +149,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// How a client starts a consort of its own, with the same config.
+/// Command line with which a client starts its own consort with the same config.
 fn stdio(scene: &Scene, profile: Option<&str>) -> Option<String> {
     let command = std::env::current_exe().ok()?.display().to_string();
     let mut arguments = vec!["serve".to_owned(), "--stdio".to_owned()];

@@ -1,7 +1,6 @@
-//! Conversations with agents: begun, followed, stopped and gone on with from anywhere.
+//! Conversations with agents: started, followed, stopped and resumed from anywhere.
 //!
-//! They are those of `consort chat`, in the same store. A run goes on by itself; who looks on only
-//! looks on.
+//! They share the store of `consort chat`. A run continues on its own; following it has no effect on it.
 
 mod live;
 mod runs;
@@ -43,44 +42,44 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A conversation among others.
+/// Summary of a conversation.
 #[derive(Serialize, JsonSchema)]
 struct Conversation {
     id: String,
-    /// What it is about.
+    /// Title.
     title: String,
     created: String,
-    /// When its last step was made.
+    /// Time of its last step.
     last: String,
     messages: usize,
-    /// Tokens its models read.
+    /// Input tokens of its models.
     input: u64,
-    /// Tokens its models wrote.
+    /// Output tokens of its models.
     output: u64,
-    /// How it stands: new, unfinished, waiting, completed and so on.
+    /// State: new, unfinished, waiting, completed and so on.
     state: &'static str,
-    /// Whether a run is on, started here.
+    /// True while a run that the console started is in progress.
     running: bool,
 }
 
-/// All of a conversation.
+/// A conversation with its messages.
 #[derive(Serialize, JsonSchema)]
 struct Detail {
     #[serde(flatten)]
     listed: Conversation,
-    /// Who was asked last.
+    /// Agent of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    /// What was said. While a run is on: before it, and what it answers; the rest is told by its events.
+    /// Messages. During a run, those before it and its input; its events have the rest.
     entries: Vec<Entry>,
-    /// What it waits for.
+    /// Pending requests.
     questions: Vec<Question>,
-    /// How its last run ended.
+    /// Report of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<Report>,
 }
 
-/// Something that was made.
+/// A created object.
 #[derive(Serialize, JsonSchema)]
 struct New {
     id: String,
@@ -101,7 +100,7 @@ impl Conversation {
         }
     }
 
-    /// From all that happened.
+    /// Builds the summary from the steps.
     fn read(head: &Head, steps: &[Step], run: &Run, running: bool) -> Self {
         let (mut input, mut output) = (0, 0);
         for step in steps {
@@ -150,20 +149,20 @@ impl From<StoreError> for Refusal {
     }
 }
 
-/// Something goes on in the conversation already.
+/// The refusal while a run is in progress in the conversation.
 fn busy(id: &Id) -> Refusal {
     let error = format!("a run is on in conversation `{id}`");
     Refusal::new(StatusCode::CONFLICT, error).hint("wait for its end, or stop it")
 }
 
-/// Which conversation is meant.
+/// Parses the id of the requested conversation.
 fn meant(asked: &Asked) -> Result<Id, Refusal> {
     let name = asked.at.first().map(String::as_str).unwrap_or_default();
     name.parse()
         .map_err(|error: consort_agent::store::InvalidId| Refusal::missing(error.to_string()))
 }
 
-/// Works on files, elsewhere.
+/// Runs file operations on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Refusal> {
@@ -197,7 +196,7 @@ async fn detail(console: Console, asked: Asked, _: Nothing) -> Result<Told<Detai
     })
     .await?;
     if live.is_none() {
-        console.look_for(&store, &id, &asked.caller(), &steps, &run).await;
+        console.look_for(&store, &id, &asked.caller()?, &steps, &run).await;
     }
     let questions = console.0.desk.waiting().into_iter();
     let ours = |question: &Question| question.conversation.as_deref() == Some(id.as_str());
@@ -215,21 +214,21 @@ async fn detail(console: Console, asked: Asked, _: Nothing) -> Result<Told<Detai
     }))
 }
 
-/// What is said first, and to whom.
+/// First message of a conversation, and its agent.
 #[derive(Deserialize, JsonSchema)]
 struct First {
-    /// An agent or a model, by its name.
+    /// Name of an agent or a model.
     agent: String,
     text: String,
 }
 
-/// What is said next.
+/// Next message of a conversation.
 #[derive(Deserialize, JsonSchema)]
 struct Next {
-    /// Without, the conversation goes on with what was broken off or waited.
+    /// Text; if absent, an interrupted or waiting run continues.
     #[serde(default)]
     text: Option<String>,
-    /// Who answers; without, who answered before.
+    /// Agent that answers; if absent, that of the last run.
     #[serde(default)]
     agent: Option<String>,
 }
@@ -242,7 +241,7 @@ fn spoken(text: &str) -> Result<Vec<Message>, Refusal> {
     Ok(vec![Message::user(text)])
 }
 
-/// Does what must not be broken off when whoever asked leaves.
+/// Runs work that must complete even if the client disconnects.
 async fn surely<T: Send + 'static>(
     console: &Console,
     work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
@@ -254,7 +253,7 @@ async fn surely<T: Send + 'static>(
 async fn begin(console: Console, asked: Asked, first: First) -> Result<Made<New>, Refusal> {
     let (input, store) = (spoken(&first.text)?, console.0.runs.store()?);
     let askable = Arc::clone(&console.scene().askable);
-    let agent = agents::find(&askable, &first.agent, &asked.caller()).await?;
+    let agent = agents::find(&askable, &first.agent, &asked.caller()?).await?;
     let place = console.0.runs.place()?;
     let there = console.clone();
     let id = surely(&console, async move {
@@ -275,7 +274,7 @@ async fn say(console: Console, asked: Asked, next: Next) -> Result<Begun, Refusa
         return Err(busy(&id));
     }
     let place = console.0.runs.place()?;
-    let (there, caller) = (console.clone(), asked.caller());
+    let (there, caller) = (console.clone(), asked.caller()?);
     surely(&console, async move {
         let conversation = open(&store, &id).await?;
         if input.is_empty() {
@@ -292,14 +291,14 @@ async fn say(console: Console, asked: Asked, next: Next) -> Result<Begun, Refusa
     .await
 }
 
-/// A conversation to go on with. While it is held, nobody else can.
+/// Opens a conversation to resume it. While it is open, nobody else can.
 async fn open(store: &Store, id: &Id) -> Result<InHand, Refusal> {
     let (store, id) = (store.clone(), id.clone());
     let opened = blocking(move || store.open(&id)).await?;
     Ok(InHand::kept(&opened.steps, Box::new(opened.journal)))
 }
 
-/// Whether there is something to go on with.
+/// Fails if there is nothing to resume.
 fn can_go_on(conversation: &InHand) -> Result<(), Refusal> {
     let refusal = |error: &str| Refusal::new(StatusCode::CONFLICT, error);
     if conversation.over() == Some(Status::Waiting) && !conversation.waiting().is_empty() {
@@ -314,7 +313,7 @@ fn can_go_on(conversation: &InHand) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whoever answered before; a model, where that was none of the config's agents.
+/// The agent of the last run; its model with all tools if it was not an agent of the config.
 async fn before(
     askable: &Askable,
     run: &Run,
@@ -353,7 +352,7 @@ async fn stop(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refusa
     Ok(Done::default())
 }
 
-/// Refuses what is not there.
+/// Fails if the conversation does not exist.
 async fn exists(store: &Store, id: &Id) -> Result<(), Refusal> {
     let (store, id) = (store.clone(), id.clone());
     blocking(move || {
@@ -364,10 +363,10 @@ async fn exists(store: &Store, id: &Id) -> Result<(), Refusal> {
     .await
 }
 
-/// How much of a conversation is copied.
+/// Extent of a copy.
 #[derive(Deserialize, JsonSchema)]
 struct Copied {
-    /// So many messages; all of them without.
+    /// Number of messages to copy; all if absent.
     #[serde(default)]
     at: Option<usize>,
 }

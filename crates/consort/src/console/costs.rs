@@ -1,4 +1,4 @@
-//! What definitions cost a model, counted once.
+//! Token costs of tool definitions, counted once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use consort_core::{Catalog, Object};
 use consort_shape::tokens::{Vocabulary, count, text};
 
-/// What each tool of the catalog that was asked about last costs.
+/// Token cost of each tool of the catalog requested last.
 #[derive(Default)]
 pub(super) struct Costs(Mutex<Known>);
 
@@ -18,8 +18,7 @@ struct Known {
 }
 
 impl Costs {
-    /// What each tool of a catalog costs, in its order. What did not change since the last time is not
-    /// counted again.
+    /// Returns the token cost of each tool of a catalog, in its order. Unchanged definitions are not counted again.
     pub(super) fn of(&self, catalog: &Arc<Catalog>) -> Arc<[usize]> {
         let known = {
             let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The desk: every question that waits for a person, wherever it came from.
+//! Pending requests for a person, from every source.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -23,54 +23,54 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A question that waits for a person.
+/// A pending request for a person.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Question {
-    /// What tells it from others. Given by the desk.
+    /// Id, assigned by the gateway.
     pub(crate) id: String,
     pub(crate) kind: Kind,
-    /// When it was asked.
+    /// Creation time.
     pub(crate) since: String,
-    /// When nobody waits for the answer any more.
+    /// Expiry time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) expires: Option<String>,
-    /// On whose behalf.
+    /// Caller.
     pub(crate) caller: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool: Option<String>,
-    /// The call it is about, by its id in the conversation.
+    /// Id of the call in the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) conversation: Option<String>,
-    /// In plain text. Whoever asks may mean harm.
+    /// Message in plain text. It is untrusted.
     pub(crate) message: String,
-    /// The form of the answer: a flat object.
+    /// JSON Schema of the answer: a flat object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) schema: Option<Value>,
-    /// A page the person is asked to open.
+    /// URL that the person should open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
 }
 
-/// Why a person is asked.
+/// Kind of a pending request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
-    /// Whether a call may be made.
+    /// Approval of a call.
     Approval,
-    /// A server asks in the middle of a call.
+    /// Elicitation of a server during a call.
     Server,
-    /// A model asks.
+    /// Question of a model.
     Model,
-    /// A server wants to use a model.
+    /// Sampling request of a server.
     Sampling,
 }
 
 impl Question {
-    /// A question by the parameters of an `elicitation/create`.
+    /// Builds a request from the parameters of an `elicitation/create`.
     pub(crate) fn new(kind: Kind, caller: String, params: &Object) -> Self {
         Self {
             id: String::new(),
@@ -88,14 +88,14 @@ impl Question {
         }
     }
 
-    /// The same, of which nobody waits for the answer longer than this.
+    /// Sets the time after which nobody waits for the answer.
     pub(crate) fn within(mut self, time: Duration) -> Self {
         self.expires = Some(iso(SystemTime::now() + time));
         self
     }
 }
 
-/// Every question that waits for a person.
+/// All pending requests for a person.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     waiting: Mutex<BTreeMap<String, (Question, Reply)>>,
@@ -104,16 +104,16 @@ pub(crate) struct Desk {
     looking: AtomicUsize,
 }
 
-/// A question on the desk. Dropped, it is taken away: nobody waits for the answer any more.
+/// A pending request. Dropping it withdraws it: nobody waits for the answer any more.
 #[derive(Debug)]
 pub(crate) struct Slip {
     desk: Arc<Desk>,
-    /// The question, as it was put there.
+    /// The request as it was added.
     pub(crate) question: Question,
 }
 
 impl Slip {
-    /// Whether nobody answered yet.
+    /// Returns true if it is not answered yet.
     pub(crate) fn waits(&self) -> bool {
         self.desk.lock().contains_key(&self.question.id)
     }
@@ -127,7 +127,7 @@ impl Drop for Slip {
     }
 }
 
-/// Somebody who looks at the desk, until this is dropped.
+/// An open console, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Looking(Arc<Desk>);
 
@@ -138,7 +138,7 @@ impl Drop for Looking {
 }
 
 impl Desk {
-    /// Puts a question on the desk.
+    /// Adds a pending request.
     #[must_use = "dropped, the question is taken away"]
     pub(crate) fn put(self: &Arc<Self>, mut question: Question, reply: Reply) -> Slip {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
@@ -148,33 +148,33 @@ impl Desk {
         Slip { desk: Arc::clone(self), question }
     }
 
-    /// Every question that waits, oldest first.
+    /// All pending requests, oldest first.
     pub(crate) fn waiting(&self) -> Vec<Question> {
         self.lock().values().map(|(question, _)| question.clone()).collect()
     }
 
-    /// Wakes whenever that changes.
+    /// A channel that changes whenever a request is added or removed.
     pub(crate) fn stirred(&self) -> watch::Receiver<u64> {
         self.stirred.subscribe()
     }
 
-    /// Somebody looks, until what is returned is dropped.
+    /// Registers an open console until the returned value is dropped.
     pub(crate) fn look(self: &Arc<Self>) -> Looking {
         self.looking.fetch_add(1, Ordering::Relaxed);
         Looking(Arc::clone(self))
     }
 
-    /// Whether somebody looks.
+    /// Returns true if a console is open.
     pub(crate) fn is_attended(&self) -> bool {
         self.looking.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a question waits.
+    /// Returns true if a request is pending.
     pub(crate) fn waits(&self, id: &str) -> bool {
         self.lock().contains_key(id)
     }
 
-    /// Answers a question; false if it does not wait any more.
+    /// Answers a request; false if it is no longer pending.
     pub(crate) fn settle(&self, id: &str, answer: Result<Json, Refused>) -> bool {
         let Some((_, reply)) = self.take(id) else { return false };
         reply.send(answer);
@@ -199,16 +199,16 @@ async fn list(console: Console, _: Asked, _: Nothing) -> Result<Told<Vec<Questio
     Ok(Told(console.0.desk.waiting()))
 }
 
-/// What a person says.
+/// Answer of a person.
 #[derive(Deserialize, JsonSchema)]
 struct Said {
     action: Action,
-    /// What was filled in, if it is accepted.
+    /// Form values, if accepted.
     #[serde(default)]
     content: Option<Map<String, Value>>,
 }
 
-/// Whether a person goes along.
+/// Action, as in MCP elicitation.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Action {

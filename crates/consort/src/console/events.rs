@@ -1,4 +1,4 @@
-//! What happens now, in one stream: everything as it is, and then whatever changes.
+//! Live event stream: the full state first, then every change.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,49 +18,49 @@ use super::servers::{self, Server};
 use super::session::Session;
 use super::{Console, Scene, aside};
 
-/// How long changes are gathered.
+/// Time over which changes are collected.
 const GATHER: Duration = Duration::from_millis(200);
 
-/// How long those that only calls make are.
+/// Time over which changes caused only by calls are collected.
 const COUNT: Duration = Duration::from_secs(2);
 
 pub(super) fn routes() -> Vec<Route> {
     vec![get("/api/events", "Everything as it is now, and then whatever changes.", follow)]
 }
 
-/// Something that is so from now on.
+/// A change of state.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
 #[schemars(rename = "LiveEvent")]
 enum Happening {
-    /// Who is there, and what is served.
+    /// Session of the console.
     Session(Session),
-    /// Every server.
+    /// All servers.
     Servers(Vec<Server>),
     /// Tools, prompts or resources changed: read them again.
     Catalog {
-        /// Another whenever they change.
+        /// Token that changes with every change.
         generation: String,
     },
-    /// A call began, came further or ended.
+    /// A call started, made progress or ended.
     Call(Box<Call>),
-    /// More calls than can be followed: so many pieces of news were left out.
+    /// Events were dropped, because there were too many calls.
     Missed {
-        /// How many.
+        /// Number of dropped events.
         news: u64,
     },
-    /// Every question that waits for a person.
+    /// All pending requests.
     Questions(Vec<Question>),
-    /// A conversation's run began, waits or ended.
+    /// A run of a conversation started, waits or ended.
     Conversation {
-        /// Which.
+        /// Id of the conversation.
         id: String,
-        /// How it stands.
+        /// State of the conversation.
         state: String,
     },
 }
 
-/// Which catalog is in force, told apart from every other.
+/// Assigns each catalog in force a unique identifier.
 pub(super) struct Generations {
     started: u128,
     last: Mutex<Option<Generation>>,
@@ -101,12 +101,12 @@ async fn follow(console: Console, asked: Asked, _: Nothing) -> Result<Events<Hap
     Ok(Events::new(stream).endless())
 }
 
-/// Somebody who is told.
+/// One subscriber of the stream.
 struct Telling {
     console: Console,
     asked: Asked,
     emitter: Emitter<Bytes>,
-    /// What was said last of the session, the servers and the catalog.
+    /// The last events sent of the session, the servers and the catalog.
     told: [Bytes; 3],
 }
 
@@ -158,7 +158,7 @@ impl Telling {
         }
     }
 
-    /// Says how everything is that is not as it was said last.
+    /// Sends the parts of the state that changed since they were sent last.
     async fn all(&mut self) {
         let inner = &self.console.0;
         let catalog = Arc::clone(&inner.hub.watch().borrow());
@@ -166,7 +166,7 @@ impl Telling {
         let console = self.console.clone();
         let servers = aside(move || event(&Happening::Servers(servers::all(&console)))).await;
         let now = [
-            Some(event(&Happening::Session(self.console.session(&self.asked)))),
+            self.console.session(&self.asked).ok().map(|it| event(&Happening::Session(it))),
             servers.ok(),
             Some(event(&Happening::Catalog { generation })),
         ];
@@ -178,7 +178,7 @@ impl Telling {
         }
     }
 
-    /// Tells of calls. True if one ended.
+    /// Sends news of calls. Returns true if one ended.
     async fn calls(&self, news: News) -> bool {
         let mut ended = false;
         for call in &news.calls {
@@ -196,7 +196,7 @@ impl Telling {
     }
 }
 
-/// When to look again: by then, or as was said before if that is earlier.
+/// Returns the earlier of the time already due and the end of this wait.
 fn earlier(due: Option<Instant>, wait: Duration) -> Instant {
     let then = Instant::now() + wait;
     due.map_or(then, |due| due.min(then))

@@ -1,4 +1,4 @@
-//! The page: three files, made from `console/` and kept beside it.
+//! The page: three files, built from `console/` and stored beside it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -14,20 +14,20 @@ const PAGE: &str = include_str!("../../../../console/dist/index.html");
 const SCRIPT: &[u8] = include_bytes!("../../../../console/dist/app.js");
 const STYLE: &[u8] = include_bytes!("../../../../console/dist/app.css");
 
-/// What the page may do: run its own script and no other, ask us and nobody else. What a server says
-/// reaches it as text; were something of it to become markup, it still could neither run nor fetch.
+/// Content security policy of the page: only its own script runs, and it connects only to its origin. Texts of servers
+/// reach it as text; if one became markup, it could still neither run nor fetch.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self' data: blob:; media-src data: blob:; connect-src 'self'; form-action 'none'; \
      base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-/// Whether a path is one of the page's.
+/// Returns true if a path belongs to the page.
 pub(super) fn has(path: &str) -> bool {
     path == "/" || path == "/console" || path.starts_with("/console/")
 }
 
-/// A file of the page. Every path that names none is the page itself, which knows what to show there.
+/// Returns a file of the page. A path that names no file returns the page itself, which does its own routing.
 ///
-/// Addresses are relative, or below the prefix where one is known: a reverse proxy may have put us under a path.
+/// URLs are relative, or below the prefix if one is known: a reverse proxy may serve the gateway under a path.
 pub(super) fn file(path: &str, base: Option<&BasePath>, asked: &HeaderMap) -> Response<SiteBody> {
     if path == "/" || path == "/console" {
         let mut response = Response::new(SiteBody::Whole(Bytes::new()));
@@ -57,7 +57,7 @@ pub(super) fn file(path: &str, base: Option<&BasePath>, asked: &HeaderMap) -> Re
     response
 }
 
-/// The page, with the addresses of its files as they are from a path.
+/// The page, with the URLs of its files adjusted to a path.
 fn page(path: &str, base: Option<&BasePath>) -> String {
     let folder = match base {
         Some(base) => format!("{}/console/", base.as_str()),
@@ -69,7 +69,7 @@ fn page(path: &str, base: Option<&BasePath>) -> String {
     PAGE.replace("\"/console/", &format!("\"{folder}"))
 }
 
-/// What tells one version of a file from another.
+/// `ETag` of a file.
 fn mark(bytes: &[u8]) -> HeaderValue {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
@@ -77,7 +77,7 @@ fn mark(bytes: &[u8]) -> HeaderValue {
     HeaderValue::from_str(&mark).expect("it is digits")
 }
 
-/// Tells browsers to trust nothing but us.
+/// Sets the security headers.
 pub(super) fn protect(headers: &mut HeaderMap) {
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),

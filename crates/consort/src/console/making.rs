@@ -1,4 +1,4 @@
-//! Calls made here: what happens during one is told as it happens, and whoever leaves cancels it.
+//! Calls made from the console: events are streamed as they happen, and disconnecting cancels the call.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use consort_core::{
-    CallError, Caller, Emitting, Entry, Event, Invocation, Json, Object, Outcome, Toolbox,
+    Call, CallError, Caller, ClientContext, Emitting, Entry, Event, Json, Object, Outcome, Toolbox,
 };
 use consort_gateway::feed;
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Console;
-use super::asking::{Asking, offers};
+use super::asking::{Asking, offers, session};
 use super::calls;
 use super::desk::{Kind, Question};
 use super::route::{Asked, Events, Refusal, Route, event, post};
@@ -26,34 +26,33 @@ pub(super) fn routes() -> Vec<Route> {
     vec![post("/api/calls", "Calls a tool. Whoever leaves before the end cancels the call.", make)]
 }
 
-/// A call that is to be made.
+/// A call to make.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CallRequest")]
 struct Wanted {
-    /// The tool, by its id or by its name.
+    /// Id or name of the tool.
     tool: String,
-    /// As a model sees it at the endpoint of this profile.
+    /// Profile at whose endpoint the tool is called.
     profile: Option<String>,
-    /// As a model sees it by this exposure: `individual`, `per-server`, `search`, or `config` for that of the
-    /// config.
+    /// Exposure in which the tool is called: `individual`, `per-server`, `search`, or `config` for the configured one.
     exposure: Option<String>,
-    /// What it takes: an object, nothing if absent.
+    /// Arguments; empty if absent.
     #[serde(default)]
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     arguments: Option<Box<RawValue>>,
 }
 
-/// What happens during a call.
+/// Event of a call.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
 #[schemars(rename = "CallEvent")]
 enum Happening {
-    /// It begins.
+    /// The call starts.
     Begun {
-        /// What the call is known by, as long as it goes on and afterwards.
+        /// Id of the call, also after its end.
         id: String,
     },
-    /// How far it has come, by the server's word.
+    /// Progress, as reported by the server.
     Progress {
         progress: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +60,7 @@ enum Happening {
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// What the server logs.
+    /// Log message of the server.
     Log {
         #[serde(skip_serializing_if = "Option::is_none")]
         level: Option<String>,
@@ -70,36 +69,36 @@ enum Happening {
         #[schemars(with = "Value")]
         data: Json,
     },
-    /// Somebody must answer before it goes on.
+    /// A person must answer before the call continues.
     Question(Box<Question>),
-    /// It is over.
+    /// The call ended.
     End(CallEnd),
 }
 
-/// How a call ended.
+/// End of a call.
 #[derive(Serialize, JsonSchema)]
 struct CallEnd {
-    /// It was answered, and not with an error.
+    /// True if the call succeeded.
     ok: bool,
-    /// What the server answered, as it wrote it.
+    /// Result, as the server sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     result: Option<Json>,
-    /// Why there is no answer.
+    /// Error, if there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failed>,
-    /// How long it took, in millionths of a second.
+    /// Duration in microseconds.
     took_us: u64,
-    /// How long the answer is.
+    /// Size of the result in bytes.
     bytes: usize,
 }
 
-/// Why a call has no answer.
+/// Error of a call without a result.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CallFailure")]
 struct Failed {
     message: String,
-    /// What to do about it.
+    /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -110,13 +109,13 @@ async fn make(
     mut wanted: Wanted,
 ) -> Result<Events<Happening>, Refusal> {
     let arguments = read(wanted.arguments.take())?;
-    let caller = asked.caller();
+    let caller = asked.caller()?;
     let (toolbox, entry) = find(&console, &caller, &wanted).await?;
-    let mut invocation = Invocation::new(caller.clone(), &entry, arguments);
-    invocation.offers = Some(offers());
-    let id = invocation.id.insert(Arc::default()).clone();
+    let mut call =
+        Call::tool(caller.clone(), &entry, arguments).by(ClientContext::local(offers(), session()));
+    let id = call.id.insert(Arc::default()).clone();
     let begun = Instant::now();
-    let mut events = toolbox.call(invocation);
+    let mut events = toolbox.call(call);
     // A tool that stands for others is not the one that is called, nor its server the one that asks.
     let recorded = id.get().and_then(|number| console.0.records.feed.get(*number));
     let intent = recorded.as_ref().map(feed::Call::intent);
@@ -141,8 +140,8 @@ async fn make(
     })))
 }
 
-/// Finds the tool that is meant, and the toolbox that has it. Without a view that is one of all tools, or else one
-/// that a model sees by the exposure of the config.
+/// Finds the requested tool, and its toolbox. Without a view that is one of all tools, or else one exposed to models by
+/// the config.
 async fn find(
     console: &Console,
     caller: &Caller,
@@ -174,7 +173,7 @@ async fn find(
     Ok((Arc::clone(&scene.tools), listed.entry(&known).clone()))
 }
 
-/// The arguments, as they were written.
+/// Parses the arguments.
 fn read(arguments: Option<Box<RawValue>>) -> Result<Json, Refusal> {
     let Some(raw) = arguments else { return Ok(Object::empty().json().clone()) };
     let text = Bytes::from(String::from(Box::<str>::from(raw)));
@@ -187,7 +186,7 @@ fn read(arguments: Option<Box<RawValue>>) -> Result<Json, Refusal> {
     Ok(json)
 }
 
-/// What happened, in our words; nothing if it is not worth a word.
+/// Converts an event for the stream; `None` if it is not reported.
 fn told(happened: Event, asking: &mut Asking) -> Option<Happening> {
     let question = |question| Happening::Question(Box::new(question));
     match happened {
@@ -234,7 +233,7 @@ impl CallEnd {
     }
 }
 
-/// An id that nobody else has, for what nobody records.
+/// A unique id for a call that is not recorded.
 fn unrecorded() -> String {
     format!("{:016x}", RandomState::new().hash_one(0))
 }

@@ -1,4 +1,4 @@
-//! The description of the admin API, for programs: made from the routes.
+//! `OpenAPI` description of the admin API, generated from the routes.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::route::Route;
 use super::routes;
 
-/// Everything that can be asked, as `OpenAPI` 3.1.
+/// All routes, as `OpenAPI` 3.1.
 pub(super) fn document() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
@@ -64,7 +64,7 @@ pub(super) fn document() -> Value {
     })
 }
 
-/// What need not be there is absent where it is not, and never `null`.
+/// Removes `null` from the types of optional members: they are left out and never `null`.
 fn absent_not_null(schema: &mut Value) {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
@@ -80,7 +80,7 @@ fn absent_not_null(schema: &mut Value) {
     }
 }
 
-/// A schema that may be `null`, without that.
+/// Removes `null` from the types of a schema.
 fn without_null(schema: &mut Value) {
     if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|kind| kind != "null");
@@ -99,7 +99,7 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// The parts of a path that vary.
+/// The path parameters of a route.
 fn in_path(route: &Route) -> Vec<Value> {
     let varying =
         route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
@@ -107,7 +107,7 @@ fn in_path(route: &Route) -> Vec<Value> {
     varying.map(text).collect()
 }
 
-/// The members of what a query is read as.
+/// The query parameters, from the members of a schema.
 fn in_query(schema: &Value, definitions: &Map<String, Value>) -> Vec<Value> {
     let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
     let schema = name.and_then(|name| definitions.get(name)).unwrap_or(schema);

@@ -1,4 +1,4 @@
-//! What somebody agreed to, what servers say now, and agreeing to that.
+//! Locked definitions, the current definitions of servers, and approval of changes.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,25 +28,25 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// How what servers say differs from what was agreed to.
+/// Differences between current and locked definitions.
 #[derive(Serialize, JsonSchema)]
 struct Pins {
-    /// Whether there is a lock. Without one everything is on offer, and everything is new.
+    /// True if there is a lock. Without one, everything is offered and counts as new.
     locked: bool,
-    /// Where the lock is, or would be.
+    /// Path of the lock file, existing or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// Stands for exactly these differences.
+    /// Digest of exactly these differences.
     digest: String,
     differences: Vec<Difference>,
-    /// The servers of which nothing is known now.
+    /// Servers whose definitions are not known now.
     silent: Vec<Silent>,
-    /// Why the lock's file does not count, if it does not; the last one stays in force.
+    /// Reason the lock file is not used, if so; the last lock stays in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
-/// A server of which nothing is known now.
+/// A server whose definitions are not known now.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SilentServer")]
 struct Silent {
@@ -54,23 +54,23 @@ struct Silent {
     why: String,
 }
 
-/// One way in which what is on offer is not what was agreed to.
+/// One difference from the locked definitions.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Difference {
     server: String,
-    /// `tool`, `prompt`, `instructions`, `launch` (how it is started, or where it is) or `server`.
+    /// `tool`, `prompt`, `instructions`, `launch` (its command line or URL) or `server`.
     kind: &'static str,
-    /// What the server calls it.
+    /// Name on the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     change: Change,
-    /// What was and what is, no more than a person reads.
+    /// Diff, shortened for display.
     lines: Vec<Signed>,
-    /// What deserves a look in the new words. It may be harmless.
+    /// Findings in the new definition. They may be harmless.
     warnings: Vec<String>,
 }
 
-/// What happened to it.
+/// Kind of a difference.
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "DifferenceChange")]
@@ -84,10 +84,10 @@ enum Change {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DiffLine")]
 struct Signed {
-    /// `+` for what is new, `-` for what was, a space for where that is.
+    /// `+` for a new line, `-` for an old one, a space for its position.
     #[schemars(extend("enum" = [" ", "+", "-"]))]
     sign: &'static str,
-    /// With what does not show as escapes.
+    /// Text with invisible characters escaped.
     text: String,
 }
 
@@ -103,7 +103,7 @@ impl From<Line> for Signed {
 }
 
 impl Difference {
-    /// A difference as it is shown: a new server is shown with everything it says.
+    /// Converts a difference for display. A new server is shown with all its definitions.
     fn all(difference: &pin::Difference, survey: &Survey) -> Vec<Self> {
         let pin::Difference::ServerNew { server } = difference else {
             return vec![Self::new(difference, &survey.shadows)];
@@ -164,7 +164,7 @@ fn word(kind: pin::Kind) -> &'static str {
     }
 }
 
-/// How a tool differs from what was agreed to, if it does.
+/// Returns the difference between a tool and its locked definition, if there is one.
 pub(super) fn of_tool(lock: &Lock, entry: &Entry) -> Option<Difference> {
     let (server, name) = (entry.route.server.clone(), entry.route.name.clone());
     let kind = pin::Kind::Tool;
@@ -179,9 +179,9 @@ pub(super) fn of_tool(lock: &Lock, entry: &Entry) -> Option<Difference> {
     Some(Difference::new(&difference, &[]))
 }
 
-/// What was agreed to, and what servers say now.
+/// The locked and the current definitions.
 struct Seen {
-    /// Where the lock is, or would be; nothing without a config.
+    /// Path of the lock, existing or not; `None` without a config.
     path: Option<PathBuf>,
     agreed: Option<Lock>,
     problem: Option<String>,
@@ -190,26 +190,27 @@ struct Seen {
 }
 
 impl Seen {
-    /// Looks. It reads a file, and so it takes its time.
+    /// Reads the current state. It reads a file, and so it blocks.
     fn now(console: &Console) -> Result<Option<Self>, Refusal> {
         let scene = console.scene();
         let Some(config) = &scene.config else { return Ok(None) };
         let path = lock::path(&config.file);
         let in_force = scene.shaping.lock().map(|lock| Lock::clone(lock));
-        let (agreed, problem) = match (lock::read(&path), in_force) {
-            (Ok(None), Some(lock)) => {
-                let path = path.display();
-                (
-                    Some(lock),
-                    Some(format!("the lock `{path}` is gone: the last one stays in force")),
-                )
-            }
-            (Err(error), Some(lock)) => {
-                let why = Failure::from(error).message;
-                (Some(lock), Some(format!("{why}: the last one stays in force")))
-            }
-            (read, _) => (read.map_err(unusable)?, None),
-        };
+        let (agreed, problem) =
+            match (lock::read(&path, scene.shaping.limits().files.lock), in_force) {
+                (Ok(None), Some(lock)) => {
+                    let path = path.display();
+                    (
+                        Some(lock),
+                        Some(format!("the lock `{path}` is gone: the last one stays in force")),
+                    )
+                }
+                (Err(error), Some(lock)) => {
+                    let why = Failure::from(error).message;
+                    (Some(lock), Some(format!("{why}: the last one stays in force")))
+                }
+                (read, _) => (read.map_err(unusable)?, None),
+            };
         let nothing = Lock::default();
         // Under a lock, servers that nobody agreed to do not run, and what they say is not known.
         let start = if agreed.is_some() { Start::Agreed } else { Start::All };
@@ -219,7 +220,7 @@ impl Seen {
         Ok(Some(Self { path: Some(path), agreed, problem, survey, differences }))
     }
 
-    /// Stands for all that is agreed to when everything is.
+    /// Digest of all differences, with the locked and the current definitions of their servers.
     fn digest(&self) -> String {
         let items = |locked: &Locked| -> Vec<Value> {
             let item = |((kind, name), item): (&(pin::Kind, String), &Item)| {
@@ -285,13 +286,13 @@ async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<Pins>, Refu
     .await
 }
 
-/// What is agreed to.
+/// Approval of differences.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "PinsAgreed")]
 struct Agreed {
-    /// To all differences of these servers.
+    /// Servers whose differences are all approved.
     servers: BTreeSet<String>,
-    /// The digest of what was shown.
+    /// Digest of the differences that were shown.
     digest: String,
 }
 
@@ -339,13 +340,13 @@ async fn agree(console: Console, asked: Asked, wanted: Agreed) -> Result<Done, R
 }
 
 impl Console {
-    /// Nobody else agrees to anything while this is held.
+    /// Acquires the lock that serializes approvals.
     fn alone(&self) -> MutexGuard<'_, ()> {
         self.0.agreeing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Does what takes its time where nobody waits for it.
+/// Runs slow work on a blocking thread.
 async fn apart<T: Send + 'static>(
     job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -1,4 +1,4 @@
-//! Profiles, and what each costs a model by how much of it is shown.
+//! Profiles, and the token cost of each by exposure.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,32 +16,32 @@ pub(super) fn routes() -> Vec<Route> {
     vec![get("/api/profiles", "What each profile offers, and what that costs a model.", list)]
 }
 
-/// A selection with an address of its own.
+/// A selection of tools with its own endpoint.
 #[derive(Clone, Serialize, JsonSchema)]
 pub(super) struct Profile {
-    /// Absent for everything.
+    /// Name; absent for all tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// The path of its MCP endpoint.
+    /// Path of the MCP endpoint.
     path: String,
-    /// How many tools it has.
+    /// Number of tools.
     tools: usize,
     exposures: Vec<Exposed>,
 }
 
-/// How much of a profile a model sees, and what that costs.
+/// An exposure of a profile and its token cost.
 #[derive(Clone, Serialize, JsonSchema)]
 struct Exposed {
     exposure: &'static str,
-    /// How many tools a model sees.
+    /// Number of tools a model sees.
     tools: usize,
-    /// What their definitions cost it.
+    /// Tokens of their definitions.
     tokens: usize,
-    /// Whether the config chooses it.
+    /// True if the config selects it.
     chosen: bool,
 }
 
-/// What was counted last, and of what.
+/// Cached token counts, with the catalog and config they belong to.
 #[derive(Default)]
 pub(super) struct Profiles(Mutex<Option<Counted>>);
 
@@ -59,7 +59,7 @@ pub(super) fn path(profile: Option<&str>) -> String {
 impl Console {
     /// Every profile, counted once for each catalog and config.
     fn profiles(&self) -> Arc<[Profile]> {
-        let (scene, caller) = (self.scene(), Caller::client(Caller::OWNER));
+        let (scene, caller) = (self.scene(), Caller::owner());
         let catalog = self.0.hub.catalog(&caller);
         let known = || self.0.profiles.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(counted) = &*known()

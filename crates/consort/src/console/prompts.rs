@@ -1,9 +1,9 @@
-//! What can be said with a server's words: prompts, and what completes their arguments.
+//! Prompts, and completion of their arguments.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use consort_core::{CallError, Caller, Entry, Json, Object, Route as Way, ShelfKind};
+use consort_core::{Call, CallError, Caller, Entry, Json, Object, Route as Way, ShelfKind, Target};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,9 +23,9 @@ pub(super) fn routes() -> Vec<Route> {
 /// A prompt.
 #[derive(Serialize, JsonSchema)]
 struct Prompt {
-    /// What its server calls it, with the server: `server.prompt`.
+    /// Name on the server, with the server: `server.prompt`.
     id: String,
-    /// What clients call it at the MCP endpoint.
+    /// Name at the MCP endpoint.
     name: String,
     server: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ struct Prompt {
     arguments: Vec<Argument>,
 }
 
-/// An argument of a prompt: a text.
+/// An argument of a prompt: a string.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PromptArgument")]
 struct Argument {
@@ -48,7 +48,7 @@ struct Argument {
 }
 
 impl Console {
-    /// What clients call each thing of a kind, by its name here.
+    /// Names that clients see for all primitives of a kind, by name here.
     fn labelled(&self, caller: &Caller, kind: ShelfKind) -> HashMap<Way, String> {
         let labelled = self.0.labels.get().and_then(|labels| labels.now(caller));
         let named = labelled.iter().flat_map(|labelled| labelled.names(kind));
@@ -57,7 +57,7 @@ impl Console {
 }
 
 async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Prompt>>, Refusal> {
-    let caller = asked.caller();
+    let caller = asked.caller()?;
     let names = console.labelled(&caller, ShelfKind::Prompts);
     let catalog = console.scene().tools.catalog(&caller);
     let prompt = |entry: &Entry| {
@@ -89,11 +89,11 @@ fn arguments(definition: &Object) -> Vec<Argument> {
     items.iter().filter_map(argument).collect()
 }
 
-/// What a prompt is rendered with.
+/// Arguments to render a prompt with.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "PromptArguments")]
 struct Filled {
-    /// Its arguments, by name.
+    /// Arguments, by name.
     #[serde(default)]
     arguments: BTreeMap<String, String>,
 }
@@ -113,11 +113,11 @@ struct Rendered {
 #[schemars(rename = "PromptMessage")]
 struct Said {
     role: String,
-    /// Content as MCP has it.
+    /// MCP content block.
     content: Value,
 }
 
-/// What a server wrote, which is like `T` if the server keeps to the protocol.
+/// JSON written by a server, which matches `T` if the server follows the protocol.
 pub(super) struct Written<T>(pub(super) Json, pub(super) std::marker::PhantomData<T>);
 
 impl<T> Written<T> {
@@ -147,15 +147,15 @@ async fn render(
     asked: Asked,
     filled: Filled,
 ) -> Result<Told<Written<Rendered>>, Refusal> {
-    let caller = asked.caller();
+    let caller = asked.caller()?;
     let way = console.prompt(&caller, asked.part(0)).await?;
-    let params = json!({ "name": way.name, "arguments": filled.arguments });
-    let passage = Console::passage(caller, way.server, "prompts/get", &params);
-    Ok(Told(Written::new(&console.pass(passage).await?)))
+    let target = Target { server: way.server, name: way.name };
+    let call = Call::prompt(caller, target, json!(filled.arguments).into());
+    Ok(Told(Written::new(&console.request(call).await?)))
 }
 
 impl Console {
-    /// The prompt that is meant: by its id, by what clients call it, or by its name alone.
+    /// Finds a prompt: by its id, by the name that clients see, or by its name alone.
     async fn prompt(&self, caller: &Caller, name: &str) -> Result<Way, Refusal> {
         let tools = Arc::clone(&self.scene().tools);
         let catalog = tools.catalog(caller);
@@ -187,33 +187,33 @@ impl Console {
     }
 }
 
-/// What is to be completed.
+/// Argument to complete.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CompleteRequest")]
 struct Unfinished {
     server: String,
-    /// Whose argument it is.
+    /// Prompt or resource template of the argument.
     r#ref: Reference,
     argument: Begun,
-    /// What is known already.
+    /// Other arguments, already known.
     #[serde(default)]
     context: Option<Context>,
 }
 
-/// Whose argument is completed.
+/// Reference to a prompt or a resource template.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "type")]
 #[schemars(rename = "CompleteReference")]
 enum Reference {
-    /// A prompt's, by its name or id.
+    /// A prompt, by its name or id.
     #[serde(rename = "ref/prompt")]
     Prompt { name: String },
-    /// A template's, by its pattern.
+    /// A resource template, by its URI template.
     #[serde(rename = "ref/resource")]
     Resource { uri: String },
 }
 
-/// An argument, and what there is of its value.
+/// An argument and its value so far.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[schemars(rename = "CompleteArgument")]
 struct Begun {
@@ -221,7 +221,7 @@ struct Begun {
     value: String,
 }
 
-/// What is known of the other arguments.
+/// Other arguments, already known.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[schemars(rename = "CompleteContext")]
 struct Context {
@@ -229,16 +229,16 @@ struct Context {
     arguments: BTreeMap<String, String>,
 }
 
-/// What an argument may be.
+/// Possible values of an argument.
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Completion")]
 struct Completed {
     values: Vec<String>,
-    /// How many there are in all.
+    /// Total number of values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
-    /// Whether there are more than these.
+    /// True if there are more values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     has_more: Option<bool>,
 }
@@ -248,7 +248,7 @@ async fn complete(
     asked: Asked,
     mut wanted: Unfinished,
 ) -> Result<Told<Completed>, Refusal> {
-    let caller = asked.caller();
+    let caller = asked.caller()?;
     let server = console.server(&caller, &wanted.server)?;
     let catalog = console.scene().tools.catalog(&caller);
     if catalog.abouts().get(&server).is_some_and(|about| !about.offers("completions")) {
@@ -270,8 +270,9 @@ async fn complete(
     if let Some(context) = context {
         params["context"] = json!(context);
     }
-    let passage = Console::passage(caller, server, "completion/complete", &params);
-    let answer = console.pass(passage).await?;
+    let params = Json::from(params).to_object().unwrap_or_else(Object::empty);
+    let call = Call::other(caller, server, "completion/complete", params);
+    let answer = console.request(call).await?;
     let completed = answer.get("completion").and_then(|completion| completion.read().ok());
     let odd = || Refusal::new(StatusCode::BAD_GATEWAY, "the server's answer cannot be read");
     completed.map(Told).ok_or_else(odd)

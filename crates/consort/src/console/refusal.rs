@@ -1,4 +1,4 @@
-//! Why something was not done, from what went wrong elsewhere.
+//! Refusals made from errors of other modules.
 
 use consort_core::{CallError, Unresolved};
 use http::StatusCode;
@@ -6,11 +6,11 @@ use http::StatusCode;
 use super::route::Refusal;
 use crate::exit::Failure;
 
-/// The code of a request whose parameters do not fit.
+/// JSON-RPC code for invalid parameters.
 const INVALID_PARAMS: i64 = -32602;
 
 impl Refusal {
-    /// A name that does not lead to one thing.
+    /// A name that is unknown or ambiguous.
     pub(super) fn unresolved(error: Unresolved) -> Self {
         let status = match error {
             Unresolved::Unknown { .. } => StatusCode::NOT_FOUND,
@@ -20,17 +20,17 @@ impl Refusal {
         hint.into_iter().fold(Self::new(status, message), Self::hint)
     }
 
-    /// It is our fault.
+    /// An internal error.
     pub(super) fn broken(error: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     }
 
-    /// It is not what it was when it was shown.
+    /// The shown state is outdated.
     pub(super) fn changed(error: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, error)
     }
 
-    /// It can be understood, and cannot be done.
+    /// The request is well-formed and cannot be carried out.
     pub(super) fn unfit(error: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, error)
     }

@@ -1,4 +1,4 @@
-//! The config read again: changes that are kept out, and agreeing to them.
+//! Reload of the config: rejected changes, and their acceptance.
 
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -6,31 +6,35 @@ use serde::Deserialize;
 
 use super::Console;
 use super::route::{Asked, Nothing, Refusal, Route, Told, get, post};
-use crate::reloading::{ReloadReport, ReloadTrigger};
+use crate::reloading::{NotInForce, ReloadReport, ReloadTrigger};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        get("/api/reload", "Changes of files that are kept out, and why.", read),
+        get(
+            "/api/reload",
+            "Changes of files that are kept out, servers that cannot be used, and why.",
+            read,
+        ),
         post("/api/reload", "Reads the config, the lock and secrets again.", reload),
     ]
 }
 
-/// A request to read the files again.
+/// A request to reload the files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ReloadBody {
-    /// Whether a change that is kept out takes effect now.
+    /// True to accept a rejected change.
     #[serde(default)]
     accept: bool,
-    /// Whether nothing takes effect: the answer says what would.
+    /// True to change nothing and report what would change.
     #[serde(default)]
     dry_run: bool,
 }
 
 async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<ReloadReport>, Refusal> {
     let config = console.scene().config.as_ref().map(|config| config.file.display().to_string());
-    let kept_out = console.0.start.reload.kept_out();
-    Ok(Told(ReloadReport { config, changes: Vec::new(), kept_out }))
+    let NotInForce { kept_out, unusable } = console.0.start.reload.not_in_force();
+    Ok(Told(ReloadReport { config, changes: Vec::new(), kept_out, unusable }))
 }
 
 async fn reload(
@@ -52,7 +56,7 @@ async fn reload(
 }
 
 impl Console {
-    /// Has the files read again, and waits until that is done.
+    /// Requests a reload of the files, and waits until it is done.
     pub(super) async fn reload(&self, trigger: ReloadTrigger) -> Result<ReloadReport, Refusal> {
         let ended = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending");
         self.0.start.reload.request(trigger).await.ok_or_else(ended)

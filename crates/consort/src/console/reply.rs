@@ -1,4 +1,4 @@
-//! What is answered: JSON, events as they happen, that it is done, or why not.
+//! Responses: JSON, event streams, empty success, or a refusal.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// What a route answers.
+/// A response of a route.
 pub(super) trait Says {
     fn say(self) -> Response<SiteBody>;
     fn describe(generator: &mut SchemaGenerator) -> (u16, Value);
 }
 
-/// It answers with JSON.
+/// A JSON response.
 pub(super) struct Told<T>(pub(super) T);
 
 impl<T: Serialize + JsonSchema> Says for Told<T> {
@@ -32,7 +32,7 @@ impl<T: Serialize + JsonSchema> Says for Told<T> {
     }
 }
 
-/// It answers with JSON, and perhaps sets a cookie.
+/// A JSON response that may set a cookie.
 pub(super) struct WithCookie<T> {
     pub(super) body: T,
     pub(super) cookie: Option<String>,
@@ -56,7 +56,7 @@ fn set_cookie(response: &mut Response<SiteBody>, cookie: Option<String>) {
     }
 }
 
-/// Something was made.
+/// A response for a created resource (201).
 pub(super) struct Made<T>(pub(super) T);
 
 impl<T: Serialize + JsonSchema> Says for Made<T> {
@@ -69,7 +69,7 @@ impl<T: Serialize + JsonSchema> Says for Made<T> {
     }
 }
 
-/// It has begun, and goes on by itself.
+/// A response for work that continues in the background (202).
 pub(super) struct Begun;
 
 impl Says for Begun {
@@ -84,7 +84,7 @@ impl Says for Begun {
     }
 }
 
-/// It is done, and there is no more to say; perhaps a cookie goes with it.
+/// An empty response that may set a cookie.
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) cookie: Option<String>,
@@ -103,7 +103,7 @@ impl Says for Done {
     }
 }
 
-/// It answers with events, as they happen. `E` is an enum whose JSON is `{event, data}`.
+/// A stream of events. `E` is an enum whose JSON is `{event, data}`.
 pub(super) struct Events<E> {
     stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
     endless: bool,
@@ -111,12 +111,12 @@ pub(super) struct Events<E> {
 }
 
 impl<E: Serialize> Events<E> {
-    /// What is told, each made by [`event`].
+    /// A stream of events, each made by [`event`].
     pub(super) fn new(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { stream: Box::pin(stream), endless: false, of: std::marker::PhantomData }
     }
 
-    /// The same, of what has no end of its own: nobody waits for it when we end.
+    /// Marks the stream as endless: shutdown does not wait for it.
     pub(super) fn endless(mut self) -> Self {
         self.endless = true;
         self
@@ -141,9 +141,9 @@ impl<E: JsonSchema> Says for Events<E> {
     }
 }
 
-/// One event as it is sent. `E`'s JSON is `{event, data}`.
+/// Encodes one event. `E`'s JSON is `{event, data}`.
 pub(super) fn event<E: Serialize>(event: &E) -> Bytes {
-    /// What a server wrote stays as it is.
+    /// An event whose data stays as the server wrote it.
     #[derive(Deserialize)]
     struct Written<'a> {
         event: Cow<'a, str>,
@@ -166,19 +166,19 @@ fn content(kind: &str, schema: &(impl Serialize + ?Sized)) -> Value {
     json!({ "description": "As it is now.", "content": { kind: { "schema": schema } } })
 }
 
-/// Why nothing is answered.
+/// A refused request.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
     told: Refused,
 }
 
-/// Why something was not done, and what to do about that.
+/// Error and suggested remedy.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Refused {
-    /// Why.
+    /// Error message.
     error: String,
-    /// What to do about it.
+    /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -188,12 +188,12 @@ impl Refusal {
         Self { status, told: Refused { error: error.into(), hint: None } }
     }
 
-    /// It cannot be understood.
+    /// A malformed request.
     pub(super) fn bad(error: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// There is nothing of that name.
+    /// An unknown name.
     pub(super) fn missing(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
@@ -208,7 +208,7 @@ impl Refusal {
     }
 }
 
-/// JSON as an answer.
+/// A JSON response.
 fn json(status: StatusCode, value: &impl Serialize) -> Response<SiteBody> {
     let written = serde_json::to_vec(value).unwrap_or_default();
     let mut response = Response::new(SiteBody::Whole(written.into()));

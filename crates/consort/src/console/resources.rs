@@ -1,12 +1,12 @@
-//! What can be read: resources, patterns of them, and news of those that change.
+//! Resources, resource templates, and updates of resources.
 
-use consort_core::{CallError, Emitting, Entry, Event, ShelfKind};
+use consort_core::{Call, CallError, Emitting, Entry, ShelfKind, Subscription, SubscriptionEvent};
 use consort_wire::Era;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::Console;
+use super::asking::{offers, session};
 use super::prompts::Written;
 use super::route::{Asked, Events, Nothing, Refusal, Route, Told, event, get, post};
 
@@ -20,10 +20,10 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A resource, or a pattern of some.
+/// A resource or a resource template.
 #[derive(Serialize, JsonSchema)]
 struct Resource {
-    /// What its server calls it; of a template, its pattern.
+    /// URI, or URI template.
     uri: String,
     server: String,
     name: String,
@@ -33,15 +33,15 @@ struct Resource {
     description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mime: Option<String>,
-    /// How long it is, by the server's word.
+    /// Size in bytes, as reported by the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// Whether it is a pattern.
+    /// True for a resource template.
     template: bool,
 }
 
 async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Resource>>, Refusal> {
-    let catalog = console.scene().tools.catalog(&asked.caller());
+    let catalog = console.scene().tools.catalog(&asked.caller()?);
     let of = |kind: ShelfKind| {
         let resource = move |entry: &Entry| {
             let definition = &entry.definition;
@@ -61,16 +61,16 @@ async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Res
     Ok(Told(of(ShelfKind::Resources).chain(of(ShelfKind::Templates)).collect()))
 }
 
-/// Which resource.
+/// Resource to read.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ResourceRequest")]
 struct Which {
     server: String,
-    /// What the server calls it.
+    /// URI of the resource.
     uri: String,
 }
 
-/// What a resource holds, as its server wrote it.
+/// Contents of a resource, as the server sent them.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "it describes what the server wrote")]
 #[schemars(rename = "ResourceContents")]
@@ -78,7 +78,7 @@ struct Held {
     contents: Vec<Content>,
 }
 
-/// A part of what a resource holds.
+/// One part of the contents.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes what the server wrote")]
@@ -87,7 +87,7 @@ struct Content {
     uri: String,
     mime_type: Option<String>,
     text: Option<String>,
-    /// Bytes, in base64.
+    /// Base64 data.
     blob: Option<String>,
 }
 
@@ -96,25 +96,25 @@ async fn read(
     asked: Asked,
     which: Which,
 ) -> Result<Told<Written<Held>>, Refusal> {
-    let caller = asked.caller();
+    let caller = asked.caller()?;
     let server = console.server(&caller, &which.server)?;
-    let passage = Console::passage(caller, server, "resources/read", &json!({ "uri": which.uri }));
-    Ok(Told(Written::new(&console.pass(passage).await?)))
+    let call = Call::resource(caller, server, which.uri);
+    Ok(Told(Written::new(&console.request(call).await?)))
 }
 
-/// What is told of a resource.
+/// Event of a resource.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
 #[schemars(rename = "ResourceEvent")]
 enum Watched {
-    /// The server agreed to tell of it.
+    /// The subscription is active.
     Watching {},
-    /// It changed, or may have.
+    /// The resource changed, or may have.
     Updated {},
 }
 
 async fn watch(console: Console, asked: Asked, which: Which) -> Result<Events<Watched>, Refusal> {
-    let caller = asked.caller();
+    let caller = asked.caller()?;
     let server = console.server(&caller, &which.server)?;
     let scene = console.scene();
     let untold = |why: &str| {
@@ -128,29 +128,31 @@ async fn watch(console: Console, asked: Asked, which: Which) -> Result<Events<Wa
     if silent {
         return Err(untold("it has no subscriptions"));
     }
-    let params = json!({ "notifications": { "resourceSubscriptions": [which.uri] } });
-    let passage = Console::passage(caller, server.clone(), "subscriptions/listen", &params);
-    let mut events = scene.tools.pass(passage);
-    loop {
-        match events.next().await {
-            // The first says that the server agreed.
-            Some(Event::Notification { .. }) => break,
-            Some(Event::End(Err(CallError::Execution { message, .. }))) => {
-                return Err(untold(&message));
-            }
-            Some(Event::End(Err(error))) => return Err(error.into()),
-            Some(Event::End(Ok(_))) | None => return Err(untold("it ended the subscription")),
-            Some(_) => {}
+    let mut events = scene.tools.subscribe(Subscription {
+        caller,
+        server: server.clone(),
+        resources: vec![which.uri],
+        tasks: Vec::new(),
+        offers: offers(),
+        session: Some(session()),
+    });
+    match events.next().await {
+        Some(SubscriptionEvent::End(CallError::Execution { message, .. })) => {
+            return Err(untold(&message));
         }
+        Some(SubscriptionEvent::End(error)) => return Err(error.into()),
+        // The first says that the server agreed.
+        Some(_) => {}
+        None => return Err(untold("it ended the subscription")),
     }
     let stream = Emitting::new(|emitter| async move {
         emitter.emit(event(&Watched::Watching {})).await;
         while let Some(happened) = events.next().await {
             match happened {
-                Event::Notification { method, .. } if method == UPDATED => {
+                SubscriptionEvent::Notification { method, .. } if method == UPDATED => {
                     emitter.emit(event(&Watched::Updated {})).await;
                 }
-                Event::End(_) => break,
+                SubscriptionEvent::End(_) => break,
                 _ => {}
             }
         }

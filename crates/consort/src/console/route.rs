@@ -1,4 +1,4 @@
-//! One thing that can be asked of the admin API: where, with what, and what is answered.
+//! A route of the admin API: path, input and response.
 
 use std::sync::Arc;
 
@@ -17,54 +17,57 @@ pub(super) use super::reply::{
     Begun, Done, Events, Made, Refusal, Refused, Says, Told, WithCookie, event,
 };
 
-/// Something that can be asked.
+/// A route of the admin API.
 pub(super) struct Route {
     pub(super) method: Method,
-    /// With `{name}` for parts that vary.
+    /// The path, with `{name}` for its parameters.
     pub(super) path: &'static str,
-    /// What it does, in a sentence.
+    /// One-sentence description.
     pub(super) about: &'static str,
-    /// Whether one need not be known.
+    /// True if no authentication is needed.
     pub(super) open: bool,
-    /// What it takes: from the query of what only reads, else from the body.
+    /// Schema of the input: from the query of a `GET`, else from the body.
     pub(super) takes: fn(&mut SchemaGenerator) -> Option<Schema>,
-    /// What it answers, as `OpenAPI` describes it.
+    /// Status and description of the response, for `OpenAPI`.
     pub(super) says: fn(&mut SchemaGenerator) -> (u16, Value),
     run: Run,
 }
 
 type Run = Box<dyn Fn(Console, Asked, Bytes) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// What is answered, or why not.
+/// A response or a refusal.
 pub(super) type Answer = Result<Response<SiteBody>, Refusal>;
 
-/// Who asks, and for what.
+/// A request and its caller.
 pub(super) struct Asked {
-    /// Who it is; at an open entrance nobody may be known.
+    /// The caller; `None` is possible at an open route.
     pub(super) caller: Option<Caller>,
-    /// Where tokens are checked and browser sessions begin and end.
+    /// Checks tokens, and begins and ends browser sessions.
     pub(super) door: Door,
-    /// The browser session that the request belongs to. Absent when a token was sent.
+    /// The browser session that the request belongs to. `None` if a token was sent.
     pub(super) session: Option<Arc<BrowserSession>>,
-    /// The parts of the path that vary, in order.
+    /// The path parameters, in order.
     pub(super) at: Vec<String>,
     pub(super) query: Option<String>,
     pub(super) headers: HeaderMap,
 }
 
 impl Asked {
-    /// Who it is.
-    pub(super) fn caller(&self) -> Caller {
-        self.caller.clone().unwrap_or_else(|| Caller::client(Caller::OWNER))
+    /// Returns the caller; an error without authentication.
+    pub(super) fn caller(&self) -> Result<Caller, Refusal> {
+        self.caller.clone().ok_or_else(super::not_signed_in)
     }
 
-    /// Demands the owner's token in a request of a browser session. Other requests carry it already.
-    pub(super) fn demand_token(&self, token: Option<&str>) -> Result<(), Refusal> {
+    /// Requires the owner's token in a request of a browser session. Other requests carry it already.
+    pub(super) async fn demand_token(&self, token: Option<&str>) -> Result<(), Refusal> {
         if self.session.is_none() {
             return Ok(());
         }
-        let caller = token.and_then(|token| self.door.caller_of(token));
-        if caller.is_some_and(|caller| caller.name == Caller::OWNER) {
+        let caller = match token {
+            Some(token) => self.door.caller_of(token).await,
+            None => None,
+        };
+        if caller.is_some_and(|caller| caller.is_owner()) {
             return Ok(());
         }
         let error = match token {
@@ -75,13 +78,13 @@ impl Asked {
             .hint("`consort serve` says where it is kept"))
     }
 
-    /// A part of the path that varies.
+    /// A path parameter.
     pub(super) fn part(&self, at: usize) -> &str {
         self.at.get(at).map(String::as_str).unwrap_or_default()
     }
 }
 
-/// Something that only reads.
+/// A `GET` route.
 pub(super) fn get<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> Route
 where
     I: Input,
@@ -92,7 +95,7 @@ where
     route(Method::GET, path, about, run)
 }
 
-/// Something that changes or does something.
+/// A `POST` route.
 pub(super) fn post<I, O, F, R>(path: &'static str, about: &'static str, run: F) -> Route
 where
     I: Input,
@@ -103,7 +106,7 @@ where
     route(Method::POST, path, about, run)
 }
 
-/// Something that takes away.
+/// A `DELETE` route.
 pub(super) fn delete<O, F, R>(path: &'static str, about: &'static str, run: F) -> Route
 where
     O: Says,
@@ -137,13 +140,13 @@ where
 }
 
 impl Route {
-    /// The same, for whoever is not known as well.
+    /// Opens the route to unauthenticated requests.
     pub(super) fn open(mut self) -> Self {
         self.open = true;
         self
     }
 
-    /// What varies in a path, if it is one of these.
+    /// Returns the path parameters if the path matches.
     pub(super) fn at(&self, path: &str) -> Option<Vec<String>> {
         let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
         let mut at = Vec::new();
@@ -162,7 +165,7 @@ impl Route {
     }
 }
 
-/// A part of a path or a query as it was meant.
+/// Decodes a part of a path or a query.
 fn decoded(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
@@ -180,14 +183,14 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(plain).ok()
 }
 
-/// What a route takes.
+/// The input of a route.
 pub(super) trait Input: Sized + Send {
     fn schema(generator: &mut SchemaGenerator) -> Option<Schema>;
     fn of_query(query: &str) -> Result<Self, Refusal>;
     fn of_body(headers: &HeaderMap, body: &[u8]) -> Result<Self, Refusal>;
 }
 
-/// It takes nothing.
+/// No input.
 pub(super) struct Nothing;
 
 impl Input for Nothing {
@@ -237,7 +240,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> Input for T {
     }
 }
 
-/// Reads a number from a query, where everything is text.
+/// Parses a number from a query, where everything is a string.
 pub(super) fn number<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<u64>, D::Error> {
     let text = Option::<String>::deserialize(source)?;
     let read = |text: String| text.parse().map_err(|_| serde::de::Error::custom("not a number"));

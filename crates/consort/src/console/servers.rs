@@ -1,4 +1,4 @@
-//! Servers: how each is doing, and what can be done about it.
+//! Servers: their states, and operations on them.
 
 mod change;
 mod told;
@@ -6,7 +6,7 @@ mod told;
 use std::collections::{BTreeMap, BTreeSet};
 
 use consort::config::{Config, ServerConfig};
-use consort_core::{Caller, Catalog, Revision, ServerId};
+use consort_core::{Caller, Catalog, Problem, Revision, ServerId, Severity};
 use consort_hub::Status;
 use consort_wire::{Era, Way};
 use http::StatusCode;
@@ -38,11 +38,11 @@ pub(super) fn routes() -> Vec<Route> {
     routes
 }
 
-/// Every server, those that cannot be started and groups of local tools among them, by their names. The
-/// first time tokens are counted, which takes its time.
+/// Every server by name, including those that cannot be started and groups of local tools. The first call counts
+/// tokens, which is slow.
 pub(super) fn all(console: &Console) -> Vec<Server> {
     let scene = console.scene();
-    let catalog = scene.tools.catalog(&Caller::client(Caller::OWNER));
+    let catalog = scene.tools.catalog(&Caller::owner());
     let mut offers = offers(console, &catalog);
     let mut servers = Vec::new();
     for status in console.0.hub.statuses() {
@@ -56,6 +56,18 @@ pub(super) fn all(console: &Console) -> Vec<Server> {
         offers.remove(&server.name);
         servers.push(withheld(console, &scene, server));
     }
+    for name in unreadable(&scene) {
+        if !servers.iter().any(|server| server.name == name.as_str()) {
+            offers.remove(name);
+            let why = wrong(&scene, name);
+            servers.push(Server {
+                since: iso(console.since()),
+                error: why.map(|problem| problem.message.clone()),
+                hint: why.and_then(|problem| problem.hint.clone()),
+                ..blank(console, name, Offer::default())
+            });
+        }
+    }
     for (name, offer) in offers {
         servers.push(Server {
             transport: Carrier::Local,
@@ -68,7 +80,7 @@ pub(super) fn all(console: &Console) -> Vec<Server> {
     servers
 }
 
-/// What a server has on offer here.
+/// Counts of the primitives of a server.
 #[derive(Clone, Copy, Default)]
 struct Offer {
     tools: usize,
@@ -106,7 +118,7 @@ fn offers(console: &Console, catalog: &std::sync::Arc<Catalog>) -> BTreeMap<Serv
     offers
 }
 
-/// A server of which only this is known.
+/// A server with only these facts known.
 fn blank(console: &Console, name: &ServerId, offer: Offer) -> Server {
     let Offer { tools, prompts, resources, templates, tokens } = offer;
     Server {
@@ -147,15 +159,19 @@ fn reached(console: &Console, scene: &Scene, status: Status, offer: Offer) -> Se
             Era::Modern => Age::Modern,
         }),
         revision: revision.map(Revision::as_str),
-        error: status.reason_for_operator(),
+        error: status
+            .reason_for_operator()
+            .or_else(|| wrong(scene, &status.server).map(|problem| problem.message.clone())),
         title: status.name,
-        hint: status.hint,
+        hint: status
+            .hint
+            .or_else(|| wrong(scene, &status.server).and_then(|problem| problem.hint.clone())),
         restarts: status.restarts,
         ..blank(console, &status.server, offer)
     }
 }
 
-/// A server that is configured and not started: a lock is in the way, or a variable is not set.
+/// A server that is configured and not started: a lock blocks it, or a variable is not set.
 fn withheld(console: &Console, scene: &Scene, server: &ServerConfig) -> Server {
     let why = scene.problems.iter().find(|problem| problem.server.as_ref() == Some(&server.name));
     Server {
@@ -165,6 +181,19 @@ fn withheld(console: &Console, scene: &Scene, server: &ServerConfig) -> Server {
         hint: why.and_then(|problem| problem.hint.clone()),
         ..blank(console, &server.name, Offer::default())
     }
+}
+
+/// The config error that makes a server unusable.
+fn wrong<'a>(scene: &'a Scene, server: &ServerId) -> Option<&'a Problem> {
+    scene.problems.iter().find(|problem| {
+        problem.severity == Severity::Error && problem.server.as_ref() == Some(server)
+    })
+}
+
+/// The servers whose entries in the config are invalid.
+fn unreadable(scene: &Scene) -> impl Iterator<Item = &ServerId> {
+    let errors = scene.config.iter().flat_map(|config| &config.errors);
+    errors.filter_map(consort::config::ConfigError::server)
 }
 
 fn configured<'a>(scene: &'a Scene, server: &ServerId) -> Option<&'a ServerConfig> {
@@ -190,20 +219,21 @@ async fn read(console: Console, asked: Asked, _: Nothing) -> Result<Told<ServerD
             }
             None => Place::default(),
         };
-        let catalog = scene.tools.catalog(&asked.caller());
+        let catalog = scene.tools.catalog(&asked.caller()?);
         let about = catalog.abouts().get(&id);
         Ok(Told(ServerDetail {
             place,
             stderr: console.0.hub.stderr(&id).for_operator().to_owned(),
             instructions: about.and_then(|about| about.instructions.clone()),
-            removable: changeable && written.is_some(),
+            removable: changeable
+                && (written.is_some() || unreadable(&scene).any(|name| *name == id)),
             server,
         }))
     })
     .await?
 }
 
-/// The server that a path names.
+/// The server named in a path.
 fn named(console: &Console, asked: &Asked) -> Result<Server, Refusal> {
     let name = asked.at.first().map(String::as_str).unwrap_or_default();
     let found = all(console).into_iter().find(|server| server.name == name);
@@ -220,7 +250,7 @@ fn unknown(console: &Console, name: &str) -> Refusal {
     }
 }
 
-/// The server that a path names, if something can be done to it.
+/// The server named in a path, if operations on it are possible.
 async fn at_hand(console: &Console, asked: Asked) -> Result<ServerId, Refusal> {
     let console = console.clone();
     aside(move || {

@@ -1,4 +1,4 @@
-//! Who is there: coming in with the token, and what the page must know first.
+//! Sessions: authentication with the token, and the initial data of the page.
 
 use consort_core::{Problem, Severity};
 use consort_gateway::Door;
@@ -26,34 +26,34 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Who is there, and what is served.
+/// Caller, config and profiles of the console.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Session {
-    /// Who it is.
+    /// Name of the caller.
     caller: String,
-    /// Of consort.
+    /// Version of Consort.
     version: &'static str,
-    /// The path of the MCP endpoint.
+    /// Path of the MCP endpoint.
     endpoint: &'static str,
-    /// Whether a token is needed.
+    /// True if a token is required.
     protected: bool,
     /// The config file in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     config: Option<String>,
-    /// Whether servers can be added and removed here.
+    /// True if servers can be added and removed here.
     can_change: bool,
-    /// If not, why.
+    /// Reason if not.
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
-    /// The names of all profiles.
+    /// Names of all profiles.
     profiles: Vec<String>,
-    /// What is wrong with the config, and with what servers offer.
+    /// Problems of the config and of servers' definitions.
     problems: Vec<Trouble>,
-    /// Changes of files that did not take effect.
+    /// File changes that did not take effect.
     kept_out: Vec<KeptOut>,
 }
 
-/// Something left out, changed or down.
+/// A problem.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Trouble {
     severity: Weight,
@@ -62,7 +62,7 @@ pub(super) struct Trouble {
     hint: Option<String>,
 }
 
-/// How bad it is.
+/// Severity of a problem.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Weight {
@@ -85,19 +85,19 @@ impl From<&Problem> for Trouble {
 }
 
 impl Trouble {
-    /// Whether something does not work.
+    /// Returns true for an error.
     pub(super) fn is_error(&self) -> bool {
         self.severity == Weight::Error
     }
 
-    /// What is wrong, and what to do about it.
+    /// Returns the message and the hint.
     pub(super) fn into_parts(self) -> (String, Option<String>) {
         (self.message, self.hint)
     }
 }
 
 impl Console {
-    /// Why servers cannot be added and removed here, if they cannot.
+    /// Returns the reason for which servers cannot be added and removed here, if there is one.
     pub(super) fn unchangeable(&self, door: &Door) -> Option<String> {
         if !door.is_locked() {
             let why =
@@ -111,15 +111,15 @@ impl Console {
         nowhere.then(|| "there is no home folder to keep a config in".to_owned())
     }
 
-    /// What the page must know first.
-    pub(super) fn session(&self, asked: &Asked) -> Session {
-        let scene = self.scene();
-        let catalog = scene.tools.catalog(&asked.caller());
+    /// Returns the initial data of the page.
+    pub(super) fn session(&self, asked: &Asked) -> Result<Session, Refusal> {
+        let (scene, caller) = (self.scene(), asked.caller()?);
+        let catalog = scene.tools.catalog(&caller);
         let why_not = self.unchangeable(&asked.door);
-        let kept_out = self.0.start.reload.kept_out();
+        let kept_out = self.0.start.reload.not_in_force().kept_out;
         let told: Vec<Problem> = kept_out.iter().map(Problem::from).collect();
-        Session {
-            caller: asked.caller().name,
+        Ok(Session {
+            caller: caller.name().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
             endpoint: "/mcp",
             protected: asked.door.is_locked(),
@@ -134,25 +134,25 @@ impl Console {
                 .map(Trouble::from)
                 .collect(),
             kept_out,
-        }
+        })
     }
 }
 
 async fn read(console: Console, asked: Asked, _: Nothing) -> Result<Told<Session>, Refusal> {
-    Ok(Told(console.session(&asked)))
+    Ok(Told(console.session(&asked)?))
 }
 
-/// A token.
+/// Token to sign in with.
 #[derive(Deserialize, JsonSchema)]
 struct Shown {
-    /// The token that `consort serve` made.
+    /// Token that `consort serve` created.
     token: String,
 }
 
-/// A browser session that has begun.
+/// A new browser session.
 #[derive(Serialize, JsonSchema)]
 struct Begun {
-    /// The secret for `X-Consort-Session`; absent where no token is needed.
+    /// Secret for `X-Consort-Session`; absent if no token is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     page_secret: Option<String>,
 }
@@ -166,9 +166,9 @@ async fn begin(_: Console, asked: Asked, shown: Shown) -> Result<WithCookie<Begu
             .hint("`consort serve` says where it is kept")
     };
     // Only the owner has use for a session; tokens of others begin none.
-    let caller = asked.door.caller_of(&shown.token).ok_or_else(wrong)?;
+    let caller = asked.door.caller_of(&shown.token).await.ok_or_else(wrong)?;
     owner(Some(&caller))?;
-    let made = asked.door.sign_in(&shown.token, &asked.headers).ok_or_else(wrong)?;
+    let made = asked.door.sign_in(caller, &shown.token, &asked.headers);
     let body = Begun { page_secret: Some(made.page_secret) };
     Ok(WithCookie { body, cookie: Some(made.cookie) })
 }

@@ -1,4 +1,4 @@
-//! What can be called: every tool there is, found by words, with what became of it.
+//! Tools: listed, searched, and explained by the rules applied to them.
 
 mod known;
 mod seen;
@@ -28,110 +28,109 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// How many tools a search finds unless more are wanted.
+/// Default limit of search results.
 const FOUND: usize = 50;
 
-/// A tool, and what became of it.
+/// A tool after all transforms.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct Tool {
-    /// What its server calls it, with the server: `server.tool`.
+    /// Name on the server, with the server: `server.tool`.
     pub(super) id: String,
-    /// What clients call it at the MCP endpoint. Where they do not see it as a tool of its own it is its
-    /// name here, with the server.
+    /// Name at the MCP endpoint. If clients do not see it as a separate tool, its name here with the server.
     pub(super) name: String,
     pub(super) server: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// What it does; in lists no more than 300 characters of it.
+    /// Description; in lists at most 300 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// What its definition costs a model.
+    /// Tokens of its definition.
     tokens: usize,
     annotations: Hints,
     pin: PinState,
-    /// It is on offer to nobody who asks as you do: a rule or the policy hides it, or a rule gave it a name
-    /// that another has.
+    /// True if it is not offered to this caller: a rule or the policy hides it, or a rule gave it the name of another
+    /// tool.
     hidden: bool,
-    /// A rule changes its definition, its arguments or its results.
+    /// True if a rule changes its definition, arguments or results.
     changed: bool,
-    /// What deserves a look in what its server says of it: where, why, and the words. It may be harmless.
+    /// Findings in its definition: place, reason and text. They may be harmless.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     findings: Vec<String>,
 }
 
-/// What a server says of a tool. It need not be true.
+/// Annotations of a tool. Unverified.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Annotations")]
 struct Hints {
-    /// It changes nothing.
+    /// True if it changes nothing (`readOnlyHint`).
     #[serde(skip_serializing_if = "Option::is_none")]
     read_only: Option<bool>,
-    /// It may destroy something.
+    /// True if it may destroy data (`destructiveHint`).
     #[serde(skip_serializing_if = "Option::is_none")]
     destructive: Option<bool>,
-    /// Calling it twice is like calling it once.
+    /// True if a repeated call has no further effect (`idempotentHint`).
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotent: Option<bool>,
-    /// It reaches beyond the server's own world.
+    /// True if it reaches external systems (`openWorldHint`).
     #[serde(skip_serializing_if = "Option::is_none")]
     open_world: Option<bool>,
 }
 
-/// Whether somebody agreed to a tool. What is neither agreed nor unlocked is not on offer.
+/// Lock state of a tool. Only `agreed` and `unlocked` tools are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum PinState {
-    /// It is what the lock says.
+    /// Its definition is the locked one.
     Agreed,
-    /// It is not what the lock says.
+    /// Its definition differs from the locked one.
     Changed,
-    /// The lock has its server, and not it.
+    /// Its server is locked, but the tool is not.
     New,
-    /// The lock does not have its server.
+    /// Its server is not in the lock.
     Withheld,
-    /// No lock holds it: there is none, or it is a tool of consort itself.
+    /// No lock applies: there is none, or the tool is Consort's own.
     Unlocked,
 }
 
-/// One tool, and all that became of it.
+/// A tool with its schemas and changes.
 #[derive(Serialize, JsonSchema)]
 struct ToolDetail {
     #[serde(flatten)]
     tool: Tool,
-    /// What it takes, as a client sees it.
+    /// Input schema, as clients see it.
     #[schemars(with = "Value")]
     input_schema: Json,
-    /// What its structured content looks like, as a client sees it.
+    /// Output schema, as clients see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Value")]
     output_schema: Option<Json>,
-    /// What its server calls it.
+    /// Name on the server.
     server_name: String,
-    /// What each rule did to it, in their order.
+    /// Effects of each rule, in order.
     steps: Vec<Step>,
-    /// What the policy says of it, before its arguments are known.
+    /// Policy decision, before the arguments are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<String>,
-    /// How it differs from what was agreed to.
+    /// Difference from the locked definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     difference: Option<Difference>,
 }
 
-/// What one rule did.
+/// Effect of one rule.
 #[derive(Serialize, JsonSchema)]
 struct Step {
-    /// The rule, for people.
+    /// Description of the rule.
     rule: String,
-    /// Whether it hid the tool.
+    /// True if it hid the tool.
     hides: bool,
-    /// What is otherwise since.
+    /// Changes it made.
     changes: Vec<Change>,
 }
 
-/// One thing that is otherwise.
+/// One change.
 #[derive(Serialize, JsonSchema)]
 struct Change {
-    /// `name`, or a member of the definition; `arguments` and `results` for what happens to calls.
+    /// `name`, or a member of the definition; `arguments` and `results` for changes to calls.
     what: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
@@ -146,39 +145,39 @@ impl From<Changed> for Change {
     }
 }
 
-/// Which tools are wanted.
+/// Filter of tools.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ToolQuery")]
 struct Wanted {
-    /// Words for what is to be done, or a name: the best come first, what is hidden last.
+    /// Search words or a name; best matches first, hidden tools last.
     q: Option<String>,
-    /// Of this server alone.
+    /// Only tools of this server.
     server: Option<String>,
-    /// At most so many; with `q` 50 unless it is said.
+    /// Maximum number of tools; with `q`, 50 if absent.
     #[serde(default, deserialize_with = "number")]
     limit: Option<u64>,
-    /// Those that a model sees at the endpoint of this profile.
+    /// Only tools that a model sees at the endpoint of this profile.
     profile: Option<String>,
-    /// Those that a model sees by this exposure: `individual`, `per-server`, `search`, or `config` for that of
-    /// the config.
+    /// Only tools that a model sees with this exposure: `individual`, `per-server`, `search`, or `config` for the
+    /// configured one.
     exposure: Option<String>,
 }
 
-/// The view that a tool is seen in.
+/// View of a tool.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ToolView")]
 struct SeenIn {
-    /// At the endpoint of this profile.
+    /// Profile whose endpoint is viewed.
     profile: Option<String>,
-    /// By this exposure: `individual`, `per-server`, `search`, or `config` for that of the config.
+    /// Exposure: `individual`, `per-server`, `search`, or `config` for the configured one.
     exposure: Option<String>,
 }
 
-/// Some tools.
+/// A list of tools.
 enum Listing {
-    /// Of all, written without being copied.
+    /// From all tools, serialized without being copied.
     Known { known: Arc<Known>, places: Vec<usize> },
-    /// Of a view.
+    /// From a view.
     Seen(Vec<Tool>),
 }
 
@@ -208,12 +207,12 @@ impl JsonSchema for Listing {
 }
 
 async fn list(console: Console, asked: Asked, wanted: Wanted) -> Result<Told<Listing>, Refusal> {
-    let known = console.known(asked.caller()).await?;
+    let known = console.known(asked.caller()?).await?;
     let limit = wanted.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let server = wanted.server.as_deref();
     let (profile, exposure) = (wanted.profile.as_deref(), wanted.exposure.as_deref());
     if let Some(toolbox) = console.scene().views.find(profile, exposure)? {
-        let caller = asked.caller();
+        let caller = asked.caller()?;
         let words = wanted.q.unwrap_or_default();
         let server = server.map(str::to_owned);
         let list = move || {
@@ -234,7 +233,7 @@ async fn list(console: Console, asked: Asked, wanted: Wanted) -> Result<Told<Lis
 }
 
 async fn show(console: Console, asked: Asked, seen: SeenIn) -> Result<Told<ToolDetail>, Refusal> {
-    let caller = asked.caller();
+    let caller = asked.caller()?;
     let known = console.known(caller.clone()).await?;
     let scene = console.scene();
     let view = scene.views.find(seen.profile.as_deref(), seen.exposure.as_deref())?;

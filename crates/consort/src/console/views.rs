@@ -1,4 +1,4 @@
-//! Tools as models see them: at the endpoint of a profile, by the exposure of the config or another one.
+//! Tools as exposed to models: at the endpoint of a profile, by the exposure of the config or another one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use consort_shape::Exposure;
 
 use super::route::Refusal;
 
-/// The word for the exposure of the config.
+/// The keyword for the exposure of the config.
 const CONFIGURED: &str = "config";
 
 /// The toolboxes of every profile by every exposure, called from the console.
@@ -24,7 +24,7 @@ struct ProfileView {
 }
 
 impl ToolViews {
-    /// The views over the layers of a config.
+    /// Builds the views over the layers of a config.
     pub(crate) fn new<'a>(layers: &Layers<'_>, profiles: impl Iterator<Item = &'a str>) -> Self {
         let view = |profile: Option<&str>| {
             let exposed = Exposure::ALL
@@ -37,7 +37,7 @@ impl ToolViews {
         Self(std::iter::once(None).chain(profiles.map(Some)).filter_map(view).collect())
     }
 
-    /// Returns the view of a profile by an exposure; nothing where neither is named, which means every tool.
+    /// Returns the view of a profile by an exposure; `None` if neither is named, which means every tool.
     pub(super) fn find(
         &self,
         profile: Option<&str>,

@@ -1,4 +1,4 @@
-//! What the demo server can do.
+//! Tools of the demo server.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ struct Paper {
     summary: &'static str,
 }
 
-/// How long each step of a long computation takes, in turn.
+/// Duration of each step of a long computation in milliseconds, in turn.
 const STEPS: [u64; 5] = [300, 500, 700, 400, 600];
 
 #[derive(Deserialize, JsonSchema)]
@@ -81,7 +81,7 @@ enum Units {
     Fahrenheit,
 }
 
-/// What the demo server can do.
+/// Returns the tools of the demo server.
 pub(super) fn tools() -> Vec<Arc<dyn LocalTool>> {
     vec![
         read_only_tool(
@@ -184,7 +184,7 @@ fn analyze(text: &str) -> ToolResult {
     }))
 }
 
-/// Sentences are worth the sum of how often their words occur, by their length.
+/// Keeps the sentences with the highest score: the sum of their words' frequencies, divided by their length.
 fn summarize(text: &str, count: u32) -> ToolResult {
     let mut often: HashMap<String, usize> = HashMap::new();
     for word in words(text).into_iter().filter(|word| word.len() > 3) {

@@ -1,4 +1,4 @@
-//! Log events as JSON: an object a line, and no key twice.
+//! Log events as JSON Lines, without duplicate keys.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::output::now;
 
-/// Writes each event as an object on a line of its own.
+/// Writes each event as a JSON object on its own line.
 pub(super) struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for JsonLines

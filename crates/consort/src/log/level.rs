@@ -1,11 +1,11 @@
-//! Levels of the log, by target.
+//! Log levels, by target.
 
 use std::str::FromStr;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-/// The parts of Consort that can have a level of their own, and their targets.
+/// The parts of Consort with their own log levels, and their targets.
 const PARTS: [(&str, &str); 8] = [
     ("agent", "consort_agent"),
     ("core", "consort_core"),
@@ -17,7 +17,7 @@ const PARTS: [(&str, &str); 8] = [
     ("cli", "consort::"),
 ];
 
-/// Levels of the log: one for everything, and others for some targets, as in `info,hub=debug`.
+/// Log levels: one for everything, and others for some targets, as in `info,hub=debug`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogLevels {
     all: Option<LevelFilter>,
@@ -25,7 +25,7 @@ pub(crate) struct LogLevels {
 }
 
 impl LogLevels {
-    /// Returns the filter that they are, with this level where they do not say otherwise.
+    /// Returns them as a filter, with this default level.
     pub(super) fn over(&self, usual: LevelFilter) -> Targets {
         let all = Targets::new().with_target("consort", self.all.unwrap_or(usual));
         let parts = self.parts.iter();

@@ -1,10 +1,10 @@
-//! Bars on a terminal: a sign of life, the time, and how far it has come.
+//! Progress bars on a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::TerminalText;
 
-/// A style that shows this behind a sign of life and the time.
+/// A style with a spinner and the elapsed time before this template.
 pub(crate) fn moving(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(&format!("{{spinner}} {{elapsed}} {template}"));
     style.unwrap_or_else(|_| ProgressStyle::default_spinner()).progress_chars("=> ")
@@ -20,8 +20,8 @@ pub(crate) fn set_prefix(bar: &ProgressBar, text: impl Into<TerminalText>) {
     bar.set_prefix(text.into().as_str().to_owned());
 }
 
-/// Moves a bar to where a server says it is, if it says how much there is to do. A bar counts whole
-/// things; servers count as they like.
+/// Moves a bar to the progress reported by a server, if it has a total. The bar counts thousandths, since servers may
+/// report any numbers.
 pub(crate) fn advance(bar: &ProgressBar, template: &str, progress: f64, total: Option<f64>) {
     let Some(total) = total.filter(|total| *total > 0.0) else { return };
     #[expect(

@@ -1,19 +1,19 @@
-//! Colours, on terminals that want them.
+//! Colours, on terminals that support them.
 
 use anstyle::{AnsiColor, Style};
 
-/// What a text means.
+/// Meaning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Styled {
     /// A heading.
     Heading,
     /// Something good.
     Good,
-    /// Something to look at.
+    /// A warning.
     Warning,
     /// Something bad.
     Bad,
-    /// Something of less weight.
+    /// Something less important.
     Faint,
 }
 

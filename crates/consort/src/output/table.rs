@@ -3,7 +3,7 @@
 use super::text::{escaped_line, shortened};
 use super::{Styled, TerminalText, styled};
 
-/// Rows under headings. The last column takes what room is left.
+/// Rows under headings. The last column takes the remaining width.
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,
@@ -15,11 +15,11 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overflow {
     Cut,
-    /// It goes on in the next lines.
+    /// It continues on the next lines.
     Wrap,
 }
 
-/// A cell: its text, and what it means.
+/// A cell: its text and its style.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -33,7 +33,7 @@ impl<T: AsRef<str>> From<T> for Cell {
 }
 
 impl Cell {
-    /// A cell with a meaning.
+    /// A cell with a style.
     pub(crate) fn styled(style: Styled, text: impl AsRef<str>) -> Self {
         Self { style: Some(style), ..Self::from(text) }
     }
@@ -51,7 +51,7 @@ impl Table {
         Self { headings: headings.to_vec(), rows: Vec::new(), overflow: Overflow::Cut }
     }
 
-    /// A table whose last column shows all of a text, in as many lines as it takes.
+    /// A table whose last column wraps long texts.
     pub(crate) fn wrapping(headings: &[&'static str]) -> Self {
         Self { overflow: Overflow::Wrap, ..Self::new(headings) }
     }
@@ -64,7 +64,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table within a width.
+    /// Renders the table within a width.
     pub(crate) fn render(&self, width: usize) -> TerminalText {
         let columns = self.headings.len();
         let wide = |at: usize| {
@@ -124,7 +124,7 @@ impl Table {
     }
 }
 
-/// A text in lines of at most so many characters, parted between words where that is possible. Nothing of it is lost.
+/// Wraps a text to lines of at most this many characters, between words if possible. No character is lost.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
@@ -150,7 +150,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The width of the terminal, or one that suits a file.
+/// The width of the terminal, or a default for files.
 pub(crate) fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal = || {

@@ -1,4 +1,4 @@
-//! The only text that is printed: nothing in it is obeyed by a terminal but our own styles.
+//! The only type of printed text: its only control sequences are Consort's own styles.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,18 +7,19 @@ use std::ops::{Add, AddAssign};
 use super::style::Styled;
 use super::text::{escaped, is_obeyed, spoken};
 
-/// Text that is safe to show on a terminal. Whatever it is made from goes through the cleaner; only [`styled`] adds
-/// escape sequences. It has no `Display`, so that it cannot be put into other text without staying what it is.
+/// Text that is safe to show on a terminal. Its input always passes the sanitizer; only [`styled`] adds escape
+/// sequences. It has no `Display`, so that it cannot be put into other text and lose its type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TerminalText(String);
 
 impl TerminalText {
-    /// Words of a model, in which the marks stay that join letters.
+    /// Text of a model, in which joiner characters are kept.
     pub(crate) fn spoken(text: &str) -> Self {
         Self(spoken(text))
     }
 
-    /// A JSON text. What a terminal would obey is written as a JSON escape, so that programs read the same value.
+    /// A JSON text. Characters that control a terminal are written as JSON escapes, so that programs read the same
+    /// value.
     pub(crate) fn json(text: &str) -> Self {
         let mut safe = String::with_capacity(text.len());
         for c in text.chars() {
@@ -37,7 +38,7 @@ impl TerminalText {
         Self(safe)
     }
 
-    /// An empty screen: from the top, and nothing below.
+    /// The sequence that clears the screen.
     pub(crate) fn cleared_screen() -> Self {
         Self("\u{1b}[H\u{1b}[J".to_owned())
     }
@@ -56,7 +57,7 @@ impl TerminalText {
         self
     }
 
-    /// The text with so much before each of its lines, and no blanks at their ends.
+    /// The text with an indent before each line, without trailing blanks.
     #[must_use]
     pub(crate) fn indented(&self, before: &str) -> Vec<Self> {
         let lines = self.0.trim_end().lines();
@@ -114,7 +115,7 @@ impl<T: Into<Self>> AddAssign<T> for TerminalText {
     }
 }
 
-/// A text in a style; the stream it goes to drops the style where it is not wanted.
+/// A text in a style. The output stream drops the style if it is not supported.
 pub(crate) fn styled(styled: Styled, text: impl Into<TerminalText>) -> TerminalText {
     let text = text.into();
     if text.is_empty() {
@@ -128,7 +129,7 @@ pub(crate) fn styled(styled: Styled, text: impl Into<TerminalText>) -> TerminalT
 mod tests {
     use super::*;
 
-    /// What is left without our own styles.
+    /// The text without Consort's own styles.
     fn plain(text: &TerminalText) -> String {
         anstream::adapter::strip_str(text.as_str()).to_string()
     }

@@ -1,25 +1,23 @@
-//! Text of others, made safe to show.
+//! Escaping of text from outside.
 
 use std::fmt::Write;
 
-/// A text whose control characters, invisible marks and direction changes show as escapes. Line
-/// breaks and tabs stay.
+/// Escapes control characters, invisible characters and direction changes. Line breaks and tabs stay.
 pub(crate) fn escaped(text: &str) -> String {
     escape(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// The same for what a model says: the marks that join letters stay, without which some languages
-/// cannot be written, nor many small pictures.
+/// The same for text of a model: joiner characters stay, which some languages and many emoji need.
 pub(crate) fn spoken(text: &str) -> String {
     escape(text, |c| matches!(c, '\n' | '\t' | '\u{200c}' | '\u{200d}'))
 }
 
-/// The same for what must stay on one line.
+/// The same for text that must stay on one line.
 pub(crate) fn escaped_line(text: &str) -> String {
     escape(text, |_| false)
 }
 
-/// Whether a terminal obeys a character, or does not show it.
+/// Returns true for a character that controls a terminal or is invisible.
 pub(crate) fn is_obeyed(c: char) -> bool {
     c.is_control() || hidden(c)
 }
@@ -38,13 +36,13 @@ fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
     safe
 }
 
-/// Characters that take no room or turn the direction of the text.
+/// Characters without width, or that change the text direction.
 fn hidden(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A text of at most so many characters, on one line.
+/// Shortens a text to at most this many characters, on one line.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     let line = escaped_line(text.trim());
     if line.chars().count() <= most {
@@ -72,7 +70,7 @@ mod tests {
         }
     }
 
-    /// What a terminal would obey, or not show.
+    /// The first character that controls a terminal or is invisible.
     fn obeyed(text: &str) -> Option<char> {
         text.chars().find(|c| (c.is_control() && !matches!(c, '\n' | '\t')) || hidden(*c))
     }

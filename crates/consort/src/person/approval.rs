@@ -1,4 +1,4 @@
-//! Whether a call may be made, asked in one line.
+//! Approval of a call, requested in one line.
 
 use consort_core::{Json, Object};
 use serde_json::{Value, json};
@@ -7,18 +7,18 @@ use super::{read, say};
 use crate::keyboard;
 use crate::output::{TerminalText, escaped};
 
-/// What a person says to a call.
+/// Answer to an approval request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
-    /// Yes, for this long.
+    /// Approve, for this scope.
     Approve(&'static str),
-    /// With other arguments.
+    /// Edit the arguments.
     Edit,
-    /// No.
+    /// Deny.
     Deny,
 }
 
-/// Asks whether a call may be made; nothing if this is another question.
+/// Asks for approval of a call; `None` if this is another kind of request.
 pub(super) fn ask(params: &Object) -> Option<Value> {
     let schema: Value = params.get("requestedSchema")?.read().ok()?;
     let fields = &schema["properties"];
@@ -81,7 +81,7 @@ fn word(line: &str) -> Option<Word> {
     })
 }
 
-/// The arguments as the message shows them, on one line.
+/// The arguments shown in the message, on one line.
 fn arguments(message: &str) -> Option<String> {
     let (_, shown) = message.split_once("\n\n")?;
     let value: Value = serde_json::from_str(shown).ok()?;

@@ -1,58 +1,58 @@
-//! From a config as it is written to settings: read, checked, and refused where it must be.
+//! Preparation of a config: reading, checks, refusals, and conversion to settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::config::{self, Config, Folders, Found, System};
+use consort::config::{self, Config, ConfigFiles, Folders, Found, System};
 use consort::lock;
 use consort::shaping::Shaping;
 use consort_core::{Problem, ServerId};
 use consort_hub::{Settings, builtin};
 use consort_shape::pin::Lock;
 
+use super::servers::{BadServer, LastGood, ResolvedServers};
 use super::{ask, embedded, kept_folder};
 use crate::approvals;
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
-use crate::logins;
 use crate::output::escaped;
 use crate::trust::{self, TrustedConfig};
 
-/// A config as it is written, and where.
+/// The text of a config, with the files that it includes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ConfigSource {
-    pub(crate) file: PathBuf,
-    pub(crate) text: String,
-}
+pub(crate) struct ConfigSource(pub(crate) ConfigFiles);
 
 impl ConfigSource {
-    /// Reads a file.
+    /// Reads a file, and the files that it includes.
     pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
-        let text = Config::text(file).map_err(|unusable| all_wrong(&unusable))?;
-        Ok(Self { file: file.to_owned(), text })
+        ConfigFiles::read(file).map(Self).map_err(|unusable| all_wrong(&unusable))
     }
 
-    /// Returns the config that it describes.
+    /// Parses the config.
     pub(crate) fn parse(&self) -> Result<Config, Failure> {
-        Config::parse(&self.file, &self.text).map_err(|unusable| all_wrong(&unusable))
+        self.0.parse().map_err(|unusable| all_wrong(&unusable))
+    }
+
+    /// Returns the path of the config.
+    pub(crate) fn file(&self) -> &Path {
+        &self.0.file
     }
 }
 
-/// The config in force, to be looked at: nothing of it may be started or reached.
+/// The config in force, for display only: nothing in it may be started or connected to.
 pub(crate) fn read_untrusted(common: &Common) -> Result<Option<Config>, Failure> {
     source(common)?.map(|source| source.parse()).transpose()
 }
 
-/// The config in force, trusted by the user, unless something is wrong in what concerns all servers. Somebody at
-/// a terminal may be asked.
+/// The config in force, trusted by the user. Fails on errors in options for all servers. The person at a terminal may
+/// be asked.
 pub(crate) fn read_usable(common: &Common) -> Result<Option<TrustedConfig>, Failure> {
     let config = read_untrusted(common)?;
     config.iter().try_for_each(refuse_blocking)?;
     config.map(|config| trust::confirm(common, config)).transpose()
 }
 
-/// Fails if something is wrong in what concerns all servers: nothing may be started without a policy
-/// that somebody wrote.
+/// Fails on errors in options for all servers: nothing may be started without the intended policy.
 pub(crate) fn refuse_blocking(config: &Config) -> Result<(), Failure> {
     match several(config.errors.iter().filter(|error| error.is_blocking())) {
         Some(failure) => Err(failure),
@@ -75,7 +75,7 @@ pub(crate) fn source(common: &Common) -> Result<Option<ConfigSource>, Failure> {
     }
 }
 
-/// Reads one file.
+/// Reads and parses one file.
 pub(crate) fn read_file(path: &Path) -> Result<Config, Failure> {
     ConfigSource::read(path)?.parse()
 }
@@ -84,7 +84,7 @@ fn all_wrong(unusable: &config::UnusableFile) -> Failure {
     several(unusable.errors().iter()).unwrap_or_else(|| Failure::usage(unusable.to_string()))
 }
 
-/// Several mistakes in a config, as one failure.
+/// Combines several config errors to one failure.
 fn several<'a>(mut errors: impl Iterator<Item = &'a config::ConfigError>) -> Option<Failure> {
     let mut failure = wrong(errors.next()?);
     for error in errors {
@@ -93,7 +93,7 @@ fn several<'a>(mut errors: impl Iterator<Item = &'a config::ConfigError>) -> Opt
     Some(failure)
 }
 
-/// A mistake in a config, as a failure.
+/// Converts a config error to a failure.
 pub(crate) fn wrong(error: &config::ConfigError) -> Failure {
     let failure = Failure::usage(escaped(&error.to_string()));
     match error.hint() {
@@ -102,22 +102,32 @@ pub(crate) fn wrong(error: &config::ConfigError) -> Failure {
     }
 }
 
-/// What a config comes to.
+/// Everything built from a config.
 pub(crate) struct Prepared {
     pub(crate) config: Option<Config>,
     pub(crate) settings: Settings,
     pub(crate) shaping: Shaping,
-    /// What is wrong with it. A server that cannot be used is a problem; the others are used.
+    /// The usable servers, and those with invalid settings.
+    pub(crate) servers: ResolvedServers,
+    /// Other errors and warnings.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What the config in force comes to.
+impl Prepared {
+    /// All errors and warnings, with their effect on unusable servers.
+    pub(crate) fn all_problems(&self) -> Vec<Problem> {
+        let bad = self.servers.bad.iter().map(BadServer::to_problem);
+        bad.chain(self.problems.iter().cloned()).collect()
+    }
+}
+
+/// Prepares the config in force.
 pub(crate) fn prepare(common: &Common) -> Result<Prepared, Failure> {
     let resolve = System::asking(ask);
     prepare_source(common, source(common)?.as_ref(), &resolve)
 }
 
-/// What a config comes to as it is written, or what comes of none. Somebody at a terminal may be asked to trust it.
+/// Prepares a config from its text, or the defaults without one. The person at a terminal may be asked to trust it.
 pub(crate) fn prepare_source(
     common: &Common,
     source: Option<&ConfigSource>,
@@ -129,7 +139,7 @@ pub(crate) fn prepare_source(
             refuse_blocking(&config)?;
             let config = trust::confirm(common, config)?;
             let lock = locked(common, &config)?;
-            prepare_trusted(common, config, lock, resolve)
+            prepare_trusted(common, config, lock, resolve, &LastGood::default())
         }
         None if common.locked || common.profile.is_some() => {
             let flag = if common.locked { "--locked" } else { "--profile" };
@@ -143,45 +153,50 @@ pub(crate) fn prepare_source(
                 // A demo keeps nothing.
                 settings.kept = None;
             }
-            Ok(Prepared { config: None, settings, shaping, problems: Vec::new() })
+            let (servers, problems) = (ResolvedServers::default(), Vec::new());
+            Ok(Prepared { config: None, settings, shaping, servers, problems })
         }
     }
 }
 
-/// What a config that was read comes to under a lock, or under none. One that is not trusted is refused, and
-/// nobody is asked.
+/// Prepares a parsed config with a lock, or with none. Servers with invalid settings keep their last good ones. An
+/// untrusted config is refused without asking.
 pub(crate) fn prepare_of(
     common: &Common,
     config: Config,
     lock: Option<Lock>,
     resolve: &System,
+    last_good: &LastGood,
 ) -> Result<Prepared, Failure> {
     refuse_blocking(&config)?;
-    prepare_trusted(common, trust::verify(common, config)?, lock, resolve)
+    prepare_trusted(common, trust::verify(common, config)?, lock, resolve, last_good)
 }
 
 fn prepare_trusted(
     common: &Common,
-    config: TrustedConfig,
+    mut config: TrustedConfig,
     lock: Option<Lock>,
     resolve: &System,
+    last_good: &LastGood,
 ) -> Result<Prepared, Failure> {
-    let (mut settings, mut problems) = settings_of(&config, resolve);
+    let (mut settings, servers) = settings_of(&config, resolve, last_good);
+    // What is made of tools, and what the lock says of a server, goes by what is in force of it.
+    config.restore_servers(servers.kept());
     let ShapedConfig { shaping, withheld, problems: odd } = shape(common, &config, lock)?;
     settings.servers.retain(|server| !withheld.contains(&server.id));
-    problems.extend(odd);
-    Ok(Prepared { config: Some(config.into_inner()), settings, shaping, problems })
+    let problems = config.problems.iter().cloned().chain(odd).collect();
+    Ok(Prepared { config: Some(config.into_inner()), settings, shaping, servers, problems })
 }
 
-/// The part of a config that is made without following references and without starting anything.
+/// The part of a config that is built without resolving references and without starting anything.
 pub(crate) struct ShapedConfig {
     pub(crate) shaping: Shaping,
-    /// Servers that the lock does not let start.
+    /// Servers that the lock keeps from starting.
     withheld: Vec<ServerId>,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Shapes what a config offers under a lock, or under none.
+/// Builds the layers of a config with a lock, or with none.
 pub(crate) fn shape(
     common: &Common,
     config: &Config,
@@ -225,7 +240,7 @@ pub(crate) fn shape(
 /// The lock beside a config, if there is one.
 pub(crate) fn locked(common: &Common, config: &Config) -> Result<Option<Lock>, Failure> {
     let path = lock::path(&config.file);
-    let found = lock::read(&path)?;
+    let found = lock::read(&path, config.options.limits.settings().files.lock)?;
     if common.locked && found.is_none() {
         let message = format!("there is no lock `{}`", path.display());
         return Err(Failure::usage(message).hint("write one with `consort lock`"));
@@ -233,14 +248,20 @@ pub(crate) fn locked(common: &Common, config: &Config) -> Result<Option<Lock>, F
     Ok(found)
 }
 
-/// Settings from a config, and what is wrong with it.
-pub(crate) fn settings_of(config: &TrustedConfig, resolve: &System) -> (Settings, Vec<Problem>) {
+/// Builds settings from a config, with its servers resolved.
+pub(crate) fn settings_of(
+    config: &TrustedConfig,
+    resolve: &System,
+    last_good: &LastGood,
+) -> (Settings, ResolvedServers) {
+    let limits = config.options.limits.settings();
     let mut settings = Settings {
         kept: kept_folder(),
-        schemas: config.options.limits.schemas(),
-        keeper: config.options.limits.keeper(),
-        lists: config.options.limits.lists(),
-        stream_ping: config.options.limits.stream_ping(),
+        schemas: limits.schemas,
+        keeper: limits.keeper,
+        lists: limits.lists,
+        stream_ping: limits.stream_ping,
+        resumes: limits.resumes,
         ..Settings::default()
     };
     if config.options.builtin.unwrap_or(true) {
@@ -250,17 +271,7 @@ pub(crate) fn settings_of(config: &TrustedConfig, resolve: &System) -> (Settings
     let unusable = config.errors.iter().filter_map(config::ConfigError::server);
     let named = config.servers.iter().map(|server| &server.name).chain(unusable);
     settings.reserved = named.cloned().collect();
-    let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
-    problems.extend(config.problems.iter().cloned());
-    let limits = &config.options.limits;
-    for server in &config.servers {
-        match logins::settings(server, resolve) {
-            Ok(mut made) => {
-                limits.apply(&mut made.times);
-                settings.servers.push(made);
-            }
-            Err(error) => problems.push(Problem::from(&error)),
-        }
-    }
-    (settings, problems)
+    let servers = ResolvedServers::new(config, resolve, last_good);
+    settings.servers = servers.settings();
+    (settings, servers)
 }

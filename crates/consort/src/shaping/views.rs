@@ -1,4 +1,4 @@
-//! Views of what is on offer: by an exposure, or through one more transform.
+//! Views of the offered tools: by an exposure, or through one more transform.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use consort_shape::{Exposure, Shape};
 use super::{Layers, shaped};
 
 impl Layers<'_> {
-    /// What a model sees of them by the exposure of the config, or by another one.
+    /// Returns the tools exposed to models, by the exposure of the config or by another one.
     pub fn view(
         &self,
         profile: Option<&str>,
@@ -22,7 +22,7 @@ impl Layers<'_> {
         }
     }
 
-    /// What a model sees of those that one more transform leaves.
+    /// Returns the tools exposed to models after one more transform.
     pub fn shown_through(
         &self,
         profile: Option<&str>,
@@ -30,21 +30,21 @@ impl Layers<'_> {
     ) -> Option<Arc<dyn Toolbox>> {
         let view = self.shaping.view(profile)?;
         let shape = Shape { servers: None, transforms: vec![transform] };
-        Some(self.exposed(view, shaped(self.tools(profile)?, shape)))
+        Some(self.exposed(view, shaped(self.tools(profile)?, shape, self.shaping.limits.results)))
     }
 
-    /// Those that one more transform leaves, before the exposure.
+    /// The tools after one more transform, before the exposure.
     pub fn tools_through(
         &self,
         profile: Option<&str>,
         transform: Arc<dyn Transform>,
     ) -> Option<Arc<dyn Toolbox>> {
         let shape = Shape { servers: None, transforms: vec![transform] };
-        Some(shaped(self.tools(profile)?, shape))
+        Some(shaped(self.tools(profile)?, shape, self.shaping.limits.results))
     }
 
     /// The names of all configured servers.
     pub fn reserved(&self) -> Arc<BTreeSet<ServerId>> {
-        Arc::clone(self.base.catalog(&Caller::agent("")).reserved())
+        Arc::clone(self.base.catalog(&Caller::owner()).reserved())
     }
 }

@@ -1,4 +1,4 @@
-//! What is said to a model: words, pictures, resources of servers, prompts of servers.
+//! Input to a model: text, images, resources and prompts of servers.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -6,6 +6,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use consort::config::FileLimits;
 use consort_agent::{CallResult, Kind, Media, Message, Part, Resource, Role};
 use consort_core::{Catalog, Content, Json, Object, ShelfKind, ToolResult, Unresolved};
 use serde_json::{Map, Value};
@@ -14,11 +15,7 @@ use crate::exit::Failure;
 use crate::output::{escaped, escaped_line};
 use crate::running::{Running, caller};
 
-/// The most that is read of a picture, or of the standard input, in MiB.
-const LARGEST_MIB: u64 = 20;
-
-/// A message of the person: words, and what is attached to them. Words of it that begin with `@` and
-/// name a resource attach that too.
+/// A user message: text and attachments. Words that begin with `@` and name a resource attach it too.
 pub(crate) async fn message(
     running: &Running,
     text: &str,
@@ -31,7 +28,8 @@ pub(crate) async fn message(
         parts.extend(resource(running, uri).await?);
     }
     for path in images {
-        parts.push(image(path.as_ref())?);
+        let most = running.shaping.limits().files.attachment;
+        parts.push(image(path.as_ref(), most)?);
     }
     if !text.is_empty() {
         parts.push(Part::text(text));
@@ -53,12 +51,12 @@ fn mentioned(catalog: &Catalog, text: &str) -> Vec<String> {
     found
 }
 
-/// Whether this is the URI of a resource.
+/// Returns true for the URI of a resource.
 fn is_resource(catalog: &Catalog, uri: &str) -> bool {
     !matches!(catalog.resolve_on(ShelfKind::Resources, uri), Err(Unresolved::Unknown { .. }))
 }
 
-/// Whether a URI begins as those of a template do.
+/// Returns true if a URI starts with the fixed part of a template.
 fn is_templated(catalog: &Catalog, uri: &str) -> bool {
     let mut templates = catalog.templates.entries().iter();
     templates.any(|template| {
@@ -67,7 +65,7 @@ fn is_templated(catalog: &Catalog, uri: &str) -> bool {
     })
 }
 
-/// What a resource holds.
+/// Reads the contents of a resource.
 async fn resource(running: &Running, uri: &str) -> Result<Vec<Part>, Failure> {
     let catalog = running.catalog();
     if !is_templated(&catalog, uri) {
@@ -90,12 +88,12 @@ fn held(uri: &str, content: &Object) -> Part {
     Kind::Resource(Resource { uri, mime, text: content.text("text"), data }).into()
 }
 
-/// A picture from a file.
-fn image(path: &Path) -> Result<Part, Failure> {
+/// Reads an image from a file.
+fn image(path: &Path, most: u64) -> Result<Part, Failure> {
     let shown = escaped_line(&path.display().to_string());
     let bytes = File::open(path)
         .map_err(|error| Failure::usage(format!("cannot read `{shown}`: {error}")))
-        .and_then(|file| all(file, &format!("`{shown}`")))?;
+        .and_then(|file| all(file, &format!("`{shown}`"), most))?;
     let mime = match bytes.as_slice() {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",
@@ -109,14 +107,14 @@ fn image(path: &Path) -> Result<Part, Failure> {
     Ok(Kind::Image(Media::Data { mime: mime.to_owned(), data: STANDARD.encode(bytes) }).into())
 }
 
-/// What a person asks: the words of the command line, and behind them the standard input if it is
-/// asked for with `-`, or is a pipe or a file.
+/// Returns the prompt: the words of the command line, followed by the standard input if it is requested with `-`, or is
+/// a pipe or a file.
 pub(crate) fn prompt(words: &[String]) -> Result<String, Failure> {
     let wanted = words.iter().any(|word| word == "-");
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-").collect();
     let mut text = words.join(" ");
     if wanted || is_piped() {
-        let bytes = all(std::io::stdin(), "the standard input")?;
+        let bytes = all(std::io::stdin(), "the standard input", FileLimits::default().attachment)?;
         let read = String::from_utf8(bytes)
             .map_err(|_| Failure::usage("the standard input is not text in UTF-8"))?;
         let read = read.trim_end();
@@ -128,7 +126,7 @@ pub(crate) fn prompt(words: &[String]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Whether the standard input is something that ends, and no terminal.
+/// Returns true if the standard input is a pipe, a file or a socket.
 fn is_piped() -> bool {
     use rustix::fs::{FileType, fstat};
     let stdin = std::io::stdin();
@@ -139,19 +137,18 @@ fn is_piped() -> bool {
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile | FileType::Socket))
 }
 
-fn all(from: impl Read, what: &str) -> Result<Vec<u8>, Failure> {
+fn all(from: impl Read, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    let largest = LARGEST_MIB << 20;
     from.take(largest + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::usage(format!("cannot read {what}: {error}")))?;
     if bytes.len() as u64 > largest {
-        return Err(Failure::usage(format!("{what} is larger than {LARGEST_MIB} MiB")));
+        return Err(Failure::usage(format!("{what} is larger than {largest} bytes")));
     }
     Ok(bytes)
 }
 
-/// A text, or with `@` the file it is in.
+/// The text, or with `@` the content of a file.
 pub(crate) fn text_or_file(text: &str) -> Result<String, Failure> {
     let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     std::fs::read_to_string(path)
@@ -191,7 +188,7 @@ fn said(message: &Json) -> Option<Message> {
     Some(Message::new(role, parts))
 }
 
-/// Refuses arguments that a prompt does not have, and the lack of those it needs.
+/// Refuses unknown arguments of a prompt, and missing required ones.
 fn check(name: &str, prompt: &Object, given: &[(String, String)]) -> Result<(), Failure> {
     let known = arguments(prompt);
     let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
@@ -219,7 +216,7 @@ fn check(name: &str, prompt: &Object, given: &[(String, String)]) -> Result<(), 
     Err(Failure::usage(message).hint(format!("write /{name} {}=…", missing.join("=… "))))
 }
 
-/// The arguments of a prompt, each with whether it is needed.
+/// The arguments of a prompt, with true for the required ones.
 pub(crate) fn arguments(prompt: &Object) -> Vec<(String, bool)> {
     let items = prompt.get("arguments").and_then(|arguments| arguments.to_items());
     let items = items.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Conversations, kept as they happen.
+//! Stored conversations.
 
 use consort_agent::{Conversation, Store};
 
@@ -6,21 +6,21 @@ use crate::command::conversations;
 use crate::exit::Failure;
 use crate::output::{note, shortened};
 
-/// How many characters of what is said first are the title.
+/// Limit of characters of the title, taken from the first message.
 const TITLE: usize = 80;
 
-/// Where conversations are kept, if they are.
+/// Store of conversations, if they are stored.
 #[derive(Debug)]
 pub(crate) struct Keeping(Option<Store>);
 
-/// A conversation, and the id it is kept under.
+/// A conversation, and its id in the store.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) id: Option<String>,
     pub(crate) conversation: Conversation,
 }
 
-/// A conversation among others.
+/// A conversation in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) id: String,
@@ -30,7 +30,7 @@ pub(crate) struct Listed {
 }
 
 impl Keeping {
-    /// Where conversations are kept; nowhere if nothing is to be kept.
+    /// Opens the store; none if nothing is to be stored.
     pub(crate) fn new(keep: bool) -> Result<Self, Failure> {
         if !keep {
             return Ok(Self(None));
@@ -42,7 +42,7 @@ impl Keeping {
         Ok(Self(Some(Store::new(folder))))
     }
 
-    /// A new conversation about this.
+    /// Starts a conversation about this.
     pub(crate) fn begin(&self, about: &str) -> Result<Kept, Failure> {
         let Some(store) = &self.0 else { return Ok(Kept::default()) };
         let (id, journal) = store.create(&title(about))?;
@@ -50,7 +50,7 @@ impl Keeping {
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
 
-    /// A conversation of before: that of an id, or the `last`.
+    /// Opens a stored conversation: by its id, or the `last`.
     pub(crate) fn open(&self, id: &str) -> Result<Kept, Failure> {
         let store = self.store()?;
         let id = store.find(id)?;
@@ -62,7 +62,7 @@ impl Keeping {
         Ok(Kept { id: Some(id.to_string()), conversation })
     }
 
-    /// A copy of a conversation, of its first messages if that is said.
+    /// Copies a conversation, or only its first messages.
     pub(crate) fn fork(&self, kept: &Kept, messages: Option<usize>) -> Result<Kept, Failure> {
         let store = self.store()?;
         let id = kept.id.as_deref().ok_or_else(|| Failure::usage("nothing was said yet"))?;
@@ -70,7 +70,7 @@ impl Keeping {
         self.open(fork.as_str())
     }
 
-    /// The last conversations, the latest first.
+    /// Lists the last conversations, the latest first.
     pub(crate) fn list(&self, most: usize) -> Result<Vec<Listed>, Failure> {
         let mut all = self.store()?.list()?;
         all.sort_by_key(|summary| std::cmp::Reverse(summary.last));
@@ -90,7 +90,7 @@ impl Keeping {
     }
 }
 
-/// What a conversation is called that begins with this.
+/// Title of a conversation, from its first message.
 pub(crate) fn title(about: &str) -> String {
     shortened(about, TITLE)
 }

@@ -1,4 +1,4 @@
-//! A run for programs: one line of JSON an event.
+//! A run for programs: one line of JSON per event.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ pub(crate) struct Lines {
     tools: BTreeMap<String, String>,
 }
 
-/// What the lines are like.
+/// Format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Each event as it is.
+    /// Each event unchanged.
     Events,
-    /// What is about a tool as `consort call` writes it.
+    /// Events of tools in the format of `consort call`.
     Chunks,
 }
 
@@ -34,7 +34,7 @@ struct Line<'a> {
     timestamp: String,
 }
 
-/// What is about a tool.
+/// An event of a tool.
 #[derive(Serialize)]
 #[expect(clippy::struct_field_names, reason = "the names are what programs read")]
 struct Chunk<'a> {
@@ -48,7 +48,7 @@ struct Chunk<'a> {
     timestamp: String,
 }
 
-/// What a chunk holds: made here, or as it came.
+/// Content of a chunk: built here, or passed through.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -56,7 +56,7 @@ enum Content<'a> {
     Json(&'a consort_core::Json),
 }
 
-/// A chunk without its place among the others: event, call, kind, content and whether it is the last.
+/// A chunk without its sequence number: event, call, kind, content and true for the last.
 type Told<'a> = (&'static str, &'a str, &'static str, Content<'a>, bool);
 
 impl Lines {
@@ -64,7 +64,7 @@ impl Lines {
         Self { form, sequence: 0, tools: BTreeMap::new() }
     }
 
-    /// Under which id the conversation is kept, as a line.
+    /// The id of the conversation, as a line.
     pub(crate) fn conversation(&mut self, id: &str) -> String {
         self.sequence += 1;
         let (sequence, timestamp) = (self.sequence, now());
@@ -72,7 +72,7 @@ impl Lines {
             .to_string()
     }
 
-    /// An event as a line, without its end.
+    /// An event as a line, without its line end.
     pub(crate) fn line(&mut self, event: &Event) -> Option<String> {
         self.sequence += 1;
         let (sequence_id, timestamp) = (self.sequence, now());
@@ -103,7 +103,7 @@ impl Lines {
     }
 }
 
-/// What an event says of a tool, if it is about one.
+/// Converts an event to a chunk, if it is about a tool.
 fn told(event: &Event) -> Option<Told<'_>> {
     Some(match event {
         Event::Called { call, .. } => {

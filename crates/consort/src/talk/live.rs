@@ -1,4 +1,4 @@
-//! What moves on a terminal while a run goes on: a sign of life, and a bar a call.
+//! Progress display on a terminal during a run: a spinner, and one bar per call.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -10,7 +10,7 @@ use crate::output::{advance, label, moving, set_prefix};
 
 const TICK: Duration = Duration::from_millis(120);
 
-/// Bars on a terminal; elsewhere nothing.
+/// Progress bars on a terminal; elsewhere nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Live(Option<Bars>);
 
@@ -31,7 +31,7 @@ impl Live {
         }))
     }
 
-    /// Shows that something is waited for.
+    /// Shows a spinner with a text.
     pub(crate) fn wait(&mut self, what: &str) {
         let Some(bars) = &mut self.0 else { return };
         let waiting = bars.waiting.get_or_insert_with(|| {
@@ -42,14 +42,14 @@ impl Live {
         label(waiting, what);
     }
 
-    /// Shows no more that something is waited for.
+    /// Removes the spinner.
     pub(crate) fn rest(&mut self) {
         if let Some(waiting) = self.0.as_mut().and_then(|bars| bars.waiting.take()) {
             waiting.finish_and_clear();
         }
     }
 
-    /// Begins a call's bar.
+    /// Adds the bar of a call.
     pub(crate) fn begin(&mut self, call: &str, tool: &str) {
         let Some(bars) = &mut self.0 else { return };
         let bar = bars.all.add(ProgressBar::no_length().with_style(moving("{prefix} {wide_msg}")));
@@ -72,14 +72,14 @@ impl Live {
         true
     }
 
-    /// Ends a call's bar.
+    /// Removes the bar of a call.
     pub(crate) fn end(&mut self, call: &str) {
         if let Some(bar) = self.0.as_mut().and_then(|bars| bars.calls.remove(call)) {
             bar.finish_and_clear();
         }
     }
 
-    /// Ends every bar.
+    /// Removes everything.
     pub(crate) fn clear(&mut self) {
         self.rest();
         for (_, bar) in self.0.iter_mut().flat_map(|bars| std::mem::take(&mut bars.calls)) {
@@ -87,7 +87,7 @@ impl Live {
         }
     }
 
-    /// Draws nothing until it is shown again.
+    /// Hides everything until it is shown again.
     pub(crate) fn hide(&mut self) {
         self.rest();
         if let Some(bars) = &self.0 {
@@ -103,7 +103,7 @@ impl Live {
         }
     }
 
-    /// Draws nothing while something is written.
+    /// Hides everything during a write.
     pub(crate) fn suspend(&self, write: impl FnOnce()) {
         match &self.0 {
             Some(bars) => bars.all.suspend(write),

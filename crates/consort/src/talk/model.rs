@@ -1,4 +1,4 @@
-//! The model that is meant.
+//! Selection of the model.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use consort_agent::Model;
 use crate::exit::{Exit, Failure};
 use crate::output::escaped;
 
-/// What stands before the file of a script.
+/// Prefix of the file of a script.
 const SCRIPTED: &str = "scripted:";
 
-/// The model of a name, or else the one there is.
+/// The named model, or the default one.
 pub(crate) async fn model(models: &Models, said: Option<&str>) -> Result<Model, Failure> {
     match said.map(str::trim).filter(|said| !said.is_empty() && *said != "ollama") {
         Some(said) => {
@@ -24,7 +24,7 @@ pub(crate) async fn model(models: &Models, said: Option<&str>) -> Result<Model, 
     }
 }
 
-/// A name as it was typed: a script is where the person is, not where the config is.
+/// Resolves a typed name: the path of a script is relative to the current folder, not to the config.
 pub(crate) fn typed(said: &str) -> String {
     match said.strip_prefix(SCRIPTED) {
         Some(path) if said != DEMO => {
@@ -42,7 +42,7 @@ impl From<ModelError> for Failure {
     }
 }
 
-/// What an error says, and what its causes say.
+/// Returns the message of an error with those of its causes.
 pub(super) fn chained(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();

@@ -1,13 +1,13 @@
-//! Where a run is written.
+//! Output of a run.
 
 use crate::output::{self, TerminalText};
 
-/// Takes what is shown of a run.
+/// Sink for the output of a run.
 pub(crate) trait Paper: Send {
-    /// Writes a piece to the standard output, at once.
+    /// Writes a text to the standard output, and flushes it.
     fn out(&mut self, text: &TerminalText);
 
-    /// Writes a piece to the standard error, at once.
+    /// Writes a text to the standard error, and flushes it.
     fn aside(&mut self, text: &TerminalText);
 
     /// Writes a line to the standard error.
@@ -16,7 +16,7 @@ pub(crate) trait Paper: Send {
     }
 }
 
-/// The standard output and the standard error. A reader who left is not our problem.
+/// The standard output and the standard error. A closed pipe is ignored.
 #[derive(Debug)]
 pub(crate) struct Standard;
 

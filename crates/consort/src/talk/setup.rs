@@ -1,4 +1,4 @@
-//! From what was typed, and what the config says of agents, to an agent over servers that are reached.
+//! Setup of an agent from the command line and the config, with its servers connected.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use consort::agents::{self, AgentError};
 use consort::config::{AgentConfig, Config};
 use consort::models::Models;
-use consort::shaping::{self, Layers, Shaping};
+use consort::shaping::{Layers, Shaping};
 use consort_agent::sub::{AGENTS, Roster, tool_name};
-use consort_agent::{Agent, Bound, Consent, Limits, Sampling, Settings};
+use consort_agent::{Agent, Bound, Consent, Limits, RunObserver, Sampling};
 use consort_core::{Pattern, Problem, Toolbox, nearest};
 
 use super::model::{chained, model, typed};
@@ -19,39 +19,36 @@ use crate::output::{escaped, escaped_line};
 use crate::person::Person;
 use crate::running::{Need, Running, tell};
 
-/// How much servers may have the model answer on their own account, in tokens.
-pub(crate) const SAMPLING: u64 = 100_000;
-
-/// What an agent is called that is none of the config's.
+/// Name of an agent that is not in the config.
 pub(crate) const NAME: &str = "consort";
 
-/// Everything a talk needs.
+/// Everything needed for a conversation.
 pub(crate) struct Setup {
     pub(crate) stage: Stage,
     pub(crate) audience: Audience,
 }
 
-/// Who talks, and with what.
+/// The agent, its tools and its store.
 pub(crate) struct Stage {
     pub(crate) running: Running,
     pub(crate) agent: Agent,
     pub(crate) keeping: Keeping,
     models: Arc<Models>,
     tape: Tape,
-    /// The agent's tools as they are before the exposure.
+    /// The agent's tools, before the exposure.
     unexposed: Arc<dyn Toolbox>,
-    /// What the config says of the agent, if it is one of the config's.
+    /// The config of the agent, if it is in the config.
     described: Option<AgentConfig>,
 }
 
 impl Setup {
-    /// Reads the config and makes the agent; no server is reached.
+    /// Reads the config and builds the agent; connects to no server.
     pub(crate) async fn new(common: &Common, talk: &Talk, form: Form) -> Result<Self, Failure> {
         let keeping = Keeping::new(!talk.no_store)?;
         let person = Person::new();
         let audience = Audience::new(common, talk, form, Arc::clone(&person))?;
         let tape = Tape::new(talk)?;
-        let running = Running::start(common, person)?;
+        let running = Running::start(common, person, &talk.ledger)?;
         let made = made(talk, &running, &tape).await;
         match made {
             Ok(Made { agent, models, unexposed, described }) => {
@@ -59,13 +56,13 @@ impl Setup {
                 Ok(Self { stage, audience })
             }
             Err(failure) => {
-                running.hub.drain().await;
+                running.end().await;
                 Err(failure)
             }
         }
     }
 
-    /// Reaches the servers, and gives the agent its tools; nothing if that is interrupted.
+    /// Connects to the servers, and gives the agent its tools; `None` if that is interrupted.
     pub(crate) async fn reach(&mut self, tools: &[String]) -> Result<Option<()>, Failure> {
         let reaching = self.stage.reach(tools);
         let Some(denied) = self.audience.unless_interrupted(reaching).await else {
@@ -81,19 +78,20 @@ impl Setup {
         Ok(Some(()))
     }
 
-    /// Ends what was started. Whoever cannot wait interrupts it.
-    /// Fails if what was recorded could not be written, or was not what was played.
+    /// Shuts down everything. It can be interrupted. Fails if a recording could not be written, or if a replay diverged
+    /// from it.
     pub(crate) async fn end(mut self) -> Result<(), Failure> {
         self.audience.show.clear();
         let drain = self.stage.running.hub.drain();
         self.audience.unless_interrupted(drain).await;
+        self.stage.running.records.end();
         self.stage.tape.end()
     }
 }
 
 impl Stage {
-    /// Reaches the servers of which nothing is known, and gives the agent the tools of these names; with
-    /// none, what the config shows it. Names of tools that the policy denies are handed back.
+    /// Connects to the servers without a stored catalog, and gives the agent the tools of these names; with none, those
+    /// that the config exposes. Returns the names of tools that the policy denies.
     pub(crate) async fn reach(&mut self, tools: &[String]) -> Result<Vec<String>, Failure> {
         if !matches!(self.tape, Tape::Playing(_)) {
             self.running.reach(None, Need::Kept).await;
@@ -114,7 +112,7 @@ impl Stage {
         Ok(bound.denied)
     }
 
-    /// Returns which of the `tools` that the config gives the agent fit nothing.
+    /// Returns the entries of the agent's `tools` in the config that match no tool.
     fn idle_tools(&self) -> Vec<String> {
         let Some(described) = self.described.as_ref().filter(|_| !self.tape.is_playing()) else {
             return Vec::new();
@@ -123,7 +121,7 @@ impl Stage {
         agents::idle_tools(described, &catalog).into_iter().map(escaped_line).collect()
     }
 
-    /// Has another model answer from now on.
+    /// Switches to another model.
     pub(crate) async fn choose(&mut self, said: &str) -> Result<(), Failure> {
         let model = model(&self.models, Some(said)).await?;
         self.agent.model = self.tape.model(model);
@@ -131,7 +129,7 @@ impl Stage {
     }
 }
 
-/// An agent, and what it is made of.
+/// An agent, and its parts.
 struct Made {
     agent: Agent,
     models: Arc<Models>,
@@ -139,7 +137,7 @@ struct Made {
     described: Option<AgentConfig>,
 }
 
-/// The agent that is meant, and the models there are.
+/// Builds the requested agent, with the available models.
 async fn made(talk: &Talk, running: &Running, tape: &Tape) -> Result<Made, Failure> {
     let models = running.shaping.models().cloned();
     let models = models.unwrap_or_else(|| Arc::new(Models::of(None)));
@@ -154,11 +152,13 @@ async fn made(talk: &Talk, running: &Running, tape: &Tape) -> Result<Made, Failu
                 described.model = typed(said);
             }
             let team = Team::new(running, &models);
-            let layers = team.shaping.over(Arc::new(running.hub.clone()), &shaping::unwrapped);
+            let layers = running.over(&team.shaping);
             team.assemble(&layers, &described);
             let folder = folder(config);
             let agent = match tape.played() {
-                Some(model) => agents::agent_with(name, &described, folder, model, &layers),
+                Some(model) => {
+                    agents::agent_with(name, &described, folder, model, (&models, &layers))
+                }
                 None => agents::agent(name, &described, folder, &models, &layers),
             }
             .map_err(|error| wrong(&error))?;
@@ -173,7 +173,7 @@ async fn made(talk: &Talk, running: &Running, tape: &Tape) -> Result<Made, Failu
             };
             let shown = running.layers().shown(None);
             let toolbox = shown.unwrap_or_else(|| Arc::clone(&running.toolbox));
-            Agent::new(model, toolbox, Settings::new(NAME))
+            Agent::new(model, toolbox, models.agent_settings(NAME))
         }
     };
     agent.model = tape.model(agent.model);
@@ -182,9 +182,11 @@ async fn made(talk: &Talk, running: &Running, tape: &Tape) -> Result<Made, Failu
         settings.instructions = text_or_file(instructions)?;
     }
     settings.limits = limits(talk, &settings.limits);
+    // What is played costs nothing.
+    settings.observer = running.records.observer().filter(|_| !tape.is_playing());
     settings.person = tape.person().unwrap_or(Person::there() || talk.wait);
     if Person::there() {
-        settings.sampling = Sampling::new(Consent::Ask, SAMPLING);
+        settings.sampling = Sampling::new(Consent::Ask, settings.work.sampling_tokens);
     }
     Ok(Made { agent, models, unexposed, described: chosen })
 }
@@ -194,13 +196,14 @@ fn folder(config: Option<&Config>) -> &Path {
     folder.unwrap_or(Path::new(""))
 }
 
-/// The agents of the config that an agent may ask.
+/// The agents of the config that an agent may call.
 struct Team<'a> {
-    /// What is on offer, with all of them.
+    /// The layers, with all of them as tools.
     shaping: Shaping,
     roster: Arc<Roster>,
     models: &'a Models,
     config: Option<&'a Config>,
+    observer: Option<Arc<dyn RunObserver>>,
 }
 
 impl<'a> Team<'a> {
@@ -213,17 +216,20 @@ impl<'a> Team<'a> {
         });
         let roster = Arc::<Roster>::default();
         let shaping = running.shaping.clone().with_agents(told.collect(), Arc::clone(&roster));
-        Self { shaping, roster, models, config }
+        Self { shaping, roster, models, config, observer: running.records.observer() }
     }
 
-    /// Makes them all; one that cannot be used is told of if `asking` names it.
+    /// Builds all of them; one that cannot be used is reported if `asking` names it.
     fn assemble(&self, layers: &Layers<'_>, asking: &AgentConfig) {
         let folder = folder(self.config);
         let agents = self.config.into_iter().flat_map(|config| &config.options.agents);
         let mut made = Vec::new();
         for (name, config) in agents {
             match agents::agent(name, config, folder, self.models, layers) {
-                Ok(agent) => made.push(agent),
+                Ok(mut agent) => {
+                    agent.settings.observer.clone_from(&self.observer);
+                    made.push(agent);
+                }
                 Err(error) => {
                     let tool = tool_name(name);
                     let names = |text: &String| Pattern::new(text).matches(AGENTS, &tool);
@@ -239,7 +245,7 @@ impl<'a> Team<'a> {
     }
 }
 
-/// What the config says of an agent.
+/// Returns the config of an agent.
 fn described(config: Option<&Config>, name: &str) -> Result<AgentConfig, Failure> {
     let agents = config.map(|config| &config.options.agents);
     if let Some(described) = agents.and_then(|agents| agents.get(name)) {
@@ -261,7 +267,7 @@ fn wrong(error: &AgentError) -> Failure {
     }
 }
 
-/// The limits, as far as they were typed.
+/// The limits of the command line, with defaults.
 fn limits(talk: &Talk, usual: &Limits) -> Limits {
     Limits {
         turns: talk.max_turns.unwrap_or(usual.turns),

@@ -1,4 +1,4 @@
-//! A run as it is shown: words on the standard output, everything else on the standard error.
+//! Display of a run: text of the model on the standard output, everything else on the standard error.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use super::live::Live;
 use super::paper::Paper;
 use crate::output::{Styled, TerminalText, escaped_line, shortened, styled};
 
-/// How much of a call's arguments, and of its result, is shown.
+/// Limit of characters shown of a call's arguments, and of its result.
 const GLIMPSE: usize = 160;
 
 /// Shows a run, event by event.
 pub(crate) struct Show {
     paper: Box<dyn Paper>,
     live: Live,
-    /// One line of JSON an event instead.
+    /// Writer of JSON lines, for programs.
     lines: Option<Lines>,
     wishes: Wishes,
     /// The calls in progress: the tool of each, by id.
     calls: BTreeMap<String, String>,
-    /// What the last line, which has no end yet, is made of.
+    /// Kind of the last line, while it has no end yet.
     open: Option<Made>,
-    /// Whether anything of the answer that is on its way was shown.
+    /// True if part of the current answer was shown.
     begun: bool,
-    /// What happened while a question stood.
+    /// Events held back while a question is shown.
     held: Option<Vec<Event>>,
 }
 
-/// What is wished to be seen.
+/// Display options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wishes {
-    /// Each answer when it is whole, not piece by piece.
+    /// True to show each answer when it is complete, not as a stream.
     pub(crate) whole: bool,
-    /// What the model thinks.
+    /// True to show the thinking of the model.
     pub(crate) thinking: bool,
-    /// What it cost, at the end.
+    /// True to show the cost at the end.
     pub(crate) cost: bool,
 }
 
@@ -58,7 +58,7 @@ impl Show {
         Self { paper, live, lines, wishes, calls, open: None, begun: false, held: None }
     }
 
-    /// Draws nothing until it is released: a question stands on the terminal.
+    /// Holds events back until `release`: a question is shown on the terminal.
     pub(crate) fn hold(&mut self) {
         if self.held.is_none() {
             self.end_line();
@@ -67,7 +67,7 @@ impl Show {
         }
     }
 
-    /// Shows what happened meanwhile, and goes on.
+    /// Shows the events held back, and continues.
     pub(crate) fn release(&mut self) {
         let Some(held) = self.held.take() else { return };
         self.live.show();
@@ -76,12 +76,12 @@ impl Show {
         }
     }
 
-    /// Whether it is for programs.
+    /// Returns true for JSON output.
     pub(crate) fn is_json(&self) -> bool {
         self.lines.is_some()
     }
 
-    /// Warns of something; programs get it as a note.
+    /// Shows a warning; programs get it as a note.
     pub(crate) fn warn(&mut self, text: String) {
         if self.is_json() {
             self.event(Event::Note { text });
@@ -90,12 +90,12 @@ impl Show {
         }
     }
 
-    /// Something to read, of several lines.
+    /// Prints a text of several lines.
     pub(crate) fn print(&mut self, text: impl Into<TerminalText>) {
         self.write(text);
     }
 
-    /// Under which id the conversation is kept.
+    /// Shows the id of the conversation.
     pub(crate) fn conversation(&mut self, id: &str) {
         match &mut self.lines {
             Some(lines) => {
@@ -106,7 +106,7 @@ impl Show {
         }
     }
 
-    /// Ends what moves.
+    /// Removes the progress display.
     pub(crate) fn clear(&mut self) {
         self.live.clear();
         self.end_line();
@@ -278,12 +278,12 @@ impl Show {
         }
     }
 
-    /// The tool of a call, as it may be shown.
+    /// The escaped name of a call's tool.
     fn tool(&self, call: &str) -> String {
         escaped_line(self.calls.get(call).map_or("a tool", String::as_str))
     }
 
-    /// Says something of somebody else's on a line of its own.
+    /// Shows untrusted text on its own line.
     fn say(&mut self, style: Styled, text: &str) {
         self.write(styled(style, escaped_line(text)));
     }
@@ -296,7 +296,7 @@ impl Show {
     }
 }
 
-/// What a run cost, in a few words.
+/// Returns the usage and cost of a run, in a few words.
 pub(crate) fn cost(report: &Report) -> String {
     let count = |count: u32, what: &str| {
         let ending = if count == 1 { "" } else { "s" };
@@ -312,7 +312,7 @@ pub(crate) fn cost(report: &Report) -> String {
     words.join(", ")
 }
 
-/// A time in milliseconds as people read it.
+/// Formats milliseconds for people.
 pub(crate) fn time(millis: u64) -> String {
     match millis {
         0..1000 => format!("{millis} ms"),
@@ -321,7 +321,7 @@ pub(crate) fn time(millis: u64) -> String {
     }
 }
 
-/// The first words of a result.
+/// The text of a result, for a short display.
 fn glimpse(parts: &[Part]) -> String {
     let words = parts.iter().map(|part| match &part.kind {
         Kind::Text { text } => text.clone(),

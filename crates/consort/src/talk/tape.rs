@@ -1,4 +1,4 @@
-//! A run that is recorded, or one that is played again.
+//! Recording and replay of a run.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::cli::Talk;
 use crate::exit::{Exit, Failure};
 use crate::output::escaped;
 
-/// What goes to and comes from the model and the tools, on its way to a file or out of one.
+/// Recording of the traffic with the model and the tools, written to a file or read from one.
 pub(crate) enum Tape {
-    /// There is none.
+    /// No recording.
     Absent,
-    /// It is written.
+    /// It is recorded.
     Recording(Recorder),
-    /// It is played; no model is asked, and no server is reached.
+    /// It is replayed; no model is called, and no server is connected to.
     Playing(Replayer),
 }
 
@@ -30,12 +30,12 @@ impl Tape {
         })
     }
 
-    /// Returns whether a recording is played.
+    /// Returns true for a replay.
     pub(crate) fn is_playing(&self) -> bool {
         matches!(self, Self::Playing(_))
     }
 
-    /// The model that is played, if one is.
+    /// The replayed model, if this is a replay.
     pub(crate) fn played(&self) -> Option<Model> {
         let Self::Playing(replayer) = self else { return None };
         let facts = Facts { images: true, audio: true, ..Facts::default() };
@@ -43,7 +43,7 @@ impl Tape {
         Some(Model { id: name.clone(), name, provider: replayer.provider(), facts })
     }
 
-    /// The same model, recorded if that is wanted.
+    /// Wraps a model to record it, if requested.
     pub(crate) fn model(&self, model: Model) -> Model {
         match self {
             Self::Recording(recorder) => {
@@ -53,7 +53,7 @@ impl Tape {
         }
     }
 
-    /// The same toolbox, recorded; or the one that is played in its place.
+    /// Wraps a toolbox to record it, or replaces it by the replayed one.
     pub(crate) fn toolbox(&self, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
         match self {
             Self::Absent => toolbox,
@@ -62,7 +62,7 @@ impl Tape {
         }
     }
 
-    /// Whether the model could ask a person, where that was recorded.
+    /// Returns true if the recorded model could ask a person; `None` without a replay.
     pub(crate) fn person(&self) -> Option<bool> {
         match self {
             Self::Playing(replayer) => Some(replayer.offers(ASK_USER)),
@@ -70,7 +70,7 @@ impl Tape {
         }
     }
 
-    /// Whether all of it was written, or played.
+    /// Fails if the recording was not written or replayed completely.
     pub(crate) fn end(&self) -> Result<(), Failure> {
         match self {
             Self::Absent => Ok(()),
@@ -92,7 +92,7 @@ impl From<RecordError> for Failure {
     }
 }
 
-/// What must not be in a recording: the values of variables with the name of a secret.
+/// Returns the redactor of recordings: it removes the values of variables whose name is that of a secret.
 fn redactor() -> Redactor {
     let secrets = std::env::vars().filter(|(name, _)| secret::is_secret_name(name));
     Redactor::new(secrets.map(|(_, value)| value.into()))

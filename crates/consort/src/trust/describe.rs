@@ -1,4 +1,4 @@
-//! Everything a config starts and reaches, for whoever decides whether to trust it.
+//! Description of everything a config starts and connects to, for the decision to trust it.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -10,15 +10,16 @@ use crate::output::escaped_line;
 /// The treatment of secrets that are written into a command line or a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Secrets {
-    /// All of it is shown: something to be run could be made to look like a secret.
+    /// They are shown in full: a command could be disguised as a secret.
     Shown,
-    /// `***` is shown instead: what is printed may be a log.
+    /// They are shown as `***`: the output may go to a log.
     Hidden,
 }
 
-/// Describes all that a config starts, reaches and sets, a line each. Nothing in it is obeyed by a terminal.
+/// Describes everything a config starts, connects to and sets, a line each, with terminal control characters escaped.
 pub(crate) fn describe(config: &Config, secrets: Secrets) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
+    lines.extend(config.fragments.iter().map(|file| format!("includes {}", file.display())));
     for server in &config.servers {
         lines.extend(server_lines(server, secrets));
     }
@@ -26,7 +27,10 @@ pub(crate) fn describe(config: &Config, secrets: Secrets) -> Vec<String> {
     for (name, provider) in &options.providers {
         let url = provider.base_url.as_deref().unwrap_or("the usual address");
         let key = provider.key.as_deref().map(|key| format!(", with the key {key}"));
-        lines.push(format!("model provider {name}: {url}{}", key.unwrap_or_default()));
+        let proxy = provider.proxy.as_deref().map(|proxy| format!(", through the proxy {proxy}"));
+        let trusted = provider.ca_file.as_deref().map(|file| format!(", trusting {file}"));
+        let more: String = [key, proxy, trusted].into_iter().flatten().collect();
+        lines.push(format!("model provider {name}: {url}{more}"));
         lines.extend(pairs("headers", &provider.headers));
     }
     for (name, agent) in &options.agents {
@@ -76,13 +80,13 @@ fn server_lines(server: &ServerConfig, secrets: Secrets) -> Vec<String> {
     }
 }
 
-/// Names with their values, in which secrets are hidden.
+/// Names with their values. Secrets are hidden.
 fn pairs(what: &str, pairs: &BTreeMap<String, impl Display>) -> Option<String> {
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
     (!pairs.is_empty()).then(|| format!("  {what}: {}", pairs.join(", ")))
 }
 
-/// A word as a shell takes it, so that one sees where it begins and ends.
+/// Quotes a word for a shell, so that its start and end are visible.
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "@%+=:,./-_~".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

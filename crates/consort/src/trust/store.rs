@@ -1,4 +1,4 @@
-//! The configs that the user trusts, a file for each in the state folder.
+//! Store of trusted configs, one file for each in the state folder.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::running::state_folder;
 
-/// The largest record that is read.
+/// Size limit of a trust record in bytes.
 const LARGEST_RECORD: u64 = 64 << 10;
 
 /// A config that the user trusts as long as its content stays the same.
@@ -23,18 +23,18 @@ pub(crate) struct TrustRecord {
     pub(crate) trusted_at: String,
 }
 
-/// The folder of trust records. Each is a file of its own, so that processes do not undo what others do.
+/// The folder of trust records. Each is a separate file, so that processes do not overwrite each other's changes.
 pub(crate) struct TrustStore {
     folder: PathBuf,
 }
 
 impl TrustStore {
-    /// The store of the user who runs this process, if they have a home.
+    /// The store of the user of this process, if they have a home.
     pub(crate) fn of_user() -> Option<Self> {
         Some(Self { folder: state_folder()?.join("trusted") })
     }
 
-    /// Returns the record of a config. One that cannot be read counts as none: the user is asked again.
+    /// Returns the record of a config. An unreadable one counts as absent: the user is asked again.
     pub(crate) fn get(&self, path: &Path) -> Option<TrustRecord> {
         read(&self.file(path)).ok().filter(|record| record.path == path)
     }
@@ -49,7 +49,7 @@ impl TrustStore {
         Ok(record)
     }
 
-    /// Forgets a config; false if it was not trusted.
+    /// Removes a config; false if it was not trusted.
     pub(crate) fn remove(&self, path: &Path) -> io::Result<bool> {
         match fs::remove_file(self.file(path)) {
             Ok(()) => Ok(true),

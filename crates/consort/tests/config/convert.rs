@@ -29,7 +29,7 @@ fn converted(config: &Config, target: Target) -> String {
 
 /// The servers, wherever they are written.
 fn anywhere(servers: &[ServerConfig]) -> Vec<ServerConfig> {
-    let origin = Origin { file: "x".into(), spot: Spot::default(), project: None };
+    let origin = Origin { file: "x".into(), spot: Spot::default(), project: None, config: None };
     servers.iter().map(|server| ServerConfig { origin: origin.clone(), ..server.clone() }).collect()
 }
 

@@ -10,6 +10,7 @@ mod network;
 mod oauth;
 mod panics;
 mod resolve;
+mod schema;
 mod secrets;
 mod section;
 

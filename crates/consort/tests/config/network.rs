@@ -56,7 +56,9 @@ fn mistakes_are_told_with_what_would_be_right() {
             Err(unusable) => unusable.to_string(),
         }
     };
-    assert!(said("proxy = \"socks5://me:hunter2@x\"").contains("only `http://` and `https://`"));
+    assert!(
+        said("proxy = \"socks5://me:hunter2@x\"").contains("`socks5://` proxies are not supported")
+    );
     assert!(!said("proxy = \"socks5://me:hunter2@x\"").contains("hunter2"));
     assert!(said("client_key_file = \"k\"").contains("client_certificate_file"));
     assert!(said("client_certificate_file = \"c\"").contains("client_key_file"));

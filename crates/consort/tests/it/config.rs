@@ -69,6 +69,7 @@ fn check_fails_wherever_serve_would() {
     for (more, said) in [
         ("[consort.tokens]\nci = \"file:no-such-file\"\n", "the token of `ci`"),
         ("[consort.tokens]\nci = \"env:NOT_SET_ANYWHERE\"\n", "the token of `ci`"),
+        ("[consort.tokens]\nowner = \"env:HOME\"\n", "`owner` in `[consort.tokens]`"),
         ("[consort]\nnaming = \"atuo\"\n", "unknown naming `atuo`"),
         ("[consort.profiles.p]\nnaming = \"atuo\"\n", "unknown naming `atuo`"),
         ("[consort.policy]\ndefault = \"dney\"\n", "unknown default `dney`"),

@@ -153,3 +153,57 @@ fn a_call_that_ends_while_one_looks_on_is_shown() {
     looking.kill().unwrap();
     looking.wait().unwrap();
 }
+
+#[test]
+fn archives_are_read_with_the_ledger_and_a_damaged_one_is_named() {
+    let home = Home::new();
+    let path = home.path(".local/state/consort/ledger.db");
+    let settings = LedgerSettings {
+        size: 256 << 10,
+        archive: Some(home.path("archive")),
+        ..LedgerSettings::default()
+    };
+    let ledger = Ledger::open(&path, settings).unwrap();
+    for _ in 0..3000 {
+        ledger.begin(intent("files", "read")).end(Class::Ok, 0);
+    }
+    ledger.close();
+    let calls = |arguments: &[&str]| {
+        let ran = home.run(&[&["ledger", "report", "--json"], arguments].concat());
+        let report: Value = serde_json::from_str(&ran.out).unwrap();
+        (report["total"]["calls"].as_u64().unwrap(), report["incomplete_before"].is_null())
+    };
+    assert_eq!(calls(&[]), (3000, true));
+    let (live, is_whole) = calls(&["--no-archives"]);
+    assert!(live < 3000 && !is_whole);
+    assert_eq!(home.run(&["ledger", "export"]).out.lines().count(), 3000);
+    let ran = home.run(&["ledger", "verify"]);
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    assert!(
+        ran.out.contains(", from 1 to ") && ran.out.contains(" archives included"),
+        "{}",
+        ran.out
+    );
+
+    let entries = std::fs::read_dir(home.path("archive")).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    std::fs::write(&files[0], text.replacen("ada", "eve", 1)).unwrap();
+    let ran = home.run(&["ledger", "verify"]);
+    let broken = format!(
+        "broken at record 2 in the archive `{}`: it is not as it was written",
+        files[0].display()
+    );
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains(&broken), "{}", ran.out);
+    assert_eq!(home.run(&["ledger", "verify", "--no-archives"]).code, 0);
+
+    std::fs::create_dir(home.path("cold")).unwrap();
+    std::fs::write(home.path("cold").join(files[0].file_name().unwrap()), text).unwrap();
+    std::fs::remove_file(&files[0]).unwrap();
+    let ran = home.run(&["ledger", "verify"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("the archive is not there"), "{}", ran.out);
+    assert_eq!(home.run(&["ledger", "verify", "--archive", "cold"]).code, 0);
+}

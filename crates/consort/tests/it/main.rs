@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
 mod asks;
+mod bad_servers;
 mod book;
 mod calls;
 mod canaries;
@@ -13,10 +14,12 @@ mod console;
 mod conversations;
 mod diagnosis;
 mod docs;
+mod earlier_home;
 mod edge;
 mod escapes;
 mod examples;
 mod export;
+mod fragments;
 mod guide;
 mod incidents;
 mod install;
@@ -24,6 +27,7 @@ mod install;
 mod keeper;
 mod kills;
 mod ledger;
+mod limits;
 mod lists;
 mod lock;
 mod logins;

@@ -2,10 +2,13 @@
 
 use std::process::Stdio;
 
-use testkit::rogue::{Http, Manner};
-use testkit::{PROXIED_HOST, Squid};
+use serde_json::{Value, json};
+use testkit::rogue::{Http, Manner, self_signed};
+use testkit::{Nginx, PROXIED_HOST, Squid};
 
 use crate::logins::log_in;
+use crate::serve::Serving;
+use crate::spending::{OtlpReceiver, answers, replayed};
 use crate::{Home, Ran};
 
 /// A name that only the proxy resolves, at a rogue that has been started.
@@ -191,4 +194,97 @@ fn a_login_goes_through_the_proxy_of_its_server() {
         let passed = || squid.requests().iter().any(|request| request.contains(step));
         crate::serve::until(passed);
     }
+}
+
+/// nginx with TLS in front of a plain server, and its certificate.
+fn with_tls(plain: &str) -> (Nginx, String) {
+    let [certificate, key] = self_signed();
+    let server = format!(
+        "server {{ listen 127.0.0.1:PORT ssl; ssl_certificate FOLDER/certificate.pem;
+            ssl_certificate_key FOLDER/key.pem; location / {{ proxy_pass http://{plain}; }} }}"
+    );
+    let nginx = Nginx::start(&server, &[("certificate.pem", &certificate), ("key.pem", &key)]);
+    (nginx, certificate)
+}
+
+/// Asks the model `local:small` of a provider with these keys.
+fn ask(home: &Home, keys: &str, variables: &[(&str, &str)]) -> Ran {
+    home.write("consort.toml", &format!("[consort.providers.local]\ntries = 1\n{keys}"));
+    let arguments = ["ask", "--model", "local:small", "--no-store", "--tools", "echo", "go"];
+    let mut command = home.command(&arguments);
+    for name in ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"] {
+        command.env_remove(name).env_remove(name.to_lowercase());
+    }
+    command.envs(variables.iter().copied()).stdin(Stdio::null());
+    Ran::from(command.output().unwrap())
+}
+
+#[test]
+fn a_model_provider_has_a_proxy_and_certificates_of_its_own() {
+    let provider = replayed(answers().split_off(1).into_iter().take(1).cycle().take(3).collect());
+    let plain = provider.strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap();
+    let (nginx, certificate) = with_tls(plain);
+    let (squid, home) = (Squid::start_with_login(), Home::new());
+    home.write("ca.pem", &certificate);
+    let base = format!("base_url = \"https://{PROXIED_HOST}:{}/v1\"\n", nginx.port);
+    let proxy = "proxy = \"env:MODEL_PROXY\"\n";
+    let ca = "ca_file = \"ca.pem\"\n";
+    let login = [("MODEL_PROXY", &*squid.url_with_login())];
+    let ran = ask(&home, &format!("{base}{proxy}{ca}"), &login);
+    assert!(ran.code == 0 && ran.out.contains('5'), "{ran:?}");
+    let tunnel = format!("CONNECT {PROXIED_HOST}:{}", nginx.port);
+    crate::serve::until(|| squid.requests().contains(&tunnel));
+    failed(&ask(&home, &format!("{base}{proxy}"), &login), &["UnknownIssuer"]);
+    failed(&ask(&home, &format!("{base}{ca}"), &[]), &[PROXIED_HOST]);
+    failed(&ask(&home, &format!("{base}{proxy}{ca}"), &[]), &["`MODEL_PROXY` is not set"]);
+    // Its own key comes before the environment.
+    let environment = [("HTTPS_PROXY", "http://127.0.0.1:9"), login[0]];
+    let ran = ask(&home, &format!("{base}{proxy}{ca}"), &environment);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let none = format!("{base}{ca}proxy = \"none\"\n").replace(PROXIED_HOST, "localhost");
+    assert_eq!(ask(&home, &none, &environment).code, 0);
+}
+
+#[test]
+fn a_socks_proxy_is_refused_with_its_scheme_and_the_way_out() {
+    let home = Home::new();
+    let said = ["`socks5h://` proxies are not supported", "use an `http://` or `https://` proxy"];
+    let url = "socks5h://127.0.0.1:1080";
+    failed(&ask(&home, &format!("base_url = \"https://x.test\"\nproxy = \"{url}\"\n"), &[]), &said);
+    let ran = ask(&home, "base_url = \"https://x.test\"\n", &[("all_proxy", url)]);
+    failed(&ran, &said);
+    failed(&ran, &["`all_proxy`"]);
+    home.write(
+        "consort.toml",
+        &format!("[mcp.web]\nurl = \"https://x.test\"\nproxy = \"{url}\"\n"),
+    );
+    failed(&call(&home, &[]), &said);
+    failed(&home.run(&["check"]), &said);
+    let keys = "base_url = \"https://x.test\"\nproxy = \"http://me:s3cret@x.test\"\n";
+    let ran = ask(&home, keys, &[]);
+    failed(&ran, &["`env:NAME` or `file:PATH`"]);
+    assert!(!ran.err.contains("s3cret"), "{ran:?}");
+}
+
+#[test]
+fn traces_are_exported_through_the_proxy_to_a_collector_with_its_own_certificate() {
+    let receiver = OtlpReceiver::start();
+    let (nginx, certificate) = with_tls(receiver.address.strip_prefix("http://").unwrap());
+    let (squid, home) = (Squid::start(), Home::new());
+    home.write("ca.pem", &certificate);
+    home.configure("");
+    let serving = Serving::run(
+        home.command(&["serve", "--listen", "127.0.0.1:0", "--json"])
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("https://{PROXIED_HOST}:{}", nginx.port))
+            .env("OTEL_EXPORTER_OTLP_CERTIFICATE", home.path("ca.pem"))
+            .env("HTTPS_PROXY", squid.url())
+            .env("OTEL_METRICS_EXPORTER", "none")
+            .env("OTEL_BSP_SCHEDULE_DELAY", "100"),
+    );
+    let (head, body) = crate::serve::call("get_weather", &json!({ "location": "Oslo" }));
+    assert_eq!(serving.ask(&head, &body).0, 200);
+    let got = receiver.until(|got| got.iter().any(|span| span["kind"] == "SERVER"));
+    assert!(got.iter().any(|span: &Value| span["name"] == "tools/call get_weather"), "{got:#?}");
+    let tunnel = format!("CONNECT {PROXIED_HOST}:{}", nginx.port);
+    crate::serve::until(|| squid.requests().contains(&tunnel));
 }

@@ -37,27 +37,51 @@ fn denied(serving: &Serving) -> bool {
 #[test]
 fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
     let home = Home::new();
-    home.write("consort.toml", &demo("one"));
+    // Nothing is taken over but what is asked for.
+    let config =
+        |more: &str| format!("{}[consort.limits]\nconfig_poll = \"1h\"\n{more}", demo("one"));
+    home.write("consort.toml", &config(""));
     let serving = serve(&home);
     assert_eq!(serving.tools("/mcp").len(), 5);
-    let dry_run = || home.run(&["-c", "consort.toml", "reload", "--dry-run"]);
-    let ran = dry_run();
+    let dry_run = || {
+        let ran = home.run(&["-c", "consort.toml", "reload", "--dry-run"]);
+        let json = home.run(&["-c", "consort.toml", "reload", "--dry-run", "--json"]);
+        assert_eq!(json.code, ran.code, "{json:?}");
+        (ran, serde_json::from_str::<Value>(&json.out).unwrap()[0].clone())
+    };
+    let (ran, _) = dry_run();
     assert!(ran.code == 0 && ran.out.contains("nothing changed"), "{ran:?}");
-    // A change that is kept out stays so, and shows what is wrong with it.
-    home.write(
-        "consort.toml",
-        &format!(
-            "{}[mcp.two]\nurl = 'http://127.0.0.1:9'\nheaders.X = 'env:NOT_SET_HERE'\n",
-            demo("one")
-        ),
-    );
-    let ran = dry_run();
+    // A sound change is named, and is not in force before somebody asks for it.
+    home.write("consort.toml", &config(&format!("{}{POLICY}", demo("two"))));
+    let (ran, told) = dry_run();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("server `two` added"), "{ran:?}");
+    assert!(ran.out.contains("policy: rule added: "), "{ran:?}");
+    assert_eq!((&told["kept_out"], &told["unusable"]), (&json!([]), &json!([])), "{told}");
+    assert!(serving.tools("/mcp").len() == 5 && !denied(&serving));
+    let ran = home.run(&["-c", "consort.toml", "reload"]);
+    assert!(ran.code == 0 && ran.out.contains("server `two` added"), "{ran:?}");
+    until(|| serving.tools("/mcp").len() == 8);
+    assert!(denied(&serving));
+    // A server that cannot be used is named with what would become of it.
+    let broken = demo("two").replace("command", "comand");
+    let new = "[mcp.new]\nurl = 'http://127.0.0.1:9'\nheaders.X = 'env:NOT_SET_HERE'\n";
+    home.write("consort.toml", &config(&format!("{broken}{new}{POLICY}")));
+    let (ran, told) = dry_run();
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.out.contains("NOT_SET_HERE"), "{ran:?}");
-    let json = home.run(&["-c", "consort.toml", "reload", "--dry-run", "--json"]);
-    let told: Value = serde_json::from_str(&json.out).unwrap();
-    assert_eq!(told[0]["kept_out"][0]["acceptable"], true, "{told}");
-    assert_eq!(serving.tools("/mcp").len(), 5);
+    assert!(ran.out.contains("server `two` keeps its last good settings: "), "{ran:?}");
+    assert!(ran.out.contains("server `new` is left out: "), "{ran:?}");
+    assert!(told["unusable"].to_string().contains("NOT_SET_HERE"), "{told}");
+    let (_, session) = serving.api("GET", "/session", None);
+    assert!(!session["problems"].to_string().contains("NOT_SET_HERE"), "{session}");
+    // One that is kept out says why, and is taken over by nobody.
+    home.write("consort.toml", &config(&demo("two")));
+    let (ran, told) = dry_run();
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.out.contains("config kept out: it has no `[consort.policy]`"), "{ran:?}");
+    assert_eq!(told["kept_out"][0]["acceptable"], true, "{told}");
+    assert!(serving.tools("/mcp").len() == 8 && denied(&serving));
+    assert_eq!(kept_out(&serving), []);
 }
 
 #[test]
@@ -279,9 +303,27 @@ fn a_secret_of_a_server_is_followed() {
     until(|| seen().ends_with("one;"));
     home.write("secret", "two");
     until(|| seen().ends_with("two;"));
-    home.write("secret", "");
-    until(|| !kept_out(&serving).is_empty());
-    assert!(seen().ends_with("two;"));
+    // Without its secret the server goes on as it is, whatever else changes.
+    for change in ["empty", "remove"] {
+        match change {
+            "empty" => home.write("secret", ""),
+            _ => {
+                fs::remove_file(home.path("secret")).unwrap();
+                String::new()
+            }
+        };
+        until(|| {
+            let told = serving.api("GET", "/reload", None).1;
+            told["unusable"][0]["keeps_last_good"] == true && told["kept_out"] == json!([])
+        });
+        let name = format!("beside-{change}");
+        home.write("consort.toml", &format!("{server}{}", demo(&name)));
+        until(|| serving.get(&format!("/servers/{name}/mcp")).0 != 404);
+        assert!(seen().ends_with("two;"), "{}", seen());
+    }
+    home.write("secret", "three");
+    until(|| seen().ends_with("three;"));
+    assert_eq!(serving.api("GET", "/reload", None).1["unusable"], json!([]));
     serving.end();
 }
 
@@ -295,7 +337,9 @@ fn a_config_from_a_pipe_is_read_once() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let config = format!("{}{POLICY}", demo("one"));
+    // What it includes is read with it, once.
+    home.write("two.toml", &demo("two"));
+    let config = format!("{}[consort]\ninclude = [\"t*.toml\"]\n{POLICY}", demo("one"));
     child.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -309,9 +353,12 @@ fn a_config_from_a_pipe_is_read_once() {
         token: Some(token),
     };
     assert!(denied(&serving));
+    until(|| serving.tools("/mcp").len() == 8);
+    home.write("two.toml", "");
+    home.write("three.toml", &demo("three"));
     serving.signal(Signal::HUP);
     std::thread::sleep(SETTLED);
-    assert!(denied(&serving));
+    assert!(denied(&serving) && serving.tools("/mcp").len() == 8);
     assert_eq!(kept_out(&serving), []);
     assert_eq!(serving.end().0, 0);
     let ran = home.run(&["serve", "--stdio", "--config", "-"]);
@@ -338,6 +385,55 @@ fn a_gateway_that_does_not_run_is_not_reached() {
     let record = home.path(&format!(".local/state/consort/running/{}.json", serving.child.id()));
     assert_eq!(serving.end().0, 0);
     assert!(!record.exists());
+}
+
+#[test]
+fn a_gateway_without_the_admin_api_is_reloaded_by_a_signal_and_says_so() {
+    let home = Home::new();
+    home.write("consort.toml", &demo("one"));
+    let serving = Serving::start(&home, &["-c", "consort.toml", "--no-ledger", "--no-console"]);
+    let signal = format!("`kill -HUP {}` has it re-read its files", serving.child.id());
+    let restart = "correct the file, or start the gateway again".to_owned();
+    for (flags, hint) in [(&[][..], &signal), (&["--dry-run"], &signal), (&["--accept"], &restart)]
+    {
+        let ran = home.run(&[&["-c", "consort.toml", "reload"], flags].concat());
+        let command = [&["reload"], flags].concat().join(" ");
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.err.contains(&format!("`{command}` needs the admin API")), "{ran:?}");
+        assert!(ran.err.contains("--no-console") && ran.err.contains(hint), "{ran:?}");
+    }
+    // A bad server is taken no differently.
+    home.write("consort.toml", &format!("{}{}[mcp.x]\n", demo("one"), demo("two")));
+    serving.signal(Signal::HUP);
+    until(|| serving.tools("/mcp").len() == 10);
+    let (_, logged) = serving.end();
+    assert!(logged.contains("it is left out"), "{logged}");
+}
+
+#[test]
+fn token_files_are_relative_to_the_config() {
+    let home = Home::new();
+    fs::create_dir(home.path("etc")).unwrap();
+    let tokens = "[consort.tokens]\nci = \"file:ci\"\nbot = \"file:~/bot\"\n";
+    home.write("etc/consort.toml", &format!("{}{tokens}", demo("one")));
+    let (ci, bot) = ("a-token-of-the-ci-in-etc", "a-token-of-the-bot-at-home");
+    home.write("bot", bot);
+    home.write("ci", "a-token-in-the-working-folder");
+    let arguments = ["-c", "etc/consort.toml", "serve", "--listen", "127.0.0.1:0"];
+    let ran = home.run(&arguments);
+    assert!(ran.code == 2 && ran.err.contains("cannot read `etc/ci`"), "{ran:?}");
+    assert_eq!(home.run(&["-c", "etc/consort.toml", "check"]).code, 2);
+    home.write("etc/ci", ci);
+    assert_eq!(home.run(&["-c", "etc/consort.toml", "check"]).code, 0);
+    let mut serving = Serving::start(&home, &["-c", "etc/consort.toml", "--no-ledger"]);
+    for token in [ci, bot] {
+        serving.token = Some(token.to_owned());
+        assert_eq!(serving.tools("/mcp").len(), 5);
+    }
+    let next = "another-token-of-the-ci";
+    home.write("etc/ci", next);
+    serving.token = Some(next.to_owned());
+    until(|| serving.get("/api/session").0 != 401);
 }
 
 #[test]

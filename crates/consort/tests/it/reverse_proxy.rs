@@ -1,59 +1,50 @@
 //! The gateway behind a reverse proxy, under a path prefix.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testkit::Nginx;
 
 use crate::edge::sent;
-use crate::serve::{Running, Serving};
+use crate::serve::Serving;
 use crate::{Home, Ran};
 
 /// Debian's nginx in front of a gateway: `/stripped/` takes the prefix off, `/kept/` leaves it, and `/named/` passes
 /// the host and the prefix on in headers.
 struct Proxy {
-    _child: Running,
+    _nginx: Nginx,
     port: u16,
 }
 
 impl Proxy {
-    fn start(home: &Home, gateway: &str) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let folder = home.path("nginx");
-        std::fs::create_dir(&folder).unwrap();
-        let folder = folder.display();
-        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
-            .concat();
-        let config = format!(
-            "daemon off;\nmaster_process off;\nuser root;\npid {folder}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{temporary}
-            proxy_http_version 1.1; proxy_buffering off;
-            server {{
-                listen 127.0.0.1:{port};
-                location /stripped/ {{ proxy_pass http://{gateway}/; proxy_set_header Host $http_host; }}
-                location /kept/ {{ proxy_pass http://{gateway}; proxy_set_header Host $http_host; }}
-                location /named/ {{
-                    proxy_pass http://{gateway}/;
+    fn start(gateway: &str) -> Self {
+        let nginx = Nginx::start(
+            &r#"server {
+                listen 127.0.0.1:PORT;
+                location /stripped/ { proxy_pass http://GATEWAY/; proxy_set_header Host $http_host; }
+                location /kept/ { proxy_pass http://GATEWAY; proxy_set_header Host $http_host; }
+                location /named/ {
+                    proxy_pass http://GATEWAY/;
                     proxy_set_header X-Forwarded-Host $http_host;
                     proxy_set_header X-Forwarded-Prefix /named;
-                }}
-            }}\n}}\n"
+                }
+                # From an address of its own, so that only the proxy is trusted.
+                location /described/ {
+                    proxy_pass http://GATEWAY/; proxy_bind 127.0.0.5;
+                    proxy_set_header X-Forwarded-Host $http_host;
+                    proxy_set_header X-Forwarded-Proto https;
+                    proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+                }
+                location /rfc7239/ {
+                    proxy_pass http://GATEWAY/; proxy_bind 127.0.0.5;
+                    proxy_set_header Forwarded "$http_forwarded, for=$remote_addr;proto=https;host=\"$http_host\"";
+                }
+            }"#
+            .replace("GATEWAY", gateway),
+            &[],
         );
-        let file = home.path("nginx.conf");
-        std::fs::write(&file, config).unwrap();
-        let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default());
-        let mut command =
-            home.program("nginx", &["-e", "stderr", "-c", &file.display().to_string()]);
-        let child =
-            command.env("PATH", path).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-        let proxy = Self { _child: Running::of(child), port };
-        let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_mins(1), "nginx does not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        proxy
+        Self { port: nginx.port, _nginx: nginx }
     }
 
     fn url(&self, path: &str) -> String {
@@ -78,7 +69,7 @@ fn behind(options: &str) -> (Home, Serving, Proxy) {
     let mut serving = Serving::start(&home, &[]);
     // It is told with the prefix.
     serving.address.truncate(serving.address.find('/').unwrap_or(serving.address.len()));
-    let proxy = Proxy::start(&home, &serving.address);
+    let proxy = Proxy::start(&serving.address);
     (home, serving, proxy)
 }
 
@@ -173,6 +164,7 @@ fn a_wrong_prefix_or_proxy_is_a_mistake_in_the_config() {
         ("base_path = \"kept\"", "base_path"),
         ("trusted_proxies = [\"proxy.example\"]", "trusted_proxies"),
         ("metrics_listen = \"9090\"", "metrics_listen"),
+        ("proxy_headers = \"both\"", "use `x-forwarded` or `forwarded`"),
     ] {
         let home = Home::new();
         home.configure(&format!("[consort.serve]\n{options}\n"));
@@ -180,4 +172,40 @@ fn a_wrong_prefix_or_proxy_is_a_mistake_in_the_config() {
         assert_eq!(ran.code, 2, "{options}: {ran:?}");
         assert!(ran.err.contains(said), "{options}: {ran:?}");
     }
+}
+
+/// Signs in at the console without an `Origin` header, as a program does, and asks without a token; returns the
+/// cookie, and the address of the client in the log line about the request that was refused.
+fn described(options: &str, path: &str, more: &str) -> (String, String) {
+    let (_home, serving, proxy) = behind(options);
+    let body = json!({ "token": serving.token }).to_string();
+    let kind = "Content-Type: application/json\r\n";
+    let (head, said) = proxy.ask("POST", &format!("{path}api/session"), kind, &body);
+    assert_eq!(&head[9..12], "200", "{head} {said}");
+    let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ").map(str::to_owned));
+    let (head, _) = proxy.ask("POST", &format!("{path}mcp"), more, "{}");
+    assert_eq!(&head[9..12], "401", "{head}");
+    let (_, log) = serving.end();
+    let refused = log.lines().find_map(|line| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        (line["message"] == "request refused").then(|| line["client"].as_str().unwrap().to_owned())
+    });
+    (cookie.unwrap(), refused.unwrap_or_else(|| panic!("nothing is refused in {log}")))
+}
+
+#[test]
+fn a_trusted_proxy_says_who_the_client_is_and_whether_it_uses_tls() {
+    let spoofed = "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=7.7.7.7;host=evil.example\r\n";
+    let trusted = "trusted_proxies = [\"127.0.0.5\"]";
+    let (cookie, client) = described(trusted, "/described/", spoofed);
+    assert!(cookie.starts_with("__host-") && cookie.ends_with("; secure"), "{cookie}");
+    assert_eq!(client, "127.0.0.1", "not what the client says of itself");
+    let rfc7239 = format!("{trusted}\nproxy_headers = \"forwarded\"");
+    let (cookie, client) = described(&rfc7239, "/rfc7239/", spoofed);
+    assert!(cookie.ends_with("; secure"), "{cookie}");
+    assert_eq!(client, "127.0.0.1");
+    // Whoever is not trusted says nothing.
+    let (cookie, client) = described("trusted_proxies = [\"10.0.0.0/8\"]", "/described/", spoofed);
+    assert!(!cookie.contains("secure"), "{cookie}");
+    assert_eq!(client, "127.0.0.5");
 }

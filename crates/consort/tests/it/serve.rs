@@ -75,6 +75,12 @@ impl Serving {
 
     /// Sends a request and returns the status and the body.
     pub(crate) fn ask(&self, head: &str, body: &str) -> (u16, String) {
+        let (status, _, body) = self.exchange(head, body);
+        (status, body)
+    }
+
+    /// The same with the head of the answer.
+    fn exchange(&self, head: &str, body: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let token = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n"));
         let request = format!(
@@ -86,8 +92,8 @@ impl Serving {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let status = answer[9..12].parse().unwrap();
-        let body = answer.split_once("\r\n\r\n").unwrap().1;
-        (status, body.to_owned())
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (status, head.to_owned(), body.to_owned())
     }
 
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
@@ -170,6 +176,43 @@ fn a_token_is_made_once_and_wanted_ever_after() {
     let again = Serving::start(&home, &[]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     assert_eq!(again.end().0, 0);
+}
+
+#[test]
+fn a_legacy_client_goes_on_after_a_restart_of_the_same_config_and_not_at_another() {
+    let home = Home::new();
+    home.write("consort.toml", &demo("demo"));
+    let serving = Serving::start(&home, &[]);
+    let key = home.path(".local/state/consort/key");
+    assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    let post = |serving: &Serving, session: &str, method: &str| {
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream";
+        serving.exchange(&format!("{head}{session}"), &body.to_string())
+    };
+    let (status, head, _) = post(&serving, "", "initialize");
+    let id = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    let session = format!("\r\nMcp-Session-Id: {id}");
+    assert_eq!((status, serving.end().0), (200, 0));
+    let again = Serving::start(&home, &[]);
+    let (status, _, body) = post(&again, &session, "tools/list");
+    assert!(status == 200 && body.contains("get_weather"), "{body}");
+    home.write("other.toml", &demo("demo"));
+    let other = Serving::start(&home, &["--config", "other.toml"]);
+    assert_eq!(post(&other, &session, "tools/list").0, 404);
+    for serving in [again, other] {
+        assert_eq!(serving.end().0, 0);
+    }
+    std::fs::write(&key, "damaged").unwrap();
+    let refused = home.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(
+        refused.err.contains("holds no sealing key") && refused.err.contains("remove it"),
+        "{}",
+        refused.err
+    );
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl OtlpReceiver {
 }
 
 /// A provider that plays recorded answers of the chat completions wire, one a request.
-fn replayed(answers: Vec<(u16, String)>) -> String {
+pub(crate) fn replayed(answers: Vec<(u16, String)>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -136,7 +136,7 @@ fn ask(serving: &Serving, model: &str, traceparent: Option<&str>) -> u16 {
 }
 
 /// The answers of a model that adds 2 and 3 with a tool, and of one that is out of order.
-fn answers() -> Vec<(u16, String)> {
+pub(crate) fn answers() -> Vec<(u16, String)> {
     let call = json!({ "index": 0, "id": "c1", "type": "function",
         "function": { "name": "get-sum", "arguments": "{\"a\":2,\"b\":3}" } });
     vec![
@@ -264,4 +264,87 @@ fn a_run_is_a_span_with_its_model_requests_and_tool_calls_in_it() {
     );
     let output = got.iter().find(|line| is_output(line)).unwrap();
     assert_eq!((&output["unit"], &output["sum"]), (&json!("{token}"), &json!(25.0)));
+}
+
+/// A home whose commands are made by somebody of this name.
+fn ran_by(home: &Home, name: &str, arguments: &[&str]) -> crate::Ran {
+    crate::Ran::from(
+        home.command(arguments).env("USER", name).stdin(Stdio::null()).output().unwrap(),
+    )
+}
+
+#[test]
+fn commands_are_in_the_ledger_that_a_gateway_writes_at_the_same_time() {
+    let home = home(&replayed(answers()));
+    home.write("task.toml", "description = \"go\"\nagent = \"helper\"\n");
+    let serving = Serving::start(&home, &[]);
+    assert_eq!(ask(&serving, "helper", None), 200);
+    std::thread::scope(|scope| {
+        let commands: [&[&str]; 4] = [
+            &["call", "everything.get-sum", "a=2", "b=3"],
+            &["ask", "--model", "local:small", "go"],
+            &["run", "task.toml"],
+            &["prompt", "everything.simple-prompt"],
+        ];
+        let home = &home;
+        for arguments in commands {
+            scope.spawn(move || {
+                let ran = ran_by(home, "ada", arguments);
+                assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+            });
+        }
+        scope.spawn(|| assert_eq!(ask(&serving, "helper", None), 200));
+    });
+    assert_eq!(serving.end().0, 0);
+    let ran = home.run(&["ledger", "verify"]);
+    assert!(ran.out.ends_with("intact\n"), "{}", ran.out);
+    let ran = home.run(&["ledger", "report", "--by", "caller,agent,model,tool", "--json"]);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let row = |keys: [&str; 4]| {
+        let names = ["caller", "agent", "model", "tool"];
+        let is = |row: &&Value| names.iter().zip(keys).all(|(name, value)| row[*name] == value);
+        let rows = report["rows"].as_array().unwrap();
+        rows.iter().find(is).unwrap_or_else(|| panic!("{keys:?} is not in {report:#}")).clone()
+    };
+    assert_eq!(row(["ada", "", "", "everything.get-sum"])["calls"], 1);
+    assert_eq!(row(["ada", "", "", "everything.simple-prompt"])["calls"], 1);
+    let spent = row(["ada", "consort", "local:small", ""]);
+    assert_eq!((&spent["model_requests"], &spent["input_tokens"]), (&json!(2), &json!(2100)));
+    assert_eq!(spent["cost_usd"], json!(0.00445));
+    assert_eq!(row(["ada", "consort", "local:small", "everything.get-sum"])["calls"], 1);
+    assert_eq!(row(["ada", "helper", "scripted:helper.json", ""])["model_requests"], 2);
+    assert_eq!(row(["owner", "helper", "scripted:helper.json", ""])["model_requests"], 4);
+}
+
+#[test]
+fn a_command_goes_on_without_its_ledger_and_says_so_once_unless_the_ledger_is_strict() {
+    let home = home("http://127.0.0.1:9/v1");
+    std::fs::create_dir_all(home.path(".local/state/consort/ledger.db")).unwrap();
+    let warnings = |ran: &crate::Ran| ran.err.lines().filter(|it| it.contains("ledger")).count();
+    let call = ["call", "everything.get-sum", "a=2", "b=3"];
+    let ran = home.run(&call);
+    assert_eq!((ran.code, warnings(&ran)), (0, 1), "{}", ran.err);
+    assert!(
+        ran.err.contains("warning: 1 calls or model requests are not in the ledger"),
+        "{}",
+        ran.err
+    );
+    let ran = home.run(&["ask", "--agent", "helper", "go"]);
+    assert_eq!((ran.code, warnings(&ran)), (0, 1), "{}", ran.err);
+    let ran = home.run(&["call", "everything.get-sum", "a=2", "b=3", "--no-ledger"]);
+    assert_eq!((ran.code, warnings(&ran)), (0, 0), "{}", ran.err);
+    let ran = home.run(&["call", "everything.get-sum", "a=2", "b=3", "--ledger", "own.db"]);
+    assert_eq!((ran.code, warnings(&ran)), (0, 0), "{}", ran.err);
+    let ran = home.run(&["ledger", "--file", "own.db", "tail"]);
+    assert!(ran.out.contains("get-sum"), "{}", ran.out);
+
+    let text = std::fs::read_to_string(home.path("mcp.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["consort"]["serve"] = json!({ "ledger_strict": true });
+    std::fs::write(home.path("mcp.json"), config.to_string()).unwrap();
+    let ran = home.run(&call);
+    assert_ne!(ran.code, 0);
+    assert!(!ran.out.contains('5') && ran.err.contains("the ledger cannot be written"), "{ran:?}");
+    let ran = home.run(&["ask", "--agent", "helper", "go"]);
+    assert_ne!(ran.code, 0, "{ran:?}");
 }

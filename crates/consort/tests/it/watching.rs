@@ -334,6 +334,8 @@ fn requests_tell_outcomes_as_calls_do() {
 fn a_span_names_the_address_of_a_server_that_is_reached_over_http() {
     let (far, receiver) = (home(&json!({})), OtlpReceiver::start());
     let behind = Serving::start(&far, &[]);
+    // Its own server is known before the other gateway reads its list.
+    call(&behind, "echo", &json!({ "message": "hi" }), "", &json!({}));
     let near = Home::new();
     let token = format!("Bearer {}", behind.token.as_ref().unwrap());
     let url = format!("http://{}/mcp", behind.address);
@@ -524,16 +526,21 @@ fn a_burst_of_errors_right_after_the_start_has_a_rate_in_prometheus() {
     assert_eq!(rules[0]["value"][1], "0", "nothing is wrong enough for an alert");
 }
 
-#[test]
-fn spans_are_as_the_conventions_say() {
-    let receiver = OtlpReceiver::start();
-    let home = home(&json!({}));
-    let serving = Serving::run(
+/// A gateway that sends its spans, and no metrics, to a receiver.
+fn traced(home: &Home, receiver: &OtlpReceiver) -> Serving {
+    Serving::run(
         home.command(&["serve", "--listen", "127.0.0.1:0", "--json"])
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", &receiver.address)
             .env("OTEL_METRICS_EXPORTER", "none")
             .env("OTEL_BSP_SCHEDULE_DELAY", "100"),
-    );
+    )
+}
+
+#[test]
+fn spans_are_as_the_conventions_say() {
+    let receiver = OtlpReceiver::start();
+    let home = home(&json!({}));
+    let serving = traced(&home, &receiver);
     let (in_headers, in_meta) =
         ("0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c");
     let header = format!("\r\ntraceparent: 00-{in_headers}-b7ad6b7169203331-01");
@@ -574,4 +581,38 @@ fn spans_are_as_the_conventions_say() {
     assert!(!serde_json::to_string(&got).unwrap().contains("pwned"), "{got:#?}");
     let unknown = got.iter().find(|span| span["kind"] == "SERVER" && span["name"] == "tools/call");
     assert_eq!(unknown.unwrap()["status"], "ERROR");
+}
+
+#[test]
+fn a_request_over_http_and_sse_continues_the_trace_in_its_headers() {
+    let receiver = OtlpReceiver::start();
+    let home = home(&json!({}));
+    let serving = traced(&home, &receiver);
+    let trace = "2af7651916cd43dd8448eb211c80319c";
+    let sdk = testkit::fixtures::node_modules().join("@modelcontextprotocol/sdk/dist/esm/client");
+    let script = format!(
+        "import {{ Client }} from {:?};\nimport {{ SSEClientTransport }} from {:?};
+        const headers = {{ Authorization: 'Bearer {}' }};
+        const traced = {{ ...headers, traceparent: '00-{trace}-b7ad6b7169203331-01' }};
+        const transport = new SSEClientTransport(new URL('http://{}/sse'), {{ requestInit: {{ headers: traced }},
+            eventSourceInit: {{ fetch: (url, init) => fetch(url, {{ ...init, headers: {{ ...init.headers, ...headers }} }}) }} }});
+        const client = new Client({{ name: 'test', version: '1' }});
+        await client.connect(transport);
+        const result = await client.callTool({{ name: 'echo', arguments: {{ message: 'hi' }} }});
+        console.log(JSON.stringify(result));
+        process.exit(0);\n",
+        sdk.join("index.js").display().to_string(),
+        sdk.join("sse.js").display().to_string(),
+        serving.token.clone().unwrap(),
+        serving.address,
+    );
+    let file = home.path("client.mjs");
+    std::fs::write(&file, script).unwrap();
+    let node = testkit::fixtures::node().display().to_string();
+    let ran = home.program(&node, &[&file.display().to_string()]).output().unwrap();
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("hi"), "{ran:?}");
+    let is_call = |span: &Value| span["kind"] == "SERVER" && span["name"] == "tools/call echo";
+    let got = receiver.until(|got| got.iter().any(is_call));
+    let span = got.iter().find(|span| is_call(span)).unwrap();
+    assert_eq!((&span["trace"], &span["parent"]), (&json!(trace), &json!("b7ad6b7169203331")));
 }

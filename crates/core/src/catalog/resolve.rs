@@ -1,4 +1,4 @@
-//! From what people write to what is meant.
+//! Resolution of names that people write.
 
 use consort_wire::ShelfKind;
 
@@ -7,34 +7,34 @@ use crate::name::ServerId;
 use crate::nearest::nearest;
 use crate::target::SEPARATORS;
 
-/// The ensemble whose tools win when only their name is given.
+/// The group of local tools that takes precedence when only a tool's name is given.
 const BUILTIN: &str = "builtin";
 
-/// The groups of our own tools. Their names are reserved even where a group is not on offer.
+/// The groups of Consort's own tools. Their names are reserved even where a group is not listed.
 const OWN: [&str; 3] = ["agents", BUILTIN, "consort"];
 
-/// The name that stands for every MCP server together, unless a server is called that.
+/// The name that stands for all MCP servers, unless a server is called that.
 const ANY_SERVER: &str = "mcp";
 
-/// A name that does not lead to one thing.
+/// A name that does not resolve to one entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
-    /// Nothing is called that.
+    /// No entry has this name.
     #[error("unknown {kind} `{name}`")]
     Unknown {
         /// `tool`, `prompt`, …
         kind: &'static str,
         /// As written.
         name: String,
-        /// What comes nearest.
+        /// The nearest names.
         nearest: Vec<String>,
     },
-    /// Several things are called that.
+    /// Several entries have this name.
     #[error("`{name}` is ambiguous: {}", .candidates.join(", "))]
     Ambiguous {
         /// As written.
         name: String,
-        /// All that it could be, in full.
+        /// All candidates, with their servers.
         candidates: Vec<String>,
     },
 }
@@ -45,7 +45,7 @@ impl Unresolved {
         Self::Unknown { kind: kind.singular(), name: name.to_owned(), nearest }
     }
 
-    /// What to do next.
+    /// Returns advice on how to fix it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { nearest, .. } if nearest.is_empty() => None,
@@ -59,11 +59,11 @@ impl Unresolved {
 }
 
 impl Catalog {
-    /// The tool that a text means: `server.tool` or `server:tool`, a tool's name alone where it is the
-    /// only one (a `builtin` one wins), or `mcp.tool` for whichever MCP server has it.
+    /// Resolves a text to a tool: `server.tool` or `server:tool`, a tool's name alone where it is unique
+    /// (a `builtin` one takes precedence), or `mcp.tool` for the MCP server that has it.
     ///
-    /// A text that begins with the name of a configured server means a tool of that server or none,
-    /// whether the server is up, down or hidden here.
+    /// A text that begins with the name of a configured server resolves to a tool of that server or
+    /// none, even if the server is down or hidden here.
     pub fn resolve(&self, text: &str) -> Result<&Entry, Unresolved> {
         self.resolve_on(ShelfKind::Tools, text)
     }
@@ -84,7 +84,7 @@ impl Catalog {
         }
     }
 
-    /// Everything a text may mean.
+    /// Returns every entry that a text may name.
     fn candidates(&self, kind: ShelfKind, text: &str) -> Vec<&Entry> {
         let any = text.split_once(SEPARATORS).filter(|(server, _)| *server == ANY_SERVER);
         let any = any.filter(|_| !self.names_server(text));
@@ -102,9 +102,8 @@ impl Catalog {
         found
     }
 
-    /// Returns whether the part of a text before its first `.` or `:` is the name of a configured server
-    /// or of a group of our own tools, in upper or lower case. Such a text means nothing of another
-    /// server.
+    /// Returns true if the part of a text before its first `.` or `:` is the name of a configured server
+    /// or of a group of Consort's own tools, ignoring case. Such a text names nothing of another server.
     pub fn names_server(&self, text: &str) -> bool {
         let Some((server, _)) = text.split_once(SEPARATORS) else { return false };
         let mut reserved = self.reserved.iter().map(ServerId::as_str).chain(OWN);
@@ -117,9 +116,9 @@ impl Catalog {
         self.reserved.iter().find(|known| known.as_str() == server)
     }
 
-    /// That nothing on a shelf is called this, with what comes nearest. For a text with a server that is
-    /// only what the named server has: what another has under a similar name is not what was meant, and
-    /// naming it would tell a hidden server from one that does not exist.
+    /// Returns the error for an unknown name, with the nearest names. For a text with a server these are
+    /// only the named server's: those of another server were not meant, and would distinguish a hidden
+    /// server from one that does not exist.
     pub fn unknown(&self, kind: ShelfKind, text: &str) -> Unresolved {
         let entries = self.shelf(kind).entries().iter();
         let known: Vec<String> = match text.split_once(SEPARATORS) {
@@ -135,7 +134,7 @@ impl Catalog {
         Unresolved::new(kind, text, known.iter().map(String::as_str))
     }
 
-    /// That a server has nothing of this name, with what comes nearest of its own.
+    /// Returns the error for a name that a server lacks, with the server's nearest names.
     pub fn missing(&self, kind: ShelfKind, server: &ServerId, name: &str) -> Unresolved {
         let known = self.shelf(kind).of(server).map(|entry| entry.name.as_str());
         Unresolved::new(kind, name, known)
@@ -228,7 +227,7 @@ mod tests {
         Catalog::build(&offers.collect())
     }
 
-    /// Tools by which a server pretends to be another.
+    /// Tool names by which a server impersonates another.
     const DISGUISED: [&str; 8] = [
         "bank.transfer",
         "bank:transfer",

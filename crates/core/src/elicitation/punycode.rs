@@ -1,6 +1,6 @@
-//! The host of an address, as ASCII: letters that imitate others show (RFC 3492).
+//! The host of a URL, as ASCII, which exposes look-alike letters (RFC 3492).
 
-/// The host of an `http` or `https` address, in lower case and ASCII; `None` for other addresses.
+/// Returns the host of an `http` or `https` URL, in lower case and ASCII; `None` for other URLs.
 pub(super) fn web_host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
@@ -33,7 +33,7 @@ const BASE: u32 = 36;
 const LEAST: u32 = 1;
 const MOST: u32 = 26;
 
-/// A label in punycode; `None` if it is too long for it.
+/// Encodes a label in punycode; `None` if it is too long.
 fn encoded(label: &str) -> Option<String> {
     let letters: Vec<u32> = label.chars().map(u32::from).collect();
     let mut written: String = label.chars().filter(char::is_ascii).collect();

@@ -1,8 +1,8 @@
-//! Fields of forms that look like secrets, by their names and labels.
+//! Detection of form fields that look like secrets, by their names and labels.
 
 use serde_json::Value;
 
-/// Found anywhere in a text without its spaces and signs.
+/// Phrases matched anywhere in a text without its spaces and punctuation.
 const PHRASES: &[&str] = &[
     "password",
     "passwd",
@@ -44,13 +44,13 @@ const PHRASES: &[&str] = &[
     "sessioncookie",
 ];
 
-/// Found as a word of their own.
+/// Words matched as a whole.
 const WORDS: &[&str] = &[
     "pass", "pwd", "pw", "pin", "pins", "otp", "totp", "mfa", "2fa", "cvv", "cvv2", "cvc", "ssn",
     "tan", "senha", "psk", "jwt", "pat",
 ];
 
-/// Whether a field looks like a secret: by its name, its title, its description or its format.
+/// Returns true if a field looks like a secret: by its name, title, description or format.
 pub(super) fn field(name: &str, field: &Value) -> bool {
     let kind = field["type"].as_str().unwrap_or("string");
     if kind == "boolean" {
@@ -69,7 +69,7 @@ pub(super) fn field(name: &str, field: &Value) -> bool {
         .any(|text| mentioned(text) || has_word(text))
 }
 
-/// Whether a text speaks of a secret.
+/// Returns true if a text mentions a secret.
 pub(super) fn mentioned(text: &str) -> bool {
     let folded: String = text.chars().filter_map(folded).filter(|c| c.is_alphanumeric()).collect();
     let latin: String = folded.chars().map(latin).collect();
@@ -80,7 +80,7 @@ fn has_word(text: &str) -> bool {
     words(text).iter().any(|word| WORDS.contains(&word.as_str()))
 }
 
-/// The words of a text, also of one written `likeThis` or `like_this`.
+/// Splits a text into words, also one written `likeThis` or `like_this`.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut lower = false;
@@ -96,8 +96,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// A letter without its disguise: lower case, width, accents and letters that look like it. Invisible ones
-/// vanish.
+/// Normalizes a letter: lower case, width, accents and letters that look like it. Invisible ones are
+/// dropped.
 fn folded(c: char) -> Option<char> {
     let c = match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0)?,
@@ -117,7 +117,7 @@ fn folded(c: char) -> Option<char> {
     })
 }
 
-/// The Latin letter that a Cyrillic or Greek one looks like.
+/// Returns the Latin letter that a Cyrillic or Greek one looks like.
 fn latin(c: char) -> char {
     match c {
         'а' | 'α' => 'a',

@@ -1,4 +1,4 @@
-//! One call as it is watched: what is known of it, how far it came, and what happened when.
+//! One live call: its details, its progress, and a timeline of its events.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,15 +9,15 @@ use consort_core::{Asked, Event, Json, Object, Postmark, Progress, Reply};
 
 use super::{PACE, lock};
 use crate::clock::told;
-use crate::ledger::{Class, Intent, kind_of};
+use crate::ledger::{Class, Intent};
 
-/// Moments that are kept from a call's beginning, and from its end.
+/// Events kept from the start of a call, and from its end.
 const KEPT: [usize; 2] = [30, 31];
 
-/// The longest text that is kept of what happened.
+/// Maximum length of the text of an event.
 const LONGEST: usize = 200;
 
-/// A call, in progress or over. Clones are the same call.
+/// A call, in progress or over. Clones share one call.
 #[derive(Clone, Debug)]
 pub struct Call(Arc<Record>);
 
@@ -25,16 +25,16 @@ pub struct Call(Arc<Record>);
 struct Record {
     id: i64,
     intent: Arc<Intent>,
-    /// Whether the digest of its arguments was made.
+    /// True if the digest of its arguments was computed.
     digested: bool,
     begun: Instant,
-    /// Microseconds until its last byte first left, and one more; 0 until then.
+    /// Microseconds until its last byte first left, plus one; 0 until then.
     sent: AtomicU64,
     way: Mutex<Way>,
     end: OnceLock<End>,
 }
 
-/// How far it came.
+/// Progress and events of a call.
 #[derive(Debug)]
 struct Way {
     steps: u64,
@@ -45,75 +45,75 @@ struct Way {
     told: tokio::time::Instant,
 }
 
-/// How far a call came, as its server said last.
+/// Progress of a call, as its server last reported it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// How much is done.
+    /// Amount done so far.
     pub progress: f64,
-    /// How much there is to do, if that is known.
+    /// Total amount, if known.
     pub total: Option<f64>,
-    /// What is being done.
+    /// Message of the progress report.
     pub message: Option<Box<str>>,
 }
 
-/// How a call stands.
+/// Current state of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    /// How often its server said how far it came.
+    /// Number of progress reports of its server.
     pub steps: u64,
-    /// What it said last.
+    /// The last progress report.
     pub step: Option<Step>,
-    /// How it ended, if it did.
+    /// The end, if it has ended.
     pub end: Option<End>,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// In a word.
+    /// Outcome class.
     pub class: Class,
-    /// How long it took, if that is known.
+    /// Duration, if known.
     pub took: Option<Duration>,
-    /// How large its result is, if that is known.
+    /// Size of the result in bytes, if known.
     pub bytes: Option<u64>,
 }
 
-/// What happened, and when.
+/// An event of a call, with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Since its begin.
+    /// Time since the start.
     pub at: Duration,
-    /// What.
+    /// Kind of event.
     pub what: What,
-    /// In a few words.
+    /// A short description.
     pub detail: Option<Box<str>>,
 }
 
-/// What may happen to a call.
+/// Kinds of events of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It was taken up.
+    /// It was queued.
     Queued,
-    /// Its last byte left.
+    /// Its last byte was sent.
     Sent,
-    /// It came further.
+    /// Its server reported progress.
     Progress,
-    /// Its server logged something.
+    /// Its server sent a log message.
     Log,
-    /// Somebody was asked something.
+    /// Its server requested input.
     Question,
-    /// That was answered.
+    /// The input was answered.
     Answer,
-    /// It was over.
+    /// It ended.
     End,
 }
 
-/// What happened to a call, in order.
+/// The events of a call, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// The moments.
+    /// The events.
     pub moments: Vec<Moment>,
-    /// How many are left out in the middle.
+    /// Number of events omitted in the middle.
     pub left_out: u64,
 }
 
@@ -131,45 +131,45 @@ impl Call {
         Self(Arc::new(Record { id, intent, digested, begun, sent, way, end }))
     }
 
-    /// What tells it from others: when it began, in microseconds since 1970. The ledger has the same.
+    /// Returns its id: its start in microseconds since 1970, as in the ledger.
     pub fn id(&self) -> i64 {
         self.0.id
     }
 
-    /// When it began, as UTC with milliseconds.
+    /// Returns its start, in UTC with milliseconds.
     pub fn time(&self) -> String {
         told(self.0.id)
     }
 
-    /// What was called, and by whom.
+    /// Returns the target and the caller of the call.
     pub fn intent(&self) -> &Intent {
         &self.0.intent
     }
 
-    /// What called, and who: for example `client:ada`.
+    /// Returns the kind and the name of its caller, for example `client:ada`.
     pub fn caller(&self) -> String {
         let caller = &self.0.intent.caller;
-        format!("{}:{}", kind_of(caller), caller.name)
+        caller.label()
     }
 
-    /// The SHA-256 of its arguments, where it was made: for the ledger.
+    /// The SHA-256 of its arguments, if the ledger computed it.
     pub fn digest(&self) -> Option<&[u8; 32]> {
         self.0.digested.then_some(&self.0.intent.arguments.sha256)
     }
 
-    /// How it ended, if it did.
+    /// Returns its end, if it has ended.
     pub fn end(&self) -> Option<End> {
         self.0.end.get().copied()
     }
 
-    /// How it stands.
+    /// Returns its current state.
     pub fn standing(&self) -> Standing {
         let end = self.end();
         let way = lock(&self.0.way);
         Standing { steps: way.steps, step: way.step.clone(), end }
     }
 
-    /// What happened so far.
+    /// Returns its events so far.
     pub fn timeline(&self) -> Timeline {
         let plain = |at, what| Moment { at, what, detail: None };
         let mut moments = vec![plain(Duration::ZERO, What::Queued)];
@@ -193,22 +193,22 @@ impl Call {
         self.0.begun.elapsed()
     }
 
-    /// When its last byte first left, if it did.
+    /// Returns the time until its last byte was first sent, if it was.
     fn sent(&self) -> Option<Duration> {
         self.0.sent.load(Ordering::Relaxed).checked_sub(1).map(Duration::from_micros)
     }
 
-    /// Who wants to know when it leaves.
+    /// Returns the observer of its sending.
     pub(crate) fn postmark(&self) -> Arc<dyn Postmark> {
         Arc::<Record>::clone(&self.0)
     }
 
-    /// It ends, unless it did before.
+    /// Ends it, unless it has ended before.
     pub(super) fn finish(&self, end: End) -> bool {
         self.0.end.set(end).is_ok()
     }
 
-    /// Notes what happened. True if whoever watches should be told.
+    /// Records an event. Returns true if subscribers should be notified.
     pub(super) fn note(&self, event: &mut Event) -> bool {
         match event {
             Event::Progress(progress) => return self.0.step(progress),
@@ -223,7 +223,7 @@ impl Call {
         false
     }
 
-    /// Notes the answer to a question, should the caller give it.
+    /// Records the answer to a question, if the caller gives one.
     fn hear_answer(&self, asked: &mut Asked) {
         if let Some(reply) = asked.reply.take() {
             let record = Arc::downgrade(&self.0);
@@ -288,7 +288,7 @@ impl Postmark for Record {
     }
 }
 
-/// What a server logged, in a line.
+/// Formats a server's log message as one line.
 fn logged(params: &Object) -> Option<String> {
     let data = params.get("data")?;
     let text = |data: &Json| String::from_utf8_lossy(data.as_bytes()).into_owned();
@@ -297,7 +297,7 @@ fn logged(params: &Object) -> Option<String> {
     Some(level.map_or(said.clone(), |level| format!("{level}: {said}")))
 }
 
-/// A text of its own, and no longer than it may be: a piece of what was read would keep all of that.
+/// Copies a text, cut to its maximum length: a slice would keep the whole buffer alive.
 fn cut(text: &str) -> Box<str> {
     text[..text.floor_char_boundary(LONGEST)].into()
 }

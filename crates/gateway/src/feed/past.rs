@@ -1,24 +1,29 @@
-//! Calls of earlier times, as the ledger tells of them.
+//! Calls of earlier times, read from the ledger.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use consort_core::{Caller, CallingAgent, Kind};
+use consort_core::{Caller, CallingAgent};
 
 use super::{Call, End};
 use crate::ledger::{CallRow, Digest, Intent};
 use crate::trace::TraceId;
 
+/// The caller that a record names.
+fn recorded_caller(kind: &str, name: String) -> Caller {
+    match kind {
+        "person" => Caller::person(name),
+        "agent" => Caller::agent(name),
+        _ if name == Caller::OWNER => Caller::owner(),
+        _ => Caller::client(name),
+    }
+}
+
 impl From<CallRow> for Call {
     fn from(row: CallRow) -> Self {
-        let kind = match row.caller_kind.as_str() {
-            "person" => Kind::Person,
-            "agent" => Kind::Agent,
-            _ => Kind::Client,
-        };
         let sha256 = bytes(&row.digest);
         let intent = Intent {
-            caller: Caller { kind, name: row.caller },
+            caller: recorded_caller(&row.caller_kind, row.caller),
             front: row.front.into(),
             server: row.server.and_then(|server| server.parse().ok()),
             method: row.method.into(),
@@ -43,7 +48,7 @@ impl From<CallRow> for Call {
     }
 }
 
-/// Bytes from their digits, if there are so many.
+/// Decodes bytes from hexadecimal digits, if there are exactly `N`.
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|it| u8::try_from(it).ok());
     let mut read = [0; N];

@@ -59,11 +59,11 @@ fn one_that_is_off_knows_nothing() {
 #[test]
 fn the_last_are_kept_and_no_more() {
     let feed = Feed::new();
-    for n in 0..RING + 10 {
+    for n in 0..FeedLimits::default().calls + 10 {
         begin(&feed, &n.to_string()).end(Class::Ok, Duration::ZERO, 0);
     }
     let ended = feed.ended();
-    assert_eq!(ended.len(), RING);
+    assert_eq!(ended.len(), FeedLimits::default().calls);
     assert_eq!(ended[0].intent().name, "10");
     // A place is used again.
     let places: usize = feed.0.unwrap().running.iter().map(|part| lock(part).calls.len()).sum();

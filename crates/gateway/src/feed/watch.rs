@@ -1,4 +1,5 @@
-//! Watching calls: gathered, at a pace that a page can follow, and nothing left hanging.
+//! Subscriptions to calls: batched, at a rate that a page can follow; every call that was reported is also reported as
+//! ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -9,34 +10,34 @@ use tokio::time::Instant;
 
 use super::{Call, Feed, PACE};
 
-/// The most calls that a watcher is told of at once, beside those it was told of before.
+/// Maximum number of new calls reported at once, beside those reported before.
 const AT_ONCE: usize = 200;
 
-/// Somebody who hears of every call, until this is dropped.
+/// A subscription to every call, until it is dropped.
 #[derive(Debug)]
 pub struct Watcher {
     feed: Feed,
     news: Option<broadcast::Receiver<Call>>,
-    /// What was heard and is to be told.
+    /// Received updates that are not yet reported.
     heard: Vec<Call>,
     missed: u64,
-    /// Those it believes to go on, and how many steps it knows of.
+    /// Calls last reported as in progress, with the number of their progress reports.
     going: BTreeMap<i64, (Call, u64)>,
-    /// Those it was last told the end of.
+    /// Calls last reported as ended.
     over: BTreeSet<i64>,
-    /// Nothing is told before.
+    /// Nothing is reported before this time.
     quiet: Instant,
-    /// Whether something may have come too soon after the last to be news.
+    /// True if an update may have come too soon after the last report.
     again: bool,
     begun: bool,
 }
 
-/// What happened since the last time.
+/// Changes since the last report.
 #[derive(Debug, Default)]
 pub struct News {
-    /// Calls that began, came further or ended, the oldest first. Each is as it is when it is looked at.
+    /// Calls that began, progressed or ended, the oldest first. Each is read in its current state.
     pub calls: Vec<Call>,
-    /// How much more there was.
+    /// Number of updates missed.
     pub missed: u64,
 }
 
@@ -59,8 +60,8 @@ impl Watcher {
         }
     }
 
-    /// Waits for news; at first, says what goes on. Of a feed that is off, none ever come. Nothing is
-    /// lost if this is dropped before it is done.
+    /// Waits for changes; the first time, returns the calls in progress. A disabled feed never has any. Cancel-safe:
+    /// nothing is lost if this future is dropped.
     pub async fn next(&mut self) -> News {
         if !std::mem::replace(&mut self.begun, true) {
             self.heard = self.feed.running();
@@ -83,7 +84,7 @@ impl Watcher {
         }
     }
 
-    /// Waits until there may be something to tell.
+    /// Waits until there may be something to report.
     async fn stirred(&mut self) {
         let Some(news) = &mut self.news else { return std::future::pending().await };
         if !self.heard.is_empty() || self.missed > 0 {
@@ -100,7 +101,7 @@ impl Watcher {
         }
     }
 
-    /// What is told: of each call once.
+    /// Collects the changes to report, each call once.
     fn gather(&mut self) -> News {
         let missed = std::mem::take(&mut self.missed);
         // Whoever missed something may have missed a begin; the ends are seen below.

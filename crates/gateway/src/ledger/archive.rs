@@ -1,8 +1,8 @@
 //! Records that are about to be dropped, written to a file of their own first.
 
 use std::fmt::Write;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use consort_files::Readers;
 use rusqlite::Connection;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::read::hex;
 use super::record::COLUMNS;
 
-/// Why records could not be archived.
+/// The reason why records could not be archived.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
     #[error("cannot write the archive `{}`", path.display())]
@@ -25,16 +25,16 @@ pub(super) enum ArchiveError {
     Ledger(#[from] rusqlite::Error),
 }
 
-/// Writes the records from `first` to `last` to a file in a folder, one JSON object a line, with their hashes.
-/// The file is there as a whole or not at all; one of the same records is replaced.
+/// Writes the records from `first` to `last` to a file in a folder, one JSON object a line, with their hashes, and
+/// returns the file. It is there as a whole or not at all. A file of that name with other records, those of another
+/// ledger, stays as it is.
 pub(super) fn archive(
     folder: &Path,
     connection: &Connection,
     first: i64,
     last: i64,
-) -> Result<(), ArchiveError> {
-    let path = folder.join(format!("ledger-{first:012}-{last:012}.jsonl"));
-    let failed = |source| ArchiveError::File { path: path.clone(), source };
+) -> Result<PathBuf, ArchiveError> {
+    let failed = |source| ArchiveError::File { path: folder.to_owned(), source };
     consort_files::create_private_folder(folder).map_err(failed)?;
     let select =
         format!("SELECT {COLUMNS}, hash FROM records WHERE seq BETWEEN ? AND ? ORDER BY seq");
@@ -56,5 +56,21 @@ pub(super) fn archive(
         }
         let _ = writeln!(text, "{}", Value::Object(record));
     }
-    consort_files::replace(&path, text.as_bytes(), Readers::Owner).map_err(failed)
+    let path = free_name(folder, first, last, text.as_bytes());
+    let failed = |source| ArchiveError::File { path: path.clone(), source };
+    consort_files::replace(&path, text.as_bytes(), Readers::Owner).map_err(failed)?;
+    Ok(path)
+}
+
+/// Returns the first name for these records that is free, or taken by the same ones.
+fn free_name(folder: &Path, first: i64, last: i64, records: &[u8]) -> PathBuf {
+    let mut path = folder.join(format!("ledger-{first:012}-{last:012}.jsonl"));
+    for number in 2_u32.. {
+        match fs::read(&path) {
+            Ok(there) if there != records => {}
+            _ => break,
+        }
+        path = folder.join(format!("ledger-{first:012}-{last:012}-{number}.jsonl"));
+    }
+    path
 }

@@ -1,6 +1,7 @@
 //! The end of the chain: records are added there, all or none, and the oldest are dropped.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
@@ -10,24 +11,25 @@ use super::archive::archive;
 use super::record::{COLUMNS, Class, Hash, Kind, Record, WIDTH, chained, whole};
 use crate::clock::now;
 
-/// The share of the records that is dropped at once.
+/// Divisor of the number of records: at most that part is dropped at once for the size.
 const SEGMENT: i64 = 16;
 
-/// The most records that are dropped at once, and so are in one file of the archive.
-const MOST_DROPPED: i64 = 16_384;
-
-/// How much of a ledger is kept, and where the rest goes.
+/// Retention of a ledger, and the archive of dropped records.
 #[derive(Clone, Debug)]
 pub(super) struct Retention {
-    /// The most bytes the file takes.
+    /// Maximum size of the file in bytes.
     pub(super) size: u64,
-    /// How long records are kept; for ever if absent.
+    /// Retention time of records; unlimited if absent.
     pub(super) age: Option<Duration>,
-    /// The folder that records are written to before they are dropped.
+    /// The folder that records are archived to before they are dropped.
     pub(super) archive: Option<PathBuf>,
+    /// Maximum length of a text in a record, in bytes.
+    pub(super) text_bytes: usize,
+    /// Number of records dropped at once.
+    pub(super) dropped_records: i64,
 }
 
-/// What was dropped.
+/// Count of dropped records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TrimCount {
     pub(super) dropped: u64,
@@ -38,16 +40,18 @@ pub(super) struct TrimCount {
 pub(super) struct Chain<'a> {
     transaction: &'a Transaction<'a>,
     insert: Statement<'a>,
-    /// The number of the last record.
+    /// The sequence number of the last record.
     pub(super) sequence: i64,
     hash: Hash,
+    /// Maximum length of a text in a record, in bytes.
+    text_bytes: usize,
 }
 
 impl Chain<'_> {
     /// Adds a record.
     pub(super) fn push(&mut self, mut record: Record<'_>) -> Result<(), rusqlite::Error> {
         record.sequence = self.sequence + 1;
-        self.add(&record.values())
+        self.add(&record.values(self.text_bytes))
     }
 
     fn add(&mut self, values: &[ValueRef<'_>; WIDTH]) -> Result<(), rusqlite::Error> {
@@ -59,20 +63,20 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// The processes that write, or died writing.
+    /// The processes that write, or died while writing.
     pub(super) fn runs(&self) -> Result<Vec<i64>, rusqlite::Error> {
         let mut statement = self.transaction.prepare("SELECT run FROM runs")?;
         statement.query_map([], |row| row.get(0))?.collect()
     }
 
-    /// A process begins to write.
+    /// Records that a process begins to write.
     pub(super) fn begin(&mut self, run: i64) -> Result<(), rusqlite::Error> {
         self.push(Record::new(Kind::Opened, now(), run))?;
         self.transaction.execute("INSERT INTO runs VALUES (?, ?)", [run, self.sequence])?;
         Ok(())
     }
 
-    /// Closes what a process left open: nobody knows how it ended.
+    /// Closes the calls that a process left open, with an unknown outcome.
     pub(super) fn abandon(&mut self, run: i64) -> Result<(), rusqlite::Error> {
         let left: Vec<i64> = self
             .transaction
@@ -96,7 +100,7 @@ impl Chain<'_> {
         Ok(())
     }
 
-    /// Drops the oldest records until the rest fits and is young enough, leaving a checkpoint to start from.
+    /// Drops the oldest records until the rest fits the size and the age, leaving a checkpoint to start from.
     fn fit(&mut self, retention: &Retention, count: &mut TrimCount) -> Result<(), rusqlite::Error> {
         // What is not yet in the file itself takes room beside it.
         let most = whole(retention.size - retention.size / 4);
@@ -104,35 +108,50 @@ impl Chain<'_> {
             let used = self.used()?;
             let Some(first) = self.first()? else { return Ok(()) };
             let last = if used > most && self.sequence - first >= SEGMENT {
-                first + ((self.sequence - first) / SEGMENT).min(MOST_DROPPED)
-            } else if let Some(last) = self.expired(first, retention.age)? {
+                first + ((self.sequence - first) / SEGMENT).min(retention.dropped_records)
+            } else if let Some(last) = self.expired(first, retention)? {
                 last
             } else {
                 return Ok(());
             };
-            if let Some(folder) = &retention.archive
-                && let Err(error) = archive(folder, self.transaction, first, last)
-            {
-                count.archive_failures += 1;
-                // What cannot be archived stays, as long as there is room for it.
-                if used > most.saturating_mul(2) {
-                    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
-                    return Err(rusqlite::Error::SqliteFailure(code, Some(error.to_string())));
+            let folder = retention.archive.as_deref();
+            match folder.map(|folder| archive(folder, self.transaction, first, last)).transpose() {
+                Ok(Some(file)) => self.register(&file, first, last)?,
+                Ok(None) => {}
+                Err(error) => {
+                    count.archive_failures += 1;
+                    // What cannot be archived stays, as long as there is room for it.
+                    if used > most.saturating_mul(2) {
+                        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+                        return Err(rusqlite::Error::SqliteFailure(code, Some(error.to_string())));
+                    }
+                    return Ok(());
                 }
-                return Ok(());
             }
             count.dropped += self.cut(last)?;
         }
     }
 
-    /// The number of the first record.
+    /// Registers the archive file of the records that are about to be dropped, so that they can be read from there.
+    fn register(&self, file: &Path, first: i64, last: i64) -> Result<(), rusqlite::Error> {
+        let file = file.as_os_str().as_bytes();
+        self.transaction.execute(
+            "INSERT OR REPLACE INTO archives SELECT ?1, ?2,
+                (SELECT max(time) FROM records WHERE seq BETWEEN ?1 AND ?2), hash, ?3
+                FROM records WHERE seq = ?2",
+            rusqlite::params![first, last, file],
+        )?;
+        Ok(())
+    }
+
+    /// The sequence number of the first record.
     fn first(&self) -> Result<Option<i64>, rusqlite::Error> {
         self.transaction.query_row("SELECT min(seq) FROM records", [], |row| row.get(0))
     }
 
-    /// The number of the last of the first records that are too old, if it is time to drop some.
-    fn expired(&self, first: i64, age: Option<Duration>) -> Result<Option<i64>, rusqlite::Error> {
-        let Some(age) = age else { return Ok(None) };
+    /// The number of the last expired record, if the first expired long enough ago to be worth a checkpoint.
+    fn expired(&self, first: i64, retention: &Retention) -> Result<Option<i64>, rusqlite::Error> {
+        let Some(age) = retention.age else { return Ok(None) };
         let age = whole(age.as_micros());
         let oldest = now().saturating_sub(age);
         let time = |at: i64| -> Result<Option<i64>, rusqlite::Error> {
@@ -146,11 +165,12 @@ impl Chain<'_> {
         let young = "SELECT seq FROM records WHERE time >= ? ORDER BY seq LIMIT 1";
         let young: Option<i64> =
             self.transaction.query_row(young, [oldest], |row| row.get(0)).optional()?;
-        let last = young.map_or(self.sequence, |young| young - 1).min(first + MOST_DROPPED);
+        let last = young.map_or(self.sequence, |young| young - 1);
+        let last = last.min(first + retention.dropped_records);
         Ok((last >= first).then_some(last))
     }
 
-    /// Drops the records up to this one, leaving a checkpoint; returns how many there were.
+    /// Drops the records up to this one, leaving a checkpoint; returns their number.
     fn cut(&mut self, last: i64) -> Result<u64, rusqlite::Error> {
         self.carry(last)?;
         let hash: Vec<u8> = self.transaction.query_row(
@@ -168,7 +188,7 @@ impl Chain<'_> {
         Ok(gone as u64)
     }
 
-    /// Writes again what is about to be dropped and not over.
+    /// Writes the intents of unfinished calls again before their records are dropped.
     fn carry(&mut self, last: i64) -> Result<(), rusqlite::Error> {
         let unfinished = format!(
             "SELECT {COLUMNS} FROM records WHERE seq <= ? AND kind IN ('intent', 'carried')
@@ -203,20 +223,20 @@ impl Chain<'_> {
     }
 }
 
-/// Where a chain ends: the number and the hash of its last record.
+/// The end of a chain: the number and the hash of its last record.
 pub(super) type Head = (i64, Hash);
 
 /// An addition to the chain.
 pub(super) struct Append<'a> {
     pub(super) retention: &'a Retention,
-    /// What was dropped on the way.
+    /// Count of the records dropped meanwhile.
     pub(super) trimmed: &'a mut TrimCount,
-    /// Where the chain then ends, told before it is committed: should that fail, it may be so all the same.
+    /// The new end of the chain, set before the commit: a commit that fails may still have taken effect.
     pub(super) tried: &'a mut Option<Head>,
 }
 
 impl Append<'_> {
-    /// Adds records to the chain, all or none. Others may have added some since the last time.
+    /// Adds records to the chain, all or none. Other processes may have added some since the last time.
     pub(super) fn to(
         self,
         connection: &mut Connection,
@@ -228,7 +248,8 @@ impl Append<'_> {
         let holes = "?,".repeat(WIDTH);
         let insert = format!("INSERT INTO records ({COLUMNS}, hash) VALUES ({holes}?)");
         let insert = transaction.prepare(&insert)?;
-        let mut chain = Chain { transaction: &transaction, insert, sequence, hash };
+        let text_bytes = self.retention.text_bytes;
+        let mut chain = Chain { transaction: &transaction, insert, sequence, hash, text_bytes };
         add(&mut chain)?;
         chain.fit(self.retention, self.trimmed)?;
         let (sequence, hash) = (chain.sequence, chain.hash);

@@ -5,26 +5,20 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
 
-use super::LedgerError;
 use super::read::{LedgerReader, connect};
 use super::record::{Hash, WIDTH, chained};
 use super::verify::is_damage;
+use super::{LedgerError, LedgerSettings, WriterRole};
 use crate::clock::now;
 
-/// The records at the end of the chain that are checked. `consort ledger verify` checks all of them.
-const CHECKED: i64 = 1000;
-
-/// The largest file whose structure is checked too, in bytes.
-const LARGEST: u64 = 256 << 20;
-
-/// Returns what is wrong with a ledger, if anything is. One that is not there, or cannot be read for another
-/// reason, is left to whoever opens it.
-pub(super) fn damage(path: &Path) -> Option<String> {
+/// Returns the damage of a ledger, if there is any. A missing file, or one that cannot be read for another reason, is
+/// left to the code that opens it.
+pub(super) fn damage(path: &Path, settings: &LedgerSettings) -> Option<String> {
     if fs::metadata(path).map_or(0, |file| file.len()) == 0 {
         return None;
     }
     match connect(path) {
-        Ok(reader) => match check(&reader, path) {
+        Ok(reader) => match check(&reader, path, settings) {
             Ok(found) => found,
             Err(error) => is_damage(&error).then(|| error.to_string()),
         },
@@ -36,9 +30,15 @@ pub(super) fn damage(path: &Path) -> Option<String> {
     }
 }
 
-fn check(reader: &LedgerReader, path: &Path) -> Result<Option<String>, rusqlite::Error> {
+fn check(
+    reader: &LedgerReader,
+    path: &Path,
+    settings: &LedgerSettings,
+) -> Result<Option<String>, rusqlite::Error> {
     let reading = reader.connection.unchecked_transaction()?;
-    if fs::metadata(path).map_or(0, |file| file.len()) <= LARGEST {
+    let is_small = fs::metadata(path).map_or(0, |file| file.len()) <= settings.checked_bytes;
+    // A command that makes one call checks the last records alone.
+    if settings.role == WriterRole::Gateway && is_small {
         let said: String = reading.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if said != "ok" {
             return Ok(Some(said));
@@ -49,7 +49,7 @@ fn check(reader: &LedgerReader, path: &Path) -> Result<Option<String>, rusqlite:
             .query_row("SELECT seq, hash FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let select = format!("SELECT {}, hash FROM records WHERE seq > ? ORDER BY seq", reader.columns);
     let mut statement = reading.prepare(&select)?;
-    let mut rows = statement.query([last - CHECKED])?;
+    let mut rows = statement.query([last - i64::from(settings.checked_records)])?;
     let mut before: Option<(i64, Hash)> = None;
     while let Some(row) = rows.next()? {
         let sequence: i64 = row.get(0)?;
@@ -73,7 +73,7 @@ fn check(reader: &LedgerReader, path: &Path) -> Result<Option<String>, rusqlite:
         .then(|| format!("record {last}, the last that was written, is not there as it was")))
 }
 
-/// Moves a damaged ledger out of the way, with the files that belong to it, and returns where it is.
+/// Moves a damaged ledger away, with the files that belong to it, and returns its new path.
 pub(super) fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();

@@ -1,18 +1,18 @@
-//! What is left of arguments in the ledger.
+//! Digest of arguments in the ledger.
 
 use sha2::Digest as _;
 
-/// The size of something and its SHA-256, which prove what it was and do not say it.
+/// The size and the SHA-256 of a value, which identify it without revealing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// How large it is.
+    /// Size in bytes.
     pub bytes: u64,
     /// Its SHA-256.
     pub sha256: [u8; 32],
 }
 
 impl Digest {
-    /// That of these bytes.
+    /// Computes the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self { bytes: bytes.len() as u64, sha256: sha2::Sha256::digest(bytes).into() }
     }

@@ -3,28 +3,28 @@
 use super::read::CallRow;
 use super::search::is_caller;
 
-/// How far records may stand from where their times would have them, in microseconds: several
-/// processes may write, each what it gathered.
+/// Maximum distance in microseconds of records from the order of their times: several processes may write, each a batch
+/// at a time.
 pub(super) const SLACK: i64 = 60_000_000;
 
-/// Conditions that a call meets to be selected. What is absent is not asked for.
+/// Conditions that a call meets to be selected. An absent condition is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only this server's.
+    /// Only calls of this server.
     pub server: Option<String>,
-    /// Only those of this tool, prompt or URI.
+    /// Only calls of this tool, prompt or URI.
     pub name: Option<String>,
-    /// Only those of this caller: its name, or its kind and its name, as in `client:ada`.
+    /// Only calls by this caller: its name, or its kind and its name, as in `client:ada`.
     pub caller: Option<String>,
-    /// Only those of this model.
+    /// Only calls of this model.
     pub model: Option<String>,
-    /// Only those that ended in this way: one of [`Class::WORDS`](super::Class::WORDS), or `unfinished`.
+    /// Only calls with this outcome: one of [`Class::WORDS`](super::Class::WORDS), or `unfinished`.
     pub outcome: Option<String>,
-    /// Only those of this trace, in hexadecimal.
+    /// Only calls of this trace, in hexadecimal.
     pub trace: Option<String>,
-    /// Only those that did not begin before this, in microseconds since 1970.
+    /// Only calls that began at this time or later, in microseconds since 1970.
     pub since: Option<i64>,
-    /// Only those that began before this, in microseconds since 1970.
+    /// Only calls that began before this, in microseconds since 1970.
     pub until: Option<i64>,
 }
 
@@ -32,12 +32,12 @@ impl Filter {
     /// The outcome of a call that has none yet.
     pub const UNFINISHED: &str = "unfinished";
 
-    /// Whether every call is selected.
+    /// Returns true if every call is selected.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a call is selected.
+    /// Returns true if a call is selected.
     pub(super) fn matches(&self, call: &CallRow) -> bool {
         let is = |wanted: &Option<String>, value: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| value == Some(wanted))
@@ -58,13 +58,13 @@ impl Filter {
             && self.is_within(call.micros)
     }
 
-    /// Whether a time is within the bounds.
+    /// Returns true if a time is within the bounds.
     pub(super) fn is_within(&self, micros: i64) -> bool {
         self.since.is_none_or(|since| micros >= since)
             && self.until.is_none_or(|until| micros < until)
     }
 
-    /// Whether no record before one of this time can be within the bounds.
+    /// Returns true if no record before one of this time can be within the bounds.
     pub(super) fn ends_before(&self, micros: i64) -> bool {
         self.since.is_some_and(|since| micros < since.saturating_sub(SLACK))
     }

@@ -1,4 +1,4 @@
-//! What waits to be written: bounded, and cheap for those who add to it.
+//! The queue of records to be written: bounded, and cheap to add to.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +13,10 @@ use super::store::Message;
 use super::{Mode, Stats, Unavailable};
 use crate::clock::Clock;
 
-/// Who waits for an intent to be on disk, by its number.
+/// Channels that report when an intent is on disk, by its number.
 pub(super) type Answers = HashMap<u64, oneshot::Sender<Result<(), Unavailable>>>;
 
-/// What waits to be written.
+/// The queue of records to be written.
 #[derive(Debug)]
 pub(super) struct Queue {
     mode: Mode,
@@ -25,7 +25,7 @@ pub(super) struct Queue {
     state: Mutex<State>,
     news: Condvar,
     lost: AtomicU64,
-    /// Lost, and not yet said so in the file.
+    /// Number of lost calls not yet recorded in the file.
     unsaid: AtomicU64,
     refused: AtomicU64,
     written: AtomicU64,
@@ -33,22 +33,23 @@ pub(super) struct Queue {
     dropped: AtomicU64,
     archive_failures: AtomicU64,
     bytes: AtomicU64,
+    failure: Mutex<Option<String>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     messages: Vec<Message>,
     answers: Answers,
-    /// Those among the messages that count against the limit. An outcome always fits: there are no
-    /// more of them than intents that were taken.
+    /// Intents in the queue, which count against the limit. An outcome always fits: there are no more of them than
+    /// queued intents.
     intents: usize,
     next: u64,
-    /// Whether the writer sleeps until something comes.
+    /// True if the writer sleeps until a record is queued.
     idle: bool,
     closed: bool,
 }
 
-/// What became of an intent.
+/// The result of queueing an intent.
 pub(super) enum Taken {
     Noted(u64),
     Promised(u64, oneshot::Receiver<Result<(), Unavailable>>),
@@ -72,10 +73,11 @@ impl Queue {
             dropped: AtomicU64::new(0),
             archive_failures: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            failure: Mutex::default(),
         }
     }
 
-    /// Takes an intent, and says from when it is.
+    /// Queues an intent; returns its time and the result.
     pub(super) fn begin(&self, intent: Arc<Intent>) -> (i64, Taken) {
         let time = self.clock.next();
         (time, self.note(time, intent))
@@ -118,7 +120,7 @@ impl Queue {
         }
     }
 
-    /// Wakes the writer if it sleeps, which costs, or if it gathers and has enough.
+    /// Wakes the writer if it is idle, which is expensive, or if its batch is full.
     fn tell(&self, mut state: MutexGuard<'_, State>) {
         if std::mem::take(&mut state.idle) || state.intents == self.most / 2 {
             drop(state);
@@ -131,8 +133,7 @@ impl Queue {
         self.news.notify_one();
     }
 
-    /// Waits for something to write, gathers for a while, and takes it all. Says too whether that
-    /// was the last.
+    /// Waits for records, batches for a while, and takes them all. The last value is true if the queue is closed.
     pub(super) fn take(&self, idle: Duration, gather: Duration) -> (Vec<Message>, Answers, bool) {
         let mut state = self.state();
         if state.messages.is_empty() && !state.closed {
@@ -151,7 +152,7 @@ impl Queue {
         (messages, std::mem::take(&mut state.answers), state.closed)
     }
 
-    /// Waits a while, unless it is closed, for what failed to become possible. True if it is closed.
+    /// Waits before a retry, unless the queue is closed. Returns true if it is closed.
     pub(super) fn pause(&self, time: Duration) -> bool {
         let state = self.state();
         let paused = self.news.wait_timeout_while(state, time, |state| !state.closed);
@@ -178,27 +179,34 @@ impl Queue {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many were lost that the file does not tell of.
+    /// Returns the number of lost calls not yet recorded in the file.
     pub(super) fn unsaid(&self) -> u64 {
         self.unsaid.load(Ordering::Relaxed)
     }
 
-    /// So many calls are in the file, and it tells of so many that are not.
+    /// Counts calls written to the file, and lost calls that the file now records.
     pub(super) fn wrote(&self, calls: u64, said: u64) {
         self.written.fetch_add(calls, Ordering::Relaxed);
         self.unsaid.fetch_sub(said, Ordering::Relaxed);
         self.failing.store(false, Ordering::Relaxed);
     }
 
-    /// So many records were dropped, and so large is the file.
+    /// Counts dropped records, and sets the size of the file.
     pub(super) fn trimmed(&self, trimmed: TrimCount, bytes: u64) {
         self.dropped.fetch_add(trimmed.dropped, Ordering::Relaxed);
         self.archive_failures.fetch_add(trimmed.archive_failures, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn fail(&self) {
+    /// Records the reason why the file could not be opened or written.
+    pub(super) fn fail(&self, reason: String) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         self.failing.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the reason of the last failure.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn stats(&self) -> Stats {

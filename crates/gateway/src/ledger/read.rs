@@ -1,4 +1,4 @@
-//! Reading the ledger: the last calls, and those that end while one looks on.
+//! Reading the ledger: records as calls, and following calls as they end.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,14 +13,14 @@ use serde::Serialize;
 use super::LedgerError;
 use super::filter::Filter;
 use super::record::{COLUMNS, COLUMNS_V1, Class, Intent, Kind};
-use super::tables::{APPLICATION, FIRST_VERSION, VERSION};
+use super::tables::{APPLICATION, FIRST_VERSION, FileSigns, VERSION};
 use super::usage::{UsageRow, usage};
 use crate::clock::told;
 
-/// How long a reader waits for a writer.
+/// Time that a reader waits for a writer.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// One line of the ledger, as people want it.
+/// One entry of the ledger for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Row {
@@ -28,11 +28,11 @@ pub enum Row {
     Call(Box<CallRow>),
     /// Calls that could not be written.
     Lost {
-        /// The record that says so.
+        /// The record of the loss.
         sequence: i64,
-        /// When it was written.
+        /// Time of the record.
         time: String,
-        /// How many.
+        /// Number of calls.
         count: i64,
     },
 }
@@ -40,20 +40,20 @@ pub enum Row {
 /// A call: its intent, and its outcome if it is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallRow {
-    /// The number of its intent.
+    /// The sequence number of its intent.
     pub sequence: i64,
-    /// When it began.
+    /// Start of the call.
     pub time: String,
     /// The same in microseconds since 1970.
     #[serde(skip)]
     pub micros: i64,
-    /// What the caller is.
+    /// Kind of the caller.
     pub caller_kind: String,
-    /// Who called.
+    /// Name of the caller.
     pub caller: String,
-    /// Through what.
+    /// The endpoint.
     pub front: String,
-    /// Whose tool it is.
+    /// The server that was called.
     pub server: Option<String>,
     /// For example `tools/call`.
     pub method: String,
@@ -63,19 +63,19 @@ pub struct CallRow {
     pub trace: Option<String>,
     /// The SHA-256 of its arguments.
     pub digest: String,
-    /// How large they were.
+    /// Size of the arguments in bytes.
     pub bytes_in: i64,
-    /// How it ended, if it did.
+    /// The outcome, if it has ended.
     pub outcome: Option<Class>,
-    /// The reason, if it was refused before it left and that is known.
+    /// The reason, if it was refused before it was sent and the reason is known.
     pub reason: Option<&'static str>,
     /// The server's code, if it answered with an error.
     pub code: Option<i64>,
-    /// Whether a cancelled call had left, where that is known.
+    /// True if a cancelled call had been sent, if known.
     pub sent: Option<bool>,
-    /// How long it took, in microseconds, if that is known.
+    /// Duration in microseconds, if known.
     pub duration_us: Option<i64>,
-    /// How large its result was.
+    /// Size of the result in bytes.
     pub bytes_out: Option<i64>,
     /// The agent that made it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct CallRow {
 }
 
 impl CallRow {
-    /// Whether this is a request to a model, rather than a call of a server.
+    /// Returns true if this is a model request, rather than a call of a server.
     pub fn is_model_request(&self) -> bool {
         self.method == Intent::CHAT
     }
@@ -106,7 +106,7 @@ impl CallRow {
     }
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
     pub(super) class: String,
@@ -127,55 +127,13 @@ pub(super) enum Read {
         call: i64,
         ended: Box<Ended>,
     },
-    /// Both in one.
+    /// Intent and outcome in one record.
     Call(Box<CallRow>),
     Lost {
         time: i64,
         row: Row,
     },
     Other,
-}
-
-/// The last calls that are wanted, at most `most`, the oldest first.
-pub fn tail(path: &Path, most: usize, filter: &Filter) -> Result<Vec<Row>, LedgerError> {
-    let reader = connect(path)?;
-    last(&reader, most, filter).map_err(|error| unusable(path, error))
-}
-
-fn last(reader: &LedgerReader, most: usize, filter: &Filter) -> Result<Vec<Row>, rusqlite::Error> {
-    // From the end, an outcome comes before its intent.
-    let mut statement = reader.connection.prepare(&reader.select("ORDER BY seq DESC"))?;
-    let mut rows = statement.query([])?;
-    let mut ends: HashMap<i64, Box<Ended>> = HashMap::new();
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        // A carried record has the time at which its call began.
-        let is_carried = row.get_ref(1)?.as_str() == Ok(Kind::Carried.as_str());
-        if found.len() == most || !is_carried && filter.ends_before(row.get(2)?) {
-            break;
-        }
-        let call = match read(row)? {
-            Read::Intent { call, row } => match ends.remove(&call) {
-                Some(ended) => row.finish(&ended),
-                None => row,
-            },
-            Read::Call(row) => row,
-            Read::Outcome { call, ended } => {
-                ends.insert(call, ended);
-                continue;
-            }
-            Read::Lost { row, .. } if filter.is_empty() => {
-                found.push(row);
-                continue;
-            }
-            Read::Lost { .. } | Read::Other => continue,
-        };
-        if filter.matches(&call) {
-            found.push(Row::Call(call));
-        }
-    }
-    found.reverse();
-    Ok(found)
 }
 
 /// Reads calls as they end.
@@ -190,7 +148,7 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// Follows a ledger from where it now ends.
+    /// Follows a ledger from its current end.
     pub fn new(path: &Path, filter: Filter) -> Result<Self, LedgerError> {
         let reader = connect(path)?;
         let mut follow =
@@ -199,7 +157,7 @@ impl Follow {
         Ok(follow)
     }
 
-    /// Finds the calls that are not over.
+    /// Finds the unfinished calls.
     fn start(&mut self) -> Result<(), rusqlite::Error> {
         let reading = self.reader.connection.unchecked_transaction()?;
         self.seen = reading.query_row("SELECT seq FROM head", [], |row| row.get(0))?;
@@ -216,7 +174,7 @@ impl Follow {
         Ok(())
     }
 
-    /// What ended or was lost since the last time.
+    /// Returns the calls that ended or were lost since the last time.
     pub fn news(&mut self) -> Result<Vec<Row>, LedgerError> {
         self.read_on().map_err(|error| unusable(&self.path, error))
     }
@@ -275,10 +233,8 @@ pub(super) fn connect(path: &Path) -> Result<LedgerReader, LedgerError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = Connection::open_with_flags(path, flags).and_then(|connection| {
         connection.busy_timeout(BUSY)?;
-        let ask = |question: &str| connection.query_row(question, [], |row| row.get::<_, i64>(0));
-        let signs = (ask("PRAGMA application_id")?, ask("PRAGMA user_version")?);
-        let empty = ask("SELECT count(*) FROM sqlite_schema")? == 0;
-        Ok((connection, signs, empty))
+        let FileSigns { application, version, is_empty } = FileSigns::read(&connection)?;
+        Ok((connection, (application, version), is_empty))
     });
     match opened {
         Ok((connection, (APPLICATION, VERSION), _)) => {
@@ -295,8 +251,8 @@ pub(super) fn connect(path: &Path) -> Result<LedgerReader, LedgerError> {
     }
 }
 
-/// Whether something must be taken back that only a ledger's first transaction leaves: later ones are of
-/// another kind.
+/// Returns true if a rollback is pending that only a ledger's first transaction leaves: later ones use another journal
+/// mode.
 fn is_half_made(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     code == Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK)

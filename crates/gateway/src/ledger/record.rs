@@ -1,13 +1,11 @@
-//! What is written of a call, and how one record is chained to the one before.
+//! The records of a call, and the hash that chains each to the one before.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use consort_core::{
-    CallError, Caller, CallingAgent, Kind as CallerKind, Outcome, RejectReason, ServerId,
-};
+use consort_core::{CallError, Caller, CallingAgent, Outcome, RejectReason, ServerId};
 use rusqlite::types::ValueRef;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
@@ -16,10 +14,7 @@ use super::digest::Digest;
 use super::usage::{Cost, ModelUsage};
 use crate::trace::TraceId;
 
-/// The longest text in a record; what is longer is cut, so that no call fills the ledger.
-const LONGEST: usize = 1024;
-
-/// The columns that a record's hash covers, in the order in which it does.
+/// The columns that a record's hash covers, in this order.
 pub(super) const COLUMNS: &str = "seq, kind, time, run, call, caller_kind, caller, front, server, \
      method, name, trace, digest, bytes_in, class, code, sent, duration, bytes_out, count, \
      agent, model, tokens_in, tokens_out, cached_read, cached_write, reasoning, cost";
@@ -30,33 +25,33 @@ pub(super) const COLUMNS_V1: &str = "seq, kind, time, run, call, caller_kind, ca
      NULL AS agent, NULL AS model, NULL AS tokens_in, NULL AS tokens_out, NULL AS cached_read, \
      NULL AS cached_write, NULL AS reasoning, NULL AS cost";
 
-/// How many there are.
+/// Number of columns.
 pub(super) const WIDTH: usize = 28;
 
-/// How many of them version 1 has. The hash of a record covers the others only if one of them has a value:
-/// records of version 1 stay as they were written.
+/// Number of columns in version 1. The hash of a record covers the others only if one of them has a value: records of
+/// version 1 keep their hashes.
 const WIDTH_V1: usize = 20;
 
 /// The hash of a record, which covers the hash of the one before.
 pub(super) type Hash = [u8; 32];
 
-/// What the first record follows.
+/// The hash that the first record follows.
 pub(super) const GENESIS: Hash = [0; 32];
 
-/// A call that is about to be made, without what it says.
+/// A call that is about to be made, without its content.
 #[derive(Clone, Debug)]
 pub struct Intent {
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
-    /// Through what: the client's name for itself.
+    /// The endpoint: for example `mcp`, a profile's name, or `agents`.
     pub front: Arc<str>,
-    /// Whose tool it is, if that is known.
+    /// The server that is called, if known.
     pub server: Option<ServerId>,
     /// For example `tools/call`.
     pub method: Cow<'static, str>,
     /// The tool, the prompt or the URI.
     pub name: String,
-    /// What is left of the arguments.
+    /// Digest of the arguments.
     pub arguments: Digest,
     /// The trace it belongs to.
     pub trace: Option<TraceId>,
@@ -69,25 +64,25 @@ impl Intent {
     pub const CHAT: &str = "chat";
 }
 
-/// How a call ended, in one word.
+/// Outcome class of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// The server answered.
     Ok,
     /// The tool ran and failed.
     ToolError,
-    /// It was refused before it left.
+    /// It was refused before it was sent.
     Rejected {
-        /// Why, where that is known: records of earlier versions do not say.
+        /// The reason, if known: records of earlier versions do not have it.
         reason: Option<RejectReason>,
     },
-    /// It never left.
+    /// It was never sent.
     NotSent,
-    /// It left, and no answer came.
+    /// It was sent, and no answer came.
     OutcomeUnknown,
-    /// The caller went away or cancelled.
+    /// The caller disconnected or cancelled.
     Cancelled {
-        /// Whether it had left, where that is known.
+        /// True if it had been sent, if known.
         sent: Option<bool>,
     },
     /// The server answered with an error.
@@ -98,11 +93,11 @@ pub enum Class {
 }
 
 impl Class {
-    /// The word for each.
+    /// The word for each class.
     pub const WORDS: [&str; 7] =
         ["ok", "tool_error", "rejected", "not_sent", "outcome_unknown", "cancelled", "error"];
 
-    /// What a call's end means.
+    /// Returns the class of a call's end.
     pub fn of(end: &Result<Outcome, CallError>) -> Self {
         match end {
             Ok(Outcome::Complete(result)) if result.is_error() => Self::ToolError,
@@ -111,7 +106,7 @@ impl Class {
         }
     }
 
-    /// What an error means.
+    /// Returns the class of an error.
     pub fn of_error(error: &CallError) -> Self {
         if let reason @ Some(_) = error.rejected() {
             return Self::Rejected { reason };
@@ -127,7 +122,7 @@ impl Class {
         }
     }
 
-    /// Its place among [`Self::WORDS`].
+    /// Its index in [`Self::WORDS`].
     pub(crate) fn index(self) -> usize {
         match self {
             Self::Ok => 0,
@@ -150,13 +145,12 @@ impl Class {
         if let Self::Error { code } = self { code } else { None }
     }
 
-    /// Returns why the call was refused, if it was and that is known.
+    /// Returns the reason why the call was refused, if it was and the reason is known.
     pub fn reason(self) -> Option<RejectReason> {
         if let Self::Rejected { reason } = self { reason } else { None }
     }
 
-    /// Returns the value of the column `code`: the server's code, or the number of the reason why the call was
-    /// refused.
+    /// Returns the value of the column `code`: the server's code, or the number of the reason for a refusal.
     fn written_code(self) -> Option<i64> {
         match self {
             Self::Rejected { reason } => reason.map(number_of),
@@ -164,12 +158,12 @@ impl Class {
         }
     }
 
-    /// Whether a cancelled call had left, where that is known.
+    /// Returns true if a cancelled call had been sent, if known.
     pub fn sent(self) -> Option<bool> {
         if let Self::Cancelled { sent } = self { sent } else { None }
     }
 
-    /// From what is written.
+    /// Reads a class from its columns.
     pub(super) fn read(word: &str, code: Option<i64>, sent: Option<bool>) -> Option<Self> {
         let all = [
             Self::Ok,
@@ -196,7 +190,7 @@ impl Serialize for Class {
     }
 }
 
-/// The numbers of the reasons in the column `code`. They are on disk: none changes its meaning.
+/// The numbers of the reasons in the column `code`. They are on disk and must never change.
 const REASONS: [(i64, RejectReason); 8] = [
     (1, RejectReason::PolicyHidden),
     (2, RejectReason::PolicyDenied),
@@ -216,20 +210,20 @@ fn reason_of(number: i64) -> Option<RejectReason> {
     REASONS.iter().find(|(known, _)| *known == number).map(|(_, reason)| *reason)
 }
 
-/// What a record says.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A process began to write.
     Opened,
     /// A call is about to be made.
     Intent,
-    /// An intent whose record was dropped while the call went on.
+    /// An intent whose record was dropped while the call was in progress.
     Carried,
     /// A call ended.
     Outcome,
     /// A call that began and ended before it was written.
     Call,
-    /// So many calls could not be written.
+    /// A number of calls could not be written.
     Lost,
     /// All records up to `call`, whose hash is `digest`, were dropped.
     Checkpoint,
@@ -267,7 +261,7 @@ impl FromStr for Kind {
     }
 }
 
-/// One record, before it has its hash. What a kind does not say is absent.
+/// One record, before it has its hash. Members that its kind does not use are absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record<'a> {
     pub(super) sequence: i64,
@@ -302,9 +296,9 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The values of [`COLUMNS`].
-    pub(super) fn values(&self) -> [ValueRef<'_>; WIDTH] {
-        let text = |text: &'a str| ValueRef::Text(cut(text).as_bytes());
+    /// The values of [`COLUMNS`], with texts cut to `longest` bytes.
+    pub(super) fn values(&self, longest: usize) -> [ValueRef<'_>; WIDTH] {
+        let text = |text: &'a str| ValueRef::Text(cut(text, longest).as_bytes());
         let number = |number: Option<i64>| number.map_or(ValueRef::Null, ValueRef::Integer);
         let of =
             |get: fn(&'a Intent) -> &'a str| self.intent.map_or(ValueRef::Null, |it| text(get(it)));
@@ -317,8 +311,8 @@ impl<'a> Record<'a> {
             ValueRef::Integer(self.time),
             ValueRef::Integer(self.run),
             number(self.call),
-            of(|it| kind_of(&it.caller)),
-            of(|it| &it.caller.name),
+            of(|it| it.caller.kind.as_str()),
+            of(|it| it.caller.name()),
             of(|it| &it.front),
             self.intent
                 .and_then(|it| it.server.as_ref())
@@ -348,15 +342,6 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a caller is, in a word.
-pub(crate) fn kind_of(caller: &Caller) -> &'static str {
-    match caller.kind {
-        CallerKind::Person => "person",
-        CallerKind::Agent => "agent",
-        CallerKind::Client => "client",
-    }
-}
-
 /// The hash of a record: it covers the one before, and every column with its type and length.
 pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>; WIDTH]) -> Hash {
     let (known, later) = values.split_at(WIDTH_V1);
@@ -381,13 +366,13 @@ pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>; WIDTH]) -> Hash {
     Sha256::digest(&all).into()
 }
 
-/// A number as the database holds it.
+/// Converts a number to the integer type of the database.
 pub(super) fn whole(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
-fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LONGEST)]
+fn cut(text: &str, longest: usize) -> &str {
+    &text[..text.floor_char_boundary(longest)]
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! Sums over the ledger: who spent what on which model and tool.
+//! Sums over the ledger: usage and cost by caller, model and tool.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::str::FromStr;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use super::archives::LedgerSource;
 use super::filter::Filter;
 use super::read::{CallRow, Row};
 use super::usage::Cost;
 use super::visit::visit;
 use super::{Class, LedgerError};
 
-/// A property that a report tells calls apart by.
+/// A property that a report groups calls by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportKey {
     /// The caller.
@@ -35,7 +35,7 @@ pub enum ReportKey {
 }
 
 impl ReportKey {
-    /// Every key there is.
+    /// Every key.
     pub const ALL: [Self; 8] = [
         Self::Caller,
         Self::Agent,
@@ -98,7 +98,7 @@ pub struct ReportTotals {
     pub model_requests: u64,
     /// Calls of servers.
     pub calls: u64,
-    /// Of both, those that did not end well.
+    /// Model requests and calls that failed.
     pub failed: u64,
     /// Input tokens, cached ones included.
     pub input_tokens: i64,
@@ -142,7 +142,7 @@ impl ReportTotals {
     }
 }
 
-/// The sums over a ledger, told apart by some keys.
+/// The sums over a ledger, grouped by some keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageReport {
     /// The keys.
@@ -151,7 +151,7 @@ pub struct UsageReport {
     pub rows: Vec<(Vec<String>, ReportTotals)>,
     /// The sums over all.
     pub total: ReportTotals,
-    /// Calls that could not be written, and so are not in it.
+    /// Calls that could not be written, and so are not included.
     pub lost: i64,
     /// The time of the first record that is kept, if records before it were dropped and might have been
     /// selected.
@@ -180,15 +180,15 @@ impl Serialize for UsageReport {
     }
 }
 
-/// Sums up the selected calls of a ledger.
+/// Sums up the selected calls of a ledger and of its archives.
 pub fn report(
-    path: &Path,
+    source: impl Into<LedgerSource>,
     keys: &[ReportKey],
     filter: &Filter,
 ) -> Result<UsageReport, LedgerError> {
     let mut report = UsageReport { keys: keys.to_vec(), ..UsageReport::default() };
     let mut sums: BTreeMap<Vec<String>, ReportTotals> = BTreeMap::new();
-    report.incomplete_before = visit(path, filter, |row| match row {
+    report.incomplete_before = visit(source, filter, |row| match row {
         Row::Call(call) => {
             let values = keys.iter().map(|key| key.of(&call)).collect();
             sums.entry(values).or_default().add(&call);

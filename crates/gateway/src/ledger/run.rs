@@ -1,4 +1,4 @@
-//! One process that writes, and how others see whether it still does.
+//! One writing process, and the lock by which others detect that it has ended.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::now;
 
-/// A process that writes: a number, and a file beside the ledger that it holds locked as long as it
-/// lives. A lock ends with its process, however that ends.
+/// A writing process: a number, and a file beside the ledger that it keeps locked while it lives. The lock ends with
+/// the process, however that ends.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) number: i64,
@@ -40,12 +40,12 @@ impl Run {
         }
     }
 
-    /// Writes no more.
+    /// Stops writing.
     pub(super) fn end(self) {
         let _ = fs::remove_file(&self.path);
     }
 
-    /// Whether a process that wrote to this ledger is gone.
+    /// Returns true if a process that wrote to this ledger has ended.
     pub(super) fn is_over(ledger: &Path, number: i64) -> bool {
         match File::open(beside(ledger, number)) {
             Ok(file) => file.try_lock().is_ok(),
@@ -53,7 +53,7 @@ impl Run {
         }
     }
 
-    /// Removes what processes that were killed left behind.
+    /// Removes files that killed processes left behind.
     pub(super) fn tidy(ledger: &Path) {
         let (Some(folder), Some(name)) = (ledger.parent(), ledger.file_name()) else { return };
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

@@ -1,4 +1,4 @@
-//! Looking through the ledger, page by page, from the last call back.
+//! Searching the ledger, page by page, from the last call back.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,40 +8,40 @@ use rusqlite::types::ValueRef;
 use super::LedgerError;
 use super::filter::SLACK;
 use super::read::{CallRow, Ended, LedgerReader, connect, ended, intent, unusable};
-use super::record::{Intent, kind_of};
+use super::record::Intent;
 use crate::feed::Call;
 
-/// Which calls are looked for, and how far.
+/// Conditions and limits of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
-    /// Only this server's.
+    /// Only calls of this server.
     pub server: Option<String>,
-    /// Only those whose tool, prompt or URI has this in it.
+    /// Only calls whose tool, prompt or URI contains this.
     pub name: Option<String>,
-    /// Only those of this caller: its name, or what it is and its name, as in `client:ada`.
+    /// Only calls by this caller: its name, or its kind and its name, as in `client:ada`.
     pub caller: Option<String>,
-    /// Only those that ended in this way.
+    /// Only calls with this outcome.
     pub outcome: Option<String>,
-    /// Only those that began before this, in microseconds since 1970.
+    /// Only calls that began before this, in microseconds since 1970.
     pub before: Option<i64>,
-    /// Only those that did not begin before this.
+    /// Only calls that began at this time or later.
     pub since: Option<i64>,
-    /// The most that are wanted.
+    /// Maximum number of calls returned.
     pub most: usize,
-    /// The most records that are looked at for them.
+    /// Maximum number of records examined.
     pub look: usize,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The calls, the last first.
     pub calls: Vec<CallRow>,
-    /// What to look before for more, if there may be some.
+    /// Value of `before` for the next page, if there may be one.
     pub more: Option<i64>,
 }
 
-/// Looks through a ledger. It reads a file: not where others wait.
+/// Searches a ledger. It reads a file: it must not run on an async thread.
 pub fn search(path: &Path, wanted: &Search) -> Result<Found, LedgerError> {
     let reader = connect(path)?;
     look(&reader, wanted).map_err(|error| unusable(path, error))
@@ -95,14 +95,17 @@ fn look(reader: &LedgerReader, wanted: &Search) -> Result<Found, rusqlite::Error
 }
 
 impl Search {
-    /// Whether a call that is watched is among those looked for.
+    /// Returns true if a live call meets the conditions.
     pub fn fits(&self, call: &Call) -> bool {
         let intent = call.intent();
         let class = call.end().map(|end| end.class.as_str()).unwrap_or_default();
         let caller = &intent.caller;
         self.before.is_none_or(|before| call.id() < before)
             && self.since.is_none_or(|since| call.id() >= since)
-            && self.caller.as_ref().is_none_or(|it| is_caller(it, kind_of(caller), &caller.name))
+            && self
+                .caller
+                .as_ref()
+                .is_none_or(|it| is_caller(it, caller.kind.as_str(), caller.name()))
             && self
                 .server
                 .as_deref()
@@ -126,13 +129,13 @@ impl Search {
     }
 }
 
-/// Whether somebody is meant: by the name, or by what it is and its name.
+/// Returns true if `wanted` is a caller's name, or its kind and its name.
 pub(super) fn is_caller(wanted: &str, kind: &str, name: &str) -> bool {
     let whole = wanted.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':'));
     wanted == name || whole == Some(name)
 }
 
-/// Whether a text has another in it, whatever the case of its letters.
+/// Returns true if a text contains another, ignoring ASCII case.
 fn has(text: &str, part: &str) -> bool {
     let (text, part) = (text.as_bytes(), part.as_bytes());
     part.is_empty() || text.windows(part.len()).any(|at| at.eq_ignore_ascii_case(part))

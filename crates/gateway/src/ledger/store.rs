@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
@@ -14,24 +14,24 @@ use super::chain::{Append, Head, Retention, TrimCount};
 use super::damage::{damage, set_aside};
 use super::record::{Class, Hash, Intent, Kind, Record, whole};
 use super::run::Run;
-use super::tables::{Refused, create, failed, is_busy, prepare};
+use super::tables::{Refused, agree, create, failed, is_busy, prepare};
 use super::usage::ModelUsage;
-use super::{LedgerError, LedgerSettings, Mode};
+use super::{LedgerError, LedgerSettings, Mode, WriterRole};
 use crate::clock::now;
 
-/// How long we wait for another process that writes to the same ledger.
-const BUSY: Duration = Duration::from_secs(2);
+/// Time that opening the file waits for other writers.
+const OPENING: Duration = Duration::from_secs(10);
 
-/// What the writer is told.
+/// A message to the writer.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// A call is about to be made; the number is ours alone.
+    /// A call is about to be made; the number is unique within this process.
     Intent { id: u64, time: i64, intent: Arc<Intent> },
     /// It ended.
     Outcome { id: u64, time: i64, end: CallEnd },
 }
 
-/// The end of a call: how it ended, how long it took, how large its result is, and what a model used.
+/// The end of a call: its outcome, duration, result size and token usage.
 #[derive(Clone, Debug)]
 pub(super) struct CallEnd {
     pub(super) class: Class,
@@ -41,7 +41,7 @@ pub(super) struct CallEnd {
 }
 
 impl CallEnd {
-    /// Returns a record that also says how its call ended.
+    /// Returns a record with the end of its call added.
     fn in_record<'a>(&self, record: Record<'a>) -> Record<'a> {
         Record {
             class: Some(self.class),
@@ -58,23 +58,26 @@ impl CallEnd {
 pub(super) struct Store {
     path: PathBuf,
     mode: Mode,
+    role: WriterRole,
     retention: Retention,
-    /// What was dropped since somebody asked.
+    /// Time that a write waits for another process.
+    busy: Duration,
+    /// Count of records dropped since the last query.
     trimmed: TrimCount,
     connection: Option<Connection>,
-    /// Which file that is, should another take its name.
+    /// The inode of the open file, to detect that another took its name.
     inode: u64,
     run: Run,
-    /// The calls that are not over, by our number, with the one they have in the file.
+    /// The unfinished calls, by their number in this process, with their number in the file.
     open: HashMap<u64, i64>,
-    /// What may be in the file, though writing it failed.
+    /// A failed write that may still be in the file.
     doubt: Option<Doubt>,
-    /// What turned out to be there, of what is still tried to be written.
+    /// Messages found in the file among those still to be written.
     there: There,
 }
 
-/// A write that failed when it was committed. The disk may have it all the same, and then it counts when
-/// the file is opened again.
+/// A write whose commit failed. It may have reached the disk nevertheless; this is checked when the file is opened
+/// again.
 #[derive(Debug)]
 struct Doubt {
     head: Head,
@@ -92,11 +95,12 @@ struct There {
 }
 
 impl Store {
-    /// Opens or makes the file, and closes what earlier processes left open.
+    /// Opens or creates the file, and closes the calls that earlier processes left open.
     pub(super) fn open(path: &Path, settings: &LedgerSettings) -> Result<Self, LedgerError> {
         let unusable = |source| LedgerError::Unusable { path: path.to_owned(), source };
-        if let Some(reason) = damage(path) {
-            if settings.mode == Mode::Strict {
+        let is_command = settings.role == WriterRole::Command;
+        if let Some(reason) = damage(path, settings) {
+            if settings.mode == Mode::Strict || is_command {
                 return Err(LedgerError::Damaged { path: path.to_owned(), reason });
             }
             let kept = set_aside(path).map_err(unusable)?;
@@ -108,11 +112,19 @@ impl Store {
         let mut store = Self {
             path: path.to_owned(),
             mode: settings.mode,
+            role: settings.role,
             retention: Retention {
                 size: settings.size,
                 age: settings.age,
-                archive: settings.archive.clone(),
+                // Others read it from other folders.
+                archive: settings
+                    .archive
+                    .as_ref()
+                    .map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
+                text_bytes: settings.text_bytes,
+                dropped_records: i64::from(settings.dropped_records),
             },
+            busy: settings.busy,
             trimmed: TrimCount::default(),
             connection: None,
             inode: 0,
@@ -122,10 +134,11 @@ impl Store {
             there: There::default(),
         };
         // Two processes that start at once step on each other's toes for a moment.
-        let mut patience = 50;
+        let begun = Instant::now();
         let mut connected = store.connect();
-        while matches!(&connected, Err(Refused::Failed(error)) if is_busy(error)) && patience > 0 {
-            patience -= 1;
+        while matches!(&connected, Err(Refused::Failed(error)) if is_busy(error))
+            && begun.elapsed() < OPENING
+        {
             std::thread::sleep(Duration::from_millis(20));
             connected = store.connect();
         }
@@ -136,7 +149,7 @@ impl Store {
         }
     }
 
-    /// Writes all of this or nothing of it.
+    /// Writes all of these messages or none.
     pub(super) fn write(&mut self, messages: &[Message], lost: u64) -> Result<(), rusqlite::Error> {
         let done = self.attempt(messages, lost);
         if done.is_err() {
@@ -218,7 +231,7 @@ impl Store {
         done
     }
 
-    /// Finds out whether what failed to be written is there.
+    /// Determines whether a failed write is in the file.
     fn settle(&mut self) -> Result<(), rusqlite::Error> {
         let (Some(doubt), Some(connection)) = (&self.doubt, &self.connection) else {
             return Ok(());
@@ -236,7 +249,7 @@ impl Store {
         Ok(())
     }
 
-    /// Some calls began, and some ended.
+    /// Updates the unfinished calls.
     fn changed(&mut self, begun: HashMap<u64, i64>, ended: impl IntoIterator<Item = u64>) {
         self.open.extend(begun);
         for id in ended {
@@ -244,7 +257,7 @@ impl Store {
         }
     }
 
-    /// Closes what is still open, and says that nobody writes any more.
+    /// Closes the open calls, and records that this process stops writing.
     pub(super) fn finish(mut self) -> Result<(), rusqlite::Error> {
         let run = self.run.number;
         if let Some(connection) = &mut self.connection {
@@ -256,12 +269,12 @@ impl Store {
         Ok(())
     }
 
-    /// Returns what was dropped since the last time.
+    /// Returns the count of records dropped since the last time.
     pub(super) fn take_trimmed(&mut self) -> TrimCount {
         std::mem::take(&mut self.trimmed)
     }
 
-    /// Returns the size of the file, with what is not yet in it itself.
+    /// Returns the size of the file, including the write-ahead log.
     pub(super) fn bytes(&self) -> u64 {
         let mut beside = self.path.as_os_str().to_owned();
         beside.push("-wal");
@@ -272,8 +285,9 @@ impl Store {
     fn connect(&mut self) -> Result<(), Refused> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(&self.path, flags)?;
-        connection.busy_timeout(BUSY)?;
+        connection.busy_timeout(self.busy)?;
         prepare(&connection, self.mode, self.retention.size)?;
+        agree(&connection, self.role, &mut self.retention)?;
         let inode = fs::metadata(&self.path).map_err(|error| failed(&error))?.ino();
         let (run, mut fresh) = (self.run.number, false);
         let tried = &mut None;
@@ -317,8 +331,8 @@ fn outcomes(messages: &[Message]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// How those calls ended that begin and end among the same messages. Intents are numbered in the order
-/// in which they are queued, so those of one batch stand close together.
+/// The ends of calls that begin and end in the same batch. Intents are numbered in the order in which they are queued,
+/// so those of one batch are close together.
 #[derive(Default)]
 struct Ends {
     first: u64,

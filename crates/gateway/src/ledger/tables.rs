@@ -1,25 +1,29 @@
-//! The tables of the file: made, or brought to the newest version.
+//! The tables of the file: created, or upgraded to the newest version.
 
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
-use super::Mode;
+use super::chain::Retention;
 use super::record::whole;
+use super::{Mode, WriterRole};
 
 /// The version of the tables. Version 2 adds the columns about agents and models.
 pub(super) const VERSION: i64 = 2;
 
-/// The first version of the tables: it can be read, and becomes the newest when it is written to.
+/// The first version of the tables: it can be read, and is upgraded when it is written to.
 pub(super) const FIRST_VERSION: i64 = 1;
 
-/// Says whose file it is: `Cons`.
+/// The `application_id` of a ledger in its database header: `Cons`.
 pub(super) const APPLICATION: i64 = 0x436f_6e73;
 
-const TABLES: &str = "
+pub(super) const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS records (
         seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, time INTEGER NOT NULL, run INTEGER NOT NULL,
         call INTEGER, caller_kind TEXT, caller TEXT, front TEXT, server TEXT, method TEXT,
@@ -35,7 +39,18 @@ const TABLES: &str = "
     INSERT OR IGNORE INTO head VALUES (1, 0, zeroblob(32));
 ";
 
-/// What turns tables of version 1 into those of version 2.
+/// Tables that files of versions 1 and 2 may lack: the retention of the last gateway, and the archive files.
+const SHARED: &str = "
+    CREATE TABLE IF NOT EXISTS retention (
+        one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, age INTEGER, archive BLOB
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS archives (
+        first INTEGER PRIMARY KEY, last INTEGER NOT NULL, newest INTEGER NOT NULL,
+        hash BLOB NOT NULL, file BLOB NOT NULL
+    ) STRICT;
+";
+
+/// SQL that upgrades tables of version 1 to version 2.
 const UPGRADE: &str = "
     ALTER TABLE records ADD COLUMN agent TEXT;
     ALTER TABLE records ADD COLUMN model TEXT;
@@ -47,7 +62,7 @@ const UPGRADE: &str = "
     ALTER TABLE records ADD COLUMN cost INTEGER;
 ";
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 pub(super) enum Refused {
     Foreign,
     Failed(rusqlite::Error),
@@ -62,7 +77,7 @@ impl From<rusqlite::Error> for Refused {
     }
 }
 
-/// Makes the file, for its owner alone.
+/// Creates the file, accessible to its owner alone.
 pub(super) fn create(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         consort_files::create_private_folder(folder)?;
@@ -77,11 +92,30 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Identification of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileSigns {
+    pub(super) application: i64,
+    pub(super) version: i64,
+    /// True if it has no tables.
+    pub(super) is_empty: bool,
+}
+
+impl FileSigns {
+    /// Reads all of it in one transaction: another process may be creating the tables.
+    pub(super) fn read(connection: &Connection) -> Result<Self, rusqlite::Error> {
+        let reading = connection.unchecked_transaction()?;
+        let ask = |question: &str| reading.query_row(question, [], |row| row.get::<_, i64>(0));
+        // A pragma alone does not begin to read; the tables do.
+        let is_empty = ask("SELECT count(*) FROM sqlite_schema")? == 0;
+        let (application, version) = (ask("PRAGMA application_id")?, ask("PRAGMA user_version")?);
+        Ok(Self { application, version, is_empty })
+    }
+}
+
 pub(super) fn prepare(connection: &Connection, mode: Mode, size: u64) -> Result<(), Refused> {
-    let ask = |question: &str| connection.query_row(question, [], |row| row.get::<_, i64>(0));
-    let application = ask("PRAGMA application_id")?;
-    let version = ask("PRAGMA user_version")?;
-    let new = application == 0 && ask("SELECT count(*) FROM sqlite_schema")? == 0;
+    let FileSigns { application, version, is_empty } = FileSigns::read(connection)?;
+    let new = application == 0 && is_empty;
     if !new && (application != APPLICATION || !(FIRST_VERSION..=VERSION).contains(&version)) {
         return Err(Refused::Foreign);
     }
@@ -103,7 +137,7 @@ pub(super) fn prepare(connection: &Connection, mode: Mode, size: u64) -> Result<
     Ok(())
 }
 
-/// Adds the columns of the newest version, unless another process has done so meanwhile.
+/// Adds the columns of the newest version, unless another process has done so.
 fn upgrade(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -114,6 +148,47 @@ fn upgrade(connection: &Connection) -> Result<(), rusqlite::Error> {
         let _ = connection.execute_batch("ROLLBACK");
     }
     done
+}
+
+/// Makes all writers use the same retention: a gateway writes it to the file, a command reads it.
+pub(super) fn agree(
+    connection: &Connection,
+    role: WriterRole,
+    retention: &mut Retention,
+) -> Result<(), rusqlite::Error> {
+    let known = "SELECT count(*) FROM sqlite_schema WHERE name IN ('retention', 'archives')";
+    if connection.query_row(known, [], |row| row.get::<_, i64>(0))? < 2 {
+        connection.execute_batch(&format!("BEGIN IMMEDIATE; {SHARED} COMMIT;"))?;
+    }
+    match role {
+        WriterRole::Gateway => {
+            let age = retention.age.map(|age| whole(age.as_micros()));
+            let archive = retention.archive.as_ref().map(|folder| folder.as_os_str().as_bytes());
+            connection.execute(
+                "INSERT OR REPLACE INTO retention VALUES (1, ?, ?, ?)",
+                rusqlite::params![whole(retention.size), age, archive],
+            )?;
+        }
+        WriterRole::Command => {
+            let read = "SELECT size, age, archive FROM retention";
+            let kept = connection.query_row(read, [], |row| {
+                let (size, age): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
+                let archive: Option<Vec<u8>> = row.get(2)?;
+                let Retention { text_bytes, dropped_records, .. } = *retention;
+                Ok(Retention {
+                    text_bytes,
+                    dropped_records,
+                    size: size.try_into().unwrap_or(u64::MAX),
+                    age: age.map(|age| Duration::from_micros(age.try_into().unwrap_or(0))),
+                    archive: archive.map(|folder| OsString::from_vec(folder).into()),
+                })
+            });
+            if let Some(kept) = kept.optional()? {
+                *retention = kept;
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {

@@ -1,57 +1,64 @@
-//! Checking that nothing in the ledger was changed, added or removed.
+//! Checking that nothing in the ledger and its archives was changed, added or removed.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
+use rusqlite::types::{Value, ValueRef};
 use serde::Serialize;
 
 use super::LedgerError;
+use super::archives::{ArchiveFault, ArchiveFile, LedgerSource};
 use super::read::{LedgerReader, connect, hex, unusable};
 use super::record::{Class, GENESIS, Hash, Kind, WIDTH, chained};
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Records that were read.
     pub records: u64,
-    /// The number of the first.
+    /// The sequence number of the first.
     pub first: Option<i64>,
-    /// The number of the last.
+    /// The sequence number of the last.
     pub last: Option<i64>,
-    /// The hash of the last. Kept elsewhere, it proves later that nothing before it was changed.
+    /// The hash of the last record. Stored elsewhere, it later proves that nothing before it was changed.
     pub head: String,
-    /// Older records that were dropped to keep within the size.
+    /// Archives that were read.
+    pub archives: u64,
+    /// Older records that were dropped and are in no archive that was read.
     pub dropped: i64,
     /// Calls that could not be written.
     pub lost: i64,
-    /// Calls without an outcome: running, or cut off if nobody writes any more.
+    /// Calls without an outcome: running, or interrupted if no process writes any more.
     pub unfinished: Vec<i64>,
-    /// The first thing that is not as it was written.
+    /// The first inconsistency.
     pub broken: Option<Break>,
 }
 
-/// Something that is not as it was written.
+/// An inconsistency with what was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Break {
     /// The record.
     pub sequence: i64,
-    /// What is wrong with it.
+    /// Description of the inconsistency.
     pub reason: String,
+    /// The archive that it is in; absent if it is in the ledger itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
 }
 
 impl Break {
     fn at(sequence: i64, reason: impl Into<String>) -> Self {
-        Self { sequence, reason: reason.into() }
+        Self { sequence, reason: reason.into(), file: None }
     }
 }
 
-/// Reads every record of a ledger and checks it against the one before.
-pub fn verify(path: &Path) -> Result<Report, LedgerError> {
-    let reader = connect(path)?;
+/// Reads every record of a ledger and of its archives, and checks it against the one before.
+pub fn verify(source: impl Into<LedgerSource>) -> Result<Report, LedgerError> {
+    let source = source.into();
+    let reader = connect(&source.path)?;
     let mut check = Check::default();
-    let broken = check.run(&reader);
+    let broken = check.run(&reader, &source);
     let mut report = check.report;
     report.head = hex(&check.hash);
     report.unfinished = check.open.into_iter().collect();
@@ -62,7 +69,7 @@ pub fn verify(path: &Path) -> Result<Report, LedgerError> {
         Err(Stop::Failed(error)) if is_damage(&error) => {
             Some(Break::at(report.last.unwrap_or(0) + 1, format!("the file is damaged: {error}")))
         }
-        Err(Stop::Failed(error)) => return Err(unusable(path, error)),
+        Err(Stop::Failed(error)) => return Err(unusable(&source.path, error)),
     };
     Ok(report)
 }
@@ -72,9 +79,19 @@ struct Check {
     report: Report,
     hash: Hash,
     open: BTreeSet<i64>,
+    /// The first records after dropped ones, by the number of the last dropped one. A later checkpoint proves them.
+    unproved: BTreeMap<i64, Unproved>,
+    /// Ranges of dropped records, each as the first and the last.
+    missing: Vec<(i64, i64)>,
 }
 
-/// Why a check ends early.
+/// A record whose predecessor is missing.
+struct Unproved {
+    values: [Value; WIDTH],
+    hash: Hash,
+}
+
+/// The reason why a check ends early.
 enum Stop {
     Broken(Break),
     Failed(rusqlite::Error),
@@ -93,18 +110,25 @@ impl From<Break> for Stop {
 }
 
 impl Check {
-    fn run(&mut self, reader: &LedgerReader) -> Result<(), Stop> {
+    fn run(&mut self, reader: &LedgerReader, source: &LedgerSource) -> Result<(), Stop> {
         // One transaction, so that a writer changes nothing under our eyes.
         let reading = reader.connection.unchecked_transaction()?;
         let head: (i64, Vec<u8>) = reading
             .query_row("SELECT seq, hash FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut statement = reading
-            .prepare(&format!("SELECT {}, hash FROM records ORDER BY seq", reader.columns))?;
-        let mut rows = statement.query([])?;
         self.hash = GENESIS;
-        while let Some(row) = rows.next()? {
-            self.record(row, &reading)?;
+        for archive in source.archives(&reading)? {
+            self.archive(&archive).map_err(|stop| {
+                let broken = match stop {
+                    Stop::Broken(broken) => broken,
+                    Stop::Failed(error) => Break::at(
+                        self.report.last.map_or(archive.first, |last| last + 1),
+                        error.to_string(),
+                    ),
+                };
+                Break { file: Some(archive.path.clone()), ..broken }
+            })?;
         }
+        self.records(&reading, reader.columns)?;
         let last = self.report.last.unwrap_or(0);
         if head.0 != last {
             let reason = format!("the last record is missing: there should be {}", head.0);
@@ -113,54 +137,96 @@ impl Check {
         if head.1 != self.hash {
             return Err(Break::at(last, "it is not the record that was last written").into());
         }
+        match self.unproved.keys().next() {
+            Some(last) => Err(Break::at(*last, "records before it are missing").into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the records of an archive.
+    fn archive(&mut self, archive: &ArchiveFile) -> Result<(), Stop> {
+        let reader = archive.read().map_err(|fault| match fault {
+            ArchiveFault::Missing => Break::at(archive.first, "the archive is not there"),
+            ArchiveFault::Damaged(reason) => Break::at(archive.first, reason),
+        })?;
+        let first = "SELECT min(seq) FROM records";
+        let first: Option<i64> = reader.connection.query_row(first, [], |row| row.get(0))?;
+        if first != Some(archive.first) {
+            return Err(
+                Break::at(archive.first, "the first record of the archive is missing").into()
+            );
+        }
+        self.records(&reader.connection, reader.columns)?;
+        if self.report.last != Some(archive.last) || self.hash != archive.hash {
+            let reason = format!("the archive does not end with record {} as it was", archive.last);
+            return Err(Break::at(archive.last, reason).into());
+        }
+        self.report.archives += 1;
         Ok(())
     }
 
-    fn record(&mut self, row: &rusqlite::Row<'_>, reading: &Connection) -> Result<(), Stop> {
-        let sequence: i64 = row.get(0)?;
-        match self.report.last {
-            None => {
-                self.hash = self.start(sequence, reading)?;
-                self.report.first = Some(sequence);
-            }
-            Some(last) if sequence != last + 1 => {
-                let reason = format!("a record is missing after {last}");
-                return Err(Break::at(last + 1, reason).into());
-            }
-            Some(_) => {}
+    /// Checks the records of one file.
+    fn records(&mut self, connection: &Connection, columns: &str) -> Result<(), Stop> {
+        let select = format!("SELECT {columns}, hash FROM records ORDER BY seq");
+        let mut statement = connection.prepare(&select)?;
+        let mut rows = statement.query([])?;
+        let mut is_first = true;
+        while let Some(row) = rows.next()? {
+            self.record(row, std::mem::take(&mut is_first))?;
         }
+        Ok(())
+    }
+
+    fn record(&mut self, row: &rusqlite::Row<'_>, is_first: bool) -> Result<(), Stop> {
+        let sequence: i64 = row.get(0)?;
         let mut values = [ValueRef::Null; WIDTH];
         for (at, value) in values.iter_mut().enumerate() {
             *value = row.get_ref(at)?;
         }
-        let hash = chained(&self.hash, &values);
+        let last = self.report.last.unwrap_or(0);
+        let follows = sequence == last + 1;
+        // Before the first record of a file, others may have been dropped.
+        let may_skip = is_first && sequence > last;
+        if !(follows || may_skip) {
+            let reason = format!("a record is missing after {last}");
+            return Err(Break::at(last + 1, reason).into());
+        }
+        let hash = if follows {
+            chained(&self.hash, &values)
+        } else {
+            self.skip(last, sequence, &values, row.get(WIDTH)?)
+        };
         if row.get_ref(WIDTH)? != ValueRef::Blob(&hash) {
             return Err(Break::at(sequence, "it is not as it was written").into());
         }
         self.hash = hash;
+        self.report.first.get_or_insert(sequence);
         self.report.records += 1;
         self.report.last = Some(sequence);
         self.meaning(sequence, row)
     }
 
-    /// What the first record follows: nothing, or what a later checkpoint says was dropped.
-    fn start(&mut self, first: i64, reading: &Connection) -> Result<Hash, Stop> {
-        if first == 1 {
-            return Ok(GENESIS);
-        }
-        let checkpoint: Option<Vec<u8>> = reading
-            .query_row(
-                "SELECT digest FROM records WHERE kind = 'checkpoint' AND call = ?",
-                [first - 1],
-                |row| row.get(0),
-            )
-            .optional()?;
-        self.report.dropped = first - 1;
-        let hash = checkpoint.and_then(|digest| Hash::try_from(digest).ok());
-        hash.ok_or_else(|| Break::at(first - 1, "records before it are missing").into())
+    /// Notes that records between two were dropped, and returns the hash that the second has if a checkpoint confirms
+    /// it.
+    fn skip(&mut self, last: i64, next: i64, values: &[ValueRef<'_>; WIDTH], hash: Hash) -> Hash {
+        let values = values.map(Value::try_from).map(|value| value.unwrap_or(Value::Null));
+        self.unproved.insert(next - 1, Unproved { values, hash });
+        self.missing.push((last + 1, next - 1));
+        self.report.dropped += next - 1 - last;
+        hash
     }
 
-    /// Whether a record makes sense after those before it.
+    /// Proves the first record after those that a checkpoint records as dropped.
+    fn prove(&mut self, last: i64, digest: Option<Hash>) -> Result<(), Stop> {
+        let Some(unproved) = self.unproved.remove(&last) else { return Ok(()) };
+        let values = unproved.values.each_ref().map(ValueRef::from);
+        if digest.is_some_and(|digest| chained(&digest, &values) == unproved.hash) {
+            return Ok(());
+        }
+        Err(Break::at(last + 1, "it is not as it was written").into())
+    }
+
+    /// Checks that a record is consistent with those before it.
     fn meaning(&mut self, sequence: i64, row: &rusqlite::Row<'_>) -> Result<(), Stop> {
         let word: String = row.get("kind")?;
         let call: Option<i64> = row.get("call")?;
@@ -174,7 +240,8 @@ impl Check {
             }
             (Ok(Kind::Outcome), Some(call)) => {
                 let class: String = row.get("class")?;
-                let dropped = self.report.first.is_some_and(|first| call < first);
+                let is_in = |(first, last): &(i64, i64)| (*first..=*last).contains(&call);
+                let dropped = self.missing.iter().any(is_in);
                 if !self.open.remove(&call) && !dropped {
                     return nonsense("it ends a call that is not open");
                 }
@@ -189,7 +256,11 @@ impl Check {
                 }
             }
             (Ok(Kind::Lost), None) => self.report.lost += row.get::<_, i64>("count")?,
-            (Ok(Kind::Opened), None) | (Ok(Kind::Checkpoint), Some(_)) => {}
+            (Ok(Kind::Checkpoint), Some(last)) => {
+                let digest: Option<Vec<u8>> = row.get("digest")?;
+                self.prove(last, digest.and_then(|digest| digest.try_into().ok()))?;
+            }
+            (Ok(Kind::Opened), None) => {}
             _ => return nonsense("it says nothing known"),
         }
         Ok(())

@@ -1,63 +1,107 @@
 //! Reading the whole ledger, from its first record to its last.
 
 use std::collections::HashMap;
-use std::path::Path;
+
+use rusqlite::Connection;
 
 use super::LedgerError;
+use super::archives::{ArchiveFault, LedgerSource};
 use super::filter::Filter;
-use super::read::{CallRow, LedgerReader, Read, Row, connect, read, unusable};
+use super::read::{CallRow, Read, Row, connect, read, unusable};
 use crate::clock::told;
 
-/// Hands out the selected calls of a ledger in the order in which they ended, then those that have not, and
-/// among them what says that calls were lost. Returns the time of the first record if records before it were
-/// dropped and might have been selected.
+/// Visits the selected calls of a ledger and of its archives in the order in which they ended, with the records of lost
+/// calls among them, then the unfinished ones. Returns the time of the first record after missing ones that might have
+/// been selected.
 pub fn visit(
-    path: &Path,
+    source: impl Into<LedgerSource>,
     filter: &Filter,
     mut found: impl FnMut(Row),
 ) -> Result<Option<String>, LedgerError> {
-    let reader = connect(path)?;
-    walk(&reader, filter, &mut found).map_err(|error| unusable(path, error))
-}
-
-fn walk(
-    reader: &LedgerReader,
-    filter: &Filter,
-    found: &mut dyn FnMut(Row),
-) -> Result<Option<String>, rusqlite::Error> {
-    let mut open: HashMap<i64, Box<CallRow>> = HashMap::new();
-    let mut tell = |call: Box<CallRow>| {
-        if filter.matches(&call) {
-            found(Row::Call(call));
-        }
-    };
+    let source = source.into();
+    let failed = |error| unusable(&source.path, error);
+    let reader = connect(&source.path)?;
+    // From before the archives are read: what is dropped meanwhile is still there for us.
+    let reading = reader.connection.unchecked_transaction().map_err(failed)?;
+    let mut walk = Walk { filter, found: &mut found, open: HashMap::new(), next: 1, gap: None };
     let mut lost = Vec::new();
-    let mut statement = reader.connection.prepare(&reader.select("ORDER BY seq"))?;
-    let mut rows = statement.query([])?;
-    let (mut first, mut incomplete) = (true, None);
-    while let Some(row) = rows.next()? {
-        if std::mem::take(&mut first) {
-            let (sequence, time): (i64, i64) = (row.get("seq")?, row.get("time")?);
-            let wanted = filter.since.is_none_or(|since| since < time);
-            incomplete = (sequence > 1 && wanted).then(|| told(time));
+    for archive in source.archives(&reading).map_err(failed)? {
+        if filter.ends_before(archive.newest) {
+            walk.next = archive.last + 1;
+            continue;
         }
-        match read(row)? {
-            Read::Intent { call, row } => {
-                open.insert(call, row);
-            }
-            Read::Outcome { call, ended } => {
-                if let Some(row) = open.remove(&call) {
-                    tell(row.finish(&ended));
-                }
-            }
-            Read::Call(row) => tell(row),
-            Read::Lost { time, row } if filter.is_within(time) => lost.push(row),
-            Read::Lost { .. } | Read::Other => {}
+        match archive.read() {
+            Ok(reader) => walk
+                .records(&reader.connection, reader.columns, &mut lost)
+                .map_err(|error| archive.unreadable(error.to_string()))?,
+            // The next record shows that something is gone.
+            Err(ArchiveFault::Missing) => {}
+            Err(ArchiveFault::Damaged(reason)) => return Err(archive.unreadable(reason)),
         }
     }
-    let mut unfinished: Vec<_> = open.into_values().collect();
-    unfinished.sort_by_key(|call| call.sequence);
-    unfinished.into_iter().for_each(tell);
+    walk.records(&reading, reader.columns, &mut lost).map_err(failed)?;
+    let gap = walk.end();
     lost.into_iter().for_each(found);
-    Ok(incomplete)
+    Ok(gap)
+}
+
+/// A traversal of the records, from the first to the last.
+struct Walk<'a> {
+    filter: &'a Filter,
+    found: &'a mut dyn FnMut(Row),
+    open: HashMap<i64, Box<CallRow>>,
+    /// The number of the record that comes next, if none is missing.
+    next: i64,
+    /// The time of the last record that follows missing ones that might have been selected.
+    gap: Option<String>,
+}
+
+impl Walk<'_> {
+    fn records(
+        &mut self,
+        connection: &Connection,
+        columns: &str,
+        lost: &mut Vec<Row>,
+    ) -> Result<(), rusqlite::Error> {
+        let mut statement =
+            connection.prepare(&format!("SELECT {columns} FROM records ORDER BY seq"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (sequence, time): (i64, i64) = (row.get("seq")?, row.get("time")?);
+            if sequence > self.next && self.filter.since.is_none_or(|since| since < time) {
+                self.gap = Some(told(time));
+            }
+            self.next = sequence + 1;
+            match read(row)? {
+                Read::Intent { call, row } => {
+                    self.open.insert(call, row);
+                }
+                Read::Outcome { call, ended } => {
+                    if let Some(row) = self.open.remove(&call) {
+                        self.tell(row.finish(&ended));
+                    }
+                }
+                Read::Call(row) => self.tell(row),
+                Read::Lost { time, row } if self.filter.is_within(time) => lost.push(row),
+                Read::Lost { .. } | Read::Other => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, call: Box<CallRow>) {
+        if self.filter.matches(&call) {
+            (self.found)(Row::Call(call));
+        }
+    }
+
+    /// Visits the unfinished calls.
+    fn end(mut self) -> Option<String> {
+        let mut unfinished: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
+        unfinished.sort_by_key(|call| call.sequence);
+        for call in unfinished {
+            self.tell(call);
+        }
+        self.gap
+    }
 }

@@ -1,29 +1,38 @@
-//! The thread that writes: it gathers, commits, and bears with a disk that fails.
+//! The writer thread: it batches, commits, and tolerates a failing disk.
 
+use std::error::Error;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::queue::{Answers, Queue};
 use super::store::{Message, Store};
-use super::{LedgerSettings, Mode, Unavailable};
+use super::{LedgerSettings, Mode, Unavailable, WriterRole};
 
-/// How often a failure is told of.
+/// Minimum interval between two warnings about failures.
 const WARN: Duration = Duration::from_mins(1);
 
-/// How long the writer sleeps at most when there is nothing to write.
+/// Maximum sleep of the writer while there is nothing to write.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// How often a disk that failed is tried when there is nothing to write.
+/// Interval of attempts after a failure while there is nothing to write.
 const PROBE: Duration = Duration::from_millis(200);
 
-/// How long it waits before it tries again what failed, at first and at most.
+/// Delay before a retry, at first and at most.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// How often it tries to write the last records before it gives up.
+/// Maximum number of attempts to write the last records.
 const LAST_TRIES: u32 = 3;
 
-/// Writes until the queue is closed and empty.
-pub(super) fn run(queue: &Queue, mut store: Store, settings: &LedgerSettings) {
-    queue.trimmed(store.take_trimmed(), store.bytes());
+/// Writes until the queue is closed and empty. A file that is not open yet is opened once there is something to write.
+pub(super) fn run(
+    queue: &Queue,
+    mut opened: Option<Store>,
+    path: &Path,
+    settings: &LedgerSettings,
+) {
+    if let Some(store) = &mut opened {
+        queue.trimmed(store.take_trimmed(), store.bytes());
+    }
     let gather = match settings.mode {
         Mode::Lenient => settings.gather,
         // Somebody waits for each; those who come during a commit share the next.
@@ -31,32 +40,46 @@ pub(super) fn run(queue: &Queue, mut store: Store, settings: &LedgerSettings) {
     };
     // What is written at once takes room beside the file until it is in it.
     let most = usize::try_from(settings.size / 8192).unwrap_or(usize::MAX).clamp(64, 4096);
-    let mut told = Told::default();
+    let mut told = Told { last: None, role: settings.role };
     loop {
         // Those who wait for a disk that fails want to know when it works again.
         let failing = queue.stats().failing;
         let idle = if failing { PROBE } else { IDLE };
         let (mut messages, mut answers, last) = queue.take(idle, gather);
-        // Records grow old also while nobody calls.
-        let ages = settings.age.is_some();
-        if messages.is_empty() && (queue.unsaid() > 0 || failing || ages) {
-            write(queue, &mut store, Vec::new(), &mut answers, &mut told);
+        if opened.is_none() && (!messages.is_empty() || failing && !last) {
+            match Store::open(path, settings) {
+                Ok(store) => opened = Some(store),
+                Err(error) => {
+                    told.tell(queue, &error);
+                    // A call that waits for its intent is not made, so it is not lost.
+                    messages.retain(|message| !answer(&mut answers, message, Err(Unavailable)));
+                    queue.lose(intents(&messages));
+                    messages.clear();
+                }
+            }
         }
-        while !messages.is_empty() {
-            let later = messages.split_off(messages.len().min(most));
-            write(queue, &mut store, messages, &mut answers, &mut told);
-            messages = later;
+        if let Some(store) = &mut opened {
+            // Records grow old also while nobody calls.
+            let ages = settings.age.is_some();
+            if messages.is_empty() && (queue.unsaid() > 0 || failing || ages) {
+                write(queue, store, Vec::new(), &mut answers, &mut told);
+            }
+            while !messages.is_empty() {
+                let later = messages.split_off(messages.len().min(most));
+                write(queue, store, messages, &mut answers, &mut told);
+                messages = later;
+            }
         }
         if last {
             break;
         }
     }
-    if let Err(error) = store.finish() {
+    if let Some(Err(error)) = opened.map(Store::finish) {
         told.tell(queue, &error);
     }
 }
 
-/// Writes a batch, however often it must be tried.
+/// Writes a batch, with retries.
 fn write(
     queue: &Queue,
     store: &mut Store,
@@ -74,12 +97,11 @@ fn write(
             for message in &messages {
                 answer(answers, message, Ok(()));
             }
-            if lost > 0 {
+            if lost > 0 && told.role == WriterRole::Gateway {
                 tracing::warn!(lost, "the ledger is written again; calls were lost in between");
             }
             return;
         };
-        queue.fail();
         told.tell(queue, &error);
         // A call that waits for its intent is not made, so its intent is not written later.
         messages.retain(|message| !answer(answers, message, Err(Unavailable)));
@@ -89,14 +111,17 @@ fn write(
         tries += 1;
         if queue.pause(wait) && tries >= LAST_TRIES {
             queue.lose(intents(&messages));
-            tracing::warn!(lost = intents(&messages), "the ledger ends without its last records");
+            if told.role == WriterRole::Gateway {
+                let lost = intents(&messages);
+                tracing::warn!(lost, "the ledger ends without its last records");
+            }
             return;
         }
         wait = (wait * 2).min(AGAIN.1);
     }
 }
 
-/// Tells who waits for this to be written; true if somebody does.
+/// Reports the result to the caller that waits for this record; returns true if there is one.
 fn answer(answers: &mut Answers, message: &Message, answer: Result<(), Unavailable>) -> bool {
     let Message::Intent { id, .. } = message else { return false };
     let waiting = answers.remove(id);
@@ -109,16 +134,25 @@ fn intents(messages: &[Message]) -> u64 {
     messages.iter().filter(|message| matches!(message, Message::Intent { .. })).count() as u64
 }
 
-/// When a failure was last told of.
-#[derive(Default)]
-struct Told(Option<Instant>);
+/// Reporting of failures: a gateway logs them, a command reads [`Ledger::failure`](super::Ledger::failure).
+struct Told {
+    last: Option<Instant>,
+    role: WriterRole,
+}
 
 impl Told {
-    fn tell(&mut self, queue: &Queue, error: &rusqlite::Error) {
-        if self.0.is_none_or(|last| last.elapsed() >= WARN) {
-            self.0 = Some(Instant::now());
-            let lost = queue.stats().lost;
-            tracing::warn!(%error, lost, "the ledger cannot be written");
+    fn tell(&mut self, queue: &Queue, error: &dyn Error) {
+        let mut reason = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            reason = format!("{reason}: {error}");
+            cause = error.source();
         }
+        if self.role == WriterRole::Gateway && self.last.is_none_or(|last| last.elapsed() >= WARN) {
+            self.last = Some(Instant::now());
+            let lost = queue.stats().lost;
+            tracing::warn!(error = reason, lost, "the ledger cannot be written");
+        }
+        queue.fail(reason);
     }
 }

@@ -1,4 +1,4 @@
-//! What was counted, as a value, and as text for Prometheus.
+//! Metrics as values, and as text for Prometheus.
 
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,51 +6,51 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::ledger::Stats;
 use crate::settings::ServerStatus;
 
-/// What only others know when metrics are asked for.
+/// Values from elsewhere, read when metrics are rendered.
 #[derive(Clone, Debug, Default)]
 pub struct Extra {
     /// The state of every server.
     pub servers: Vec<ServerStatus>,
-    /// How the ledger is doing.
+    /// Statistics of the ledger.
     pub ledger: Option<Stats>,
     /// Spans that could not be exported.
     pub spans_dropped: Option<u64>,
 }
 
-/// Everything that is counted under one name.
+/// All series of one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Family {
-    /// The name, without what Prometheus adds for a counter.
+    /// The name, without the suffix that Prometheus adds for a counter.
     pub name: &'static str,
-    /// The name in OpenTelemetry, if it does not follow from the other.
+    /// The name in OpenTelemetry, if it cannot be derived from the other.
     pub otlp_name: Option<&'static str>,
-    /// What it is.
+    /// Description.
     pub help: &'static str,
-    /// In what it is measured, as OpenTelemetry writes it.
+    /// The unit, as OpenTelemetry writes it.
     pub unit: &'static str,
-    /// How it is counted.
+    /// Type of the metric.
     pub measure: Measure,
     /// The series, one for each set of labels.
     pub series: Vec<Series>,
 }
 
-/// How something is counted.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// It only goes up.
+    /// A value that only increases.
     Counter,
-    /// It goes up and down.
+    /// A value that goes up and down.
     Gauge,
-    /// How often it had which size.
+    /// A distribution of values.
     Histogram,
 }
 
 /// One series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What tells it from the others.
+    /// The labels that identify it.
     pub labels: Vec<(&'static str, String)>,
-    /// Its value now.
+    /// Its current value.
     pub value: Value,
 }
 
@@ -59,17 +59,17 @@ pub struct Series {
 pub enum Value {
     /// Of a counter.
     Count(u64),
-    /// Of a counter that is no integer.
+    /// Of a counter with fractional values.
     Amount(f64),
     /// Of a gauge.
     Level(i64),
     /// Of a histogram.
     Histogram {
-        /// The upper bounds of its buckets, but of the last.
+        /// The upper bounds of its buckets, except the last.
         bounds: &'static [f64],
-        /// How many fell into each bucket; the last is for what is beyond every bound.
+        /// Count of each bucket; the last is for values beyond every bound.
         counts: Vec<u64>,
-        /// All of them added.
+        /// The sum of all values.
         sum: f64,
     },
 }
@@ -153,7 +153,7 @@ impl Extra {
     }
 }
 
-/// The states a server can be in.
+/// The possible states of a server.
 const STATES: [&str; 8] =
     ["configured", "known", "connecting", "ready", "needs auth", "degraded", "failed", "disabled"];
 
@@ -174,7 +174,7 @@ fn servers(servers: &[ServerStatus]) -> [Family; 2] {
     ]
 }
 
-/// What the system says of this process, where it says it in `/proc`.
+/// Metrics of this process, from `/proc` where available.
 pub(super) fn process(started: SystemTime) -> Vec<Family> {
     let since = started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let since = i64::try_from(since).unwrap_or(i64::MAX);
@@ -195,7 +195,7 @@ pub(super) fn process(started: SystemTime) -> Vec<Family> {
     families
 }
 
-/// Bytes of memory in use.
+/// Resident memory in bytes.
 fn resident() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -203,7 +203,7 @@ fn resident() -> Option<i64> {
     Some(kib * 1024)
 }
 
-/// In the text format of Prometheus.
+/// Renders the text format of Prometheus.
 pub(super) fn text(families: &[Family]) -> String {
     let mut text = String::with_capacity(8192);
     for family in families.iter().filter(|family| !family.series.is_empty()) {

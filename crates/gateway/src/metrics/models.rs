@@ -1,19 +1,18 @@
 //! Counters and histograms of model requests.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::MetricLimits;
 use super::expose::{Family, Measure, Series, Value};
 use crate::ledger::{Class, Cost, Intent, ModelUsage};
 
-/// The most models that metrics tell apart.
-const MOST_MODELS: usize = 64;
-
-/// The model under which those are counted that are not told apart.
+/// The label of models without series of their own.
 const OTHER: &str = "other";
 
-/// The upper bounds of the buckets of tokens, as OpenTelemetry gives them.
+/// The upper bounds of the buckets of tokens, as OpenTelemetry specifies them.
 const TOKEN_BOUNDS: [f64; 14] = [
     1.0,
     4.0,
@@ -31,13 +30,24 @@ const TOKEN_BOUNDS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// The upper bounds of the buckets of durations in seconds, as OpenTelemetry gives them.
+/// The upper bounds of the buckets of durations in seconds, as OpenTelemetry specifies them.
 const DURATION_BOUNDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
 /// Counters of model requests, by model.
-#[derive(Debug, Default)]
-pub(super) struct ModelMetrics(Mutex<BTreeMap<String, ModelCounts>>);
+#[derive(Debug)]
+pub(super) struct ModelMetrics {
+    counts: Mutex<BTreeMap<String, ModelCounts>>,
+    /// Maximum number of models with series of their own.
+    most: AtomicUsize,
+}
+
+impl Default for ModelMetrics {
+    fn default() -> Self {
+        let most = AtomicUsize::new(MetricLimits::default().models);
+        Self { counts: Mutex::default(), most }
+    }
+}
 
 #[derive(Debug, Default)]
 struct ModelCounts {
@@ -63,21 +73,26 @@ struct DurationHistogram {
 }
 
 impl ModelMetrics {
-    /// Makes models known, so that their series start at 0.
+    /// Sets the maximum number of models with series of their own.
+    pub(super) fn limit(&self, models: usize) {
+        self.most.store(models, Ordering::Relaxed);
+    }
+
+    /// Registers models, so that their series start at 0.
     pub(super) fn know(&self, models: impl IntoIterator<Item = String>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         for model in models {
-            if known.len() < MOST_MODELS {
+            if known.len() < self.most.load(Ordering::Relaxed) {
                 known.entry(model).or_default();
             }
         }
     }
 
-    /// Counts a model request that ended. A model becomes known when it has answered: its name is whatever a
-    /// client wrote.
+    /// Counts a finished model request. A model is registered once it has answered: before that, its name is arbitrary
+    /// text of a client.
     pub(super) fn count(&self, model: &str, class: Class, took: Duration, usage: &ModelUsage) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = class == Class::Ok && known.len() < MOST_MODELS;
+        let mut known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = class == Class::Ok && known.len() < self.most.load(Ordering::Relaxed);
         let name = if known.contains_key(model) || is_new { model } else { OTHER };
         let counts = known.entry(name.to_owned()).or_default();
         counts.ended[class.index()] += 1;
@@ -92,7 +107,7 @@ impl ModelMetrics {
     }
 
     pub(super) fn families(&self) -> Vec<Family> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut requests = Vec::new();
         let (mut tokens, mut costs) = (Vec::new(), Vec::new());
         let (mut usages, mut durations) = (Vec::new(), Vec::new());
@@ -168,7 +183,7 @@ fn gen_ai(model: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the provider of a model, as OpenTelemetry names it where it does, and the name it has there.
+/// Returns the provider of a model, by its OpenTelemetry name if it has one, and the model's name there.
 pub(crate) fn provider_and_name(model: &str) -> (&str, &str) {
     let (provider, name) = model.split_once(':').unwrap_or((model, model));
     let provider = match provider {

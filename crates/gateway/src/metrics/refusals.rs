@@ -9,9 +9,11 @@ use super::expose::{Family, Series, Value};
 pub struct RefusalMetrics([AtomicU64; RefusalMetrics::REASONS.len()]);
 
 impl RefusalMetrics {
-    /// The reasons: a missing or wrong token, a browser session that is over, a foreign `Host`, a request
-    /// target that names another host, a foreign `Origin`, and a cookie without a page of our own.
-    pub const REASONS: [&str; 6] = ["token", "session", "host", "target", "origin", "page"];
+    /// The reasons: a missing or wrong token, an ended browser session, a foreign `Host`, a request target with another
+    /// host, a foreign `Origin`, a cookie not sent by one of Consort's own pages, and a credential that could not be
+    /// checked.
+    pub const REASONS: [&str; 7] =
+        ["token", "session", "host", "target", "origin", "page", "authenticator"];
 
     /// Counts a request that was refused for one of [`Self::REASONS`].
     pub fn count(&self, reason: &str) {

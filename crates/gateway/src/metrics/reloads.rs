@@ -1,11 +1,11 @@
-//! Counters of attempts to load the config anew.
+//! Counters of config reloads.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use super::expose::{Family, Series, Value};
 use crate::clock;
 
-/// Attempts to load the config, the lock or secrets anew.
+/// Attempts to reload the config, the lock or secrets.
 #[derive(Debug)]
 pub struct ReloadMetrics {
     succeeded: AtomicU64,
@@ -14,6 +14,8 @@ pub struct ReloadMetrics {
     last: AtomicI64,
     /// The time of the last success, in seconds since 1970.
     succeeded_at: AtomicI64,
+    /// Servers whose configuration is unusable.
+    unusable_servers: AtomicI64,
 }
 
 impl Default for ReloadMetrics {
@@ -23,6 +25,7 @@ impl Default for ReloadMetrics {
             failed: AtomicU64::new(0),
             last: AtomicI64::new(1),
             succeeded_at: AtomicI64::new(clock::now() / 1_000_000),
+            unusable_servers: AtomicI64::new(0),
         }
     }
 }
@@ -38,7 +41,15 @@ impl ReloadMetrics {
         }
     }
 
-    pub(super) fn families(&self) -> [Family; 3] {
+    /// Sets the number of servers whose configuration is unusable. With one, the config is not loaded as a whole.
+    pub fn set_unusable_servers(&self, count: usize) {
+        self.unusable_servers.store(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
+        if count > 0 {
+            self.last.store(0, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn families(&self) -> [Family; 4] {
         let count = |result, count: &AtomicU64| {
             Series::new([("result", result)], Value::Count(count.load(Ordering::Relaxed)))
         };
@@ -54,6 +65,11 @@ impl ReloadMetrics {
                 "consort_config_last_reload_success_timestamp_seconds",
                 "When the config was last loaded, in seconds since 1970",
                 self.succeeded_at.load(Ordering::Relaxed),
+            ),
+            Family::gauge(
+                "consort_config_unusable_servers",
+                "Servers that cannot be used as they are written in the config",
+                self.unusable_servers.load(Ordering::Relaxed),
             ),
         ]
     }

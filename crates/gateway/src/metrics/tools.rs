@@ -1,4 +1,4 @@
-//! Counters of calls by tool, where somebody asks for them.
+//! Counters of calls by tool, off by default.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use consort_core::ServerId;
 use super::expose::{Family, Series, Value};
 use crate::ledger::Class;
 
-/// The most tools that metrics tell apart, unless another limit is set.
+/// Default for the maximum number of tools with series of their own.
 pub const MOST_TOOLS: usize = 200;
 
-/// The tool under which those are counted that are not told apart.
+/// The label of tools without series of their own.
 const OTHER: &str = "other";
 
 /// Calls by tool. Off unless a limit is set.

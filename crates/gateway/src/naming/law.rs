@@ -1,4 +1,4 @@
-//! What holds of names whatever servers call their things, for tests and for a fuzz target.
+//! Properties that hold for all names, for tests and for a fuzz target.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{LONGEST, Names, Naming, address, is_name};
 
-/// A thing of a server.
+/// An item of a server.
 pub(crate) fn entry(server: ServerId, name: &str) -> Entry {
     let definition = Json::from(json!({ "name": name })).to_object();
     Entry {
@@ -17,8 +17,8 @@ pub(crate) fn entry(server: ServerId, name: &str) -> Entry {
     }
 }
 
-/// Takes bytes as things of servers, a line `server name` each. The first two say which naming it is, and
-/// how many of the things are there before the others.
+/// Parses bytes as items of servers, a line `server name` each. The first two bytes choose the naming, and the number
+/// of items that are present before the others.
 #[cfg(fuzzing)]
 pub fn names(bytes: &[u8]) {
     let Some(([naming, cut], text)) = bytes.split_first_chunk() else { return };
@@ -43,8 +43,8 @@ pub fn names(bytes: &[u8]) {
     check(&naming, &things, usize::from(*cut));
 }
 
-/// Whatever servers come, in whatever order: no two things have one name, every name is legal and leads
-/// back to its thing, none changes, and whoever names the same things again gives the same names.
+/// Checks, for any servers in any order: no two items share a name, every name is legal and resolves to its item, none
+/// changes, and naming the same items again gives the same names.
 pub(crate) fn check(naming: &Naming, things: &[(ServerId, String)], cut: usize) {
     let entries: Vec<Entry> =
         things.iter().map(|(server, name)| entry(server.clone(), name)).collect();

@@ -1,4 +1,4 @@
-//! Names as they are kept between runs, for whoever wants to know why something is called what it is.
+//! Names as they are stored between runs, with the reason for each.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,26 +9,26 @@ use consort_core::{ServerId, ShelfKind};
 use consort_files::Readers;
 use serde::{Deserialize, Serialize};
 
-/// Names as they are written.
+/// Names as they are stored in the file.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Written {
     pub(super) naming: String,
     pub(super) names: Vec<(ShelfKind, ServerId, String, String)>,
-    /// Servers that are no longer configured, and since when, in seconds since 1970.
+    /// Servers that are no longer configured, with the time of their removal in seconds since 1970.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) removed: BTreeMap<ServerId, u64>,
 }
 
-/// A name that was given, and why it is that one.
+/// An assigned name, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NameRecord {
-    /// The name in front of clients.
+    /// The name that clients see.
     pub name: String,
-    /// The kind of thing: `tool`, `prompt`, `resource` or `template`.
+    /// The kind of item: `tool`, `prompt`, `resource` or `template`.
     pub kind: &'static str,
     /// Its server.
     pub server: ServerId,
-    /// What the server calls it.
+    /// The server's own name of the item.
     pub original: String,
     /// The reason for the name.
     pub reason: String,
@@ -69,8 +69,8 @@ pub fn read_names(file: &Path) -> io::Result<Vec<NameRecord>> {
     Ok(written.names.iter().map(record).collect())
 }
 
-/// Forgets the names of a server in a file, and those that others were given because of them: all of these are
-/// named anew. Returns how many were forgotten.
+/// Removes the names of a server from a file, and those that items of others got because of them: all of these are
+/// named anew. Returns the number of names removed.
 pub fn forget_names(file: &Path, server: &ServerId) -> io::Result<usize> {
     let mut written = read(file)?;
     let before = written.names.len();

@@ -1,4 +1,4 @@
-//! Spans and metrics in OTLP's JSON encoding: ids in hex, long numbers as texts, enums as numbers.
+//! Spans and metrics in OTLP's JSON encoding: ids in hex, 64-bit integers as strings, enums as integers.
 
 use serde_json::{Value as Json, json};
 

@@ -1,46 +1,50 @@
-//! What the environment says about exporting, under the names that OpenTelemetry gave them.
+//! Export settings from the environment variables of OpenTelemetry.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use consort_wire::{ClientCertificate, NetworkSettings};
 use http::{HeaderName, HeaderValue, Uri};
 
 use crate::trace::{TraceContext, TraceId};
 
-/// Where traces and metrics go, and how.
+/// Settings of the export of traces and metrics.
 #[derive(Clone)]
 pub struct OtlpSettings {
-    /// Where spans are sent, if they are.
+    /// Target of spans, if they are exported.
     pub traces: Option<Target>,
-    /// Where metrics are sent, if they are.
+    /// Target of metrics, if they are exported.
     pub metrics: Option<Target>,
-    /// What is said of this process.
+    /// Resource attributes of this process.
     pub resource: Vec<(String, String)>,
-    /// Which traces are recorded.
+    /// Sampler of traces.
     pub sampler: Sampler,
-    /// The most spans that wait to be sent.
+    /// Maximum number of spans that wait to be sent.
     pub queue: usize,
-    /// The most spans in a request.
+    /// Maximum number of spans in a request.
     pub batch: usize,
-    /// How long spans are gathered.
+    /// Time that spans are batched.
     pub delay: Duration,
-    /// How often metrics are sent.
+    /// Interval at which metrics are sent.
     pub interval: Duration,
 }
 
-/// Where something is sent.
+/// Target of an export.
 #[derive(Clone)]
 pub struct Target {
-    /// The address.
+    /// The URL.
     pub uri: Uri,
-    /// What goes with each request, secrets among it.
+    /// Headers of each request, secrets included.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// How long a request may take.
+    /// Timeout of a request.
     pub timeout: Duration,
+    /// The proxy and the certificates of the connection.
+    pub network: NetworkSettings,
 }
 
 impl Target {
-    /// The address without what may be a secret in it.
+    /// The URL without its possibly secret parts.
     pub(super) fn place(&self) -> String {
         let part = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let port = self.uri.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -73,17 +77,17 @@ impl fmt::Debug for OtlpSettings {
     }
 }
 
-/// Which traces are recorded.
+/// Sampler of traces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampler {
-    /// This share of them, whatever the caller says.
+    /// This share of all traces, whatever the caller's sampling decision.
     Share(f64),
-    /// Those that the caller records; of those that begin here, this share.
+    /// The caller's sampling decision; for traces that begin here, this share.
     Parent(f64),
 }
 
 impl Sampler {
-    /// Whether a trace is recorded.
+    /// Returns true if a trace is recorded.
     pub(super) fn samples(self, parent: Option<&TraceContext>, trace: TraceId) -> bool {
         let share = match (self, parent) {
             (Self::Parent(_), Some(parent)) => return parent.sampled(),
@@ -121,8 +125,8 @@ impl Sampler {
 }
 
 impl OtlpSettings {
-    /// What variables say; nothing if they name no address. What is odd in them comes beside it:
-    /// nothing in them stops the gateway.
+    /// Reads the variables; returns no settings if they name no endpoint. Invalid values are returned as warnings: none
+    /// stops the gateway.
     ///
     /// ```
     /// use consort_gateway::otlp::OtlpSettings;
@@ -162,7 +166,7 @@ impl OtlpSettings {
     }
 }
 
-/// Variables, and what is odd in them.
+/// A reader of variables, with the warnings so far.
 struct Reading<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     warnings: Vec<String>,
@@ -173,7 +177,7 @@ impl Reading<'_> {
         (self.variable)(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// What is said of one signal, else of all.
+    /// Returns the variable of one signal, else that of all signals.
     fn of(&self, signal: &str, what: &str) -> Option<String> {
         self.get(&format!("OTEL_EXPORTER_OTLP_{signal}_{what}"))
             .or_else(|| self.get(&format!("OTEL_EXPORTER_OTLP_{what}")))
@@ -209,7 +213,29 @@ impl Reading<'_> {
         let headers = self.headers(signal);
         let timeout = self.of(signal, "TIMEOUT");
         let timeout = timeout.and_then(|text| text.parse().ok()).unwrap_or(10_000);
-        Some(Target { uri, headers, timeout: Duration::from_millis(timeout) })
+        let network = self.network(signal);
+        Some(Target { uri, headers, timeout: Duration::from_millis(timeout), network })
+    }
+
+    /// Returns the configured certificates; the proxy is that of the environment.
+    fn network(&mut self, signal: &str) -> NetworkSettings {
+        let file = |what: &str| self.of(signal, what).map(PathBuf::from);
+        let ca_file = file("CERTIFICATE");
+        let client_certificate = match (file("CLIENT_CERTIFICATE"), file("CLIENT_KEY")) {
+            (Some(certificate_file), Some(key_file)) => {
+                Some(ClientCertificate { certificate_file, key_file })
+            }
+            (None, None) => None,
+            _ => {
+                self.warn(
+                    "no client certificate is presented to the collector: set both \
+                     `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE` and `OTEL_EXPORTER_OTLP_CLIENT_KEY`"
+                        .to_owned(),
+                );
+                None
+            }
+        };
+        NetworkSettings { ca_file, client_certificate, ..NetworkSettings::default() }
     }
 
     fn headers(&mut self, signal: &str) -> Vec<(HeaderName, HeaderValue)> {
@@ -275,7 +301,7 @@ impl Reading<'_> {
     }
 }
 
-/// `key=value,key=value`, with `%` before what would be in the way.
+/// Parses `key=value,key=value`, percent-encoded.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let pair = |item: &str| {
         let (key, value) = item.split_once('=')?;
@@ -321,6 +347,22 @@ mod tests {
                 .0
                 .is_none()
         );
+    }
+
+    #[test]
+    fn certificates_are_named_for_all_signals_or_for_one() {
+        let (settings, warnings) = read(&[
+            AT,
+            ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem"),
+            ("OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE", "/metrics.pem"),
+            ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/key.pem"),
+        ]);
+        let settings = settings.unwrap();
+        let file = |target: Option<Target>| target.unwrap().network.ca_file.unwrap();
+        assert_eq!(file(settings.traces), PathBuf::from("/ca.pem"));
+        assert_eq!(file(settings.metrics), PathBuf::from("/metrics.pem"));
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"), "{warnings:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A span: one request or call in a trace, described as OpenTelemetry describes MCP.
+//! A span: one request or call in a trace, with the attributes that OpenTelemetry specifies for MCP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,21 +11,21 @@ use crate::ledger::Class;
 use crate::metrics::METHODS;
 use crate::trace::{SpanId, TraceContext};
 
-/// The method of a request that names none of those we know, as OpenTelemetry writes it.
+/// The method of a request with an unknown method, as OpenTelemetry writes it.
 const OTHER: &str = "_OTHER";
 
-/// Which side of a call a span is about.
+/// Kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// A client asked us.
+    /// A request that a client sent to the gateway.
     Server,
-    /// We asked a server.
+    /// A request that the gateway sent to a server.
     Client,
     /// Something that happens within this process, such as the run of an agent.
     Internal,
 }
 
-/// How messages travel.
+/// Transport of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     /// Standard input and output.
@@ -34,10 +34,10 @@ pub enum Via {
     Http,
 }
 
-/// What a span is about. What is not known is left out.
+/// Description of a span. Unknown members are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
-    /// Which side it is about.
+    /// Kind of the span.
     pub side: Side,
     /// For example `tools/call`.
     pub method: &'a str,
@@ -45,11 +45,11 @@ pub struct About<'a> {
     pub name: Option<&'a str>,
     /// The session of a legacy client.
     pub session: Option<&'a str>,
-    /// The revision of MCP that is spoken.
+    /// The protocol revision.
     pub revision: Option<&'a str>,
     /// The id of the request.
     pub request: Option<&'a str>,
-    /// How messages travel.
+    /// Transport of the messages.
     pub via: Option<Via>,
     /// The server that was called.
     pub server: Option<&'a str>,
@@ -60,7 +60,7 @@ pub struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    /// A request of which only the method is known.
+    /// Creates the description of a request of which only the method is known.
     pub fn new(side: Side, method: &'a str) -> Self {
         Self {
             side,
@@ -76,12 +76,12 @@ impl<'a> About<'a> {
         }
     }
 
-    /// The method, if it is a known one: others are whatever a client wrote.
+    /// The method, if it is a known one: others are arbitrary text of a client.
     fn known_method(&self) -> &'a str {
         if METHODS.contains(&self.method) { self.method } else { OTHER }
     }
 
-    /// A name with few values: a URI is not in it.
+    /// A span name of low cardinality: without URIs.
     fn span_name(&self) -> String {
         match self.name {
             // The span of an agent's call is the one that OpenTelemetry wants of its framework too.
@@ -130,24 +130,24 @@ impl<'a> About<'a> {
 /// The description of a span that begins.
 #[derive(Clone, Debug)]
 pub struct SpanStart {
-    /// The side it is about.
+    /// Kind of the span.
     pub side: Side,
-    /// Its name, one of few.
+    /// Its name, of low cardinality.
     pub name: String,
-    /// What is known of it.
+    /// Its attributes.
     pub attributes: Vec<(&'static str, Attribute)>,
 }
 
-/// What is said of a span.
+/// Value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attribute {
-    /// A text.
+    /// A string.
     Text(String),
-    /// A whole number.
+    /// An integer.
     Number(i64),
 }
 
-/// Begins spans, and sends those that are recorded on their way. Copies are the same tracer.
+/// Begins spans, and exports those that are recorded. Clones share one tracer.
 #[derive(Clone, Debug)]
 pub struct Tracer {
     sampler: Sampler,
@@ -160,12 +160,12 @@ impl Tracer {
         Self { sampler, sender: Some(sender), dropped: Arc::default() }
     }
 
-    /// One that records nothing, and passes on what it is given.
+    /// A tracer that records nothing, and passes on the context it is given.
     pub fn off() -> Self {
         Self { sampler: Sampler::Share(0.0), sender: None, dropped: Arc::default() }
     }
 
-    /// Whether anything can be recorded.
+    /// Returns true if spans can be recorded.
     pub fn is_on(&self) -> bool {
         self.sender.is_some()
     }
@@ -179,7 +179,7 @@ impl Tracer {
         })
     }
 
-    /// Begins a span of any kind, which is described only if it is recorded.
+    /// Begins a span of any kind, whose description is computed only if it is recorded.
     pub fn start(
         &self,
         parent: Option<&TraceContext>,
@@ -214,7 +214,7 @@ impl Tracer {
         Span { context, recording }
     }
 
-    /// How many spans were dropped because they could not be sent in time.
+    /// Returns the number of spans dropped because they could not be sent in time.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -224,7 +224,7 @@ impl Tracer {
     }
 }
 
-/// A span that is not over. Dropped without an end, it is cancelled.
+/// An unfinished span. Dropped without an end, it is cancelled.
 #[derive(Debug)]
 pub struct Span {
     context: TraceContext,
@@ -239,7 +239,7 @@ struct Recording {
     span: Finished,
 }
 
-/// A span that is over.
+/// A finished span.
 #[derive(Clone, Debug)]
 pub(super) struct Finished {
     pub(super) context: TraceContext,
@@ -253,12 +253,12 @@ pub(super) struct Finished {
 }
 
 impl Span {
-    /// What to pass on, so that what others do becomes part of it.
+    /// Returns the trace context to pass on, so that further spans become its children.
     pub fn context(&self) -> &TraceContext {
         &self.context
     }
 
-    /// Says more of it, if it is recorded.
+    /// Sets an attribute, if the span is recorded.
     pub fn set(&mut self, key: &'static str, value: Attribute) {
         if let Some(recording) = &mut self.recording {
             recording.span.attributes.push((key, value));
@@ -270,7 +270,7 @@ impl Span {
         self.finish(class);
     }
 
-    /// Ends it with an error of a kind of few, or without one.
+    /// Ends it, with an error type of low cardinality if it failed.
     pub fn end_with(mut self, error: Option<(String, String)>) {
         self.send(error);
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use consort_core::{
-    CallError, Caller, Emitting, Event, Events, Postmark, RefusedTarget, RejectReason, ServerId,
+    CallError, CallObserver, Caller, Event, Postmark, RefusedTarget, RejectReason, ServerId,
     ShelfKind, Toolbox,
 };
 
@@ -14,7 +14,7 @@ use crate::lines::LogLimits;
 use crate::metrics::{Held, Metrics};
 use crate::otlp::{Attribute, Span};
 
-/// Returns why a caller is not offered what it names, and whose it is. The caller is not told.
+/// Returns the reason why a caller does not see the item it names, and the item's server. It is not sent to the caller.
 pub(super) fn withheld(
     toolbox: &dyn Toolbox,
     caller: &Caller,
@@ -32,9 +32,13 @@ pub(super) fn withheld(
 
 /// The record of a call in progress. Dropped without an end, the call was cancelled.
 pub(super) struct Record {
+    /// The toolbox that is called.
+    pub(super) toolbox: Arc<dyn Toolbox>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) lines: Arc<LogLimits>,
     pub(super) is_over: bool,
+    /// The caller, if the intent has another.
+    pub(super) made_by: Option<Caller>,
     /// The id of the first request that was sent to the server.
     pub(super) request_id: Arc<OnceLock<u64>>,
     pub(super) intent: Arc<Intent>,
@@ -45,61 +49,41 @@ pub(super) struct Record {
     pub(super) _held: Held,
 }
 
-impl Record {
-    /// Passes events on, and notes the end.
-    pub(super) fn follow(mut self, inner: Arc<dyn Toolbox>, mut events: Events) -> Events {
-        Emitting::new(|emitter| async move {
-            if let Some(entry) = &mut self.entry
-                && entry.durable().await.is_err()
-            {
-                let reason = "the ledger cannot be written".to_owned();
-                return Event::End(Err(self.end(CallError::Unavailable { reason })));
+impl CallObserver for Record {
+    fn event(&mut self, event: &mut Event) {
+        let Event::End(end) = event else {
+            if let Some(running) = &self.running {
+                running.note(event);
             }
-            loop {
-                match events.next().await {
-                    Some(Event::End(end)) => {
-                        let bytes =
-                            end.as_ref().map_or(0, |outcome| outcome.object().as_bytes().len());
-                        let class = match &end {
-                            Err(CallError::Unknown { .. }) => self.unknown(&*inner),
-                            end => Class::of(end),
-                        };
-                        self.note(class, bytes, end.as_ref().err());
-                        return Event::End(end);
-                    }
-                    Some(mut event) => {
-                        if let Some(running) = &self.running {
-                            running.note(&mut event);
-                        }
-                        emitter.emit(event).await;
-                    }
-                    None => unreachable!("an end comes before nothing"),
-                }
-            }
-        })
+            return;
+        };
+        let bytes = end.as_ref().map_or(0, |outcome| outcome.object().as_bytes().len());
+        let class = match &*end {
+            Err(CallError::Unknown { .. }) => self.unknown(),
+            end => Class::of(end),
+        };
+        self.note(class, bytes, end.as_ref().err());
     }
+}
 
-    /// Returns how a call ended whose tool is unknown to its caller: why that is so is for the operator alone.
-    fn unknown(&self, inner: &dyn Toolbox) -> Class {
+impl Record {
+    /// Returns the class of a call whose tool is unknown to its caller: the reason is for the operator alone.
+    fn unknown(&self) -> Class {
         let intent = &self.intent;
         let target = RefusedTarget { server: intent.server.clone(), name: intent.name.clone() };
-        let withheld = withheld(inner, &intent.caller, &intent.method, &target);
+        let caller = self.made_by.as_ref().unwrap_or(&intent.caller);
+        let withheld = withheld(&*self.toolbox, caller, &intent.method, &target);
         let reason = withheld.map_or(RejectReason::UnknownName, |(_, reason)| reason);
         Class::Rejected { reason: Some(reason) }
     }
 
-    /// Who wants to know when it leaves, and under which id.
+    /// Returns the observer of its sending, which also records the request id if the call is traced.
     pub(super) fn postmark(&self) -> Option<Arc<dyn Postmark>> {
         let inner = self.running.as_ref().map(|running| running.call().postmark());
         if self.span.is_none() {
             return inner;
         }
         Some(Arc::new(NumberedPostmark { inner, id: Arc::clone(&self.request_id) }))
-    }
-
-    fn end(&mut self, error: CallError) -> CallError {
-        self.note(Class::of_error(&error), 0, Some(&error));
-        error
     }
 
     pub(super) fn note(&mut self, class: Class, bytes: usize, error: Option<&CallError>) {
@@ -127,12 +111,12 @@ impl Record {
         }
     }
 
-    /// Writes a log line: of a call that failed or was refused always, as far as there are not too many.
+    /// Writes a log line: always for a call that failed or was refused, within the rate limit.
     fn log(&self, class: Class, bytes: usize, took: Duration, error: Option<&CallError>) {
         let intent = &self.intent;
         // A URI may say more than a name.
         let tool = if intent.method == "resources/read" { "" } else { &intent.name };
-        let (caller, method) = (&*intent.caller.name, &*intent.method);
+        let (caller, method) = (intent.caller.name(), &*intent.method);
         let server = intent.server.as_ref().map(ServerId::as_str);
         let agent = intent.agent.as_ref().map(|agent| &*agent.name);
         let trace = intent.trace.map(|trace| trace.to_string());
@@ -184,8 +168,7 @@ impl Record {
     }
 }
 
-/// Returns the reason why a call failed, for the operator. What a server says is not in it: it may hold
-/// arguments.
+/// Returns the reason why a call failed, for the operator. It omits messages of the server, which may hold arguments.
 fn reason(class: Class, error: Option<&CallError>) -> String {
     match (class, error) {
         (Class::Rejected { reason }, _) => {
@@ -206,7 +189,7 @@ fn reason(class: Class, error: Option<&CallError>) -> String {
     }
 }
 
-/// A postmark that remembers the id of the request.
+/// An observer of sending that records the id of the request.
 #[derive(Debug)]
 struct NumberedPostmark {
     inner: Option<Arc<dyn Postmark>>,

@@ -1,4 +1,4 @@
-//! Runs of agents and the model requests in them, recorded: counted, traced and written to the ledger.
+//! Recording of agent runs and their model requests: metrics, traces and the ledger.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,10 +11,10 @@ use crate::metrics::provider_and_name;
 use crate::otlp::{Attribute, Side, Span, SpanStart};
 use crate::trace::TraceContext;
 
-/// The endpoint under which model requests are recorded: it is no client that makes them.
+/// The endpoint that model requests are recorded with: no client makes them.
 const ENDPOINT: &str = "agents";
 
-/// The record of a run in progress: a span, in which its model requests and calls are.
+/// The record of a run in progress: a span that contains its model requests and calls.
 #[derive(Debug)]
 pub struct RunRecord {
     records: Records,
@@ -38,12 +38,13 @@ impl Records {
             name: format!("invoke_agent {}", agent.name),
             attributes: attributes("invoke_agent", &agent),
         });
+        let caller = self.on_behalf_of.as_ref().unwrap_or(caller);
         let (caller, agent, context) = (caller.clone(), Arc::new(agent), span.context().clone());
         RunRecord { records: self.clone(), caller, agent, context, span }
     }
 }
 
-/// Returns what is known of a request to a model before it is made, as OpenTelemetry names it.
+/// Returns the OpenTelemetry attributes of a model request that are known before it is made.
 fn attributes(operation: &str, agent: &CallingAgent) -> Vec<(&'static str, Attribute)> {
     let (provider, model) = provider_and_name(&agent.model);
     let texts = [
@@ -61,7 +62,7 @@ impl RunRecord {
         &self.context
     }
 
-    /// Begins the record of a model request. It may be sent once [`ModelRequestRecord::durable`] agrees.
+    /// Begins the record of a model request. It may be sent once [`ModelRequestRecord::durable`] succeeds.
     pub fn begin_request(&self) -> ModelRequestRecord {
         let (_, model) = provider_and_name(&self.agent.model);
         let span = self.records.tracer.start(Some(&self.context), || SpanStart {
@@ -91,7 +92,7 @@ impl RunRecord {
         }
     }
 
-    /// Ends the run, with an error of a kind of few if it failed.
+    /// Ends the run, with an error type of low cardinality if it failed.
     pub fn end(self, usage: &ModelUsage, error: Option<(String, String)>) {
         let mut span = self.span;
         set_usage(&mut span, usage);
@@ -111,7 +112,7 @@ pub struct ModelRequestRecord {
 }
 
 impl ModelRequestRecord {
-    /// Waits until the request may be sent: at once, or in a strict ledger when its intent is on disk. If that
+    /// Waits until the request may be sent: immediately, or in a strict ledger once its intent is on disk. If that
     /// fails, the request must not be sent.
     pub async fn durable(&mut self) -> Result<(), Unavailable> {
         match &mut self.entry {
@@ -120,12 +121,12 @@ impl ModelRequestRecord {
         }
     }
 
-    /// Takes the tokens that were used so far.
+    /// Sets the tokens used so far.
     pub fn set_usage(&mut self, usage: ModelUsage) {
         self.usage = usage;
     }
 
-    /// Takes the model and the id of the answer, as the provider gives them.
+    /// Sets the model and the id of the response, as the provider reports them.
     pub fn set_answer(&mut self, model: &str, id: &str) {
         let Some(span) = &mut self.span else { return };
         for (key, text) in [("gen_ai.response.model", model), ("gen_ai.response.id", id)] {
@@ -135,7 +136,7 @@ impl ModelRequestRecord {
         }
     }
 
-    /// Ends it, with an error of a kind of few if it failed.
+    /// Ends it, with an error type of low cardinality if it failed.
     pub fn end(mut self, class: Class, error: Option<(String, String)>) {
         self.note(class, error);
     }

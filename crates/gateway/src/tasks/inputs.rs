@@ -1,12 +1,12 @@
-//! What tasks of 2025-11-25 ask, for modern clients: `tasks/result` is held open at the server, its questions are
-//! part of the task's state, and `tasks/update` answers them.
+//! Input requests of 2025-11-25 tasks, for modern clients: `tasks/result` is held open at the server, its questions
+//! become part of the task's state, and `tasks/update` answers them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_core::{
-    Asked, CallError, Event, Events, Json, Object, Offers, Outcome, Refusal, ServerId,
+    Asked, CallError, Event, Events, IdentityId, Json, Object, Offers, Outcome, Refusal, ServerId,
 };
 use consort_wire::Era;
 use serde_json::json;
@@ -18,13 +18,10 @@ use crate::answer::{Failure, INTERNAL, INVALID_PARAMS};
 use crate::gateway::Inner;
 use crate::park::Questions;
 
-/// How long to wait for further questions after a first.
+/// Time to wait for further questions after the first.
 const TOGETHER: Duration = Duration::from_millis(10);
 
-/// How long a client that asks for the state waits for the first question of a task that says it has one.
-const FIRST_QUESTION: Duration = Duration::from_secs(1);
-
-/// The tasks whose results are waited for, of all modern clients.
+/// The pending `tasks/result` requests of all modern clients.
 #[derive(Debug)]
 pub(crate) struct TaskInputs {
     open: Mutex<HashMap<Key, Place>>,
@@ -32,8 +29,8 @@ pub(crate) struct TaskInputs {
     lasts: Duration,
 }
 
-/// The caller, the server, and what the server calls the task.
-type Key = (String, ServerId, String);
+/// The caller, the server, and the server's own id of the task.
+type Key = (IdentityId, ServerId, String);
 
 #[derive(Debug)]
 struct Place {
@@ -41,12 +38,12 @@ struct Place {
     waiting: Arc<tokio::sync::Mutex<PendingResult>>,
 }
 
-/// A `tasks/result` request in progress, and what the task asks meanwhile.
+/// A `tasks/result` request in progress, and the task's questions meanwhile.
 #[derive(Debug)]
 struct PendingResult {
     events: Events,
     questions: Questions,
-    /// Whether anything was asked yet.
+    /// True if a question was received.
     asked: bool,
     end: Option<Result<Object, CallError>>,
 }
@@ -56,7 +53,7 @@ impl TaskInputs {
         Self { open: Mutex::default(), most, lasts }
     }
 
-    /// The request that waits for a task's result, if there is one.
+    /// Returns the pending request for a task's result, if there is one.
     fn get(&self, about: &TaskRequest) -> Option<Arc<tokio::sync::Mutex<PendingResult>>> {
         let mut open = self.lock();
         let place = open.get_mut(&key(about))?;
@@ -86,13 +83,13 @@ impl TaskInputs {
         Some(Arc::clone(&open.entry(key(about)).or_insert_with(begin).waiting))
     }
 
-    /// Ends the waiting for a task. Questions that are open are refused.
+    /// Ends the request for a task's result. Open questions are refused.
     fn forget(&self, about: &TaskRequest) {
         let place = self.lock().remove(&key(about));
         drop(place);
     }
 
-    /// Ends those nobody asked about for long.
+    /// Ends requests whose task no client asked about for long.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         let late: Vec<Place> = {
@@ -118,13 +115,13 @@ impl TaskInputs {
 }
 
 fn key(about: &TaskRequest) -> Key {
-    (about.caller.name.clone(), about.server.clone(), about.task.clone())
+    (about.caller.id().clone(), about.server.clone(), about.task.clone())
 }
 
 impl PendingResult {
-    /// Takes in what the server said since, and waits a moment for a first question.
-    async fn hear(&mut self, offers: &Offers) {
-        let patience = if self.asked { TOGETHER } else { FIRST_QUESTION };
+    /// Receives the server's events so far, and waits briefly for a first question.
+    async fn hear(&mut self, offers: &Offers, first: Duration) {
+        let patience = if self.asked { TOGETHER } else { first };
         let mut until = Instant::now() + patience;
         while self.end.is_none() {
             match tokio::time::timeout_at(until, self.events.next()).await {
@@ -153,8 +150,8 @@ impl PendingResult {
     }
 }
 
-/// The state of a task of 2025-11-25 as the extension has it: with its result or error at the end, and with what
-/// it asks before.
+/// Returns the state of a task of 2025-11-25 in the extension's form: with its input requests, and with its result or
+/// error at the end.
 pub(super) async fn detailed(
     gateway: &Inner,
     about: &TaskRequest,
@@ -198,11 +195,11 @@ pub(super) async fn detailed(
     }
 }
 
-/// The result of a task that has one.
+/// Returns the result of a task that has one.
 async fn result(gateway: &Inner, about: &TaskRequest) -> Result<Object, CallError> {
     if let Some(waiting) = gateway.task_inputs.get(about) {
         let mut waiting = waiting.lock().await;
-        waiting.hear(&about.offers).await;
+        waiting.hear(&about.offers, gateway.settings.limits.task_input_wait).await;
         match waiting.end.take() {
             Some(Ok(result)) => return Ok(result),
             Some(Err(error @ CallError::Execution { .. })) => return Err(error),
@@ -213,7 +210,7 @@ async fn result(gateway: &Inner, about: &TaskRequest) -> Result<Object, CallErro
     about.ask("tasks/result").await
 }
 
-/// What a task asks at present.
+/// Returns the current input requests of a task.
 async fn requests(
     gateway: &Inner,
     about: &TaskRequest,
@@ -229,7 +226,7 @@ async fn requests(
         return Ok(None);
     };
     let mut waiting = waiting.lock().await;
-    waiting.hear(&about.offers).await;
+    waiting.hear(&about.offers, gateway.settings.limits.task_input_wait).await;
     if matches!(waiting.end, Some(Err(_))) {
         // The next who asks begins anew.
         inputs.forget(about);
@@ -238,7 +235,7 @@ async fn requests(
     Ok((!waiting.questions.is_empty()).then(|| waiting.questions.requests()))
 }
 
-/// Answers what a task asks. Answers to what it does not ask are ignored.
+/// Answers the input requests of a task. Answers to others are ignored.
 pub(super) async fn update(
     gateway: &Inner,
     about: &TaskRequest,
@@ -257,7 +254,7 @@ pub(super) async fn update(
     Ok(acknowledged())
 }
 
-/// Cancels a task. One that is over already is no error to the extension.
+/// Cancels a task. One that has ended already is no error in the extension.
 pub(super) async fn cancel(gateway: &Inner, about: &TaskRequest) -> Result<Object, Failure> {
     if let Err(error) = about.ask("tasks/cancel").await {
         let state = about.ask("tasks/get").await;

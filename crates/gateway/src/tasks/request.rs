@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use consort_core::{
-    CallError, Caller, Events, Json, Object, Offers, Passage, Questions, ServerId, Tasks, end,
+    Call, CallError, Caller, ClientContext, ClientSession, Events, Json, Logs, Object, Offers,
+    Questions, ServerId, Subscription, SubscriptionEvent, SubscriptionEvents, Tasks, end,
 };
 
 use super::Ticket;
@@ -12,25 +13,26 @@ use crate::front::Front;
 use crate::request::Request;
 use crate::session::Session;
 
-/// A task at its server, and the party that asks about it.
+/// A task at its server, and the client that asks about it.
 #[derive(Clone, Debug)]
 pub(super) struct TaskRequest {
     front: Arc<Front>,
     pub(super) caller: Caller,
     pub(super) server: ServerId,
-    /// What the server calls the task.
+    /// The server's own id of the task.
     pub(super) task: String,
-    /// What the client can answer now.
+    /// The client's current capabilities.
     pub(super) offers: Arc<Offers>,
-    /// What was declared on the connection that knows the task.
+    /// The capabilities declared on the connection that knows the task.
     declared: Arc<Offers>,
     /// The client's capabilities as it wrote them, for a modern server.
     pub(super) capabilities: Option<Json>,
     params: Object,
+    session: Option<ClientSession>,
 }
 
 impl TaskRequest {
-    /// What a client asks about a task.
+    /// Creates a client's request about a task.
     pub(super) fn new(request: &Request, ticket: &Ticket, offers: &Arc<Offers>) -> Self {
         Self {
             front: Arc::clone(&request.front),
@@ -41,10 +43,11 @@ impl TaskRequest {
             declared: ticket.offers(offers),
             capabilities: None,
             params: request.params.clone(),
+            session: request.session(),
         }
     }
 
-    /// What is asked about a task on behalf of a session.
+    /// Creates a request about a task on behalf of a session.
     pub(super) fn of_session(session: &Session, server: &ServerId, task: String) -> Self {
         Self {
             front: Arc::clone(&session.front),
@@ -55,57 +58,60 @@ impl TaskRequest {
             declared: Arc::clone(&session.offers),
             capabilities: None,
             params: Object::empty(),
+            session: Some(session.client.clone()),
         }
     }
 
-    /// The same without what only the first request said.
+    /// Removes the parameters of the original request.
     pub(super) fn quiet(self) -> Self {
         Self { params: Object::empty(), ..self }
     }
 
-    /// The request as it is passed on.
-    pub(super) fn passage(&self, method: impl Into<Cow<'static, str>>) -> Passage {
+    /// Returns the request to forward.
+    pub(super) fn call(&self, method: impl Into<Cow<'static, str>>, questions: Questions) -> Call {
         let (caller, server) = (self.caller.clone(), self.server.clone());
-        let mut passage = Passage::new(caller, server, method, self.params.clone());
-        passage.set("taskId", Json::string(&self.task));
-        passage.tasks = Tasks::Return;
-        passage.offers = Arc::clone(&self.declared);
-        passage.capabilities.clone_from(&self.capabilities);
-        passage
+        let mut call = Call::other(caller, server, method, self.params.clone());
+        call.set("taskId", Json::string(&self.task));
+        call.log = Logs::None;
+        call.by(ClientContext {
+            offers: Arc::clone(&self.declared),
+            capabilities: self.capabilities.clone(),
+            questions,
+            tasks: Tasks::Return,
+            session: self.session.clone(),
+            is_local: false,
+        })
     }
 
-    /// Asks the server, leaving out what happens before the answer.
+    /// Sends the request, and ignores events before the response.
     pub(super) async fn ask(
         &self,
         method: impl Into<Cow<'static, str>>,
     ) -> Result<Object, CallError> {
-        let mut passage = self.passage(method);
-        passage.questions = Questions::Return;
-        Ok(end(self.front.pass(passage)).await?.object().clone())
+        let call = self.call(method, Questions::Return);
+        Ok(end(self.front.call(call)).await?.object().clone())
     }
 
-    /// Begins to wait for the result of a task of 2025-11-25, and for what it asks on the way.
+    /// Begins to wait for the result of a task of 2025-11-25, and for its questions meanwhile.
     pub(super) fn result(&self) -> Events {
-        let mut passage = self.passage("tasks/result");
-        passage.questions = Questions::Hand;
-        passage.params = Object::empty();
-        self.front.pass(passage)
+        let mut call = self.call("tasks/result", Questions::Hand);
+        call.params = Object::empty();
+        self.front.call(call)
     }
 
-    /// Listens to what the server says about the task.
-    pub(super) async fn listen(&self) -> Option<Events> {
-        let params = serde_json::json!({ "notifications": { "taskIds": [self.task] } });
-        let params = Json::from(params).to_object().expect("it was written as one");
-        let (caller, server) = (self.caller.clone(), self.server.clone());
-        let mut passage = Passage::new(caller, server, "subscriptions/listen", params);
-        passage.offers = Arc::clone(&self.declared);
-        let mut events = self.front.pass(passage);
-        loop {
-            match events.next().await? {
-                consort_core::Event::Notification { .. } => return Some(events),
-                consort_core::Event::End(_) => return None,
-                _ => {}
-            }
+    /// Subscribes to the server's notifications about the task.
+    pub(super) async fn listen(&self) -> Option<SubscriptionEvents> {
+        let mut events = self.front.subscribe(Subscription {
+            caller: self.caller.clone(),
+            server: self.server.clone(),
+            resources: Vec::new(),
+            tasks: vec![self.task.clone()],
+            offers: Arc::clone(&self.declared),
+            session: self.session.clone(),
+        });
+        match events.next().await? {
+            SubscriptionEvent::End(_) => None,
+            _ => Some(events),
         }
     }
 }

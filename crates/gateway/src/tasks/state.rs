@@ -1,9 +1,9 @@
-//! The state of a task, from the words of 2025-11-25 into those of the extension.
+//! The state of a task, translated from 2025-11-25 to the extension.
 
 use consort_core::{Json, Object};
 use consort_wire::splice::Writer;
 
-/// The member of `_meta` that names the task a message is about.
+/// The member of `_meta` that holds the id of the task a message is about.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// Returns true if the state of a task does not change any more.
@@ -11,7 +11,7 @@ pub(super) fn is_terminal(status: Option<&str>) -> bool {
     matches!(status, Some("completed" | "failed" | "cancelled"))
 }
 
-/// A state of 2025-11-25 in the extension's words, with what belongs to its status.
+/// Translates a state of 2025-11-25 to the extension, with the members of its status.
 pub(super) fn modern_state(
     state: &Object,
     name: &str,
@@ -39,7 +39,7 @@ pub(super) fn modern_state(
     writer.finish_object()
 }
 
-/// An object with the task's name in front of clients, where it names the task.
+/// Replaces the task's id in an object by the one that clients see.
 pub(super) fn renamed(state: &Object, name: &str) -> Object {
     if state.get_bytes("taskId").is_none() {
         return state.clone();
@@ -55,12 +55,12 @@ pub(super) fn renamed(state: &Object, name: &str) -> Object {
     writer.finish_object()
 }
 
-/// The task that a message says it is about.
+/// Returns the id of the task that a message is about.
 pub(super) fn relates(object: &Object) -> Option<String> {
     object.get("_meta")?.to_object()?.get(RELATED)?.to_object()?.text("taskId")
 }
 
-/// A message about a task with the task's name in front of clients in its `_meta`, or without that member.
+/// Replaces the id of the related task in the `_meta` of a message by the one that clients see, or removes the member.
 pub(super) fn related(object: &Object, name: Option<&str>) -> Object {
     let meta = object.get("_meta").and_then(|meta| meta.to_object());
     let Some(meta) = meta.filter(|meta| meta.get_bytes(RELATED).is_some()) else {
@@ -79,7 +79,7 @@ pub(super) fn related(object: &Object, name: Option<&str>) -> Object {
     writer.finish_object()
 }
 
-/// A state of the extension with another result in it, if it has one.
+/// Replaces the result in a state of the extension, if it has one.
 pub(super) fn with_result(state: &Object, change: impl FnOnce(Object) -> Object) -> Object {
     let result = state.get("result").and_then(|result| result.to_object());
     let Some(result) = result.filter(|_| state.get_bytes("taskId").is_some()) else {

@@ -1,10 +1,10 @@
-//! Telling clients how their tasks of 2025-11-25 are: legacy clients as the server says it, modern ones with the
-//! whole state, as the extension has it.
+//! Status notifications of 2025-11-25 tasks: for legacy clients as the server sends them, for modern ones with the
+//! whole state, as the extension defines it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use consort_core::{Event, Object, Offers, ServerId};
+use consort_core::{Object, Offers, ServerId, SubscriptionEvent, SubscriptionEvents};
 use consort_wire::splice;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -21,7 +21,7 @@ const STATUS: &str = "notifications/tasks/status";
 /// The notification of the extension.
 const UPDATED: &str = "notifications/tasks";
 
-/// Tells a legacy client of its new task until that is over.
+/// Notifies a legacy client about its new task until that ends.
 pub(super) fn tell_legacy(
     session: &Arc<Session>,
     server: &ServerId,
@@ -65,20 +65,20 @@ pub(super) fn tell_legacy(
 }
 
 /// The next state of any task on a connection.
-async fn next(events: &mut consort_core::Events) -> Option<(String, Object)> {
+async fn next(events: &mut SubscriptionEvents) -> Option<(String, Object)> {
     loop {
         match events.next().await? {
-            Event::Notification { method, params } if method == STATUS => {
+            SubscriptionEvent::Notification { method, params } if method == STATUS => {
                 return Some((params.text("taskId").unwrap_or_default(), params));
             }
-            Event::End(_) => return None,
+            SubscriptionEvent::End(_) => return None,
             _ => {}
         }
     }
 }
 
-/// Tells a modern client of tasks of 2025-11-25 on one connection, from their present state on. Returns the names
-/// of the tasks it will be told of.
+/// Notifies a modern client about tasks of 2025-11-25 on one connection, beginning with their current state. Returns
+/// the ids of the tasks it will be notified about.
 pub(crate) async fn tell_modern(
     gateway: &Arc<Inner>,
     request: &Request,

@@ -11,11 +11,11 @@ use tokio::task::JoinSet;
 
 use crate::{Served, at, quick};
 
-/// Drivers at once.
+/// Concurrent drivers.
 const AT_ONCE: usize = 2;
 
-/// Plays every client with every server, through one endpoint. The reference server is one that speaks
-/// `speaks`; the others speak what they speak.
+/// Runs every client with every server, through one endpoint. The reference server supports `speaks`; the others have
+/// fixed revisions.
 async fn rows(fixtures: &'static [Fixture], speaks: Speaks) -> Vec<Row> {
     let everything = Arc::new(Fixture::Everything.http().await);
     let fastmcp = Arc::new(Fixture::FastMcp.http().await);
@@ -41,7 +41,7 @@ async fn rows(fixtures: &'static [Fixture], speaks: Speaks) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// Plays one client with one server, through an endpoint of its own.
+/// Runs one client with one server, through an endpoint of its own.
 async fn played(client: Client, fixture: Fixture, speaks: Speaks, urls: &[String; 2]) -> Row {
     // What it noticed it tells to everyone, so everyone gets one.
     let reference = reference::http(speaks).await;
@@ -61,12 +61,12 @@ async fn played(client: Client, fixture: Fixture, speaks: Speaks, urls: &[String
     row
 }
 
-/// Whether a client speaks as it likes best, whatever the servers speak.
+/// Returns true if a client uses the era it prefers, whatever the servers use.
 fn is_own(row: &Row) -> bool {
     matches!(row.client, Client::Inspector(_)) || row.era == Some(row.client.era())
 }
 
-/// What a client does with a server, under the names it has here.
+/// Returns the plan for a server, with the names that the gateway gives its items.
 fn plan(fixture: Fixture) -> testkit::clients::Plan {
     let server = match fixture {
         Fixture::Everything => "everything",

@@ -1,4 +1,4 @@
-//! Clients that leave or do not read, and a gateway that shall end.
+//! Clients that disconnect or do not read, and a gateway that shuts down.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,11 @@ fn progress() -> Step {
 
 // F19
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_leaves_cancels_its_call() {
+async fn a_modern_client_that_leaves_cancels_its_call() {
     for manner in [Manner::legacy(), Manner::modern()] {
         let served = Served::over(&manner).await;
-        for peer in served.peers(json!({})).await {
+        {
+            let peer = served.modern();
             peer.seen("seen").await;
             // Once before anything was answered, and once in the middle of a stream.
             for script in [steps(&[Step::Hang]), steps(&[progress(), Step::Hang])] {
@@ -62,7 +63,8 @@ async fn a_client_that_leaves_cancels_its_call() {
         let mut server = hasty(at("r", &http.url()));
         server.times.idle = PATIENCE;
         let served = Served::new(vec![server], quick()).await;
-        for (n, peer) in served.peers(json!({})).await.iter().enumerate() {
+        {
+            let (n, peer) = (0, served.modern());
             let params = json!({ "name": "write", "arguments": steps(&[Step::Hang]) });
             let wire = peer.sent(&peer.next("tools/call", &params)).await;
             let calls = || http.seen().iter().filter(|m| m["method"] == "tools/call").count();

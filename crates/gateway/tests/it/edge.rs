@@ -1,5 +1,6 @@
-//! What is refused at the edge, before anything of a request is read.
+//! Requests that are refused before their body is read.
 
+use consort_core::Caller;
 use consort_gateway::{Access, Permissions, Settings, Token};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -7,14 +8,18 @@ use tokio::net::TcpStream;
 use crate::{Served, quick};
 
 async fn served() -> Served {
-    let token = |name: &str| Token { name: name.to_owned(), secret: format!("secret of {name}") };
-    let access = Access::Tokens(vec![token("owner"), token("ada"), token("prometheus")]);
-    let permissions =
-        Permissions { metrics: vec!["prometheus".to_owned()], ..Permissions::default() };
+    let secret = |name: &str| format!("secret of {name}");
+    let token = |name: &str| Token::client(name, secret(name));
+    let access =
+        Access::Tokens(vec![Token::owner(secret("owner")), token("ada"), token("prometheus")]);
+    let permissions = Permissions {
+        metrics: vec![Caller::client("prometheus").id().clone()],
+        ..Permissions::default()
+    };
     Served::new(Vec::new(), Settings { access, permissions, ..quick() }).await
 }
 
-/// Sends these bytes, and returns the status and everything that was answered.
+/// Sends these bytes, and returns the status and the whole response.
 async fn sent(served: &Served, bytes: &str) -> (u16, String) {
     let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();

@@ -1,4 +1,4 @@
-//! Servers that crash, hang, lie, flood and break off: what clients of either era see of it, and when.
+//! Servers that crash, hang, lie, flood and break off: the effects on clients of either era, and their timing.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn done() -> Step {
     Step::Message(ANSWER.to_owned())
 }
 
-/// The ways to a rogue, of both eras.
+/// A rogue behind a gateway, over each transport and in both eras.
 struct Way {
     served: Served,
     http: Option<Http>,
@@ -52,7 +52,7 @@ impl Way {
         Step::Text(framed)
     }
 
-    /// Waits until a server was told to cancel, by a message or by leaving.
+    /// Waits until a server received a cancellation, as a message or as a disconnect.
     async fn cancelled(&self, peer: &Peer, times: usize) {
         let told = async || {
             let seen = match &self.http {
@@ -74,7 +74,7 @@ impl Way {
     }
 }
 
-/// A ledger of executions, written by the servers themselves.
+/// A log of executions, written by the servers themselves.
 struct Ledger(PathBuf);
 
 impl Ledger {
@@ -97,7 +97,7 @@ impl Drop for Ledger {
     }
 }
 
-/// Whether a call ended as one of unknown outcome does: with a result that says so.
+/// Asserts that a call ended with a result that reports an unknown outcome.
 #[track_caller]
 fn unknown(answer: &Value) {
     let result = &answer["result"];

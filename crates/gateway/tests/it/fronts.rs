@@ -1,4 +1,4 @@
-//! HTTP+SSE and standard input and output in front.
+//! Clients over HTTP+SSE and over standard input and output.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Nobody hears, sees or touches what is somebody else's.
+//! No caller receives, sees or changes anything of another.
 
 use consort_gateway::{Limits, Settings};
 use consort_hub::ServerSettings;
@@ -11,7 +11,7 @@ use testkit::raw::{Peer, message};
 
 const CALLERS: usize = 64;
 
-/// Calls every server under ids that all callers use; counts the answers.
+/// Calls every server with request ids that all callers use; counts the responses.
 async fn calls(peer: Peer, name: String) -> usize {
     let mut answered = 0;
     for (id, tool) in (1..).zip(["lp_result", "mp_result", "lh_result", "mh_result"]) {
@@ -126,7 +126,8 @@ async fn a_session_is_of_no_use_to_another_identity_or_at_another_address() {
 async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
     let limits = Limits { sessions: 2, ..quick().limits };
     let served = Served::new(vec![], Settings { limits, ..quick() }).await;
-    let (first, _second) = (served.legacy().await, served.legacy().await);
+    let (first, second) = (served.legacy().await, served.legacy().await);
+    let listening = (first.bare("GET").await, second.bare("GET").await);
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
     let stranger = Peer::modern(&served.url, None, json!({}));
     let request = |peer: &Peer| {
@@ -143,41 +144,78 @@ async fn sessions_beyond_the_limit_are_refused_and_none_in_use_gives_way() {
     first.bare("DELETE").await;
     let welcome = testkit::raw::Exchange::send(stranger.address(), request(&stranger)).await;
     assert_eq!(welcome.head.status, 200);
-    served.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn where_sessions_are_too_many_the_one_left_for_longest_gives_way() {
-    let session = std::time::Duration::from_secs(30);
-    let limits = Limits { sessions: 3, session, ..quick().limits };
-    let served = Served::new(vec![], Settings { limits, ..quick() }).await;
-    let (heard, left, later) =
-        (served.legacy().await, served.legacy().await, served.legacy().await);
-    let listening = heard.bare("GET").await;
-    assert!(later.ask("ping", json!({})).await["result"].is_object());
-    tokio::time::sleep(session / 30).await;
-    let fresh = served.legacy().await;
-    assert_eq!(left.begin("ping", json!({})).await.head.status, 404);
     drop(listening);
-    for kept in [&heard, &later, &fresh] {
-        assert_eq!(kept.begin("ping", json!({})).await.head.status, 200);
-        assert_eq!(kept.bare("DELETE").await.head.status, 200);
-    }
     served.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_nobody_uses_end_and_those_that_are_listened_to_do_not() {
+async fn where_sessions_are_too_many_those_that_are_not_used_leave_the_memory_and_go_on_when_they_are()
+ {
+    let limits = Limits { sessions: 3, ..quick().limits };
+    let settings = with_tokens(["ada".to_owned(), "owner".to_owned()]);
+    let served = Served::new(vec![], Settings { limits, ..settings }).await;
+    let owner = Peer::legacy(&served.url, Some("t-owner"), json!({})).await;
+    let listening = owner.bare("GET").await;
+    // However many sessions one identity opens and pings, others shake hands and go on.
+    let mut many = Vec::new();
+    for _ in 0..20 {
+        many.push(Peer::legacy(&served.url, Some("t-ada"), json!({})).await);
+        for peer in &many {
+            assert_eq!(peer.begin("ping", json!({})).await.head.status, 200);
+        }
+        let other = Peer::legacy(&served.url, Some("t-owner"), json!({})).await;
+        assert_eq!(other.begin("ping", json!({})).await.head.status, 200);
+        assert!(served.gateway.counts().sessions <= 3);
+    }
+    // One that is ended stays so, wherever it is.
+    for peer in &many {
+        assert_eq!(peer.bare("DELETE").await.head.status, 200);
+        assert_eq!(peer.begin("ping", json!({})).await.head.status, 404);
+    }
+    assert_eq!(owner.begin("ping", json!({})).await.head.status, 200);
+    drop(listening);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_sessions_are_too_many_one_with_more_than_its_id_says_gives_way_only_if_it_was_left()
+{
+    let session = std::time::Duration::from_secs(30);
+    let limits = Limits { sessions: 1, session, ..quick().limits };
+    let served = Served::new(vec![], Settings { limits, ..quick() }).await;
+    let told = served.legacy().await;
+    told.ask("logging/setLevel", json!({ "level": "error" })).await;
+    let initialize = message(1, "initialize", &json!({ "protocolVersion": "2025-11-25" }));
+    let stranger = Peer::modern(&served.url, None, json!({}));
+    let body = initialize.to_string();
+    let request = format!(
+        "{}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        stranger.head("POST"),
+        body.len()
+    );
+    let shake = async || {
+        testkit::raw::Exchange::send(stranger.address(), request.clone()).await.head.status
+    };
+    if shake().await == 503 {
+        crate::until("it gives way", async || (shake().await == 200).then_some(())).await;
+    }
+    // Its client shakes hands again, and is not left with another level than it asked for.
+    assert_eq!(told.begin("ping", json!({})).await.head.status, 404);
+    served.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_nobody_uses_leave_the_memory_and_those_that_are_listened_to_do_not() {
     let limits = Limits { session: std::time::Duration::from_millis(300), ..quick().limits };
     let served = Served::new(vec![], Settings { limits, ..quick() }).await;
     let (left, kept) = (served.legacy().await, served.legacy().await);
     let listening = kept.bare("GET").await;
-    crate::until("the session ends", async || {
+    crate::until("the session is given up", async || {
         (served.gateway.counts().sessions == 1).then_some(())
     })
     .await;
-    assert_eq!(left.begin("ping", json!({})).await.head.status, 404);
     assert_eq!(kept.begin("ping", json!({})).await.head.status, 200);
+    assert_eq!(left.begin("ping", json!({})).await.head.status, 200);
     drop(listening);
     served.end().await;
 }

@@ -1,4 +1,4 @@
-//! Bytes of any kind from clients: each is answered, and nothing falls over.
+//! Arbitrary bytes from clients: each request is answered, and nothing crashes.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn small() -> Served {
     Served::new(vec![crate::stdio("r", &Manner::modern())], Settings { limits, ..quick() }).await
 }
 
-/// A request with this body, as it is.
+/// A request with this body, unchanged.
 fn post(peer: &Peer, more: &str, body: &[u8]) -> Vec<u8> {
     let head = peer.head("POST");
     let kind =
@@ -298,7 +298,7 @@ async fn headers_of_a_modern_request_that_disagree_with_it_are_refused() {
     served.end().await;
 }
 
-/// A client that sends all it has before it reads, and prints the status that it then reads.
+/// A client that sends everything before it reads, and prints the status that it then reads.
 const SENDS_FIRST: &str = r#"
 import os, socket, time
 address, head, kind = (os.environ[name] for name in ("ADDRESS", "HEAD", "KIND"))

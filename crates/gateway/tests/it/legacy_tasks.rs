@@ -11,7 +11,7 @@ fn able() -> Value {
     json!({ "elicitation": {}, "extensions": { EXTENSION: {} } })
 }
 
-/// A gateway over the server, by HTTP and on its standard input and output.
+/// A gateway over the server, over HTTP and over standard input and output.
 async fn gateways() -> Vec<(Served, Option<testkit::Listening>)> {
     let listening = tokio::task::spawn_blocking(testkit::tasks_server).await.unwrap();
     let http = Served::new(vec![at("tasks", &listening.url("/mcp"))], quick()).await;
@@ -19,7 +19,7 @@ async fn gateways() -> Vec<(Served, Option<testkit::Listening>)> {
     vec![(http, Some(listening)), (stdio, None)]
 }
 
-/// The state of a task, once it is like this.
+/// Waits until the state of a task matches, and returns it.
 async fn state(peer: &Peer, task: &Value, like: impl Fn(&Value) -> bool) -> Value {
     until("the state of the task", async || {
         let state = peer.ask("tasks/get", json!({ "taskId": task })).await["result"].clone();

@@ -1,4 +1,4 @@
-//! Changes and updates, told to clients of either era by servers of either.
+//! Notifications of changes and updates, from servers of either era to clients of either.
 
 use serde_json::{Value, json};
 use testkit::reference::{self, Speaks};

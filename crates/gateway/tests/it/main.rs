@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
+mod attribution;
+mod authentication;
+mod capabilities;
 mod clients;
 mod conformance;
 mod drain;
@@ -15,6 +18,9 @@ mod listening;
 mod menus;
 mod parked;
 mod questions;
+mod queues;
+mod restarts;
+mod resuming;
 mod sites;
 mod starting;
 mod tasks;
@@ -22,6 +28,7 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_core::Caller;
 use consort_gateway::{Access, Counts, Gateway, Limits, Records, Settings, Token, Toolboxes};
 use consort_hub::{Hub, ListLimits, ServerSettings};
 use consort_wire::{Command, Endpoint, Server, Times};
@@ -31,7 +38,7 @@ use testkit::rogue::{self, Manner, Step};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// How late what must happen at once may be, on a busy machine.
+/// Tolerated delay on a busy machine.
 const SLACK: Duration = Duration::from_secs(1);
 
 /// A gateway over servers, on a free port of this process.
@@ -43,15 +50,21 @@ struct Served {
 }
 
 impl Served {
-    /// A gateway whose servers are known, so that what is sent reaches them at once.
+    /// A gateway whose servers are connected, so that requests reach them immediately.
     async fn new(servers: Vec<ServerSettings>, settings: Settings) -> Self {
         let served = Self::begun(servers, settings).await;
         let _ = tokio::time::timeout(Duration::from_secs(20), served.hub.known()).await;
         served
     }
 
-    /// A gateway that was started this moment.
+    /// A gateway that has just been started.
     async fn begun(servers: Vec<ServerSettings>, settings: Settings) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::listening(servers, settings, listener)
+    }
+
+    /// The same at a listener of the test's choice.
+    fn listening(servers: Vec<ServerSettings>, settings: Settings, listener: TcpListener) -> Self {
         let lists = ListLimits { wait: settings.limits.list_wait, ..ListLimits::default() };
         let hub = Hub::start(consort_hub::Settings {
             servers,
@@ -68,7 +81,6 @@ impl Served {
             Records::default(),
             known,
         );
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let serving = {
             let gateway = gateway.clone();
@@ -82,7 +94,7 @@ impl Served {
         Self::new(vec![stdio("r", manner)], quick()).await
     }
 
-    /// A client of each era that can answer these questions.
+    /// A client of each era that declares these capabilities.
     async fn peers(&self, capabilities: Value) -> [Peer; 2] {
         [
             Peer::modern(&self.url, None, capabilities.clone()),
@@ -98,12 +110,12 @@ impl Served {
         Peer::legacy(&self.url, None, json!({})).await
     }
 
-    /// The address of another endpoint.
+    /// The URL of another endpoint.
     fn at(&self, path: &str) -> String {
         self.url.replace("/mcp", path)
     }
 
-    /// Waits until nothing but sessions is left of what clients began.
+    /// Waits until only sessions are left of what clients began.
     async fn rests(&self) -> Counts {
         let rest = async {
             loop {
@@ -154,26 +166,29 @@ fn hasty(mut settings: ServerSettings) -> ServerSettings {
     settings
 }
 
-/// Settings that do not wait for long, except for servers to start on a busy machine.
+/// Settings with short timeouts, except for servers to start on a busy machine.
 fn quick() -> Settings {
     let (drain, list_wait) = (Duration::from_secs(2), Duration::from_secs(20));
     let limits = Limits { drain, list_wait, ..Limits::default() };
     Settings { limits, ..Settings::default() }
 }
 
-/// Settings under which each of these has a token of its own: `t-NAME`.
+/// Settings in which each of these names has a token of its own: `t-NAME`.
 fn with_tokens(names: impl IntoIterator<Item = String>) -> Settings {
-    let token = |name: String| Token { secret: format!("t-{name}"), name };
+    let token = |name: String| match name.as_str() {
+        Caller::OWNER => Token::owner("t-owner"),
+        _ => Token::client(&name, format!("t-{name}")),
+    };
     let tokens = names.into_iter().map(token).collect();
     Settings { access: Access::Tokens(tokens), ..quick() }
 }
 
-/// The arguments that have a rogue take steps.
+/// The arguments that make a rogue take steps.
 fn steps(steps: &[Step]) -> Value {
     json!({ "steps": steps })
 }
 
-/// Waits until this is so.
+/// Waits until this returns a value.
 async fn until<T>(what: &str, mut so: impl AsyncFnMut() -> Option<T>) -> T {
     let waiting = async {
         loop {

@@ -1,4 +1,4 @@
-//! What is on offer, under which names, and where requests go.
+//! Listings, names, and the routing of requests.
 
 use consort_gateway::{Naming, Settings};
 use serde_json::{Value, json};

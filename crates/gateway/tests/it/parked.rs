@@ -1,4 +1,4 @@
-//! A modern client of a legacy server that asks in the middle of a call: the call waits for the answer.
+//! Input requests of a legacy server to a modern client: the call is suspended until the answer.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use testkit::rogue::{Http, Manner, Step};
 use crate::{Served, at, hasty, quick, stdio, steps, until, with_tokens};
 use testkit::raw::{Exchange, Peer};
 
-/// A form, as a rogue asks it.
+/// An elicitation, as a rogue sends it.
 fn form() -> Value {
     json!({ "method": "elicitation/create", "params": { "message": "who?", "requestedSchema": { "type": "object" } } })
 }
@@ -18,7 +18,7 @@ fn able() -> Value {
     json!({ "elicitation": { "form": {} } })
 }
 
-/// The same as a client is asked: by the name of the server.
+/// The same as a client receives it: with the name of the server.
 fn shown() -> Value {
     let mut shown = form();
     shown["params"]["message"] = json!("`r` asks: who?");
@@ -29,7 +29,7 @@ fn ada() -> Value {
     json!({ "action": "accept", "content": { "name": "Ada" } })
 }
 
-/// The parameters of a call that is made again with what it was asked.
+/// The parameters of a call that is repeated with the answers.
 fn again(asked: &Value, answers: &Value) -> Value {
     json!({
         "name": "ask", "arguments": form(), "inputResponses": answers,
@@ -37,7 +37,7 @@ fn again(asked: &Value, answers: &Value) -> Value {
     })
 }
 
-/// Calls the tool that asks, and is asked.
+/// Calls the tool that requests input, and returns the `input_required` result.
 async fn asked(peer: &Peer) -> Value {
     let asked = peer.call("ask", form()).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
@@ -45,7 +45,7 @@ async fn asked(peer: &Peer) -> Value {
     asked
 }
 
-/// How often the rogue was asked to run `ask`, and told to stop.
+/// Returns how often the rogue received a call of `ask`, and a cancellation.
 async fn runs(peer: &Peer) -> (usize, usize) {
     let seen = peer.seen("seen").await;
     let count = |like: &dyn Fn(&Value) -> bool| seen.iter().filter(|m| like(m)).count();
@@ -147,7 +147,7 @@ async fn a_call_that_waits_too_long_is_cancelled_at_its_server() {
     served.end().await;
 }
 
-/// Has a rogue ask under an id, and then do more.
+/// Arguments that make a rogue request input under an id, and then take more steps.
 fn asking(id: u32, more: &[Step]) -> Value {
     let question = json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form()["params"] });
     steps(&[&[Step::Message(question.to_string())], more].concat())

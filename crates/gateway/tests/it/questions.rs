@@ -1,4 +1,4 @@
-//! What servers of either era ask, and how legacy clients answer.
+//! Input requests of servers of either era, and the answers of legacy clients.
 
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
@@ -27,7 +27,7 @@ fn able() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
 
-/// Is asked in the course of a call, and answers.
+/// Receives an input request during a call, and answers it.
 async fn answers(peer: &Peer, mut call: Exchange, question: &Value, answer: &Value) -> Value {
     let asked = call.until(|m| m.get("method").is_some()).await;
     assert_eq!(asked["method"], question["method"]);
@@ -178,7 +178,7 @@ async fn a_legacy_servers_wish_for_a_url_reaches_a_legacy_client_with_its_name()
     served.end().await;
 }
 
-/// A question of a server that means harm, and what a client of any era is asked of it.
+/// An elicitation of a malicious server, and its form as clients of any era receive it.
 fn phishing() -> (Value, Value) {
     let schema = |title: &str, description: Option<&str>| {
         let mut field = json!({ "type": "string", "title": title });

@@ -1,9 +1,9 @@
-//! What is served beside MCP, behind the same door.
+//! HTTP routes beside MCP, behind the same authentication.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use consort_core::{BoxFuture, Emitting};
+use consort_core::{BoxFuture, Caller, Emitting};
 use consort_gateway::{
     Access, Entrance, Limits, Permissions, Settings, Site, SiteBody, Token, Visit,
 };
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::{Served, quick};
 
-/// Says who came and with what; at `/site/stream`, two words and then nothing more until it is left.
+/// Returns the caller and the request; at `/site/stream`, two words and then nothing more until the client disconnects.
 #[derive(Default)]
 struct Parrot {
     left: Arc<AtomicUsize>,
@@ -62,10 +62,12 @@ impl Site for Parrot {
             if !request.uri().path().ends_with("/stream") {
                 let body = String::from_utf8_lossy(request.body()).into_owned();
                 let (method, query) = (request.method(), request.uri().query().unwrap_or_default());
-                let who = visit.caller.map_or("somebody".to_owned(), |caller| caller.name);
+                let who =
+                    visit.caller.map_or("somebody".to_owned(), |caller| caller.name().to_owned());
                 let said = format!("{who} {method} {query} {body}");
                 let mut response = Response::builder();
-                if let Some(made) = visit.door.sign_in(&body, request.headers()) {
+                if let Some(caller) = visit.door.caller_of(&body).await {
+                    let made = visit.door.sign_in(caller, &body, request.headers());
                     let secret = made.page_secret;
                     response = response.header("set-cookie", made.cookie).header("secret", secret);
                 } else if let Some(session) = &visit.session
@@ -93,11 +95,14 @@ impl Site for Parrot {
 }
 
 async fn served(parrot: Parrot) -> Served {
-    let token = Token { name: "ada".to_owned(), secret: "s3cret".to_owned() };
+    let token = Token::client("ada", "s3cret");
     let settings = Settings {
         access: Access::Tokens(vec![token]),
         sites: vec![Arc::new(parrot)],
-        permissions: Permissions { metrics: vec!["ada".to_owned()], ..Permissions::default() },
+        permissions: Permissions {
+            metrics: vec![Caller::client("ada").id().clone()],
+            ..Permissions::default()
+        },
         limits: Limits { body_bytes: 64, ..quick().limits },
         ..quick()
     };
@@ -258,7 +263,7 @@ async fn another_token_ends_the_sessions_of_the_old_one() {
     let head = format!("GET /site/pass HTTP/1.1\r\nHost: localhost:1{cookie}{secret}");
     assert!(asked(&served, &head, "").await.contains("ada GET"));
     let access = |secret: &str| {
-        let token = Token { name: "ada".to_owned(), secret: secret.to_owned() };
+        let token = Token::client("ada", secret);
         Access::Tokens(vec![token])
     };
     served.gateway.set_access(&access("other"));

@@ -1,4 +1,4 @@
-//! A gateway whose servers are not there yet, or not at all.
+//! A gateway whose servers are not connected yet, or never.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use testkit::rogue::Manner;
 
 use crate::{Served, hasty, program, quick, stdio, until};
 
-/// A server that never says anything.
+/// A server that never sends anything.
 fn hung() -> consort_hub::ServerSettings {
     hasty(program("hung", Command::new("sleep").arguments(["1000"])))
 }

@@ -1,4 +1,4 @@
-//! Tasks of 2025-11-25, passed to a legacy client and bridged to a modern one.
+//! Tasks of 2025-11-25, forwarded to a legacy client and bridged to a modern one.
 
 use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};

@@ -1,9 +1,9 @@
-//! Calls that are watched, on their way to real servers over every transport.
+//! Live calls to real servers over every transport.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Caller, Event, Invocation, Json, Passage, Target, Toolbox};
+use consort_core::{Call, Caller, Event, Json, Operation, Target, Toolbox};
 use consort_gateway::feed::{Feed, What};
 use consort_gateway::{Recorded, Records};
 use consort_hub::{Hub, ServerSettings, Settings};
@@ -35,7 +35,7 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
     for server in ["pipe", "http", "sse"] {
         let arguments = Json::from(json!({ "duration": 0.4, "steps": 2 }));
         let caller = Caller::person("ada");
-        let mut events = tools.call(Invocation::new(caller, target(server, TOOL), arguments));
+        let mut events = tools.call(Call::tool(caller, target(server, TOOL), arguments));
         assert_eq!(feed.running().len(), 1, "{server}");
         loop {
             match events.next().await.unwrap() {
@@ -63,13 +63,9 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
     }
     // What is passed on is seen as well; who leaves has cancelled.
     let params = Json::from(json!({ "name": TOOL, "arguments": { "duration": 60, "steps": 60 } }));
-    let passage = Passage::new(
-        Caller::client("bob"),
-        "http".parse().unwrap(),
-        "tools/call",
-        params.to_object().unwrap(),
-    );
-    let mut events = tools.pass(passage);
+    let operation = Operation::CallTool(target("http", TOOL));
+    let call = Call::new(Caller::client("bob"), operation, params.to_object().unwrap());
+    let mut events = tools.call(call);
     let none = tokio::time::timeout(Duration::from_millis(300), events.next()).await;
     assert!(none.is_err() || matches!(none, Ok(Some(Event::Progress(_)))), "{none:?}");
     drop(events);
@@ -77,8 +73,7 @@ async fn a_call_is_watched_from_its_begin_to_its_end_whatever_the_transport() {
     assert_eq!(call.end().unwrap().class.as_str(), "cancelled");
     assert_eq!(call.timeline().moments[1].what, What::Sent);
     // What is refused here never left.
-    let refused =
-        Invocation::new(Caller::person("ada"), target("no", "such"), Json::from(json!({})));
+    let refused = Call::tool(Caller::person("ada"), target("no", "such"), Json::from(json!({})));
     assert!(consort_core::end(tools.call(refused)).await.is_err());
     let call = feed.ended().pop().unwrap();
     assert_eq!(call.end().unwrap().class.as_str(), "rejected");

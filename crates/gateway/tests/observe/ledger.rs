@@ -1,16 +1,17 @@
 //! The ledger on a real disk: written, read, cut, tampered with.
 
+mod archives;
 mod faults;
 mod kills;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use consort_core::{Caller, CallingAgent};
 use consort_gateway::ledger::{
-    Class, Cost, Digest, Filter, Follow, Intent, Ledger, LedgerError, LedgerSettings, Mode,
-    ModelUsage, Row, tail, verify,
+    Class, Cost, Digest, Filter, Follow, Intent, Ledger, LedgerError, LedgerSettings, LedgerSource,
+    Mode, ModelUsage, ReportKey, Row, WriterRole, report, tail, verify, visit,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -33,7 +34,7 @@ fn strict() -> LedgerSettings {
 }
 
 /// A ledger with one call of each kind.
-fn written() -> (TempDir, std::path::PathBuf) {
+fn written() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/ledger.db");
     let ledger =
@@ -297,7 +298,7 @@ async fn a_strict_ledger_lets_a_call_go_when_its_intent_is_on_disk() {
 }
 
 /// A ledger of the first version, as an earlier build wrote it, in a folder of its own.
-fn of_version_1() -> (TempDir, std::path::PathBuf) {
+fn of_version_1() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ledger-v1.db");
@@ -371,15 +372,21 @@ fn what_a_model_used_cannot_be_changed_unnoticed() {
     }
 }
 
-#[test]
-fn records_are_archived_before_they_are_dropped_and_none_is_missing() {
-    let folder = tempfile::tempdir().unwrap();
+/// The files and the settings of a small ledger with archives.
+fn archived(folder: &TempDir) -> (PathBuf, PathBuf, LedgerSettings) {
     let (path, archive) = (folder.path().join("ledger.db"), folder.path().join("archive"));
     let settings = LedgerSettings {
         size: 256 << 10,
         archive: Some(archive.clone()),
         ..LedgerSettings::default()
     };
+    (path, archive, settings)
+}
+
+#[test]
+fn records_are_archived_before_they_are_dropped_and_none_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, archive, settings) = archived(&folder);
     let ledger = Ledger::open(&path, settings).unwrap();
     for at in 0..4000 {
         ledger.begin(intent(&at.to_string())).end(Class::Ok, 0);
@@ -387,7 +394,7 @@ fn records_are_archived_before_they_are_dropped_and_none_is_missing() {
     ledger.close();
     let stats = ledger.stats();
     assert!(stats.dropped > 500 && stats.bytes > 0, "{stats:?}");
-    let report = verify(&path).unwrap();
+    let report = verify(LedgerSource::without_archives(&path)).unwrap();
     assert_eq!(report.broken, None);
     let mut files: Vec<_> =
         std::fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -486,4 +493,99 @@ fn a_damaged_ledger_is_not_appended_to() {
         std::fs::remove_file(&kept).unwrap();
         std::fs::remove_file(&copy).unwrap();
     }
+}
+
+#[test]
+fn those_who_start_at_once_share_one_new_ledger() {
+    for _ in 0..60 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state/ledger.db");
+        let begin = std::sync::Barrier::new(8);
+        let opened: Vec<_> = std::thread::scope(|scope| {
+            let open = || {
+                begin.wait();
+                Ledger::open(&path, LedgerSettings::default())
+            };
+            let starters: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            starters.into_iter().map(|starter| starter.join().unwrap()).collect()
+        });
+        for ledger in opened {
+            ledger.unwrap().close();
+        }
+        let files: Vec<_> = std::fs::read_dir(folder.path().join("state")).unwrap().collect();
+        let names = files.into_iter().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let aside: Vec<String> = names.filter(|name| name.contains("damaged")).collect();
+        assert_eq!(aside, Vec::<String>::new());
+    }
+}
+
+fn of_a_command() -> LedgerSettings {
+    LedgerSettings { role: WriterRole::Command, ..LedgerSettings::default() }
+}
+
+#[test]
+fn a_command_opens_the_file_when_there_is_something_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    Ledger::open(&path, of_a_command()).unwrap().close();
+    assert!(!path.exists(), "nothing was called");
+    let gateway = Ledger::open(&path, LedgerSettings::default()).unwrap();
+    let commands: Vec<Ledger> =
+        (0..4).map(|_| Ledger::open(&path, of_a_command()).unwrap()).collect();
+    std::thread::scope(|scope| {
+        for ledger in commands.iter().chain([&gateway]) {
+            scope.spawn(|| {
+                (0..200).for_each(|_| ledger.begin(intent("x")).end(Class::Ok, 1));
+                ledger.close();
+            });
+        }
+    });
+    let report = verify(&path).unwrap();
+    assert_eq!((report.broken, report.unfinished, report.lost), (None, vec![], 0));
+    assert_eq!(tail(&path, 2000, &Filter::default()).unwrap().len(), 1000);
+    assert!(commands.iter().all(|ledger| ledger.failure().is_none()));
+}
+
+#[test]
+fn a_command_keeps_as_much_as_the_gateway_did_and_archives_the_rest_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, archive, settings) = archived(&folder);
+    Ledger::open(&path, settings).unwrap().close();
+    let command = Ledger::open(&path, of_a_command()).unwrap();
+    for at in 0..4000 {
+        command.begin(intent(&at.to_string())).end(Class::Ok, 0);
+    }
+    command.close();
+    assert!(command.stats().dropped > 500, "{:?}", command.stats());
+    let report = verify(LedgerSource::without_archives(&path)).unwrap();
+    let archived: usize = std::fs::read_dir(&archive)
+        .unwrap()
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap().lines().count())
+        .sum();
+    assert_eq!(i64::try_from(archived + 1).ok(), report.first, "every record is in one of the two");
+}
+
+#[tokio::test]
+async fn a_command_leaves_a_damaged_ledger_where_it_is_and_says_why_nothing_is_recorded() {
+    let (folder, path) = written();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("UPDATE records SET name = 'other' WHERE seq = 4")
+        .unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let lenient = Ledger::open(&path, of_a_command()).unwrap();
+    let mut entry = lenient.begin(intent("made"));
+    assert_eq!(entry.durable().await, Ok(()), "the call is made");
+    entry.end(Class::Ok, 0);
+    lenient.close();
+    assert_eq!(lenient.stats().lost, 1);
+    let failure = lenient.failure().unwrap();
+    assert!(failure.contains("is damaged: record 4 does not follow"), "{failure}");
+    let settings = LedgerSettings { mode: Mode::Strict, ..of_a_command() };
+    let strict = Ledger::open(&path, settings).unwrap();
+    assert!(strict.begin(intent("not made")).durable().await.is_err());
+    strict.close();
+    assert_eq!((strict.stats().refused, strict.stats().lost), (1, 0));
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "it is as it was, and where it was");
+    drop(folder);
 }

@@ -1,4 +1,4 @@
-//! What the gateway says of itself: its ledger, its traces.
+//! Observability of the gateway: its ledger, its traces.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 

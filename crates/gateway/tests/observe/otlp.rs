@@ -1,4 +1,4 @@
-//! Spans and metrics, as a collector gets them.
+//! Spans and metrics as a collector receives them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-/// What a collector got.
+/// A request that a collector received.
 #[derive(Debug)]
 struct Got {
     path: String,
@@ -20,7 +20,7 @@ struct Got {
     body: Value,
 }
 
-/// A collector that answers each request with the next of these, then with the last for ever.
+/// A collector that answers each request with the next of these, then always with the last.
 async fn collector(answers: &'static [&'static str]) -> (String, mpsc::UnboundedReceiver<Got>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

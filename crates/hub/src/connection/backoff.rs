@@ -5,60 +5,44 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The pause after a server's first failure; it doubles.
-const FIRST: Duration = Duration::from_millis(100);
+use crate::limits::ConnectionLimits;
 
-/// The longest pause between two tries of a server.
-const LONGEST: Duration = Duration::from_mins(1);
-
-/// Failures of a server within a minute that open its breaker.
-const FAILURES: usize = 5;
+/// The window within which failures open the breaker.
 const WINDOW: Duration = Duration::from_mins(1);
 
-/// The longest pause before a server that refuses connections is tried again, during its first minute of
-/// absence: it may just be starting.
-const REFUSED: Duration = Duration::from_secs(2);
+/// The time for which a server that refuses connections may just be starting.
 const ABSENT: Duration = Duration::from_mins(1);
-
-/// How long the breaker stays open at first; it doubles.
-const OPEN: Duration = Duration::from_secs(30);
-const OPEN_LONGEST: Duration = Duration::from_mins(10);
-
-/// A server that was up this long is tried again as soon as after its first failure.
-const STEADY: Duration = Duration::from_secs(10);
-
-/// A server that stays up this long has recovered.
-const RECOVERED: Duration = Duration::from_mins(1);
 
 /// The way a server failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// A connection was refused or lost, or a proxy answered in the server's place. Trying again costs nothing.
+    /// A connection was refused or lost, or a proxy answered in the server's place. A retry costs nothing.
     Connection,
-    /// A process ended, or a handshake failed or took too long. Trying again costs a start.
+    /// A process ended, or a handshake failed or timed out. A retry costs a start.
     Crash,
 }
 
-/// Failures of a server, from which the next pause follows.
+/// Failure history of a server, which determines the next delay.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
+    limits: ConnectionLimits,
     /// Failures in a row.
     row: u32,
-    /// The first failure in a row.
+    /// Time of the first failure in a row.
     first: Option<Instant>,
-    /// When the last ones were.
+    /// Times of the crashes within the window.
     recent: VecDeque<Instant>,
-    /// How often the breaker opened in a row.
+    /// Number of times that the breaker opened in a row.
     opened: u32,
     up_since: Option<Instant>,
 }
 
-/// How long to wait.
+/// Delay before the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
-    /// Before the next attempt.
+    /// Delay by exponential backoff.
     Short(Duration),
-    /// It fell over too often: nothing is tried before.
+    /// The breaker is open: too many failures.
     Breaker(Duration),
 }
 
@@ -71,18 +55,22 @@ impl Pause {
 }
 
 impl Backoff {
-    /// The server is up.
+    pub(crate) fn new(limits: ConnectionLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Notes that the server is connected.
     pub(crate) fn up(&mut self, now: Instant) {
         self.up_since = Some(now);
     }
 
-    /// Notes a failure and returns the pause before the next attempt. `chance` between 0 and 1 spreads those who
-    /// failed together.
+    /// Notes a failure and returns the delay before the next attempt. `chance`, between 0 and 1, is the jitter.
     pub(crate) fn failed(&mut self, kind: FailureKind, now: Instant, chance: f64) -> Pause {
+        let limits = self.limits;
         match self.up_since.take().map(|since| now - since) {
-            Some(up) if up >= RECOVERED => *self = Self::default(),
+            Some(up) if up >= limits.recovered => *self = Self::new(limits),
             // A handshake that succeeded shows that a lost connection was no crash.
-            Some(up) if up >= STEADY || kind == FailureKind::Connection => self.row = 0,
+            Some(up) if up >= limits.steady || kind == FailureKind::Connection => self.row = 0,
             _ => {}
         }
         if self.row == 0 {
@@ -92,20 +80,24 @@ impl Backoff {
         let spread = 0.5 + chance.clamp(0.0, 1.0) / 2.0;
         if kind == FailureKind::Connection {
             let absent = self.first.map_or(Duration::ZERO, |first| now - first);
-            let longest = if absent < ABSENT { REFUSED } else { LONGEST };
-            return Pause::Short(doubled(FIRST, self.row, longest).mul_f64(spread));
+            let longest = if absent < ABSENT { limits.refused_pause } else { limits.longest_pause };
+            return Pause::Short(doubled(limits.first_pause, self.row, longest).mul_f64(spread));
         }
         self.recent.push_back(now);
         while self.recent.front().is_some_and(|&first| now - first > WINDOW) {
             self.recent.pop_front();
         }
-        if self.recent.len() >= FAILURES {
+        if self.recent.len() >= limits.breaker_failures {
             self.recent.clear();
             self.row = 0;
             self.opened += 1;
-            return Pause::Breaker(doubled(OPEN, self.opened, OPEN_LONGEST));
+            return Pause::Breaker(doubled(
+                limits.breaker_open,
+                self.opened,
+                limits.breaker_longest,
+            ));
         }
-        Pause::Short(doubled(FIRST, self.row, LONGEST).mul_f64(spread))
+        Pause::Short(doubled(limits.first_pause, self.row, limits.longest_pause).mul_f64(spread))
     }
 }
 
@@ -113,7 +105,7 @@ fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(times - 1)).min(longest)
 }
 
-/// A number between 0 and 1 that nobody can foresee.
+/// Returns a random number between 0 and 1.
 pub(crate) fn chance() -> f64 {
     use std::hash::{BuildHasher, Hasher};
     let bits = std::hash::RandomState::new().build_hasher().finish();
@@ -124,6 +116,12 @@ pub(crate) fn chance() -> f64 {
 mod tests {
     use super::FailureKind::{Connection, Crash};
     use super::*;
+
+    const FIRST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_mins(1);
+    const REFUSED: Duration = Duration::from_secs(2);
+    const OPEN: Duration = Duration::from_secs(30);
+    const STEADY: Duration = Duration::from_secs(10);
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)

@@ -1,4 +1,4 @@
-//! What keeps a connection: reaching the server, backing off, starting again, ending.
+//! The task that maintains a connection: connecting, backoff, restart, shutdown.
 
 use std::pin::pin;
 use std::sync::atomic::Ordering;
@@ -6,49 +6,50 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use consort_core::{Offers, OperatorText};
-use consort_wire::{Client, ClientInfo, ConnectError, Declared, Host, SERVER_OUTPUT};
+use consort_wire::{Client, ClientInfo, ConnectError, Host, SERVER_OUTPUT};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::{self, Backoff, FailureKind};
 use super::{Connection, Wish, Wishes, chain, chance};
 use crate::attribution::AttributedHost;
-use crate::kept::Kept;
-use crate::lines::Line;
+use crate::kept::{Kept, Memory};
+use crate::key::CallerHost;
+use crate::line::Line;
 use crate::settings::Connect;
 use crate::shared::Shared;
 use crate::state::{State, Status};
+use crate::tasks::ServerTasks;
+use crate::writer::LatestWriter;
 
-/// How long the start of a server is held back at most while what it offers is known.
+/// Maximum delay of the start of a server whose lists are known.
 const LINGER: Duration = Duration::from_millis(50);
 
-/// The time after which a slow start of a program that fetches packages is explained.
-const NOTICE: Duration = Duration::from_secs(3);
-
-/// What the task that keeps a connection works with.
+/// State of the task that maintains a connection.
 pub(crate) struct Keeper {
     pub(crate) connection: Arc<Connection>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) client: ClientInfo,
-    pub(crate) kept: Option<Kept>,
+    /// Stores the lists of the server.
+    pub(crate) kept: Option<LatestWriter<Memory>>,
     pub(crate) stop: CancellationToken,
-    /// What the present connection declares.
+    /// Capabilities that the current connection declares.
     pub(super) offers: Arc<Offers>,
     pub(super) backoff: Backoff,
 }
 
-/// Why a connection that was up is over.
+/// Reason for the end of a connection.
 pub(super) enum Over {
-    /// The server is gone in this way and for this reason, with its own words about it.
+    /// The server failed in this way and for this reason, with its own output about it.
     Lost(FailureKind, String, OperatorText),
-    /// It is not wanted for now.
+    /// It was stopped on request or because it was idle; this is its next state.
     Unwanted(State),
-    /// It shall start again at once.
+    /// A restart was requested.
     Restart,
-    /// It shall start again in the name of its first caller.
+    /// It is restarted with the capabilities of its first caller.
     Adopted,
-    /// We are ending.
+    /// The hub ends.
     Ended,
 }
 
@@ -60,21 +61,22 @@ impl Keeper {
         client: ClientInfo,
         kept: Option<Kept>,
         stop: CancellationToken,
+        tasks: ServerTasks,
     ) -> Self {
-        connection.lines.introduce(client.clone());
-        Self {
-            connection,
-            shared,
-            host,
-            client,
-            kept,
-            stop,
-            offers: Arc::default(),
-            backoff: Backoff::default(),
-        }
+        connection.lines.introduce(client.clone(), Arc::clone(&shared), tasks.clone());
+        let kept = kept.map(|kept| {
+            let connection = Arc::clone(&connection);
+            LatestWriter::new(tasks, move |memory| {
+                if let Err(error) = kept.save(&connection.settings, &memory) {
+                    tracing::warn!(server = %connection.id, %error, "what it offers could not be kept");
+                }
+            })
+        });
+        let backoff = Backoff::new(connection.settings.upkeep);
+        Self { connection, shared, host, client, kept, stop, offers: Arc::default(), backoff }
     }
 
-    /// Keeps the connection until the hub ends.
+    /// Maintains the connection until the hub ends.
     pub(crate) async fn keep(mut self, mut wishes: Wishes) {
         self.keep_on(&mut wishes).await;
         self.connection.lines.close().await;
@@ -131,8 +133,8 @@ impl Keeper {
         }
     }
 
-    /// Holds back the start of a server whose offer is known, unless somebody wants it now: starting
-    /// many takes a while, in which those who only list would wait.
+    /// Delays the start of a server whose lists are known, unless a caller needs it now. Starting many servers takes a
+    /// while, during which list requests would wait.
     async fn linger(&self, wishes: &mut Wishes) -> Over {
         tokio::select! {
             () = tokio::time::sleep(LINGER) => Over::Restart,
@@ -154,14 +156,14 @@ impl Keeper {
         }
     }
 
-    /// Connects, unless that fails or something else is wanted meanwhile.
+    /// Connects, unless that fails or another command arrives meanwhile.
     async fn reach(&mut self, wishes: &mut Wishes) -> Result<Client, Over> {
         self.connection.rests.store(false, Ordering::Relaxed);
         self.connection.wanted.get_or_init(Instant::now);
         self.update(|status| status.state = State::Connecting);
         wishes.fulfilled();
         let host: Arc<dyn Host> = match &*self.connection.adopted() {
-            Some(offers) => Arc::new(Declared(Offers::clone(offers))),
+            Some(offers) => Arc::new(CallerHost::new(offers, Arc::clone(&self.connection.asks))),
             None => Arc::new(AttributedHost {
                 server: self.connection.id.clone(),
                 inner: Arc::clone(&self.host),
@@ -172,7 +174,7 @@ impl Keeper {
         let wire = self.connection.wire_settings(found, host, &self.client);
         let mut connecting = pin!(Client::connect(&self.connection.settings.server, wire));
         let mut adopted = false;
-        let mut notice = pin!(tokio::time::sleep(NOTICE));
+        let mut notice = pin!(tokio::time::sleep(self.connection.settings.upkeep.install_notice));
         let mut noticed = self.connection.settings.installer.is_none();
         let reached = loop {
             tokio::select! {
@@ -202,7 +204,7 @@ impl Keeper {
         Ok(client)
     }
 
-    /// Says that a start takes long because a package may be fetched.
+    /// Reports in the status that a start takes long because a package may be fetched.
     fn tell_of_install(&self) {
         let settings = &self.connection.settings;
         let Some(installer) = &settings.installer else { return };
@@ -214,7 +216,7 @@ impl Keeper {
         self.update(|status| status.hint = Some(hint));
     }
 
-    /// Notes that the server could not be reached.
+    /// Records a failed connection attempt in the status.
     fn failed(&self, error: &ConnectError) -> Over {
         let (reason, detail) = (chain(error), error.detail());
         if matches!(error, ConnectError::Closed(_) | ConnectError::TimedOut { .. }) {
@@ -239,7 +241,7 @@ impl Keeper {
         Over::Lost(failure_kind(error), reason, detail)
     }
 
-    /// Waits until the server may be tried again, or somebody wants something else.
+    /// Waits until the server may be reconnected, or another command arrives.
     async fn recover(
         &mut self,
         kind: FailureKind,
@@ -320,7 +322,7 @@ impl Keeper {
     }
 }
 
-/// The way a server failed that could not be reached. A proxy answers 502 to 504 for a server that is away.
+/// Returns the kind of a failed connection attempt. A proxy answers 502 to 504 for an absent server.
 fn failure_kind(error: &ConnectError) -> FailureKind {
     match error {
         ConnectError::Unreachable { .. } | ConnectError::Status { status: 502..=504, .. } => {

@@ -1,4 +1,4 @@
-//! The readings of a server's lists: when each was, and which are asked for.
+//! Readings of a server's lists: the times of the last ones, and pending requests.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,11 +7,11 @@ use consort_core::ShelfKind;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// The readings of a server's lists, as whoever waits for one sees them.
+/// Shared state of the readings of a server's lists, for callers that wait for one.
 #[derive(Debug, Default)]
 pub(crate) struct ListReadings {
     lists: Mutex<[ListReading; 4]>,
-    /// Some list is asked for.
+    /// Notified when a list is requested.
     asked: Notify,
     /// Counts readings.
     read: watch::Sender<u64>,
@@ -20,25 +20,25 @@ pub(crate) struct ListReadings {
 /// The readings of one list.
 #[derive(Clone, Copy, Debug, Default)]
 struct ListReading {
-    /// When the last one began that succeeded.
+    /// Start of the last successful reading.
     read: Option<Instant>,
-    /// When the last one began that is over.
+    /// Start of the last completed reading.
     tried: Option<Instant>,
-    /// When the server last said that the list changed.
+    /// Time of the last change that the server reported.
     changed: Option<Instant>,
-    /// When somebody last asked for it.
+    /// Time of the last request to read it.
     asked: Option<Instant>,
-    /// When the list may be out of date without the server saying so.
+    /// Time at which the list may be stale without a change notification.
     expires: Option<Instant>,
 }
 
 impl ListReading {
-    /// When the last reading began or was asked for.
+    /// Returns the time at which the last reading began or was requested.
     fn last(&self) -> Option<Instant> {
         self.tried.max(self.asked)
     }
 
-    /// True if the server said since the last reading that the list changed.
+    /// Returns true if the server reported a change since the last successful reading.
     fn is_behind(&self) -> bool {
         self.changed.is_some_and(|changed| self.read.is_none_or(|read| read < changed))
     }
@@ -53,7 +53,7 @@ impl ListReadings {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the server says that these changed.
+    /// Notes that the server reported a change of these lists.
     pub(super) fn changed(&self, kinds: &[ShelfKind], now: Instant) {
         let mut lists = self.lock();
         for kind in kinds {
@@ -61,8 +61,8 @@ impl ListReadings {
         }
     }
 
-    /// Notes a reading that began at `begun` and is over; `fresh` says for how long the list may be taken for
-    /// current, if the server does not tell when it changes.
+    /// Notes a completed reading that began at `begun`. `fresh` is the time for which the list counts as current, if
+    /// the server does not report changes.
     pub(super) fn over(
         &self,
         kind: ShelfKind,
@@ -81,7 +81,7 @@ impl ListReadings {
         self.read.send_modify(|count| *count += 1);
     }
 
-    /// Waits until a list is asked for, and returns those that are.
+    /// Waits until a list is requested, and returns all requested ones.
     pub(super) async fn asked(&self) -> Vec<ShelfKind> {
         loop {
             let lists = *self.lock();
@@ -94,8 +94,8 @@ impl ListReadings {
         }
     }
 
-    /// Asks for a list to be read, unless that was done less than `min_age` ago. Returns the time since which it
-    /// was asked for, if a reading is still to come.
+    /// Requests a list to be read, unless it was read or requested less than `min_age` ago. Returns the time of the
+    /// request, if its reading is still to come.
     pub(crate) fn ask(&self, kind: ShelfKind, min_age: Duration) -> Option<Instant> {
         let now = Instant::now();
         let mut lists = self.lock();
@@ -109,12 +109,12 @@ impl ListReadings {
         list.asked.filter(|_| list.is_asked())
     }
 
-    /// True if a list was read once.
+    /// Returns true if a list was read at least once.
     pub(crate) fn is_read(&self, kind: ShelfKind) -> bool {
         self.lock()[kind as usize].read.is_some()
     }
 
-    /// Asks for a list to be read again if it may be out of date.
+    /// Requests a list to be read again if it may be stale.
     pub(crate) fn ask_stale(&self, kind: ShelfKind, min_age: Duration) {
         let stale = self.lock()[kind as usize].expires.is_some_and(|time| time <= Instant::now());
         if stale {
@@ -122,7 +122,7 @@ impl ListReadings {
         }
     }
 
-    /// Returns the time of the server's last word that a list changed, if it was not read since.
+    /// Returns the lists that changed since they were read, with the time of the last reported change.
     pub(crate) fn behind(&self) -> Vec<(ShelfKind, Instant)> {
         let lists = self.lock();
         let behind = |kind: ShelfKind| {
@@ -132,7 +132,7 @@ impl ListReadings {
         ShelfKind::ALL.into_iter().filter_map(behind).collect()
     }
 
-    /// Waits for the end of a reading that began at `since` or later. Returns true if it succeeded.
+    /// Waits for the end of a reading that began at `since` or later. Returns true if one succeeded.
     pub(crate) async fn reading_since(&self, kind: ShelfKind, since: Instant) -> bool {
         let mut read = self.read.subscribe();
         loop {

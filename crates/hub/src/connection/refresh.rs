@@ -1,5 +1,5 @@
-//! When to read a server's lists again: soon after it said that they changed, but not as often as it
-//! says so; and where it never says so, when what was read is no longer fresh by its own word.
+//! Schedule of list readings: soon after the server reports a change, but not as often as it reports one. If it never
+//! does, once the list is no longer fresh by the server's own time to live.
 
 use std::time::Duration;
 
@@ -7,64 +7,59 @@ use consort_core::{OperatorText, ShelfKind};
 use consort_wire::LeftOut;
 use tokio::time::Instant;
 
-/// The least time between two readings of a server's list.
-const GAP: Duration = Duration::from_secs(1);
+use crate::limits::ConnectionLimits;
 
-/// The most that a server which always says so is kept waiting.
-const LONGEST: Duration = Duration::from_mins(1);
-
-/// The least time a list is taken for fresh that its server does not tell changes of.
-const FRESH: Duration = Duration::from_mins(1);
-
-/// How long to leave a list alone that could not be read.
-const FAILED: Duration = Duration::from_mins(1);
-
-/// The age at which a list is read again: its time to live, if the server gave it one and does not tell of changes,
-/// else `max_age`.
-pub(crate) fn age(ttl: Option<Duration>, max_age: Duration) -> Duration {
+/// Returns the age at which a list is read again: its time to live, if the server gave one and does not report changes,
+/// else `max_age`. A time to live counts as `fresh` at least.
+pub(crate) fn age(ttl: Option<Duration>, max_age: Duration, fresh: Duration) -> Duration {
     match ttl {
-        Some(ttl) if !ttl.is_zero() => ttl.max(FRESH),
+        Some(ttl) if !ttl.is_zero() => ttl.max(fresh),
         _ => max_age,
     }
 }
 
-/// A server's lists: when each is read again, and what was wrong with it.
+/// A server's lists: the schedule of each, and its last error.
 #[derive(Debug, Default)]
 pub(crate) struct Lists([One; 4]);
 
 #[derive(Debug, Default)]
 struct One {
     refresh: Refresh,
-    /// When it is no longer fresh.
+    /// Time at which it is no longer fresh.
     stale: Option<Instant>,
-    /// What is wrong with it, and the server's own words about that.
+    /// Its error, and the server's own message about it.
     error: Option<(String, OperatorText)>,
     left_out: Vec<LeftOut>,
-    /// Whether the server said that it changed since it was read.
+    /// True if the server reported a change since it was read.
     announced: bool,
 }
 
 impl Lists {
-    /// The server says that these changed.
+    pub(crate) fn new(limits: &ConnectionLimits) -> Self {
+        let one = || One { refresh: Refresh::new(limits), ..One::default() };
+        Self([one(), one(), one(), one()])
+    }
+
+    /// Schedules lists that changed.
     pub(crate) fn changed(&mut self, kinds: &[ShelfKind], now: Instant) {
         for kind in kinds {
             self.0[*kind as usize].refresh.changed(now);
         }
     }
 
-    /// Notes that the server itself said so.
+    /// Notes that the server itself reported the change.
     pub(crate) fn announce(&mut self, kinds: &[ShelfKind]) {
         for kind in kinds {
             self.0[*kind as usize].announced = true;
         }
     }
 
-    /// Returns true if the server said that a list changed since it was read.
+    /// Returns true if the server reported a change of a list since it was read.
     pub(crate) fn was_announced(&self, kind: ShelfKind) -> bool {
         self.0[kind as usize].announced
     }
 
-    /// Which are to be read now: those due, and those never read.
+    /// Returns the lists to read now: those due, and those never read.
     pub(crate) fn begin(&self, now: Instant) -> Vec<ShelfKind> {
         let due = |kind: &ShelfKind| {
             let one = &self.0[*kind as usize];
@@ -73,7 +68,7 @@ impl Lists {
         ShelfKind::ALL.into_iter().filter(due).collect()
     }
 
-    /// One was read. It is read again once it is of this age.
+    /// Notes that a list was read. It is read again at this age.
     pub(crate) fn read(
         &mut self,
         kind: ShelfKind,
@@ -89,7 +84,7 @@ impl Lists {
         one.announced = false;
     }
 
-    /// One could not be read.
+    /// Notes that a list could not be read.
     pub(crate) fn failed(
         &mut self,
         kind: ShelfKind,
@@ -103,17 +98,17 @@ impl Lists {
         one.error = Some((error, detail));
     }
 
-    /// What is wrong, if anything is.
+    /// Returns the first error of the lists, if any.
     pub(crate) fn error(&self) -> Option<(String, OperatorText)> {
         self.0.iter().find_map(|one| one.error.clone())
     }
 
-    /// What could not be taken from any of them.
+    /// Returns the items that were left out of the lists.
     pub(crate) fn left_out(&self) -> Vec<LeftOut> {
         self.0.iter().flat_map(|one| one.left_out.iter().cloned()).collect()
     }
 
-    /// When to read the next one, if at all.
+    /// Returns the time of the next reading, if any.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.0.iter().filter_map(One::due).min()
     }
@@ -125,47 +120,52 @@ impl One {
     }
 }
 
-/// One reading at a time, and at most one more to follow.
+/// Schedule of one list: one reading at a time, and at most one more to follow.
 #[derive(Debug)]
 struct Refresh {
+    limits: ConnectionLimits,
     gap: Duration,
     last: Option<Instant>,
     due: Option<Instant>,
-    /// Whether the last reading was because the server said so.
+    /// True if the last reading followed a reported change.
     told: bool,
 }
 
 impl Default for Refresh {
     fn default() -> Self {
-        Self { gap: GAP, last: None, due: None, told: false }
+        Self::new(&ConnectionLimits::default())
     }
 }
 
 impl Refresh {
-    /// The server says that something changed.
+    fn new(limits: &ConnectionLimits) -> Self {
+        Self { limits: *limits, gap: limits.list_gap, last: None, due: None, told: false }
+    }
+
+    /// Schedules a reading after a reported change.
     fn changed(&mut self, now: Instant) {
         if self.due.is_none() {
             // A server that says so right after every reading waits longer each time.
             match self.last {
                 Some(last) if self.told && now - last < self.gap * 2 => {
-                    self.gap = (self.gap * 2).min(LONGEST);
+                    self.gap = (self.gap * 2).min(self.limits.list_gap_longest);
                 }
-                _ => self.gap = GAP,
+                _ => self.gap = self.limits.list_gap,
             }
             self.due = Some(self.last.map_or(now, |last| (last + self.gap).max(now)));
         }
     }
 
-    /// The lists were read; what was said until now is answered.
+    /// Notes a reading, which covers all changes reported before.
     fn read(&mut self, now: Instant) {
         self.last = Some(now);
         self.told = self.due.take().is_some();
     }
 
-    /// The lists could not be read.
+    /// Notes a failed reading and schedules the next.
     fn failed(&mut self, now: Instant) {
         self.last = Some(now);
-        self.due = Some(now + FAILED);
+        self.due = Some(now + self.limits.list_retry);
     }
 }
 
@@ -173,7 +173,10 @@ impl Refresh {
 mod tests {
     use super::*;
 
-    /// Runs a server that says so every `interval` for `time`, and counts the readings.
+    const FRESH: Duration = Duration::from_mins(1);
+    const FAILED: Duration = Duration::from_mins(1);
+
+    /// Simulates a server that reports a change every `interval` for `time`, and counts the readings.
     fn readings(interval: Duration, time: Duration) -> usize {
         let start = Instant::now();
         let mut refresh = Refresh::default();
@@ -221,15 +224,20 @@ mod tests {
         }
         assert_eq!(lists.due(), None);
         let max_age = Duration::from_mins(5);
-        lists.read(ShelfKind::Tools, Vec::new(), age(None, max_age), start);
-        lists.read(ShelfKind::Resources, Vec::new(), age(Some(Duration::ZERO), max_age), start);
-        let short = age(Some(Duration::from_millis(5)), max_age);
+        lists.read(ShelfKind::Tools, Vec::new(), age(None, max_age, FRESH), start);
+        lists.read(
+            ShelfKind::Resources,
+            Vec::new(),
+            age(Some(Duration::ZERO), max_age, FRESH),
+            start,
+        );
+        let short = age(Some(Duration::from_millis(5)), max_age, FRESH);
         lists.read(ShelfKind::Prompts, Vec::new(), short, start);
         assert_eq!(lists.due(), Some(start + FRESH));
         assert_eq!(lists.begin(start + FRESH), [ShelfKind::Prompts]);
         assert_eq!(lists.begin(start + max_age).len(), 3);
         // For ever is for ever.
-        lists.read(ShelfKind::Tools, Vec::new(), age(Some(Duration::MAX), max_age), start);
+        lists.read(ShelfKind::Tools, Vec::new(), age(Some(Duration::MAX), max_age, FRESH), start);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
-//! A server that is up: its lists read, its changes heard, its health watched.
+//! Supervision of a connected server: its lists, change notifications and health checks.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use consort_core::{About, Offer, OperatorText, ShelfKind};
@@ -14,20 +15,20 @@ use super::refresh::{self, Lists};
 use super::{Wish, Wishes, chain};
 use crate::connection::chance;
 use crate::kept::Memory;
-use crate::lines::Line;
+use crate::line::Line;
 use crate::state::State;
 
-/// How long a server may take to say that it lives.
+/// Timeout of a health probe.
 pub(super) const PROBE: Duration = Duration::from_secs(10);
 
-/// How long the reading of a server's lists waits until it tells of their changes.
+/// Time that the first reading of lists waits for the subscription to their changes.
 const SUBSCRIBE: Duration = Duration::from_secs(2);
 
-/// The pause before a lost subscription is asked for again.
+/// The delay before a lost subscription is requested again.
 const RESUBSCRIBE: Duration = Duration::from_secs(1);
 
 impl Keeper {
-    /// Serves a server that was reached until it is gone or not wanted.
+    /// Supervises a connected server until it is lost, stopped or restarted.
     pub(super) async fn serve(&mut self, client: Client, wishes: &mut Wishes) -> Over {
         let stop = self.stop.clone();
         let over = tokio::select! {
@@ -45,19 +46,23 @@ impl Keeper {
         over
     }
 
-    /// Reads what a server offers, and again when that changes, until it is idle or does not answer.
+    /// Reads a server's lists, and again when they change, until it is idle or does not answer.
     async fn attend(&mut self, client: &Client) -> Over {
         let about = client.about();
+        // A server that was started again may be another version of itself.
+        self.connection.modern_only.store(false, Ordering::Relaxed);
         self.update(|status| {
             status.found = Some(about.found);
             status.name = about.server.as_ref().and_then(server_name);
         });
         // What changes while the lists are read is heard, and they are read again.
         let changes = Changes::new(client).await;
-        let mut lists = Lists::default();
-        let read = read(client, lists.begin(Instant::now())).await;
+        let upkeep = self.connection.settings.upkeep;
+        let mut lists = Lists::new(&upkeep);
+        let read = read(client, lists.begin(Instant::now()), upkeep.retry_wait).await;
         self.take(client, &mut lists, read);
-        self.put_client(Some(Line::new(client.clone(), Arc::clone(&self.offers))));
+        let tasks = self.connection.lines.tasks();
+        self.put_client(Some(Line::new(client.clone(), Arc::clone(&self.offers), tasks)));
         self.backoff.up(Instant::now());
         self.update(|status| {
             if status.state == State::Connecting {
@@ -70,9 +75,10 @@ impl Keeper {
         self.watch(client, changes, lists).await
     }
 
-    /// Follows the changes of a server's lists and its health.
+    /// Watches the changes of a server's lists and its health.
     async fn watch(&self, client: &Client, mut changes: Changes, mut lists: Lists) -> Over {
         let readings = &self.connection.readings;
+        let patience = self.connection.settings.upkeep.retry_wait;
         let mut failures = 0;
         let mut checked = Instant::now();
         // One reading at a time. What the server says meanwhile is heard.
@@ -96,11 +102,11 @@ impl Keeper {
                     let due = lists.begin(Instant::now()).into_iter();
                     let due = due.filter(|kind| !asked.contains(kind));
                     let kinds = asked.iter().copied().chain(due).collect();
-                    reading = Some(Box::pin(read_again(client, kinds)));
+                    reading = Some(Box::pin(read_again(client, kinds, patience)));
                 }
                 () = until(lists.due()), if reading.is_none() => {
                     let due = lists.begin(Instant::now());
-                    reading = Some(Box::pin(read_again(client, due)));
+                    reading = Some(Box::pin(read_again(client, due, patience)));
                 }
                 () = until(check) => {
                     checked = Instant::now();
@@ -117,15 +123,15 @@ impl Keeper {
         }
     }
 
-    /// When to look at the server the next time.
+    /// Returns the time of the next idle and health check.
     fn next_check(&self, checked: Instant) -> Option<Instant> {
         let settings = &self.connection.settings;
         let often = self.often().into_iter().chain(settings.idle_stop).min()?;
         Some(checked + often)
     }
 
-    /// How often an unused server is asked whether it lives. That keeps the one stream of HTTP+SSE open, on which the
-    /// answer comes, where a proxy would take it for idle.
+    /// Returns the probe interval of an unused server. Probes also keep the single stream of HTTP+SSE open, on which
+    /// the answer arrives, where a proxy would close it as idle.
     fn often(&self) -> Option<Duration> {
         let probe = self.connection.settings.probe;
         let is_sse = self.connection.status().found.is_some_and(|found| found.way == Way::Sse);
@@ -137,7 +143,7 @@ impl Keeper {
         settings.idle_stop.is_some_and(|limit| self.connection.unused() >= limit)
     }
 
-    /// Whether the server lives: one that was used lately does.
+    /// Returns true if the server is alive. One that was used recently is not probed.
     async fn probe(&self, client: &Client) -> bool {
         let Some(often) = self.often() else { return true };
         if self.connection.unused() < often {
@@ -146,7 +152,7 @@ impl Keeper {
         probe(client).await.is_ok()
     }
 
-    /// Puts what was read on offer. A list that could not be read stays what it was.
+    /// Publishes the lists that were read. A list that could not be read stays as it was.
     fn take(&self, client: &Client, lists: &mut Lists, read: Vec<ListRead>) {
         let limits = &self.shared.limits;
         let mut offer = self.shared.offer(&self.connection.id).unwrap_or_default();
@@ -159,13 +165,15 @@ impl Keeper {
             list_changes,
         });
         let mut over = Vec::new();
+        let upkeep = self.connection.settings.upkeep;
         for ListRead { kind, begun, listing } in read {
             let now = Instant::now();
             match listing {
                 Ok(listing) => {
                     let ttl = (!told(&offer, kind)).then_some(listing.fresh);
                     list_changes[kind as usize] += u64::from(lists.was_announced(kind));
-                    lists.read(kind, listing.left_out, refresh::age(ttl, limits.max_age), now);
+                    let age = refresh::age(ttl, limits.max_age, upkeep.list_fresh);
+                    lists.read(kind, listing.left_out, age, now);
                     over.push((kind, begun, true, ttl.map(|ttl| ttl.max(limits.min_age))));
                     let items = listing.items.into_iter().map(|item| (item.name, item.definition));
                     offer.shelves.insert(kind, items.collect());
@@ -197,15 +205,16 @@ impl Keeper {
     ) {
         let count = |kind| offer.shelves.get(&kind).map_or(0, Vec::len);
         let offers = ShelfKind::ALL.map(count);
-        let memory = Memory { found: client.about().found, offer };
+        let asks = self.connection.asks.load(Ordering::Relaxed);
+        let memory = Memory { found: client.about().found, offer, asks };
         if error.is_none()
             && let Some(kept) = &self.kept
-            && let Err(error) = kept.save(&self.connection.settings, &memory)
         {
-            tracing::warn!(server = %self.connection.id, %error, "what it offers could not be kept");
+            kept.put(memory.clone());
         }
         if !self.connection.is_unwanted() {
-            self.shared.put(&self.connection.id, memory.offer, left_out);
+            self.shared.put(&self.connection.id, &self.offers, memory.offer, left_out);
+            self.connection.read_unheard(&self.shared);
         }
         self.update(|status| {
             status.offers = offers;
@@ -226,7 +235,7 @@ impl Keeper {
     }
 }
 
-/// Asks a server for a sign of life.
+/// Probes a server. Any answer counts as alive.
 pub(crate) async fn probe(client: &Client) -> Result<(), consort_wire::CallError> {
     let method = match client.about().found.revision.era() {
         consort_wire::Era::Legacy => "ping",
@@ -239,7 +248,7 @@ pub(crate) async fn probe(client: &Client) -> Result<(), consort_wire::CallError
     }
 }
 
-/// Whether a server says that it tells when a list changes.
+/// Returns true if a server declares that it reports changes of a list.
 fn told(offer: &Offer, kind: ShelfKind) -> bool {
     let path = match kind {
         ShelfKind::Tools => "tools.listChanged",
@@ -249,7 +258,7 @@ fn told(offer: &Offer, kind: ShelfKind) -> bool {
     offer.about.as_ref().is_some_and(|about| about.offers(path))
 }
 
-/// The way a server failed whose connection ended: only a lost connection is no fault of the server.
+/// Returns the failure kind of a closed connection. Only a broken connection is no crash of the server.
 fn lost_kind(closed: &Closed) -> FailureKind {
     match closed {
         Closed::Broken(_) => FailureKind::Connection,
@@ -257,7 +266,7 @@ fn lost_kind(closed: &Closed) -> FailureKind {
     }
 }
 
-/// Waits until somebody wants a server that is up to be something else.
+/// Waits for a command that changes the state of a connected server.
 async fn wished(wishes: &mut Wishes) -> Over {
     loop {
         match wishes.next().await {
@@ -271,7 +280,7 @@ async fn wished(wishes: &mut Wishes) -> Over {
     }
 }
 
-async fn until(time: Option<Instant>) {
+pub(super) async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
@@ -284,15 +293,15 @@ fn server_name(info: &consort_core::Json) -> Option<String> {
     Some(format!("{name} {version}").trim_end().to_owned())
 }
 
-/// The changes a server tells of, in the way of its era.
+/// Change notifications of a server, in the form of its era.
 struct Changes {
-    /// A modern server's subscription; none if it has none to give.
+    /// The subscription to list changes; `None` if the server gave none.
     subscription: Option<Subscription>,
-    /// What comes unasked: from a legacy server, or when a session is replaced.
+    /// Notices outside of a subscription, such as the replacement of a session.
     notices: Notices,
-    /// When to ask for the subscription again.
+    /// Time at which to request the subscription again.
     again: Option<Instant>,
-    /// Whether the server itself named what changed; else something may have been missed.
+    /// True if the server itself reported the change; otherwise a notification may have been missed.
     announced: bool,
 }
 
@@ -310,7 +319,7 @@ impl Changes {
         }
     }
 
-    /// Waits until something changed, or may have, and says what.
+    /// Waits until a list changed, or may have, and returns the kinds of such lists.
     async fn next(&mut self, client: &Client) -> &'static [ShelfKind] {
         self.announced = false;
         loop {
@@ -355,8 +364,8 @@ impl Changes {
     }
 }
 
-/// The lists that a notice is about.
-fn meant(notice: &Notice) -> &'static [ShelfKind] {
+/// Returns the kinds of the lists that a notice is about.
+pub(super) fn meant(notice: &Notice) -> &'static [ShelfKind] {
     match notice {
         Notice::Notification(body) => match body.method.as_str() {
             "notifications/tools/list_changed" => &[ShelfKind::Tools],

@@ -1,4 +1,4 @@
-//! Wishes of others for a connection, and what it is on its way to.
+//! Commands to a connection, and waits for their effect.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use consort_wire::Client;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::{Connection, PATIENCE};
+use super::Connection;
 use crate::settings::Connect;
 use crate::state::State;
 
-/// What somebody wants of a connection.
+/// A command to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Connect,
     Disconnect,
     Restart,
-    /// Connect anew in the name of the first caller.
+    /// Reconnect with the capabilities of the first caller.
     Adopt,
     Disable,
 }
 
-/// The wishes of others, as they come.
+/// Receiver of the commands.
 #[derive(Debug)]
 pub(crate) struct Wishes {
     received: mpsc::Receiver<(Wish, Option<oneshot::Sender<()>>)>,
-    /// Those who wait until their wish is fulfilled.
+    /// Callers that wait for the completion of their command.
     waiting: Vec<oneshot::Sender<()>>,
 }
 
@@ -36,14 +36,14 @@ impl Wishes {
         Self { received, waiting: Vec::new() }
     }
 
-    /// The next wish; nothing once nobody can wish any more.
+    /// Returns the next command; `None` once all senders are gone.
     pub(super) async fn next(&mut self) -> Option<Wish> {
         let (wish, waiting) = self.received.recv().await?;
         self.waiting.extend(waiting);
         Some(wish)
     }
 
-    /// Says that every wish so far is fulfilled.
+    /// Reports that every command so far is completed.
     pub(super) fn fulfilled(&mut self) {
         for waiting in self.waiting.drain(..) {
             let _ = waiting.send(());
@@ -52,10 +52,11 @@ impl Wishes {
 }
 
 impl Connection {
-    /// Returns the server, reached, or why the first attempt failed.
+    /// Returns the client of the server, connected if need be, or the error of the first attempt.
     pub(crate) async fn reach_once(&self) -> Result<Client, CallError> {
         let mut status = self.status.subscribe();
-        let limit = Instant::now() + self.settings.times.handshake + PATIENCE;
+        let limit =
+            Instant::now() + self.settings.times.handshake + self.settings.upkeep.retry_wait;
         let mut wished = false;
         loop {
             if let Some(line) = self.current() {
@@ -82,7 +83,7 @@ impl Connection {
         let _ = self.wishes.send((wish, None)).await;
     }
 
-    /// Has a wish fulfilled: a connection that is wanted is up then, or down for now, or `limit` is over.
+    /// Runs a command and waits for it. `Connect` and `Restart` wait until the attempt has ended, at most `limit`.
     pub(crate) async fn fulfil(&self, wish: Wish, limit: Duration) {
         let (sender, fulfilled) = oneshot::channel();
         if self.wishes.send((wish, Some(sender))).await.is_err() || fulfilled.await.is_err() {
@@ -95,8 +96,8 @@ impl Connection {
         }
     }
 
-    /// Wants a server of which nothing is known: one that waits for a first call is connected. Returns the time
-    /// at which it was first wanted.
+    /// Requests a server whose lists are not known: one that connects at the first call is connected. Returns the time
+    /// of the first such request.
     pub(crate) fn want(&self) -> Instant {
         if self.status.borrow().state == State::Configured
             && self.settings.connect == Connect::Call
@@ -107,19 +108,19 @@ impl Connection {
         *self.wanted.get_or_init(Instant::now)
     }
 
-    /// True if nothing happens to the server without being asked for: it is up, down for now, or not wanted.
+    /// Returns true if no connection attempt is pending: the server is connected, has failed, or rests.
     pub(crate) fn is_settled(&self) -> bool {
         let resting = self.rests.load(Ordering::Relaxed);
         resting || !matches!(self.status.borrow().state, State::Configured | State::Connecting)
     }
 
-    /// Waits until a server of which nothing was known is up, or down for now.
+    /// Waits until a server whose lists were not known is connected, or the attempt has failed.
     pub(crate) async fn learned(&self) {
         let mut status = self.status.subscribe();
         let _ = status.wait_for(|_| self.is_settled()).await;
     }
 
-    /// True if requests can be sent to the server now.
+    /// Returns true if requests can be sent to the server now.
     pub(crate) fn is_connected(&self) -> bool {
         self.current().is_some_and(|line| !line.client.is_closed())
     }

@@ -1,4 +1,4 @@
-//! Connections, made ready to be kept.
+//! Preparation of server connections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::connection::{Connection, Wishes};
 use crate::kept::Kept;
 use crate::settings::ServerSettings;
 
-/// What every server is started with.
+/// Context with which every server is started.
 pub(super) struct Starter {
     pub(super) kept: Option<Kept>,
     pub(super) host: Arc<dyn Host>,
@@ -18,11 +18,11 @@ pub(super) struct Starter {
     pub(super) budget: MemoryBudget,
 }
 
-/// A connection that is not kept yet, and the receiver of its wishes.
+/// A connection whose task is not started yet, and the receiver of its commands.
 pub(super) type Prepared = (Arc<Connection>, Wishes);
 
 impl Starter {
-    /// Prepares a connection, and puts on offer what is kept from the last time.
+    /// Prepares a connection, and offers the stored lists of its last run.
     pub(super) fn prepare(
         &self,
         server: ServerSettings,

@@ -1,9 +1,8 @@
-//! How large a server's schema may become here.
+//! Limits of servers' schemas.
 
 use std::time::Duration;
 
-/// How large a server's schema may become here. Arguments of a schema beyond a limit are not checked; the server
-/// checks them.
+/// Limits of servers' schemas. Arguments of a schema beyond a limit are not validated here; the server validates them.
 ///
 /// ```
 /// let limits = consort_hub::SchemaLimits { patterns: 16, ..Default::default() };
@@ -21,8 +20,20 @@ pub struct SchemaLimits {
     pub compiled_bytes: usize,
     /// Compiled schemas kept ready; the least recently used is dropped first.
     pub entries: usize,
-    /// Time that a call waits for its schema to be compiled and its arguments to be checked.
+    /// Time that a call waits for its schema to be compiled and its arguments to be validated.
     pub wait: Duration,
+    /// Bytes of a schema that is used at all.
+    pub bytes: usize,
+    /// Levels that a schema may nest.
+    pub depth: usize,
+    /// Length of a chain of references.
+    pub chain: usize,
+    /// Subschemas, counting each as often as it is referred to, since a hostile schema multiplies references.
+    pub subschemas: usize,
+    /// Steps that a validation may take: about a tenth of a second.
+    pub steps: u64,
+    /// Problems reported at once: enough to correct a call without flooding a model.
+    pub problems: usize,
 }
 
 impl Default for SchemaLimits {
@@ -34,6 +45,12 @@ impl Default for SchemaLimits {
             compiled_bytes: 64 << 20,
             entries: 4096,
             wait: Duration::from_secs(2),
+            bytes: 64 << 10,
+            depth: 64,
+            chain: 100,
+            subschemas: 10_000,
+            steps: 200_000,
+            problems: 8,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The size of a schema as a validator would walk it.
+//! Size of a schema as a validator would traverse it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,15 +8,6 @@ use super::pattern::states;
 use super::work::pattern_steps;
 use super::{SchemaLimits, Unusable};
 
-/// How deep a schema may nest.
-const MOST_DEPTH: usize = 64;
-
-/// References that may lead from one to the next.
-const MOST_CHAIN: usize = 100;
-
-/// Subschemas, counting each as often as it is referred to: what a hostile schema multiplies.
-const MOST_SUBSCHEMAS: usize = 10_000;
-
 /// The keywords whose schemas apply to the same value, and so multiply.
 pub(super) const IN_PLACE: [&str; 9] =
     ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
@@ -24,14 +15,14 @@ pub(super) const IN_PLACE: [&str; 9] =
 /// The keywords whose values are no schemas.
 const PLAIN: [&str; 4] = ["const", "enum", "default", "examples"];
 
-/// The keywords whose members are schemas under names that mean nothing here.
+/// The keywords whose members are schemas under arbitrary names.
 const NAMED: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
 /// The keywords that refer to a schema.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The meaning of the members of a part.
+/// Meaning of the members of a part of a schema.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Members {
     /// Keywords of a schema.
@@ -40,16 +31,16 @@ enum Members {
     Names,
 }
 
-/// Measures a schema as a validator would walk it.
+/// Measures a schema as a validator would traverse it.
 pub(super) struct Measure<'a> {
     root: &'a Value,
     limits: &'a SchemaLimits,
-    /// The keyword that gives a part an address.
+    /// The keyword that gives a part a base URI: `id` in draft 4, else `$id`.
     address: &'static str,
-    /// What each part costs for one value, with everything that applies to the same value; none while it
-    /// is being found out.
+    /// Cost of each part for one value, with everything that applies to the same value; `None` while it is being
+    /// computed.
     costs: HashMap<*const Value, Option<usize>>,
-    /// How many ways lead on from each part, none while they are being counted.
+    /// Number of paths from each part; `None` while they are being counted.
     ways: HashMap<(*const Value, Members), Option<usize>>,
     /// States of each pattern.
     pub(super) patterns: HashMap<String, usize>,
@@ -74,13 +65,14 @@ impl<'a> Measure<'a> {
         }
     }
 
-    /// Visits every part once, those that are only referred to as well, and adds up what they cost.
+    /// Visits every part once, also those that are only referred to, and adds up their cost.
     pub(super) fn walk(&mut self) -> Result<(), Unusable> {
         let mut seen = HashSet::new();
         let mut left = vec![(self.root, Members::Keywords, 0)];
         while let Some((part, members, depth)) = left.pop() {
-            if depth > MOST_DEPTH {
-                return Err(Unusable(format!("its schema nests deeper than {MOST_DEPTH} levels")));
+            let deepest = self.limits.depth;
+            if depth > deepest {
+                return Err(Unusable(format!("its schema nests deeper than {deepest} levels")));
             }
             if seen.insert((std::ptr::from_ref(part), members)) {
                 self.visit(part, members, depth, &mut left)?;
@@ -89,7 +81,7 @@ impl<'a> Measure<'a> {
         Ok(())
     }
 
-    /// Counts one part, and notes those that it leads to.
+    /// Counts one part, and queues those that it leads to.
     fn visit(
         &mut self,
         part: &'a Value,
@@ -100,9 +92,10 @@ impl<'a> Measure<'a> {
         if members == Members::Keywords {
             self.parts = self.parts.saturating_add(self.cost(part, 0)?);
         }
-        if self.parts > MOST_SUBSCHEMAS {
+        let most = self.limits.subschemas;
+        if self.parts > most {
             return Err(Unusable(format!(
-                "its schema has more than {MOST_SUBSCHEMAS} parts, counting references"
+                "its schema has more than {most} parts, counting references"
             )));
         }
         // References within it would mean its own parts, not those of the whole.
@@ -174,7 +167,7 @@ impl<'a> Measure<'a> {
         Ok(())
     }
 
-    /// What a part costs for one value.
+    /// Returns the cost of a part for one value.
     fn cost(&mut self, part: &'a Value, depth: usize) -> Result<usize, Unusable> {
         let Value::Object(members) = part else { return Ok(0) };
         let place: *const Value = part;
@@ -182,7 +175,7 @@ impl<'a> Measure<'a> {
             let circle = || Unusable("it refers to itself for the same value".to_owned());
             return cost.ok_or_else(circle);
         }
-        if depth > MOST_CHAIN {
+        if depth > self.limits.chain {
             return Err(Unusable("its references go too deep".to_owned()));
         }
         self.costs.insert(place, None);
@@ -216,14 +209,14 @@ impl<'a> Measure<'a> {
         Ok(cost)
     }
 
-    /// In how many ways a value and what is in it may be gone through, in steps for each byte; none if there is no
-    /// end to them, or too many. Then it depends on the value how much there is to do.
+    /// Returns the number of paths through a value and its content, in steps for each byte. `None` if they are endless
+    /// or too many; the work then depends on the value.
     pub(super) fn spread(&mut self) -> Option<usize> {
         self.spread_of(self.root, Members::Keywords, 0)
     }
 
     fn spread_of(&mut self, part: &'a Value, members: Members, depth: usize) -> Option<usize> {
-        if depth > MOST_CHAIN {
+        if depth > self.limits.chain {
             return None;
         }
         let place = (std::ptr::from_ref(part), members);
@@ -251,7 +244,7 @@ impl<'a> Measure<'a> {
             _ => return Some(0),
         }
         self.ways.insert(place, Some(ways));
-        (ways <= MOST_SUBSCHEMAS).then_some(ways)
+        (ways <= self.limits.subschemas).then_some(ways)
     }
 
     fn spread_keyword(&mut self, name: &str, value: &'a Value, depth: usize) -> Option<usize> {
@@ -273,7 +266,7 @@ impl<'a> Measure<'a> {
         Some(ways.saturating_add(matched))
     }
 
-    /// The part a reference means, which must be one of this schema.
+    /// Returns the target of a reference, which must be a part of this schema.
     fn follow(&self, reference: &str) -> Result<&'a Value, Unusable> {
         // Neither names (`#name`) nor escapes, which could lead where we do not count.
         let path = reference.strip_prefix('#').filter(|path| !path.contains('%'));
@@ -284,7 +277,7 @@ impl<'a> Measure<'a> {
     }
 }
 
-/// The meaning of the members of a keyword's value.
+/// Returns the meaning of the members of a keyword's value.
 fn members(keyword: &str) -> Members {
     if NAMED.contains(&keyword) { Members::Names } else { Members::Keywords }
 }

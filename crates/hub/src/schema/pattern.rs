@@ -1,4 +1,4 @@
-//! The size of a regular expression, counted before it is compiled.
+//! Size of a regular expression, counted before it is compiled.
 
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{Ast, ClassSet, ClassSetItem, RepetitionKind, RepetitionRange};
@@ -9,9 +9,8 @@ const PROPERTY: usize = 360;
 /// States of a class such as `[a-z]` or `.`, with all of its UTF-8 sequences.
 const CLASS: usize = 10;
 
-/// Returns how many states a pattern has, about, and never much fewer. What cannot be parsed is not compiled
-/// either, so only reading it counts.
-/// Beyond `most`, counting ends early.
+/// Returns the approximate number of states of a pattern, never much too low. An invalid pattern is not compiled
+/// either, so only its reading counts. Beyond `most`, counting ends early.
 pub(super) fn states(pattern: &str, most: usize) -> usize {
     let reading = pattern.len().saturating_add(translation(pattern));
     if reading > most {
@@ -23,7 +22,7 @@ pub(super) fn states(pattern: &str, most: usize) -> usize {
     parsed.map_or(reading, |ast| reading.saturating_add(cost(&ast)))
 }
 
-/// Returns what translating a pattern from ECMA-262 costs. It is begun anew for each class escape.
+/// Returns the cost of translating a pattern from ECMA-262. The translation restarts for each class escape.
 fn translation(pattern: &str) -> usize {
     let mut escapes = 0usize;
     let mut bytes = pattern.bytes();
@@ -35,7 +34,7 @@ fn translation(pattern: &str) -> usize {
     escapes.saturating_mul(escapes).saturating_mul(3)
 }
 
-/// The parser bounds how deep an expression nests.
+/// Returns the states of an expression. The parser bounds the nesting of expressions.
 fn cost(ast: &Ast) -> usize {
     let sum =
         |parts: &[Ast]| parts.iter().fold(parts.len(), |sum, part| sum.saturating_add(cost(part)));

@@ -1,4 +1,4 @@
-//! Compiled schemas: made one at a time beside the threads that serve, kept within a limit of memory.
+//! Cache of compiled schemas: compiled one at a time in the background, within a memory limit.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -10,17 +10,17 @@ use tokio_util::task::TaskTracker;
 
 use super::{Checker, SchemaLimits};
 
-/// The validators of the schemas in use, each compiled once.
+/// Cache of validators, each compiled once.
 #[derive(Debug)]
 pub(crate) struct ValidatorStore {
     limits: SchemaLimits,
     kept: Arc<Mutex<KeptValidators>>,
-    /// Compiling and long checks: one at a time, so that no schema takes more than one core.
+    /// Permit of compilations and long validations: one at a time, so that no schema takes more than one core.
     worker: Arc<Semaphore>,
     crew: TaskTracker,
 }
 
-/// A validator, none while it is being compiled; none inside if the schema cannot be used.
+/// A validator: `None` while it is being compiled, `Some(None)` if the schema cannot be used.
 type Compiled = Option<Option<Arc<Checker>>>;
 
 #[derive(Debug, Default)]
@@ -33,18 +33,18 @@ struct KeptValidators {
 #[derive(Debug)]
 struct KeptValidator {
     compiled: watch::Receiver<Compiled>,
-    /// Bytes of memory; nothing while it is being compiled.
+    /// Bytes of memory; zero while it is being compiled.
     weight: usize,
     used: u64,
 }
 
 impl ValidatorStore {
-    /// A store whose work is part of `crew`.
+    /// Makes a store whose tasks belong to `crew`.
     pub(crate) fn new(limits: SchemaLimits, crew: TaskTracker) -> Self {
         Self { limits, kept: Arc::default(), worker: Arc::new(Semaphore::new(1)), crew }
     }
 
-    /// Checks arguments against a schema. What cannot be checked here, or not in time, the server checks.
+    /// Validates arguments against a schema. Arguments that cannot be validated here in time are left to the server.
     pub(crate) async fn check(&self, schema: &Json, arguments: &Json) -> Result<(), Vec<String>> {
         let mut compiled = self.entry(schema);
         let known = compiled.borrow().clone();
@@ -74,7 +74,7 @@ impl ValidatorStore {
         }
     }
 
-    /// The entry of a schema; if it is new, its compilation begins.
+    /// Returns the entry of a schema; if it is new, its compilation begins.
     fn entry(&self, schema: &Json) -> watch::Receiver<Compiled> {
         let mut kept = lock(&self.kept);
         kept.clock += 1;
@@ -102,7 +102,7 @@ impl ValidatorStore {
     }
 }
 
-/// A schema on its way to a validator. If it is given up, the next call begins anew.
+/// A compilation in progress. If it is dropped early, the next call starts another.
 struct Compilation {
     schema: Json,
     sender: watch::Sender<Compiled>,
@@ -146,7 +146,7 @@ impl KeptValidators {
         self.evict(limits);
     }
 
-    /// Drops those used least recently until the rest is within the limits.
+    /// Drops the least recently used validators until the rest is within the limits.
     fn evict(&mut self, limits: &SchemaLimits) {
         while self.entries.len() > limits.entries || self.bytes > limits.compiled_bytes {
             let ready = self.entries.iter().filter(|(_, entry)| entry.compiled.borrow().is_some());

@@ -1,4 +1,4 @@
-//! How much work a schema makes of a value, counted before it is done.
+//! Cost of validating a value against a schema, counted in advance.
 
 use std::collections::HashMap;
 
@@ -6,32 +6,31 @@ use serde_json::{Map, Value};
 
 use super::measure::IN_PLACE;
 
-/// Steps that a check may take: a tenth of a second, about.
-const MOST: u64 = 200_000;
-
 /// How deep a check may go, values and references together: what the stack of a thread bears.
 const DEEPEST: u32 = 400;
 
 /// States of a pattern times bytes of a string that are one step.
 const STATES_A_STEP: usize = 64;
 
-/// Bytes of a string, or values of an `enum`, that are looked at in one step.
+/// Bytes of a string, or values of an `enum`, that one step covers.
 const LOOKED_AT: usize = 256;
 
-/// A check that would take too long, or go too deep.
+/// Error of a validation that would take too long, or nest too deep.
 #[derive(Debug)]
 pub(super) struct TooMuch;
 
-/// Counts what a validator would do. Each part is looked at once for each value it applies to, however many
-/// ways lead there, so that counting is quick where checking would not be.
+/// Counts the work of a validator. Each part is counted once for each value that it applies to, regardless of the
+/// number of paths there, so that counting is quick where validation is not.
 pub(super) struct Work<'a> {
     root: &'a Value,
     /// States of each pattern.
     patterns: &'a HashMap<String, usize>,
     counted: HashMap<(*const Value, *const ()), Cost>,
+    /// Steps that a validation may take.
+    most: u64,
 }
 
-/// Steps, and how deep the longest way goes.
+/// Steps, and the length of the longest path.
 #[derive(Clone, Copy)]
 struct Cost {
     steps: u64,
@@ -88,13 +87,14 @@ pub(super) fn pattern_steps(states: Option<usize>, bytes: usize) -> usize {
 }
 
 impl<'a> Work<'a> {
-    /// Whether a value can be checked against a schema with little work.
+    /// Returns an error if validating a value against a schema takes more than `most` steps, or nests too deep.
     pub(super) fn bounded(
         root: &'a Value,
         patterns: &'a HashMap<String, usize>,
         value: &'a Value,
+        most: u64,
     ) -> Result<(), TooMuch> {
-        let mut work = Self { root, patterns, counted: HashMap::new() };
+        let mut work = Self { root, patterns, counted: HashMap::new(), most };
         work.count(root, Instance::Value(value), 0).map(|_| ())
     }
 
@@ -118,14 +118,14 @@ impl<'a> Work<'a> {
         {
             cost.steps = cost.steps.saturating_mul(2);
         }
-        if cost.steps > MOST || self.counted.len() as u64 > MOST {
+        if cost.steps > self.most || self.counted.len() as u64 > self.most {
             return Err(TooMuch);
         }
         self.counted.insert(key, cost);
         Ok(cost)
     }
 
-    /// Adds what a keyword costs for a value.
+    /// Adds the cost of a keyword for a value.
     fn member(
         &mut self,
         name: &str,
@@ -234,13 +234,13 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Adds what matching a pattern costs.
+    /// Adds the cost of matching a pattern.
     fn matched(&self, pattern: &str, text: &str, cost: &mut Cost) {
         let steps = pattern_steps(self.patterns.get(pattern).copied(), text.len());
         cost.steps = cost.steps.saturating_add(steps as u64);
     }
 
-    /// A part that applies to several values.
+    /// Adds the cost of a part that applies to several values.
     fn each(
         &mut self,
         part: &'a Value,
@@ -250,7 +250,7 @@ impl<'a> Work<'a> {
     ) -> Result<(), TooMuch> {
         for value in values {
             cost.add(self.count(part, value, depth)?);
-            if cost.steps > MOST {
+            if cost.steps > self.most {
                 return Err(TooMuch);
             }
         }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use consort_core::{CallError, Caller, Event, Invocation, Json, Repeat, SESSION, Toolbox};
-use consort_hub::ServerSettings;
+use consort_core::{Call, CallError, Caller, ClientContext, Event, Json, Repeat, SESSION, Toolbox};
+use consort_hub::{ArgumentCheck, Hub, ServerSettings};
 use consort_wire::{Endpoint, Server};
 use serde_json::json;
 use testkit::rogue::{Http, Manner, Step};
@@ -25,21 +25,63 @@ async fn the_same_name_on_two_servers_is_called_on_each() {
     hub.drain().await;
 }
 
+/// Makes a call of `a.strict` with arguments that do not fit. Returns its log messages and its error.
+async fn misfit(hub: &Hub, client: Option<ClientContext>) -> (Vec<String>, CallError) {
+    let arguments = json!({ "n": "x" }).into();
+    let strict = target(hub, "a.strict");
+    let mut events = hub.call(Call { client, ..Call::tool(crate::me(), strict, arguments) });
+    let mut logs = Vec::new();
+    loop {
+        match events.next().await {
+            Some(Event::Log(params)) => logs.push(params.text("data").unwrap()),
+            Some(Event::End(end)) => return (logs, end.unwrap_err()),
+            _ => {}
+        }
+    }
+}
+
 #[tokio::test]
-async fn arguments_that_do_not_fit_never_leave() {
+async fn arguments_are_checked_by_one_rule_for_every_caller() {
     let tool = json!({ "name": "strict", "inputSchema": {
         "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"],
     }});
-    let hub =
-        start(vec![rogue("a", &Manner { extra_tool: Some(tool.to_string()), ..Manner::legacy() })]);
+    let problem = r#"at `/n`: "x" is not of type "integer""#;
+    for validate in [ArgumentCheck::Off, ArgumentCheck::Warn, ArgumentCheck::Refuse] {
+        let manner = Manner { extra_tool: Some(tool.to_string()), ..Manner::legacy() };
+        let hub = start(vec![ServerSettings { validate, ..rogue("a", &manner) }]);
+        ready(&hub, "a").await;
+        for client in [None, Some(ClientContext::default())] {
+            let (logs, error) = misfit(&hub, client).await;
+            match validate {
+                ArgumentCheck::Refuse => {
+                    let told = format!("invalid arguments for `a.strict`: {problem}");
+                    assert_eq!((error.to_string(), error.repeat()), (told, Repeat::Useless));
+                }
+                _ => assert!(matches!(error, CallError::Execution { .. }), "{error}"),
+            }
+            let told = format!("the arguments do not fit the tool's input schema: {problem}");
+            let expected = (validate == ArgumentCheck::Warn).then_some(told);
+            assert_eq!(logs, Vec::from_iter(expected), "{validate:?}");
+        }
+        let seen = seen(&hub, "a").await;
+        // The other caller has a connection of its own.
+        let left = seen.iter().filter(|message| message["params"]["name"] == "strict").count();
+        assert_eq!(left, usize::from(validate != ArgumentCheck::Refuse));
+        hub.drain().await;
+    }
+}
+
+#[tokio::test]
+async fn a_method_with_an_operation_of_its_own_is_not_called_past_the_layers() {
+    let hub = start(vec![rogue("a", &Manner::legacy())]);
     ready(&hub, "a").await;
-    let error = call(&hub, "strict", json!({ "n": "x" })).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        r#"invalid arguments for `a.strict`: at `/n`: "x" is not of type "integer""#
-    );
-    assert_eq!(error.repeat(), Repeat::Useless);
-    assert!(!seen(&hub, "a").await.iter().any(|message| message["params"]["name"] == "strict"));
+    for method in ["tools/call", "prompts/get", "resources/read"] {
+        let params = consort_core::Object::empty();
+        let call = Call::other(crate::me(), id("a"), method, params);
+        let error = consort_core::end(hub.call(call)).await.unwrap_err();
+        assert!(matches!(error, CallError::Unknown { kind: "method", .. }), "{error}");
+    }
+    assert!(!seen(&hub, "a").await.iter().any(|message| message["method"] == "prompts/get"));
     hub.drain().await;
 }
 
@@ -82,9 +124,8 @@ async fn progress_is_seen_when_the_server_makes_it() {
     let mut steps: Vec<Step> =
         pauses.iter().zip(1..).flat_map(|(&pause, n)| [Step::Sleep(pause), progress(n)]).collect();
     steps.push(Step::result(&json!({ "content": [] })));
-    let invocation =
-        Invocation::new(crate::me(), target(&hub, "a.write"), json!({ "steps": steps }).into());
-    let mut stream = Toolbox::call(&hub, invocation);
+    let call = Call::tool(crate::me(), target(&hub, "a.write"), json!({ "steps": steps }).into());
+    let mut stream = Toolbox::call(&hub, call);
     let begun = Instant::now();
     let mut at = 0;
     for pause in pauses {
@@ -134,12 +175,11 @@ async fn a_server_is_told_of_the_session_in_meta_and_in_the_header_it_wants() {
         let hub = start(vec![quick(ServerSettings::new(id("a"), Server::Http(endpoint)))]);
         ready(&hub, "a").await;
         let arguments = json!({ "raw": r#"{"content":[]}"# });
-        let mut invocation =
-            Invocation::new(Caller::agent("x"), target(&hub, "a.result"), arguments.into());
+        let mut call = Call::tool(Caller::agent("x"), target(&hub, "a.result"), arguments.into());
         let meta = Json::from(json!({ SESSION: "s-1" }));
-        invocation.meta = meta.to_object();
-        invocation.offers = Some(std::sync::Arc::default());
-        consort_core::end(hub.call(invocation)).await.unwrap();
+        call.set_meta(&meta.to_object().unwrap());
+        call.client = Some(ClientContext::default());
+        consort_core::end(hub.call(call)).await.unwrap();
         let seen = http.seen();
         let called = seen.iter().find(|message| message["method"] == "tools/call").unwrap();
         assert_eq!(called["params"]["_meta"]["consort/session"], "s-1");

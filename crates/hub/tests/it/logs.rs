@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use consort_core::{Caller, Event, Invocation, LogLevel, Logs, Offers, Toolbox};
+use consort_core::{Call, Caller, Event, LogLevel, Logs, Offers, Toolbox};
 use consort_hub::{Hub, ServerSettings};
 use consort_wire::{Command, Server, Speak};
 use serde_json::json;
@@ -21,15 +21,15 @@ async fn fastmcp(speak: Speak) -> Hub {
     hub
 }
 
-fn computing(hub: &Hub, caller: &str, log: &str) -> Invocation {
+fn computing(hub: &Hub, caller: &str, log: &str) -> Call {
     let arguments = json!({ "steps": STEPS, "milliseconds": 200, "log": log });
     let target = target(hub, "fastmcp.compute");
-    Invocation::new(Caller::person(caller), target, arguments.into())
+    Call::tool(Caller::person(caller), target, arguments.into())
 }
 
 /// The log messages that a call receives until its end.
-async fn logs(hub: &Hub, invocation: Invocation) -> Vec<String> {
-    let mut events = hub.call(invocation);
+async fn logs(hub: &Hub, call: Call) -> Vec<String> {
+    let mut events = hub.call(call);
     let mut logs = Vec::new();
     let read = async {
         loop {
@@ -83,8 +83,9 @@ async fn log_messages_never_reach_the_calls_of_another_caller() {
         let hub = fastmcp(speak).await;
         let offers = answers.then(|| Offers { form: true, ..Offers::default() }.into());
         let calling = |caller: &str, log: &str| {
-            let invocation = computing(&hub, caller, log);
-            logs(&hub, Invocation { offers: offers.clone(), ..invocation })
+            let call = computing(&hub, caller, log);
+            let client = offers.clone().map(consort_core::ClientContext::new);
+            logs(&hub, Call { client, ..call })
         };
         let (one, two) = tokio::join!(calling("ada", "one"), calling("bob", "two"));
         assert!(authors(&one).iter().all(|(log, _)| *log == "one"), "{speak:?}: {one:?}");
@@ -105,9 +106,9 @@ async fn a_modern_server_is_asked_for_log_messages_unless_the_call_wants_none() 
         (Some(Logs::From(LogLevel::Error)), 0),
         (Some(Logs::None), 0),
     ] {
-        let invocation = computing(&hub, "ada", "one");
-        let log = wanted.unwrap_or(invocation.log);
-        let heard = logs(&hub, Invocation { log, ..invocation }).await;
+        let call = computing(&hub, "ada", "one");
+        let log = wanted.unwrap_or(call.log);
+        let heard = logs(&hub, Call { log, ..call }).await;
         assert_eq!(heard.len(), count, "{wanted:?}: {heard:?}");
     }
     hub.drain().await;
@@ -122,7 +123,7 @@ async fn a_legacy_server_is_told_the_level_that_a_call_wants() {
         (Logs::From(LogLevel::Info), STEPS),
         (Logs::None, 0),
     ] {
-        let heard = logs(&hub, Invocation { log, ..computing(&hub, "ada", "one") }).await;
+        let heard = logs(&hub, Call { log, ..computing(&hub, "ada", "one") }).await;
         assert_eq!(heard.len(), count, "{log:?}: {heard:?}");
     }
     hub.drain().await;

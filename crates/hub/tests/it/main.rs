@@ -4,6 +4,7 @@
 
 mod bombs;
 mod calls;
+mod capabilities;
 mod kept;
 mod laws;
 mod lifecycle;
@@ -17,7 +18,7 @@ mod traps;
 use std::time::Duration;
 
 use consort_core::{
-    CallError, Caller, Event, Invocation, Json, Outcome, ServerId, Target, ToolResult, Toolbox,
+    Call, CallError, Caller, Event, Json, Outcome, ServerId, Target, ToolResult, Toolbox,
 };
 use consort_hub::{Hub, ServerSettings, Settings, State, Status};
 use consort_wire::{Endpoint, Server, Times};
@@ -97,7 +98,7 @@ async fn events(
     tool: &str,
     arguments: Value,
 ) -> (Vec<Event>, Result<Outcome, CallError>) {
-    let mut stream = hub.call(Invocation::new(me(), target(hub, tool), Json::from(arguments)));
+    let mut stream = hub.call(Call::tool(me(), target(hub, tool), Json::from(arguments)));
     let mut seen = Vec::new();
     loop {
         match stream.next().await {

@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use consort_core::{
-    CallError, Invocation, Json, ListPurpose, MissingName, Outcome, Repeat, ShelfKind, Target,
-    Toolbox,
+    Call, CallError, Json, ListPurpose, MissingName, Outcome, Repeat, ShelfKind, Target, Toolbox,
 };
 use consort_hub::{Connect, Hub, ListLimits, ServerSettings, Settings, State};
 use consort_wire::{Command, Endpoint, Server};
@@ -36,10 +35,10 @@ fn missing(hub: &Hub, name: &str) -> MissingName {
 async fn a_list_waits_a_moment_for_a_server_that_is_starting_and_never_again_for_one_that_hangs() {
     let lists = ListLimits { wait: Duration::from_secs(3), ..ListLimits::default() };
     let hub = with_lists(vec![program("hung", "sleep", &["1000"])], lists);
-    let first = hub.await_lists(LISTING).expect("nothing is known of it");
+    let first = hub.await_lists(&me(), LISTING).expect("nothing is known of it");
     assert!(!first.await);
     assert_eq!(status(&hub, "hung").state, State::Connecting);
-    assert!(hub.await_lists(LISTING).is_none(), "it was seen hanging");
+    assert!(hub.await_lists(&me(), LISTING).is_none(), "it was seen hanging");
     hub.drain().await;
 }
 
@@ -48,7 +47,7 @@ async fn a_list_does_not_wait_for_a_server_that_is_known_or_down() {
     let hub = start(vec![rogue("up", &Manner::modern()), program("down", "false", &[])]);
     ready(&hub, "up").await;
     until(&hub, "down", |status| status.state == State::Failed).await;
-    assert!(hub.await_lists(LISTING).is_none());
+    assert!(hub.await_lists(&me(), LISTING).is_none());
     hub.drain().await;
 }
 
@@ -59,7 +58,7 @@ async fn a_server_that_connects_at_the_first_call_is_connected_once_to_learn_wha
     let hub = with_lists(vec![lazy], lists);
     hub.settled().await;
     assert_eq!(status(&hub, "lazy").state, State::Configured);
-    assert!(hub.await_lists(LISTING).expect("nothing is known of it").await);
+    assert!(hub.await_lists(&me(), LISTING).expect("nothing is known of it").await);
     assert_eq!(tools(&hub).len(), 5);
     hub.drain().await;
 }
@@ -72,7 +71,7 @@ async fn a_tool_of_a_server_that_cannot_be_reached_is_not_unknown() {
     ready(&hub, "other").await;
     until(&hub, "down", |status| status.state == State::Failed).await;
     let target: Target = "down.search".parse().unwrap();
-    let called = hub.call(Invocation::new(me(), target, Json::from(json!({}))));
+    let called = hub.call(Call::tool(me(), target, Json::from(json!({}))));
     let error = consort_core::end(called).await.unwrap_err();
     assert!(matches!(error, CallError::Connection { .. }), "{error:?}");
     assert_eq!((error.repeat(), error.hint()), (Repeat::Safe, None));
@@ -98,7 +97,7 @@ async fn a_call_of_a_tool_of_a_server_that_is_starting_waits_for_it() {
     let hub = start(vec![quick(ServerSettings::new(id("slow"), slow))]);
     let target: Target = "slow.result".parse().unwrap();
     let arguments = Json::from(json!({ "raw": r#"{"content":[]}"# }));
-    let called = consort_core::end(hub.call(Invocation::new(me(), target, arguments))).await;
+    let called = consort_core::end(hub.call(Call::tool(me(), target, arguments))).await;
     assert!(matches!(called, Ok(Outcome::Complete(_))), "{called:?}");
     hub.drain().await;
 }
@@ -123,6 +122,7 @@ const NEVER: ListLimits = ListLimits {
     max_age: Duration::from_hours(1),
     min_age: Duration::from_millis(1),
     change_wait: Duration::from_secs(5),
+    variants: 64,
 };
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn a_tool_that_was_added_silently_is_read_behind_a_clients_list() {
     let mut catalogs = hub.watch();
     let grown = async {
         while tools(&hub).len() < 2 {
-            assert!(hub.await_lists(LISTING).is_none(), "nobody waits for that");
+            assert!(hub.await_lists(&me(), LISTING).is_none(), "nobody waits for that");
             let _ = tokio::time::timeout(Duration::from_millis(200), catalogs.changed()).await;
         }
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use consort_core::{Event, Invocation, Toolbox, prompt, read};
+use consort_core::{Call, Event, Toolbox, prompt, read};
 use consort_hub::{Hub, ServerSettings};
 use consort_wire::{Command, Endpoint, Server};
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ async fn progress_of_real_servers_comes_when_they_make_it() {
         ("everything.trigger-long-running-operation", json!({ "duration": 1.6, "steps": 4 })),
         ("rust.slow", json!({ "steps": 4, "ms": 400 })),
     ] {
-        let mut events = hub.call(Invocation::new(me(), target(&hub, tool), arguments.into()));
+        let mut events = hub.call(Call::tool(me(), target(&hub, tool), arguments.into()));
         let mut times = Vec::new();
         let mut last = None;
         loop {

@@ -1,8 +1,9 @@
 //! Streams on which servers say what belongs to no call: lost, opened again, kept open.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Event, Events, Json, Passage, ShelfKind, Toolbox};
+use consort_core::{ShelfKind, Subscription, SubscriptionEvent, SubscriptionEvents, Toolbox};
 use consort_hub::{Hub, ServerSettings, Settings};
 use consort_wire::{Endpoint, Server};
 use serde_json::json;
@@ -26,19 +27,24 @@ fn telling() -> Manner {
 }
 
 /// Listens to a resource; the server has agreed.
-async fn listening(hub: &Hub, server: &str, uri: &str) -> Events {
-    let params = Json::from(json!({ "notifications": { "resourceSubscriptions": [uri] } }));
-    let params = params.to_object().unwrap();
-    let mut events = hub.pass(Passage::new(me(), id(server), "subscriptions/listen", params));
+async fn listening(hub: &Hub, server: &str, uri: &str) -> SubscriptionEvents {
+    let mut events = hub.subscribe(Subscription {
+        caller: me(),
+        server: id(server),
+        resources: vec![uri.to_owned()],
+        tasks: Vec::new(),
+        offers: Arc::default(),
+        session: None,
+    });
     let first = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
-    assert!(matches!(first, Some(Event::Notification { .. })), "{first:?}");
+    assert!(matches!(first, Some(SubscriptionEvent::Accepted)), "{first:?}");
     events
 }
 
 /// Waits until it is told that a resource was updated.
-async fn updated(events: &mut Events, uri: &str) {
+async fn updated(events: &mut SubscriptionEvents, uri: &str) {
     let told = tokio::time::timeout(PATIENCE, events.next()).await.expect("it is told");
-    let Some(Event::Notification { method, params }) = told else { panic!("{told:?}") };
+    let Some(SubscriptionEvent::Notification { method, params }) = told else { panic!("{told:?}") };
     assert_eq!(method, "notifications/resources/updated");
     assert_eq!(params.text("uri").as_deref(), Some(uri));
 }

@@ -1,4 +1,4 @@
-//! Scopes of a login: what to ask for, and what a server wants beside.
+//! Scopes of a login: those to request, and step-up authorization.
 
 use crate::LoginError;
 use crate::challenge::Challenge;
@@ -9,10 +9,12 @@ use crate::scope::{WantedScope, lacking, union};
 use super::Login;
 
 impl Login {
-    /// Keeps what the server wants for whoever logs in next.
+    /// Stores the scopes that the server requires, for the next login.
     pub(super) async fn note_wanted(&self, challenge: &Challenge) -> Result<(), LoginError> {
         let _held = match &self.store {
-            Some(store) => Some(store.hold(&self.settings.server).await?),
+            Some(store) => {
+                Some(store.hold(&self.settings.server, self.settings.limits.renewal).await?)
+            }
             None => None,
         };
         let Some(kept) = self.look_again() else { return Ok(()) };
@@ -23,8 +25,8 @@ impl Login {
         Ok(())
     }
 
-    /// Asks for the scopes that the server wanted since the login and that the login lacks, if there are any.
-    /// Returns those that were not granted.
+    /// Requests the scopes that the server has required since the login and that the login lacks, if any. Returns those
+    /// that were not granted.
     pub async fn step_up(&self) -> Result<Vec<String>, LoginError> {
         let _one = self.renewing.lock().await;
         let Some(kept) = self.look_again() else { return Ok(Vec::new()) };
@@ -38,7 +40,7 @@ impl Login {
         Ok(missing.into_iter().map(str::to_owned).collect())
     }
 
-    /// What to ask for: what is wanted now, with what was had before.
+    /// Returns the scopes to request: those required now, with those granted or required before.
     pub(super) fn scope(
         &self,
         challenge: Option<&Challenge>,

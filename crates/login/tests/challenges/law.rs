@@ -1,8 +1,8 @@
-//! Whatever a header says, what is read from it can be written and is read again.
+//! Round trip: challenges parsed from any header can be written and parse to the same.
 
 use consort_login::Challenge;
 
-/// Reads a header, writes what was read, and reads that.
+/// Parses a header, writes the challenges, and parses those.
 pub(crate) fn check(header: &str) {
     let read = Challenge::parse(header);
     for challenge in &read {

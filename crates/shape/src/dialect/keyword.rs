@@ -1,4 +1,4 @@
-//! What may stand behind each keyword of JSON Schema.
+//! Value types of the keywords of JSON Schema.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(super) const TYPES: [&str; 7] =
     ["string", "number", "integer", "boolean", "object", "array", "null"];
 
-/// What stands behind a keyword.
+/// The value type of a keyword.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Schema,
@@ -21,14 +21,14 @@ pub(super) enum Shape {
     Flag,
     Values,
     Types,
-    /// An object whose values are lists of names, or, of old, schemas.
+    /// An object whose values are lists of names or, in old drafts, schemas.
     Dependencies,
-    /// Something that nobody but a validator looks at.
+    /// A value that only validators read.
     Plumbing,
 }
 
 impl Shape {
-    /// What stands behind this keyword; `None` if it may be anything.
+    /// Returns the value type of a keyword; `None` if it may be anything.
     pub(super) fn of(keyword: &str) -> Option<Self> {
         Some(match keyword {
             "items"
@@ -64,7 +64,7 @@ impl Shape {
         })
     }
 
-    /// Whether a value has this shape, within itself not being looked at.
+    /// Returns true if a value has this type. Nested values are not checked.
     pub(super) fn fits(self, value: &Value) -> bool {
         let list = |is: fn(&Value) -> bool| {
             value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(is))

@@ -1,8 +1,8 @@
-//! What a projection changed.
+//! Changes made by a projection.
 
 use std::fmt::{self, Write as _};
 
-/// How many changes of one tool are told; the rest is counted.
+/// Changes of one tool that are reported; the rest is counted.
 const TOLD: usize = 200;
 
 /// The longest pointer and the longest text of one change.
@@ -11,13 +11,13 @@ const LONGEST: usize = 500;
 /// One change that a projection made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Where in the input schema: a JSON pointer, empty for the root or the tool itself.
+    /// Location in the input schema: a JSON pointer, empty for the root or the tool itself.
     pub pointer: String,
-    /// What sort of change it is.
+    /// Kind of change.
     pub kind: Kind,
-    /// What was changed.
+    /// Description of the change.
     pub what: String,
-    /// Why.
+    /// Reason of the change.
     pub why: &'static str,
 }
 
@@ -30,25 +30,25 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What sort of change it is, from harmless to harmful.
+/// Kind of change, from harmless to harmful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// The tool has another name.
     Renamed,
-    /// The same is said in other words.
+    /// The same constraint in another form.
     Rewritten,
-    /// Less is said: a model may write arguments that the tool refuses.
+    /// A constraint is lost: a model may write arguments that the tool refuses.
     Widened,
-    /// Something that could be given no longer can.
+    /// A value that was allowed no longer is.
     Narrowed,
-    /// A part is replaced by "anything".
+    /// A part is replaced by a schema that allows anything.
     Cut,
-    /// An option that the definition asks for is not given.
+    /// An option that the definition requests is not set.
     Refused,
 }
 
 impl Kind {
-    /// The word for it.
+    /// The kind's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Renamed => "renamed",
@@ -106,7 +106,7 @@ impl Losses {
     }
 }
 
-/// A text that ends where it would be too long: names in a schema may be of any length.
+/// A string that is truncated when too long: names in a schema may be of any length.
 #[derive(Default)]
 struct Short(String);
 
@@ -123,7 +123,7 @@ impl fmt::Write for Short {
     }
 }
 
-/// A place in a schema, as the way there.
+/// A location in a schema, as the path from the root.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pointer<'a> {
     step: Option<(&'a Pointer<'a>, Step<'a>)>,

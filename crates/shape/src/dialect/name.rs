@@ -1,4 +1,4 @@
-//! Names that a provider takes.
+//! Tool names that a provider accepts.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,14 +8,14 @@ use sha2::{Digest, Sha256};
 
 use super::Dialect;
 
-/// The name if the provider takes it, else the nearest one it takes, with a mark that is the same every
-/// time and tells it from others that look alike.
+/// Returns the name if the provider accepts it, else the nearest legal one, with a deterministic suffix
+/// that distinguishes it from similar names.
 pub fn legal_name(dialect: Dialect, name: &str) -> Cow<'_, str> {
     if is_legal(dialect, name) { Cow::Borrowed(name) } else { Cow::Owned(marked(dialect, name, 0)) }
 }
 
-/// A legal name for each, in their order, no two the same: what is called `names(…)[n]` there is
-/// `given[n]` here.
+/// Returns a legal name for each name, in their order and all distinct: `names(…)[n]` stands for
+/// `given[n]`.
 pub fn names(dialect: Dialect, given: &[&str]) -> Vec<String> {
     // A legal name is kept, whoever comes before it with one that would be changed into it.
     let mut kept: HashSet<&str> =
@@ -37,7 +37,7 @@ pub fn names(dialect: Dialect, given: &[&str]) -> Vec<String> {
     names
 }
 
-/// Whether a provider takes the name.
+/// Returns true if a provider accepts the name.
 pub(super) fn is_legal(dialect: Dialect, name: &str) -> bool {
     (1..=longest(dialect)).contains(&name.len())
         && name.chars().all(|one| fits(dialect, one))
@@ -59,7 +59,7 @@ fn starts(dialect: Dialect, name: &str) -> bool {
         || name.starts_with(|one: char| one.is_ascii_alphabetic() || one == '_')
 }
 
-/// The name with what does not fit replaced, and a mark of what it was.
+/// Returns the name with illegal characters replaced, and a digest of the original.
 fn marked(dialect: Dialect, name: &str, again: u32) -> String {
     let digest = match again {
         0 => Sha256::digest(name),

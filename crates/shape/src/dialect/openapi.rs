@@ -1,4 +1,4 @@
-//! The subset of `OpenAPI` 3.0 that Gemini takes as `parameters`.
+//! The subset of `OpenAPI` 3.0 that Gemini accepts as `parameters`.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use super::root::Combination;
 
 mod value;
 
-/// How many levels are written; a schema that is all references may have no end.
+/// The most levels that are written; recursive references may never end.
 const DEPTH: usize = 32;
 
-/// How many bytes are written, about.
+/// The most bytes that are written, approximately.
 const LARGEST: usize = 512 * 1024;
 
-/// What one schema costs of that, whatever it says; and one of any type.
+/// Bytes charged for one schema regardless of its content, and for one of any type.
 const ONE: usize = 64;
 const ANY: usize = 256;
 
@@ -24,11 +24,11 @@ const NO_REFERENCES: &str = "Gemini takes no references";
 const ONE_TYPE: &str = "Gemini takes one type";
 const UNKNOWN: &str = "Gemini does not take it";
 
-/// What is meant by, but says nothing to, a model: left out without a word.
+/// Keywords omitted without a report: meaningless to a model, or handled elsewhere.
 const SILENT: [&str; 8] =
     ["$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "type", "$ref"];
 
-/// A schema in Gemini's subset. Its root is an object, and it has no reference to nowhere.
+/// Returns a schema in Gemini's subset. Its root is an object, and it has no dangling reference.
 pub(super) fn projected(schema: &Value, losses: &mut Losses) -> Value {
     let mut walk = Walk { root: schema, open: vec!["#".to_owned()], bytes: LARGEST, losses };
     walk.schema(schema, &Pointer::root(), 0)
@@ -36,9 +36,9 @@ pub(super) fn projected(schema: &Value, losses: &mut Losses) -> Value {
 
 struct Walk<'a> {
     root: &'a Value,
-    /// The references we are within.
+    /// The references that enclose the current schema.
     open: Vec<String>,
-    /// How many more bytes may be written.
+    /// Bytes that may still be written.
     bytes: usize,
     losses: &'a mut Losses,
 }
@@ -113,7 +113,7 @@ impl Walk<'_> {
         written
     }
 
-    /// What several schemas say together, as one.
+    /// Merges the schemas of `allOf`, `anyOf` and `oneOf` into one.
     fn combined(&mut self, mut map: Map<String, Value>, at: &Pointer<'_>, depth: usize) -> Value {
         let open = self.open.len();
         for key in ["allOf", "anyOf", "oneOf"] {
@@ -136,7 +136,7 @@ impl Walk<'_> {
         written
     }
 
-    /// `anyOf` and `oneOf` of what is not one object.
+    /// Writes `anyOf` and `oneOf` whose alternatives do not merge into one object.
     fn alternatives(&mut self, map: &Map<String, Value>, at: &Pointer<'_>, depth: usize) -> Value {
         let key = if map.contains_key("anyOf") { "anyOf" } else { "oneOf" };
         let says_more = |key: &String| {
@@ -202,7 +202,7 @@ impl Walk<'_> {
         whole
     }
 
-    /// Any value. Without a type Gemini refuses it, and an array without items too.
+    /// A schema for any value. Gemini refuses one without a type, and an array without items.
     fn anything(&mut self) -> Value {
         self.bytes = self.bytes.saturating_sub(ANY);
         json!({ "anyOf": [
@@ -214,19 +214,19 @@ impl Walk<'_> {
         ] })
     }
 
-    /// Whether so much may still be written.
+    /// Takes the cost of a value from the byte budget. Returns true if it sufficed.
     fn spend(&mut self, value: &Value) -> bool {
         reference::spend(&mut self.bytes, value)
     }
 }
 
-/// Any of several, of which there is at least one.
+/// Returns one schema that allows any of these, of which there is at least one.
 fn together(mut written: Vec<Value>) -> Value {
     if written.len() == 1 { written.remove(0) } else { json!({ "anyOf": written }) }
 }
 
-/// Says something of a written schema; of each alternative that does not say so itself, as `anyOf`
-/// stands alone.
+/// Adds a keyword to a written schema, or to each alternative that does not have it, as `anyOf` stands
+/// alone.
 fn annotate(written: &mut Value, key: &str, value: &Value) {
     let Some(map) = written.as_object_mut() else { return };
     match map.get_mut("anyOf").and_then(Value::as_array_mut) {

@@ -1,4 +1,4 @@
-//! What a definition asks of one provider only.
+//! Provider-specific options of a definition.
 
 use consort_core::Tool;
 use serde_json::{Map, Value, json};
@@ -10,15 +10,15 @@ use super::{Dialect, Options, Strict, qualifies_for_strict};
 /// `openai`, `anthropic` and `google`.
 ///
 /// Each is an object in the form of that provider's tool, as in `{"openai":{"function":{"strict":true}}}`,
-/// and is merged into the projection: objects member by member, anything else as it is. What the
-/// definition itself says, which is the name, the description and the schema, cannot be replaced. For
-/// `OpenAI`'s responses, which have no `function`, what is in it counts as beside it.
+/// and is merged into the projection: objects member by member, anything else as it is. The name, the
+/// description and the schema, which the definition determines, cannot be replaced. For `OpenAI`'s
+/// Responses API, which has no `function`, its members count as members of the tool.
 pub const PROVIDER: &str = "consort/provider";
 
-/// The most bytes of options of one tool.
+/// The most bytes of provider options of one tool.
 const LARGEST: usize = 16 * 1024;
 
-/// The definition's own, and `strict`, which depends on the schema.
+/// Members that the definition determines, and `strict`, which depends on the schema.
 const OURS: [&str; 8] = [
     "type",
     "name",
@@ -30,7 +30,7 @@ const OURS: [&str; 8] = [
     "strict",
 ];
 
-/// Whether the tool is strict, where that must be said.
+/// Returns the value of `strict`, where the provider needs one.
 pub(super) fn strict(
     tool: &Tool,
     dialect: Dialect,
@@ -74,7 +74,7 @@ pub(super) fn strict(
     }
 }
 
-/// The tool in its provider's form, with what its definition asks of that provider.
+/// Returns the tool in its provider's form, merged with the definition's options for that provider.
 pub(super) fn merged(
     tool: &Tool,
     dialect: Dialect,
@@ -111,7 +111,7 @@ pub(super) fn merged(
     Value::Object(whole)
 }
 
-/// Adds an option, unless it is one that the definition decides.
+/// Adds an option, unless the definition determines it.
 fn add(into: &mut Map<String, Value>, key: String, value: Value, losses: &mut Losses) {
     if key == "strict" && !into.contains_key("input_schema") {
         return;
@@ -135,7 +135,7 @@ fn merge(into: &mut Value, value: Value) {
     }
 }
 
-/// What the definition asks of a dialect's provider.
+/// Returns the definition's options for a dialect's provider.
 fn options(tool: &Tool, dialect: Dialect, losses: &mut Losses) -> Option<Map<String, Value>> {
     let provider = match dialect {
         Dialect::OpenAiChat | Dialect::OpenAiResponses => "openai",

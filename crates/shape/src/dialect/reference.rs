@@ -1,4 +1,4 @@
-//! What a `$ref` leads to. Nothing outside the schema is ever looked up.
+//! Resolution of `$ref`. Nothing outside the schema is ever looked up.
 
 use std::borrow::Cow;
 
@@ -6,17 +6,17 @@ use serde_json::{Map, Value};
 
 use super::keyword::is_schema;
 
-/// How many references may lead to one another.
+/// The most references followed in a chain.
 const HOPS: usize = 16;
 
-/// The schema within `root` that a reference leads to.
+/// Returns the schema within `root` that a reference points to.
 pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     root.pointer(&unescaped(pointer)?).filter(|schema| is_schema(schema))
 }
 
-/// A schema whose own `$ref` is followed: what it leads to, with what stands beside it put on top.
-/// `None` if it leads nowhere or in a circle, or to more bytes than are left.
+/// Resolves a schema's own `$ref`: the referenced schema, overlaid with the members beside the `$ref`.
+/// `None` if it points nowhere or in a circle, or to more bytes than are left.
 pub(super) fn followed(
     root: &Value,
     schema: &Map<String, Value>,
@@ -39,7 +39,7 @@ pub(super) fn followed(
     None
 }
 
-/// Takes what a copy of the value costs from what is left. Whether it was enough.
+/// Takes the cost of a copy of the value from the budget. Returns true if it sufficed.
 pub(super) fn spend(left: &mut usize, value: &Value) -> bool {
     // What is used up stays so, and nothing is measured any more.
     if *left == 0 {
@@ -62,7 +62,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// A fragment of a URI as the text it stands for.
+/// Percent-decodes a URI fragment.
 fn unescaped(fragment: &str) -> Option<Cow<'_, str>> {
     if !fragment.contains('%') {
         return Some(Cow::Borrowed(fragment));

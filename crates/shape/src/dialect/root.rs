@@ -1,4 +1,4 @@
-//! An object where providers want one: what is combined from several schemas, as one.
+//! Schemas with one object at the root, as providers require: combinations are merged into one schema.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::loss::{Kind, Losses, Pointer};
 use super::{Dialect, LARGEST, reference};
 
-/// How many parts of a combination are looked at, those within parts included.
+/// The most parts of a combination that are examined, nested ones included.
 const PARTS: usize = 256;
 
-/// How many combinations within combinations are made one; a schema may be an alternative to itself.
+/// The most nested combinations that are merged; a schema may be an alternative to itself.
 const WITHIN: usize = 4;
 
 const WHY: &str = "the root is one plain object there";
@@ -54,14 +54,14 @@ pub(super) fn object(schema: &Value, dialect: Dialect, losses: &mut Losses) -> V
     Value::Object(map)
 }
 
-/// One combination of schemas, made one schema.
+/// A merge of a combination of schemas into one schema.
 pub(super) struct Combination<'a> {
     root: &'a Value,
-    /// How many more parts are looked at.
+    /// Parts that may still be examined.
     left: usize,
-    /// How many combinations we are within.
+    /// Depth of enclosing combinations.
     within: usize,
-    /// How many more bytes may be copied.
+    /// Bytes that may still be copied.
     pub(super) bytes: usize,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Combination<'a> {
         map
     }
 
-    /// The parts that are schemas, references followed.
+    /// Returns the parts that are schemas, with references resolved.
     fn parts(
         &mut self,
         list: Value,
@@ -147,7 +147,7 @@ impl<'a> Combination<'a> {
     }
 }
 
-/// Adds what all parts say. Whether something is lost.
+/// Adds the keywords of all parts of an `allOf`. Returns true if something is lost.
 fn conjunction(map: &mut Map<String, Value>, parts: Vec<Map<String, Value>>) -> bool {
     // What closes one part would close the whole, unless it is the whole.
     let alone = parts.len() == 1 && !map.contains_key("properties");
@@ -169,7 +169,7 @@ fn conjunction(map: &mut Map<String, Value>, parts: Vec<Map<String, Value>>) -> 
     lost
 }
 
-/// Adds to a keyword what another schema says with it. Whether both are still said.
+/// Merges another schema's value of a keyword into this one. Returns true if nothing is lost.
 fn added(key: &str, known: &mut Value, value: Value) -> bool {
     if *known == value {
         return true;
@@ -200,8 +200,8 @@ fn added(key: &str, known: &mut Value, value: Value) -> bool {
     }
 }
 
-/// Makes a property's schema say what another says as well. Flat, as a schema that contains itself is
-/// met again and again.
+/// Merges another schema into a property's schema. The result is flat, as a recursive schema is merged
+/// repeatedly.
 fn both(there: &mut Value, schema: Value) {
     if *there == schema {
         return;
@@ -217,7 +217,7 @@ fn both(there: &mut Value, schema: Value) {
     }
 }
 
-/// Adds what may be said in one of several ways: the properties of all, required where all require it.
+/// Merges alternatives: the properties of all, required where all require them.
 fn union(map: &mut Map<String, Value>, parts: &[Map<String, Value>]) {
     let required: Vec<BTreeSet<&str>> = parts.iter().map(required).collect();
     let always = required.iter().skip(1).fold(required[0].clone(), |always, one| &always & one);
@@ -269,7 +269,7 @@ fn union(map: &mut Map<String, Value>, parts: &[Map<String, Value>]) {
     }
 }
 
-/// What a model is told of alternatives that the schema no longer tells: which must be there together.
+/// Returns a note for the model on lost alternatives: the properties that are required together.
 fn note(required: &[BTreeSet<&str>], always: &BTreeSet<&str>) -> Option<String> {
     let mut ways = BTreeSet::new();
     for one in required {
@@ -286,7 +286,7 @@ fn required(part: &Map<String, Value>) -> BTreeSet<&str> {
     names.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Whether a type allows an object.
+/// Returns true if a type allows an object.
 pub(super) fn has_object(kind: &Value) -> bool {
     let is = |kind: &Value| kind == "object";
     is(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is))

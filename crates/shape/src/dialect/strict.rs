@@ -1,4 +1,4 @@
-//! Whether `OpenAI` would hold a model to a schema, and what keeps it from that.
+//! Rules by which a schema qualifies for `OpenAI`'s strict mode.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::loss::Pointer;
 use super::reference;
 
-/// Levels of objects and arrays within one another.
+/// Nesting levels of objects and arrays.
 const DEPTH: usize = 10;
 /// Properties in all.
 const PROPERTIES: usize = 5_000;
@@ -15,9 +15,9 @@ const PROPERTIES: usize = 5_000;
 const VALUES: usize = 1_000;
 /// Bytes of all names of properties and definitions, and of all values of `enum` and `const`.
 const TEXT: usize = 120_000;
-/// Bytes of the texts of one `enum` that has more than 250.
+/// Number of values above which an `enum` is long, and bytes of its strings then.
 const LONG_ENUM: (usize, usize) = (250, 15_000);
-/// How many reasons are told.
+/// The most reasons that are reported.
 const REASONS: usize = 20;
 
 const KEYWORDS: [&str; 22] = [
@@ -48,12 +48,12 @@ const KEYWORDS: [&str; 22] = [
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// Why a schema does not qualify.
+/// Reason for which a schema does not qualify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// Where in the schema: a JSON pointer, empty for the root.
+    /// Location in the schema: a JSON pointer, empty for the root.
     pub pointer: String,
-    /// What is not as it must be.
+    /// Description of the violation.
     pub what: String,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Whether `OpenAI` takes this schema with `strict`, by its documented rules; if not, why.
+/// Checks a schema against the documented rules of `OpenAI` for `strict`; returns the violations.
 pub fn qualifies_for_strict(schema: &Value) -> Result<(), Vec<Reason>> {
     let at = Pointer::root();
     let mut check = Check { root: schema, reasons: Vec::new(), properties: 0, values: 0, text: 0 };

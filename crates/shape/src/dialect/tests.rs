@@ -1,4 +1,4 @@
-//! Projections, held to what providers document.
+//! Projections, checked against the providers' documentation.
 
 use consort_core::{Json, Tool};
 
@@ -18,7 +18,7 @@ fn with(gemini: GeminiForm) -> Options {
     Options { gemini, ..Options::default() }
 }
 
-/// What the provider gets as the schema, and what was lost.
+/// Returns the schema that the provider receives, and the losses.
 fn schema(dialect: Dialect, schema: &Value) -> (Value, Vec<String>) {
     let Projection { tool, losses } = project(&tool(schema), dialect, Options::default());
     let losses = losses.iter().map(|loss| format!("{} {loss}", loss.kind)).collect();

@@ -1,4 +1,4 @@
-//! A schema without what no draft allows, or only an old one, and without references to nowhere.
+//! Cleanup of schemas: keywords that no draft allows, or only an old one, and dangling references.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use super::{Dialect, reference};
 const MALFORMED: &str = "JSON Schema has something else there";
 const OLD: &str = "an old draft wrote it so";
 
-/// How many schemas there may be at most within one: each has braces.
+/// Returns an upper bound of the number of schemas within one: each has braces.
 pub(super) fn schemas(schema: &Value) -> usize {
     match schema {
         Value::Object(map) => 1 + map.values().map(schemas).sum::<usize>(),
@@ -20,7 +20,7 @@ pub(super) fn schemas(schema: &Value) -> usize {
     }
 }
 
-/// How many levels a value has.
+/// Returns the number of levels of a value.
 pub(super) fn depth(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),
@@ -29,7 +29,7 @@ pub(super) fn depth(value: &Value) -> usize {
     }
 }
 
-/// The schema with all of that set right.
+/// Returns the schema, cleaned up.
 pub(super) fn tidied(schema: Value, dialect: Dialect, losses: &mut Losses) -> Value {
     let at = Pointer::root();
     let mut tidy = Tidy { dialect, losses };
@@ -135,7 +135,7 @@ impl Tidy<'_> {
         Value::Object(tidy)
     }
 
-    /// `exclusiveMinimum: true`, as draft 4 has it.
+    /// Rewrites `exclusiveMinimum: true`, the form of draft 4.
     fn limits(&mut self, map: &mut Map<String, Value>, at: &Pointer<'_>) {
         for (exclusive, limit) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")]
         {
@@ -154,7 +154,7 @@ impl Tidy<'_> {
         }
     }
 
-    /// A list behind `items`, as all drafts before 2020-12 have it.
+    /// Rewrites an array in `items`, the form of all drafts before 2020-12.
     fn tuple(&mut self, map: &mut Map<String, Value>, at: &Pointer<'_>) {
         if !map.get("items").is_some_and(Value::is_array) {
             return;
@@ -168,7 +168,7 @@ impl Tidy<'_> {
         }
     }
 
-    /// Properties that Anthropic refuses the name of.
+    /// Removes properties whose names Anthropic refuses.
     fn keys(&mut self, schema: &mut Value, at: &Pointer<'_>) {
         let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
             return;
@@ -187,13 +187,13 @@ impl Tidy<'_> {
     }
 }
 
-/// A name that Anthropic takes for a property.
+/// Returns true if Anthropic accepts the name for a property.
 pub(super) fn is_key(key: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=64).contains(&key.len()) && key.bytes().all(fits)
 }
 
-/// Whether a schema's type allows this.
+/// Returns true if a schema's type allows this type.
 pub(super) fn may_be(schema: &Map<String, Value>, kind: &str) -> bool {
     debug_assert!(TYPES.contains(&kind));
     match schema.get("type") {
@@ -203,12 +203,12 @@ pub(super) fn may_be(schema: &Map<String, Value>, kind: &str) -> bool {
     }
 }
 
-/// Keywords where `true` and `false` are usual, and taken by all.
+/// Returns true for keywords whose boolean values are common and accepted by all providers.
 fn is_closing(key: &str) -> bool {
     matches!(key, "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems")
 }
 
-/// Leaves out references that lead nowhere.
+/// Removes dangling references.
 struct References<'a> {
     root: &'a Value,
     losses: &'a mut Losses,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use consort_core::{
-    Catalog, Entry, Events, Json, MissingName, Route, ServerId, ShelfKind, Tool, ToolResult,
+    Call, Catalog, Entry, Events, Json, MissingName, Route, ServerId, ShelfKind, Tool, ToolResult,
     Unresolved, nearest,
 };
 use consort_wire::splice::{self, Writer};
@@ -13,28 +13,23 @@ use serde_json::{Value, json};
 use super::listing::{Parameters, result, told};
 use super::{Exposed, Kind, Made};
 use crate::aside::OWNER;
-use crate::call::{Call, SoughtCall, answered};
-
-/// Tools that `find_tools` tells, unless asked for more or fewer.
-const USUAL: u64 = 5;
-
-/// Tools that `find_tools` tells at most.
-const MOST: u64 = 20;
+use crate::limits::ExposureLimits;
+use crate::sought::SoughtCall;
 
 /// Bytes of servers' names in the description.
 const SERVERS: usize = 300;
 
-/// Names of tools that `find_tools` tells of a server at most.
-const NAMES: usize = 200;
-
-/// The way out where no name comes near.
+/// The advice where no name is similar.
 pub(super) const FIND: &str = "find its name with `find_tools`";
 
 /// The parameters of `call_tool`.
 const PARAMETERS: Parameters<'static> = Parameters { inputs: "arguments", own: &["name"] };
 
 /// The two tools.
-pub(super) fn tools(catalog: &Catalog) -> impl Iterator<Item = (Entry, Kind)> {
+pub(super) fn tools(
+    catalog: &Catalog,
+    limits: &ExposureLimits,
+) -> impl Iterator<Item = (Entry, Kind)> + use<> {
     let find = own(
         "find_tools",
         &format!(
@@ -45,7 +40,7 @@ pub(super) fn tools(catalog: &Catalog) -> impl Iterator<Item = (Entry, Kind)> {
             "type": "object",
             "properties": {
                 "query": { "type": "string", "description": "What is to be done, in a few words." },
-                "limit": { "type": "integer", "default": USUAL, "maximum": MOST },
+                "limit": { "type": "integer", "default": limits.found, "maximum": limits.found_most },
                 "server": {
                     "type": "string",
                     "description": "Only tools of this server; with an empty query, all their names.",
@@ -75,7 +70,7 @@ fn own(name: &str, description: &str, schema: Value) -> Entry {
     Entry { route, name: name.to_owned(), definition: tool.definition().clone() }
 }
 
-/// How many tools there are, and whose.
+/// Returns the number of tools and the names of their servers.
 fn extent(catalog: &Catalog) -> String {
     let entries = catalog.tools.entries();
     let servers: BTreeSet<&ServerId> = entries.iter().map(|entry| &entry.route.server).collect();
@@ -106,11 +101,11 @@ impl Exposed {
         if let Some(server) = &server
             && !all.iter().any(|entry| entry.route.server.as_str() == server.as_ref())
         {
-            return answered(ToolResult::error(no_server(&made.whole, server)));
+            return Events::answered(ToolResult::error(no_server(&made.whole, server)));
         }
         if query.trim().is_empty() {
-            return answered(match &server {
-                Some(server) => result(&names(&made.whole, server)),
+            return Events::answered(match &server {
+                Some(server) => result(&names(&made.whole, server, self.exposing.limits.names)),
                 None => ToolResult::error(format!(
                     "`query` is missing: say what is to be done, or give `server` for the names of its tools; \
                      there are {}",
@@ -118,9 +113,10 @@ impl Exposed {
                 )),
             });
         }
+        let limits = &self.exposing.limits;
         let limit = argument("limit").and_then(|limit| limit.integer());
-        let limit = limit.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(USUAL);
-        let limit = usize::try_from(limit.clamp(1, MOST)).unwrap_or(1);
+        let limit = limit.and_then(|limit| u64::try_from(limit).ok()).unwrap_or(limits.found);
+        let limit = usize::try_from(limit.clamp(1, limits.found_most)).unwrap_or(1);
         let mine = |at: usize| {
             server.as_ref().is_none_or(|server| all[at].route.server.as_str() == server.as_ref())
         };
@@ -138,14 +134,14 @@ impl Exposed {
             );
             writer.text("hint", &hint);
         }
-        answered(result(&writer.finish()))
+        Events::answered(result(&writer.finish()))
     }
 
     /// Answers a call of `call_tool`.
     pub(super) fn call_found(&self, made: &Made, call: Call) -> Events {
         let arguments = call.arguments().to_object();
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
-        let failed = |message: String| answered(ToolResult::error(message));
+        let failed = |message: String| Events::answered(ToolResult::error(message));
         let name = argument("name");
         let Some(name) = name.as_ref().and_then(Json::text) else {
             return failed("`name` is missing: use one that `find_tools` tells".to_owned());
@@ -164,7 +160,7 @@ impl Exposed {
                 failed(explained(&unresolved))
             }
             Err(unresolved) => {
-                let (caller, kind) = (call.caller().clone(), ShelfKind::Tools);
+                let (caller, kind) = (call.caller.clone(), ShelfKind::Tools);
                 let missing = MissingName::new(&made.whole, caller, kind, &name);
                 let otherwise = ToolResult::error(explained(&unresolved));
                 let (name, arguments) = (name.into_owned(), arguments.clone());
@@ -179,7 +175,7 @@ impl Exposed {
     }
 }
 
-/// That there is no such server, with the nearest and all there are.
+/// An error message: no such server, with the nearest name and all known ones.
 fn no_server(catalog: &Catalog, name: &str) -> String {
     let servers = catalog.tools.entries().iter().map(|entry| entry.route.server.as_str());
     let servers: BTreeSet<&str> = servers.collect();
@@ -190,14 +186,14 @@ fn no_server(catalog: &Catalog, name: &str) -> String {
 }
 
 /// The names of a server's tools, as `call_tool` takes them.
-fn names(catalog: &Catalog, server: &str) -> Json {
+fn names(catalog: &Catalog, server: &str, most: usize) -> Json {
     let mine = |entry: &&Entry| entry.route.server.as_str() == server;
     let all: Vec<&Entry> = catalog.tools.entries().iter().filter(mine).collect();
-    let names: Vec<Json> = all.iter().take(NAMES).map(|entry| Json::string(&entry.id())).collect();
+    let names: Vec<Json> = all.iter().take(most).map(|entry| Json::string(&entry.id())).collect();
     let mut writer = Writer::new();
     writer.raw("names", splice::list(&names).as_bytes());
     writer.number("total", all.len() as u64);
-    let more = if all.len() > NAMES { "; these are the first, words find the others" } else { "" };
+    let more = if all.len() > most { "; these are the first, words find the others" } else { "" };
     writer.text("hint", &format!("a name as `query` tells what the tool takes{more}"));
     writer.finish()
 }

@@ -1,4 +1,4 @@
-//! Tools as they are told to a model that asks for them.
+//! Tool definitions as listed to a model on request.
 
 use consort_core::{Entry, Json, Object, Tool, ToolResult};
 use consort_wire::splice::Writer;
@@ -18,17 +18,17 @@ pub(super) fn result(json: &Json) -> ToolResult {
     ToolResult::text(json.as_str())
 }
 
-/// The parameters of one of our own tools that say which tool is meant and with what.
+/// The parameters of one of Consort's own tools that name another tool and its inputs.
 pub(super) struct Parameters<'a> {
-    /// The parameter that holds the inputs of the tool that is meant.
+    /// The parameter that holds the inputs of that other tool.
     pub(super) inputs: &'a str,
-    /// The others.
+    /// The other parameters.
     pub(super) own: &'a [&'a str],
 }
 
 impl Parameters<'_> {
-    /// Returns the inputs of the tool that is meant: the object in their parameter, or, where that is absent or
-    /// empty, whatever stands beside the other parameters. Models write both.
+    /// Returns the inputs of the named tool: the object in their parameter or, where that is absent or empty,
+    /// the members beside the other parameters. Models write both.
     pub(super) fn read(&self, given: Option<&Object>, tool: &Tool) -> Result<Json, String> {
         let inside = object(given.and_then(|given| given.get(self.inputs)));
         let inside =
@@ -63,14 +63,14 @@ impl Parameters<'_> {
     }
 }
 
-/// A key as it is written in JSON, decoded.
+/// Decodes a key as written in JSON.
 fn decoded(key: &str) -> String {
     let text = Json::parse(format!("\"{key}\"")).ok();
     let text = text.as_ref().and_then(Json::text);
     text.map_or_else(|| key.to_owned(), std::borrow::Cow::into_owned)
 }
 
-/// Arguments as models write them: an object, or the text of one.
+/// Reads arguments as models write them: an object, or a string that contains one.
 pub(super) fn object(given: Option<Json>) -> Result<Json, String> {
     let Some(given) = given.filter(|given| given.as_str() != "null") else {
         return Ok(Object::empty().json().clone());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_core::{
-    Catalog, Entry, Events, Json, MissingName, Route, ServerId, ShelfKind, Tool, ToolResult,
+    Call, Catalog, Entry, Events, Json, MissingName, Route, ServerId, ShelfKind, Tool, ToolResult,
     nearest,
 };
 use consort_wire::splice::{self, Writer};
@@ -12,13 +12,7 @@ use serde_json::{Value, json};
 
 use super::listing::{Parameters, result, told};
 use super::{Exposed, Kind, Made};
-use crate::call::{Call, SoughtCall, answered};
-
-/// Tools on a page of `list`.
-const PAGE: usize = 20;
-
-/// Bytes of a page of `list`, unless one tool alone has more.
-const PAGE_BYTES: usize = 24 << 10;
+use crate::sought::SoughtCall;
 
 /// Tools that need no query and no second page.
 const FEW: usize = 10;
@@ -56,7 +50,7 @@ pub(super) fn tool_name(server: &ServerId) -> String {
     format!("mcp_{}", server.as_str().replace('-', "_"))
 }
 
-/// The names of a server's tools for a description, as many as fit in so many bytes.
+/// Returns the names of a server's tools for a description, as many as fit in this many bytes.
 fn listed(names: &[&str], most: usize) -> String {
     let mut bytes = 0;
     let fits = |name: &&&str| {
@@ -94,8 +88,8 @@ fn schema(tools: usize) -> Value {
     schema
 }
 
-/// The action that is meant where none is named: whoever gives inputs wants to execute, whoever names a tool
-/// alone wants to know it.
+/// Returns the action implied where none is named: `execute` if inputs are given, `describe` if only a tool is
+/// named.
 fn implied(tool_name: Option<&str>, has_inputs: bool) -> &'static str {
     match tool_name {
         Some(_) if has_inputs => "execute",
@@ -115,7 +109,7 @@ impl Exposed {
         let argument = |name: &str| arguments.as_ref().and_then(|object| object.get(name));
         let text =
             |name: &str| argument(name).and_then(|json| json.text().map(Into::<String>::into));
-        let failed = |message: String| answered(ToolResult::error(message));
+        let failed = |message: String| Events::answered(ToolResult::error(message));
         let named_tool = text("tool_name");
         let has_inputs = argument("tool_inputs").is_some();
         let implied = || implied(named_tool.as_deref(), has_inputs).to_owned();
@@ -123,7 +117,7 @@ impl Exposed {
         match action.as_str() {
             "list" | "search" => {
                 match self.page(made, server, text("query").as_deref(), text("cursor").as_deref()) {
-                    Ok(page) => answered(result(&page)),
+                    Ok(page) => Events::answered(result(&page)),
                     Err(message) => failed(message),
                 }
             }
@@ -140,7 +134,7 @@ impl Exposed {
                         self.inner.refused(&call.refused(Some(server), &name));
                         return failed(unknown);
                     }
-                    let (caller, kind) = (call.caller().clone(), ShelfKind::Tools);
+                    let (caller, kind) = (call.caller.clone(), ShelfKind::Tools);
                     let missing = MissingName::of_server(server.clone(), caller, kind, &name);
                     let otherwise = ToolResult::error(unknown);
                     let sought = SoughtCall { call, missing, otherwise };
@@ -152,7 +146,7 @@ impl Exposed {
                     });
                 };
                 if action == "describe" {
-                    return answered(result(entry.definition.json()));
+                    return Events::answered(result(entry.definition.json()));
                 }
                 match PARAMETERS.read(arguments.as_ref(), &entry.tool()) {
                     Ok(inputs) => self.execute(entry, inputs, call),
@@ -166,14 +160,14 @@ impl Exposed {
         }
     }
 
-    /// Calls the tool that is meant.
+    /// Calls the named tool.
     pub(super) fn execute(&self, entry: &Entry, inputs: Json, mut call: Call) -> Events {
         call.set_tool(&entry.route.server, &entry.name);
-        call.set_arguments(inputs);
-        call.make(&*self.inner)
+        call.set("arguments", inputs);
+        self.inner.call(call)
     }
 
-    /// A page of a server's tools, or of those that fit the query, best first.
+    /// Returns a page of a server's tools, or of those that match the query, best first.
     fn page(
         &self,
         made: &Made,
@@ -200,12 +194,13 @@ impl Exposed {
                 cursor.parse::<usize>().map_err(|_| wrong())?
             }
         };
+        let limits = &self.exposing.limits;
         let mut shown: Vec<Json> = Vec::new();
         let mut bytes = 0;
-        for entry in entries.iter().skip(from).take(PAGE) {
+        for entry in entries.iter().skip(from).take(limits.page) {
             let told = told(entry, &entry.name);
             bytes += told.as_bytes().len();
-            if bytes > PAGE_BYTES && !shown.is_empty() {
+            if bytes > limits.page_bytes && !shown.is_empty() {
                 break;
             }
             shown.push(told);
@@ -236,7 +231,7 @@ impl Exposed {
     }
 }
 
-/// A server's tool, by its name alone or with the server's.
+/// Finds a server's tool, by its name alone or prefixed with the server's.
 fn named<'a>(catalog: &'a Catalog, server: &ServerId, name: &str) -> Option<&'a Entry> {
     let tools = &catalog.tools;
     let bare = [".", ":"]
@@ -255,7 +250,7 @@ fn unknown(made: &Made, server: &ServerId, name: &str) -> String {
     format!("unknown tool `{}`{near} `{server}` has {all}", name.escape_debug())
 }
 
-/// The names of a server's tools, as many as are worth reading.
+/// Returns the names of a server's tools, up to the limit.
 fn names(made: &Made, server: &ServerId) -> String {
     let known: Vec<String> =
         made.whole.tools.of(server).map(|entry| format!("`{}`", entry.name)).collect();

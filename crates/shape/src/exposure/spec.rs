@@ -1,11 +1,14 @@
-//! Exposures as people write them in a config.
+//! Exposures as they are written in a config.
 
 use std::collections::BTreeMap;
 
 use consort_core::{Pattern, ServerId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Exposing, Exposure, Mode};
+use crate::limits::ExposureLimits;
+use crate::policy::Words;
 use crate::tokens::Vocabulary;
 use crate::transform::one_or_more;
 
@@ -15,65 +18,67 @@ const BUDGET: usize = 20_000;
 /// Bytes of tool names in the description of the one tool that stands for a server.
 pub(super) const NAMES: usize = 160;
 
-/// What is wrong with an agent that is of no model.
+/// Error of an agent exposure without a model.
 const NO_MODEL: &str =
     "`agent` needs a model: write `{ mode = \"agent\", model = \"provider:name\" }`";
 
-/// `exposure`: a word, or a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// `exposure`: a mode, or a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "`individual`, `per-server`, `search`, `auto`, `agent` or a table with `mode`"
 )]
 pub enum ExposureSpec {
-    /// The word alone.
+    /// A mode.
     Word(ModeSpec),
-    /// With more about it.
+    /// A mode with its settings.
     Table(TableSpec),
 }
 
-/// The words for exposures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Modes of exposure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModeSpec {
-    /// Every tool.
+    /// Every tool is listed.
     #[default]
     Individual,
     /// One tool for each server.
     PerServer,
-    /// A tool that finds tools.
+    /// A tool that searches tools.
     Search,
-    /// By a budget of tokens.
+    /// Chosen by a token budget.
     Auto,
     /// An agent for each server.
     Agent,
 }
 
-/// An exposure with more about it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Settings of an exposure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableSpec {
-    /// Which exposure.
+    /// Mode of the exposure.
     pub mode: ModeSpec,
-    /// Tokens of definitions that `auto` shows.
+    /// Token budget of the definitions that `auto` shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<usize>,
-    /// In which tokens are counted: `o200k` (if absent) or `cl100k`.
+    /// Vocabulary in which tokens are counted: `o200k` (if absent) or `cl100k`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["o200k", "cl100k"]))]
     pub vocabulary: Option<String>,
     /// Bytes of tool names in the description of each `mcp_SERVER`; 160 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<usize>,
-    /// The model of the agents, as `provider:name`.
+    /// Model of the agents, as `provider:name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Tools that are shown directly, whatever the exposure: names or patterns.
+    /// Tools that are listed directly in every mode, as names or patterns.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "Words")]
     pub direct: Vec<String>,
 }
 
 impl ExposureSpec {
-    /// What this stands for, or what is wrong with it.
+    /// Compiles this exposure, or returns an error that says what is wrong with it.
     pub fn compile(&self, servers: &BTreeMap<ServerId, String>) -> Result<Exposing, String> {
         let (Self::Word(mode) | Self::Table(TableSpec { mode, .. })) = self;
         let usual = TableSpec::default();
@@ -115,6 +120,7 @@ impl ExposureSpec {
         };
         let direct = table.direct.iter().map(Pattern::new).collect();
         let names = table.names.unwrap_or(NAMES);
-        Ok(Exposing { mode, direct, servers: servers.clone(), names, agent })
+        let limits = ExposureLimits::default();
+        Ok(Exposing { mode, direct, servers: servers.clone(), names, agent, limits })
     }
 }

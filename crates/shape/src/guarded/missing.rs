@@ -1,4 +1,4 @@
-//! Names that nobody is known to have, looked for without a word about what is hidden.
+//! Lookup of unknown names that reveals nothing about hidden items.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{Guard, Guarded};
 use crate::policy::Question;
 
 impl Guarded {
-    /// Looks for a name at the servers of which its caller may see it.
+    /// Looks for a name at the servers where its caller may see it.
     pub(super) fn seek(
         &self,
         mut missing: MissingName,
@@ -39,8 +39,8 @@ impl Guarded {
 }
 
 impl Guard {
-    /// Returns true if a caller may see something of a server that has this name here: the name that the server
-    /// gave it, or that name behind the server's.
+    /// Returns true if a caller may see an item of a server under this name: the name that the server gave it,
+    /// or that name prefixed with the server's.
     fn may_show(
         &self,
         caller: &Caller,

@@ -4,7 +4,7 @@ use consort_core::Json;
 
 use crate::scan::hidden;
 
-/// How characters that do not show are written.
+/// Encoding of invisible characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hidden {
     AsTheyAre,
@@ -22,7 +22,7 @@ pub fn canonical(json: &Json) -> String {
     written(json, Hidden::AsTheyAre)
 }
 
-/// The same value with every character that does not show as an escape, for files people read.
+/// The same value with every invisible character escaped, for files people read.
 pub(super) fn legible(json: &Json) -> String {
     written(json, Hidden::Escaped)
 }
@@ -71,8 +71,8 @@ fn object(json: &Json, hide: Hidden, out: &mut String) {
     out.push('}');
 }
 
-/// The UTF-16 code units of the inside of a checked JSON string. RFC 8785 sorts by them, and half a
-/// surrogate pair has no other form.
+/// The UTF-16 code units of the inside of a checked JSON string. RFC 8785 sorts by them, and an
+/// unpaired surrogate has no other form.
 pub(crate) fn units(inner: &str) -> Vec<u16> {
     let mut units = Vec::with_capacity(inner.len());
     let mut rest = inner;

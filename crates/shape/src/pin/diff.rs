@@ -1,4 +1,4 @@
-//! Two definitions side by side, for people who must agree to the second.
+//! Differences between two definitions, for people who approve the second.
 
 use std::collections::BTreeMap;
 
@@ -8,42 +8,42 @@ use serde::Serialize;
 use super::canonical::{canonical, units};
 use crate::scan::{shown, skeleton, spelled};
 
-/// How many characters are shown around a change within a line.
+/// Characters shown around a change within a line.
 const AROUND: usize = 40;
 
-/// How many lines of a text are compared one by one; it takes the square of it.
+/// The most lines of a text that are compared one by one; the cost is quadratic.
 const MOST_COMPARED: usize = 600;
 
 /// One place where two definitions differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Where, as a JSON pointer.
+    /// Location, as a JSON pointer.
     pub pointer: String,
-    /// What was there.
+    /// The old value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Json>,
-    /// What is there now.
+    /// The new value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Json>,
 }
 
-/// What a line of a diff says.
+/// Kind of a diff line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// Where the lines below are from.
+    /// Location of the lines below.
     Place,
-    /// It was there.
+    /// A removed line.
     Removed,
-    /// It is there now.
+    /// An added line.
     Added,
-    /// About what is not shown.
+    /// A note on lines that are not shown.
     Note,
 }
 
-/// A line of a diff, safe to show.
+/// A line of a diff, safe to show in a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What it says.
+    /// Its kind.
     pub mark: Mark,
     /// The line.
     pub text: String,
@@ -106,12 +106,12 @@ fn members(json: &Json) -> Option<BTreeMap<Vec<u16>, Json>> {
     (members.len() == object.len()).then_some(members)
 }
 
-/// What stands in a pointer for a name: RFC 6901.
+/// Escapes a name for a JSON pointer: RFC 6901.
 fn escaped(key: &[u16]) -> String {
     String::from_utf16_lossy(key).replace('~', "~0").replace('/', "~1")
 }
 
-/// Items that are the same at both ends are left out; as many on both sides are compared one by one.
+/// Compares lists. Equal items at both ends are skipped; if as many remain on both sides, they are compared pairwise.
 fn items(pointer: &str, old: &[Json], new: &[Json], changes: &mut Vec<Change>) {
     let form = |items: &[Json]| items.iter().map(canonical).collect::<Vec<_>>();
     let (head, tail) = common(&form(old), &form(new));
@@ -127,15 +127,15 @@ fn items(pointer: &str, old: &[Json], new: &[Json], changes: &mut Vec<Change>) {
     }
 }
 
-/// How many are the same at the start, and how many of the rest at the end.
+/// Returns the number of equal items at the start, and of the rest at the end.
 fn common<T: PartialEq>(old: &[T], new: &[T]) -> (usize, usize) {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let rest = old[head..].iter().rev().zip(new[head..].iter().rev());
     (head, rest.take_while(|(a, b)| a == b).count())
 }
 
-/// The diff in lines: texts line by line, everything that does not show as an escape. Nothing that is new is cut: whoever
-/// agrees to it sees all of it.
+/// Returns the diff as lines: strings line by line, invisible characters escaped. New content is never cut, so that the
+/// approver sees all of it.
 pub fn told(changes: &[Change]) -> Vec<Line> {
     let mut lines = Vec::new();
     for change in changes {
@@ -156,7 +156,7 @@ pub fn told(changes: &[Change]) -> Vec<Line> {
     lines
 }
 
-/// A definition that nothing stands beside, in lines.
+/// Returns a new definition as lines.
 pub fn told_new(definition: &Json) -> Vec<Line> {
     let mut lines = Vec::new();
     match definition.to_object() {
@@ -176,7 +176,7 @@ fn place(pointer: &str) -> String {
     if pointer.is_empty() { "all of it".to_owned() } else { pointer.to_owned() }
 }
 
-/// A value that is there on one side only.
+/// Writes a value that exists on one side only.
 fn whole(mark: Mark, value: &Json, lines: &mut Vec<Line>) {
     match value.text() {
         Some(text) if !text.is_empty() => {
@@ -190,7 +190,7 @@ fn line(mark: Mark, text: &str) -> Line {
     Line { mark, text: shown(text) }
 }
 
-/// Two texts line by line.
+/// Compares two strings line by line.
 fn texts(from: &str, to: &str, lines: &mut Vec<Line>) {
     let (old, new): (Vec<&str>, Vec<&str>) = (from.split('\n').collect(), to.split('\n').collect());
     let (head, tail) = common(&old, &new);
@@ -214,7 +214,7 @@ fn texts(from: &str, to: &str, lines: &mut Vec<Line>) {
     same(tail, lines);
 }
 
-/// The runs of lines that are in both, as places and lengths: a longest common subsequence.
+/// Returns the runs of lines common to both, as positions and lengths: a longest common subsequence.
 fn matches(old: &[&str], new: &[&str]) -> Vec<(usize, usize, usize)> {
     if old.len() > MOST_COMPARED || new.len() > MOST_COMPARED {
         return Vec::new();
@@ -249,7 +249,7 @@ fn matches(old: &[&str], new: &[&str]) -> Vec<(usize, usize, usize)> {
     runs
 }
 
-/// Lines in place of others. As many on both sides are shown by what differs in each.
+/// Writes lines that replace others. If as many on both sides, each pair is narrowed to its difference.
 fn hunk(old: &[&str], new: &[&str], lines: &mut Vec<Line>) {
     if old.len() == new.len() {
         for (old, new) in old.iter().zip(new) {
@@ -263,7 +263,7 @@ fn hunk(old: &[&str], new: &[&str], lines: &mut Vec<Line>) {
     }
 }
 
-/// Two lines cut down to where they differ, and spelled out where they look alike.
+/// Cuts two lines down to their difference, and escapes characters where they look alike.
 fn narrowed(old: &str, new: &str) -> (String, String) {
     let (old_chars, new_chars): (Vec<char>, Vec<char>) =
         (old.chars().collect(), new.chars().collect());

@@ -1,4 +1,4 @@
-//! What a server is, before it says anything: how it is started or where it is.
+//! Launch settings of a server: its command or its URL.
 
 use std::collections::BTreeSet;
 
@@ -8,44 +8,43 @@ use serde_json::json;
 
 use super::Pin;
 
-/// How a server is started or where it is, as the config says it: names of variables and headers,
-/// never what they hold.
+/// Launch settings of a server, as in the config: names of variables and headers, never their values.
 ///
-/// Whoever changes it changes the server itself, whatever its definitions say.
+/// A change of them changes the server itself, whatever its definitions say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Launch {
-    /// A program.
+    /// A local program.
     Program {
-        /// Which one.
+        /// The executable.
         command: String,
-        /// Its arguments, with references as they are written.
+        /// Its arguments, with references unresolved.
         arguments: Vec<String>,
-        /// The variables set for it.
+        /// Names of the environment variables set for it.
         variables: BTreeSet<String>,
-        /// The variables of ours it gets.
+        /// Names of Consort's environment variables that it inherits.
         inherits: BTreeSet<String>,
-        /// Where it starts.
+        /// Its working directory.
         directory: Option<String>,
     },
-    /// An address.
+    /// A remote server.
     Address {
         /// Its URL.
         url: String,
-        /// The headers sent to it.
+        /// Names of the headers sent to it.
         headers: BTreeSet<String>,
-        /// Whether it is spoken to by HTTP+SSE only.
+        /// True if only the HTTP+SSE transport is used.
         sse: bool,
     },
 }
 
 impl Launch {
-    /// The pin of it.
+    /// The pin of these settings.
     pub fn pin(&self) -> Pin {
         Pin::of(&self.json())
     }
 
-    /// All of it, for a pin and for a diff.
+    /// The settings as JSON, for a pin and for a diff.
     pub fn json(&self) -> Json {
         Json::from(match self {
             Self::Program { command, arguments, variables, inherits, directory } => json!({
@@ -61,7 +60,7 @@ impl Launch {
         })
     }
 
-    /// What makes the pin weaker than it looks: a launcher that fetches whatever is newest.
+    /// Returns the reason for which the pin is weak: a launcher that fetches the newest version.
     pub fn unpinned(&self) -> Option<String> {
         let Self::Program { command, arguments, .. } = self else { return None };
         let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
@@ -78,7 +77,7 @@ impl Launch {
     }
 }
 
-/// `name@1.2.3` or `@scope/name@1.2.3`, not `name@latest`.
+/// Returns true for `name@1.2.3` or `@scope/name@1.2.3`, not `name@latest`.
 fn versioned(package: &str) -> bool {
     let version = package.get(1..).and_then(|rest| rest.rsplit_once('@')).map(|(_, end)| end);
     version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))

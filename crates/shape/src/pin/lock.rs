@@ -1,4 +1,4 @@
-//! Everything that was agreed to, and how what is on offer now differs from it.
+//! Approved definitions, and differences between them and the current ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use super::{Launch, Pin};
 
-/// What is pinned of a server. Resources are not: they are data, and come and go.
+/// Kinds of items that are pinned. Resources are not: they are data, and come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// How to use the server, for a model: a text.
+    /// The server's `instructions` for a model.
     Instructions,
     /// A prompt's definition.
     Prompt,
@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of what lies on a shelf, `None` if it is not pinned.
+    /// Returns the kind of the items of a shelf, `None` if they are not pinned.
     pub fn of(shelf: ShelfKind) -> Option<Self> {
         match shelf {
             ShelfKind::Tools => Some(Self::Tool),
@@ -82,17 +82,17 @@ impl fmt::Debug for Item {
     }
 }
 
-/// What was agreed to of one server: how it starts, and what it says.
+/// The approved state of one server: its launch settings and its definitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locked {
-    /// How it is started or where it is.
+    /// Launch settings.
     pub launch: Launch,
-    /// What it says, by kind and by its own name for it; the instructions have none.
+    /// Definitions by kind and the server's own name; the instructions have an empty name.
     pub items: BTreeMap<(Kind, String), Item>,
 }
 
 impl Locked {
-    /// All that an offer says, as its server wrote it.
+    /// Creates it from all definitions of an offer, as its server wrote them.
     pub fn of_offer(launch: Launch, offer: &Offer) -> Self {
         let shelves =
             offer.shelves.iter().filter_map(|(kind, items)| Some((Kind::of(*kind)?, items)));
@@ -102,8 +102,8 @@ impl Locked {
         Self::gathered(launch, items, offer.about.as_ref())
     }
 
-    /// The same from a catalog, which must have been built without transforms: what they make of a
-    /// definition is not what its server said.
+    /// Creates it from a catalog, which must have been built without transforms: transformed
+    /// definitions are not the server's own.
     pub fn of_catalog(launch: Launch, server: &ServerId, catalog: &Catalog) -> Self {
         let shelves = [ShelfKind::Tools, ShelfKind::Prompts];
         let items = shelves.into_iter().filter_map(|shelf| Some((Kind::of(shelf)?, shelf)));
@@ -131,67 +131,67 @@ impl Locked {
     }
 }
 
-/// What was agreed to of all servers: the content of `consort.lock`.
+/// The approved state of all servers: the content of `consort.lock`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
     /// By server.
     pub servers: BTreeMap<ServerId, Locked>,
 }
 
-/// One way in which what is on offer is not what was agreed to.
+/// A difference between the current definitions and the approved ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "difference", rename_all = "snake_case")]
 pub enum Difference {
-    /// A server nobody agreed to.
+    /// A server that is not approved.
     ServerNew {
-        /// Which.
+        /// The server.
         server: ServerId,
     },
-    /// A server that is started otherwise, or is somewhere else.
+    /// A server whose launch settings changed.
     ServerChanged {
-        /// Which.
+        /// The server.
         server: ServerId,
-        /// What was agreed to.
+        /// The approved settings.
         from: Launch,
-        /// What it is now.
+        /// The current settings.
         to: Launch,
     },
     /// A server that is no longer configured.
     ServerGone {
-        /// Which.
+        /// The server.
         server: ServerId,
     },
-    /// A definition that is not what it was.
+    /// A definition that changed.
     Changed {
-        /// Whose.
+        /// The server.
         server: ServerId,
-        /// What it is.
+        /// Kind of the item.
         kind: Kind,
-        /// What the server calls it.
+        /// The server's name for it.
         name: String,
-        /// What was agreed to.
+        /// The approved definition.
         from: Item,
-        /// What it is now.
+        /// The current definition.
         to: Item,
     },
-    /// Something nobody agreed to, of a server somebody did.
+    /// An item that is not approved, of an approved server.
     New {
-        /// Whose.
+        /// The server.
         server: ServerId,
-        /// What it is.
+        /// Kind of the item.
         kind: Kind,
-        /// What the server calls it.
+        /// The server's name for it.
         name: String,
-        /// What it is now.
+        /// The current definition.
         to: Item,
     },
-    /// Something that is no longer on offer.
+    /// An item that no longer exists.
     Gone {
-        /// Whose.
+        /// The server.
         server: ServerId,
-        /// What it is.
+        /// Kind of the item.
         kind: Kind,
-        /// What the server called it.
+        /// The server's name for it.
         name: String,
     },
 }
@@ -233,32 +233,32 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Why something on offer is kept back until somebody agrees to it.
+/// Reason for which an item is withheld until it is approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "withheld", rename_all = "snake_case")]
 pub enum Withheld {
-    /// Nobody agreed to the server.
+    /// The server is not approved.
     #[error("the server is not in the lock")]
     ServerNew,
-    /// The server is started otherwise than agreed.
+    /// The server's launch settings differ from the approved ones.
     #[error("the server is started otherwise than the lock says, or is somewhere else")]
     ServerChanged,
-    /// Nobody agreed to it.
+    /// The item is not approved.
     #[error("it is not in the lock")]
     New,
-    /// It is not what was agreed to.
+    /// The definition differs from the approved one.
     #[error("its definition is not the one in the lock ({}, now {})", .from.short(), .to.short())]
     Changed {
-        /// The pin that was agreed to.
+        /// The approved pin.
         from: Pin,
-        /// What it is now.
+        /// The current pin.
         to: Pin,
     },
 }
 
 impl Lock {
-    /// How `now`, which holds what the servers say now, differs from what was agreed to: by server,
-    /// then by kind and name. Of `silent` servers nothing is known now, so nothing is said.
+    /// Compares `now`, the current definitions, with the approved ones: by server, then by kind and
+    /// name. `silent` servers are skipped, as their current definitions are unknown.
     pub fn compare(&self, now: &Self, silent: &BTreeSet<ServerId>) -> Vec<Difference> {
         let all: BTreeSet<&ServerId> = self.servers.keys().chain(now.servers.keys()).collect();
         let mut differences = Vec::new();
@@ -274,7 +274,7 @@ impl Lock {
         differences
     }
 
-    /// Agrees to what some servers say now; one that `now` does not have is forgotten.
+    /// Approves the current definitions of some servers; a server absent from `now` is removed.
     pub fn update<'a>(&mut self, now: &Self, servers: impl IntoIterator<Item = &'a ServerId>) {
         for server in servers {
             match now.servers.get(server) {
@@ -284,7 +284,7 @@ impl Lock {
         }
     }
 
-    /// Why a server is not to be started or used at all, `None` if it may be.
+    /// Returns the reason for which a server must not be started or used, `None` if it may be.
     pub fn withheld_server(&self, server: &ServerId, launch: &Launch) -> Option<Withheld> {
         match self.servers.get(server) {
             None => Some(Withheld::ServerNew),
@@ -293,8 +293,8 @@ impl Lock {
         }
     }
 
-    /// Why a definition is kept back, `None` if it is the one that was agreed to. `name` and
-    /// `definition` are the server's own, before any transform.
+    /// Returns the reason for which a definition is withheld, `None` if it is the approved one. `name`
+    /// and `definition` are the server's own, before any transform.
     pub fn withheld(
         &self,
         server: &ServerId,
@@ -310,9 +310,9 @@ impl Lock {
         (from != to).then_some(Withheld::Changed { from, to })
     }
 
-    /// What is left of a catalog without what is kept back, with a problem for each thing that is.
-    /// Local tools are ours, and resources are data: both stay, the latter if the server does. The
-    /// catalog is one of what servers say themselves, before any transform.
+    /// Returns a catalog without its withheld items, with a problem for each of them. Local tools stay,
+    /// as they are Consort's own; resources stay if the server does, as they are data. The catalog must
+    /// hold the servers' own definitions, before any transform.
     pub fn admitted(&self, from: &Catalog) -> Catalog {
         let mut catalog = from.clone();
         let mut problems = Vec::new();
@@ -352,7 +352,7 @@ fn withholding(server: &ServerId, what: &str, why: &Withheld) -> Problem {
     Problem::warning(format!("{what} is withheld: {why}")).of(server).hint(hint)
 }
 
-/// What something is called, for people.
+/// Returns the display name of an item.
 fn named(kind: Kind, name: &str) -> String {
     match kind {
         Kind::Instructions => "what it tells models (`instructions`)".to_owned(),

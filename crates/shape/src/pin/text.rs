@@ -20,7 +20,7 @@ const HEADER: &str = "\
 # Written by `consort lock`; keep it in version control and read its changes.
 ";
 
-/// Why a text is not a lock, and in which line.
+/// Error in the text of a lock, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockError {
     line: Option<usize>,
@@ -57,7 +57,7 @@ impl LockError {
         self.line
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix it.
     pub fn hint(&self) -> &'static str {
         match self.mistake {
             Mistake::Conflict => {
@@ -165,7 +165,7 @@ impl FromStr for Lock {
     }
 }
 
-/// A line that a version control system left between two sides.
+/// Returns true for a conflict marker of a version control system.
 fn conflict(line: &str) -> bool {
     ["<<<<<<<", "|||||||", "=======", ">>>>>>>"].iter().any(|mark| {
         line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
@@ -231,8 +231,8 @@ fn read_item(name: &str, item: WrittenItem, at: &At<'_>) -> Result<Item, LockErr
     if item.pin() == pin { Ok(item) } else { Err(at(start, Mistake::Mismatch { name })) }
 }
 
-/// The text of `consort.lock`: servers, kinds and names in order, a line a definition, so that a
-/// change is a line in a diff. Characters that do not show are escapes.
+/// Writes the text of `consort.lock`: servers, kinds and names in order, a line a definition, so that a
+/// change is one line in a diff. Invisible characters are escaped.
 impl fmt::Display for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}version = {VERSION}")?;
@@ -292,13 +292,13 @@ impl fmt::Display for Entry<'_> {
     }
 }
 
-/// A key of TOML.
+/// Writes a TOML key.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }
 }
 
-/// A text of TOML, with what does not show as escapes.
+/// Writes a TOML string, with invisible characters escaped.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

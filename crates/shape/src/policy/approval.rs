@@ -1,47 +1,44 @@
-//! What a person agreed to, and how far that reaches.
+//! Approvals given by people, and their scope.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use consort_core::{Caller, Json, Kind};
+use consort_core::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Question, arguments};
 
-/// The form of kept approvals.
+/// Version of the stored form of approvals.
 const VERSION: u64 = 1;
 
-/// The longest shape that is kept as it is; a longer one is kept as its digest.
+/// The longest shape that is stored as it is; a longer one is stored as its digest.
 const LONGEST_SHAPE: usize = 512;
 
-/// The most approvals kept for one session, and the most sessions. Beyond, people are asked again.
-const MOST: usize = 1000;
-
-/// How long an approval lasts.
+/// Lifetime of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Approval {
     /// For the one call it was asked for.
     Once,
     /// Until the caller's session ends.
     Session,
-    /// Until it is taken back.
+    /// Until it is revoked.
     Always,
 }
 
-/// Which arguments an approval covers.
+/// Arguments that an approval covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Binding {
     /// Those of the same shape: the same names and JSON types at every depth, whatever the values.
     #[default]
     Shape,
-    /// Those written exactly so, byte for byte.
+    /// Exactly these arguments, byte for byte.
     Exact,
 }
 
-/// What an approval is for. If anything of it changes, the approval is void.
+/// The scope of an approval. If any part changes, the approval is void.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalKey {
@@ -53,8 +50,8 @@ pub struct ApprovalKey {
 }
 
 impl ApprovalKey {
-    /// The key of a call. `pin` stands for the tool's definition as it is now. Fails for arguments
-    /// that readers may read differently: such a call cannot be approved.
+    /// Creates the key of a call. `pin` identifies the tool's current definition. Fails for arguments
+    /// that parsers may read differently: such a call cannot be approved.
     pub fn new(question: &Question<'_>, pin: &str, binding: Binding) -> Result<Self, String> {
         let none = Json::parse("{}").expect("it is JSON");
         let json = question.arguments.unwrap_or(&none);
@@ -64,7 +61,7 @@ impl ApprovalKey {
             Binding::Shape => shape(&value).into_owned(),
         };
         Ok(Self {
-            caller: written(question.caller),
+            caller: question.caller.label(),
             server: question.server.to_owned(),
             tool: question.tool.to_owned(),
             pin: pin.to_owned(),
@@ -72,7 +69,7 @@ impl ApprovalKey {
         })
     }
 
-    /// Who may call, as `kind:name`.
+    /// The caller, as `kind:name`.
     pub fn caller(&self) -> &str {
         &self.caller
     }
@@ -82,23 +79,23 @@ impl ApprovalKey {
         &self.server
     }
 
-    /// The tool, as its server calls it.
+    /// The tool, by its server's name for it.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The definition it holds for.
+    /// The pin of the tool's definition.
     pub fn pin(&self) -> &str {
         &self.pin
     }
 
-    /// The arguments it holds for: their shape, or a digest.
+    /// The arguments: their shape, or a digest.
     pub fn arguments(&self) -> &str {
         &self.arguments
     }
 }
 
-/// All that was approved and still holds.
+/// All approvals in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Approvals {
     always: BTreeSet<ApprovalKey>,
@@ -112,24 +109,30 @@ struct Kept {
     approvals: BTreeSet<ApprovalKey>,
 }
 
-/// Kept approvals that cannot be used.
+/// Stored approvals that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalsError {
-    /// They are not written as approvals are.
+    /// They are malformed.
     #[error("approvals cannot be read")]
     Read(#[source] serde_json::Error),
-    /// They are written in a form of another time.
+    /// They have another version.
     #[error("approvals of version {found}: use version {VERSION}")]
     Version {
-        /// The one found.
+        /// The version found.
         found: u64,
     },
 }
 
 impl Approvals {
-    /// Notes an approval and tells whether it will be found again. One that is for a single call is
-    /// not kept.
-    pub fn grant(&mut self, key: ApprovalKey, approval: Approval, session: &str) -> bool {
+    /// Stores an approval; returns true if [`Self::find`] will return it. One for a single call is
+    /// not stored. At most `most` are stored for one session, and for `most` sessions.
+    pub fn grant(
+        &mut self,
+        key: ApprovalKey,
+        approval: Approval,
+        session: &str,
+        most: usize,
+    ) -> bool {
         match approval {
             Approval::Once => false,
             Approval::Always => {
@@ -137,11 +140,11 @@ impl Approvals {
                 true
             }
             Approval::Session => {
-                if self.sessions.len() >= MOST && !self.sessions.contains_key(session) {
+                if self.sessions.len() >= most && !self.sessions.contains_key(session) {
                     return false;
                 }
                 let keys = self.sessions.entry(session.to_owned()).or_default();
-                if keys.len() >= MOST && !keys.contains(&key) {
+                if keys.len() >= most && !keys.contains(&key) {
                     return false;
                 }
                 keys.insert(key);
@@ -150,7 +153,7 @@ impl Approvals {
         }
     }
 
-    /// The approval that covers a call, if there is one.
+    /// Returns the approval that covers a call, if there is one.
     pub fn find(&self, key: &ApprovalKey, session: &str) -> Option<Approval> {
         if self.always.contains(key) {
             return Some(Approval::Always);
@@ -158,7 +161,7 @@ impl Approvals {
         self.sessions.get(session)?.contains(key).then_some(Approval::Session)
     }
 
-    /// Takes an approval back, in every session; tells whether there was one.
+    /// Revokes an approval, in every session; returns true if there was one.
     pub fn revoke(&mut self, key: &ApprovalKey) -> bool {
         let mut found = self.always.remove(key);
         for keys in self.sessions.values_mut() {
@@ -167,23 +170,23 @@ impl Approvals {
         found
     }
 
-    /// Forgets what was approved for a session.
+    /// Drops the approvals of a session.
     pub fn end_session(&mut self, session: &str) {
         self.sessions.remove(session);
     }
 
-    /// What was approved for always, in order.
+    /// The permanent approvals, in order.
     pub fn always(&self) -> impl Iterator<Item = &ApprovalKey> {
         self.always.iter()
     }
 
-    /// What is to be kept: what was approved for always.
+    /// Serializes the approvals to store: the permanent ones.
     pub fn to_json(&self) -> Json {
         let kept = Kept { version: VERSION, approvals: self.always.clone() };
         Json::from_value(&kept).expect("texts and a number always serialise")
     }
 
-    /// What was kept.
+    /// Reads stored approvals.
     pub fn from_json(json: &Json) -> Result<Self, ApprovalsError> {
         #[derive(Deserialize)]
         struct Versioned {
@@ -198,19 +201,9 @@ impl Approvals {
     }
 }
 
-/// A caller as `kind:name`.
-pub(super) fn written(caller: &Caller) -> String {
-    let kind = match caller.kind {
-        Kind::Person => "person",
-        Kind::Agent => "agent",
-        Kind::Client => "client",
-    };
-    format!("{kind}:{}", caller.name)
-}
-
-/// The names and types of a value: `{labels:[string],owner:string}`. Items of a list count once each
-/// shape, whatever their order. What would be long is a digest, at every depth, so that the work is as
-/// much as there are arguments.
+/// Returns the names and types of a value: `{labels:[string],owner:string}`. Items of a list count once
+/// per shape, in any order. A long shape becomes a digest, at every depth, so that the work is linear
+/// in the size of the arguments.
 fn shape(value: &Value) -> Cow<'static, str> {
     let text = match value {
         Value::Null => return "null".into(),
@@ -229,7 +222,7 @@ fn shape(value: &Value) -> Cow<'static, str> {
     if text.len() > LONGEST_SHAPE { digest(text.as_bytes()).into() } else { text.into() }
 }
 
-/// A name as it is, or in quotes where it could be taken for something else.
+/// Returns a name as it is, or quoted where it would be ambiguous.
 fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.chars().all(plain) {
@@ -249,6 +242,8 @@ fn digest(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use consort_core::Caller;
+
     use super::*;
     use consort_core::Annotations;
     use proptest::prelude::*;
@@ -272,7 +267,7 @@ mod tests {
         let mut approvals = Approvals::default();
         let first = json!({ "title": "a", "labels": ["x"], "meta": { "n": 1 } });
         let second = json!({ "title": "b", "labels": ["y", "z"], "meta": { "n": 2.5 } });
-        assert!(approvals.grant(key(&first, "p1", Binding::Shape), Approval::Always, "s"));
+        assert!(approvals.grant(key(&first, "p1", Binding::Shape), Approval::Always, "s", 1000));
         let found = |arguments: &Value, pin: &str| {
             approvals.find(&key(arguments, pin, Binding::Shape), "other")
         };
@@ -287,7 +282,7 @@ mod tests {
     fn a_changed_pin_or_a_new_argument_or_another_type_makes_it_void() {
         let mut approvals = Approvals::default();
         let approved = json!({ "title": "a" });
-        approvals.grant(key(&approved, "p1", Binding::Shape), Approval::Always, "s");
+        approvals.grant(key(&approved, "p1", Binding::Shape), Approval::Always, "s", 1000);
         for (arguments, pin) in [
             (approved, "p2"),
             (json!({ "title": "a", "force": true }), "p1"),
@@ -302,7 +297,12 @@ mod tests {
     #[test]
     fn an_exact_approval_holds_for_these_values_alone() {
         let mut approvals = Approvals::default();
-        approvals.grant(key(&json!({ "to": "a" }), "p", Binding::Exact), Approval::Always, "s");
+        approvals.grant(
+            key(&json!({ "to": "a" }), "p", Binding::Exact),
+            Approval::Always,
+            "s",
+            1000,
+        );
         let found = |to: &str| {
             approvals.find(&key(&json!({ "to": to }), "p", Binding::Exact), "s").is_some()
         };
@@ -315,9 +315,9 @@ mod tests {
     fn a_session_ends_and_its_approvals_with_it() {
         let mut approvals = Approvals::default();
         let one = key(&json!({}), "p", Binding::Shape);
-        assert!(!approvals.grant(one.clone(), Approval::Once, "s"));
+        assert!(!approvals.grant(one.clone(), Approval::Once, "s", 1000));
         assert_eq!(approvals.find(&one, "s"), None);
-        assert!(approvals.grant(one.clone(), Approval::Session, "s"));
+        assert!(approvals.grant(one.clone(), Approval::Session, "s", 1000));
         assert_eq!(approvals.find(&one, "s"), Some(Approval::Session));
         assert_eq!(approvals.find(&one, "t"), None);
         approvals.end_session("s");
@@ -328,8 +328,8 @@ mod tests {
     fn what_lasts_is_kept_and_read_back_and_can_be_taken_back() {
         let mut approvals = Approvals::default();
         let (a, b) = (json!({ "a": 1 }), json!({ "b": 1 }));
-        approvals.grant(key(&b, "p", Binding::Shape), Approval::Always, "s");
-        approvals.grant(key(&a, "p", Binding::Shape), Approval::Session, "s");
+        approvals.grant(key(&b, "p", Binding::Shape), Approval::Always, "s", 1000);
+        approvals.grant(key(&a, "p", Binding::Shape), Approval::Session, "s", 1000);
         let kept = approvals.to_json();
         insta::assert_snapshot!(kept, @r#"{"version":1,"approvals":[{"caller":"agent:coder","server":"github","tool":"create_issue","pin":"p","arguments":"{b:number}"}]}"#);
         let mut read = Approvals::from_json(&kept).unwrap();

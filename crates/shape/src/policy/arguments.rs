@@ -1,4 +1,4 @@
-//! Arguments, read so that nobody can read them otherwise.
+//! Strict parsing of arguments, so that all parsers agree on them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Reads arguments; refuses a member named twice at any depth, since which of the two counts is up to
-/// each reader. Names that differ in case only are the same name to some readers.
+/// Parses arguments; refuses a member that occurs twice at any depth, since parsers differ in which of
+/// the two they use. Names that differ only in case are the same name to some parsers.
 pub(super) fn read(arguments: &Json) -> Result<Value, String> {
     let strict: Result<Strict, _> = arguments.read();
     strict
@@ -18,7 +18,7 @@ pub(super) fn read(arguments: &Json) -> Result<Value, String> {
         .map_err(|error| format!("the arguments cannot be read: {error}"))
 }
 
-/// What kind of value it is, for people.
+/// Returns the JSON type of a value for error messages.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

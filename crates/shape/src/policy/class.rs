@@ -1,4 +1,4 @@
-//! What a tool can do to the world: read, write, destroy, reach out.
+//! Classes of tools by their effects: read, write, destructive, open-world.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::error::{PolicyError, unknown_word};
 use super::spec::Words;
 use super::target::ToolPattern;
 
-/// One thing a tool can do.
+/// A class of effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// It changes nothing.
@@ -18,7 +18,7 @@ pub enum Class {
     Write,
     /// It may destroy something.
     Destructive,
-    /// It reaches beyond the server's own world: the web, mail, other people.
+    /// It interacts with systems beyond the server: the web, mail, other people.
     OpenWorld,
 }
 
@@ -26,7 +26,7 @@ impl Class {
     /// Every class.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Destructive, Self::OpenWorld];
 
-    /// As written in a config.
+    /// Its name in a config.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -43,19 +43,19 @@ impl fmt::Display for Class {
     }
 }
 
-/// A set of classes. A tool's has exactly one of `read`, `write` and `destructive`, and `open-world`
-/// or not.
+/// A set of classes. A tool has exactly one of `read`, `write` and `destructive`, and `open-world` or
+/// not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Classes(u8);
 
 impl Classes {
-    /// Those given.
+    /// Creates a set of these classes.
     pub fn of(classes: impl IntoIterator<Item = Class>) -> Self {
         Self(classes.into_iter().fold(0, |set, class| set | 1 << class as u8))
     }
 
-    /// What the hints of a server say. What they leave open is what MCP says: not read-only,
-    /// destructive, open world. A tool that calls itself both read-only and destructive is destructive.
+    /// Returns the classes of a server's annotations. Absent hints have MCP's defaults: not read-only,
+    /// destructive, open world. A tool annotated as both read-only and destructive is destructive.
     pub fn hinted(hints: Annotations) -> Self {
         let effect = match (hints.read_only.unwrap_or(false), hints.destructive) {
             (_, Some(true)) | (false, None) => Class::Destructive,
@@ -66,27 +66,27 @@ impl Classes {
         Self::of([effect].into_iter().chain(open))
     }
 
-    /// Whether this one is among them.
+    /// Returns true if the set contains this class.
     pub fn has(self, class: Class) -> bool {
         self.0 & 1 << class as u8 != 0
     }
 
-    /// Whether the two have one in common.
+    /// Returns true if the sets have a class in common.
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Each of them.
+    /// Iterates over the classes.
     pub fn iter(self) -> impl Iterator<Item = Class> {
         Class::ALL.into_iter().filter(move |class| self.has(*class))
     }
 
-    /// The set written so: one word, or several.
+    /// Parses a set: one word, or several.
     fn parse(place: &str, words: &Words) -> Result<Self, PolicyError> {
         let classes = parse_all(place, words.iter())?;
         let effects = [Class::Read, Class::Write, Class::Destructive];
@@ -110,7 +110,7 @@ impl fmt::Display for Classes {
     }
 }
 
-/// The set that these words name.
+/// Parses the set that these words name.
 pub(super) fn parse_all<'a>(
     place: &str,
     words: impl IntoIterator<Item = &'a str>,
@@ -124,12 +124,12 @@ pub(super) fn parse_all<'a>(
     Ok(Classes::of(classes))
 }
 
-/// The operator's own word on what tools can do, before any hint.
+/// The operator's classification of tools, which overrides annotations.
 #[derive(Clone, Debug)]
 pub(super) struct ClassTable {
-    /// Those that say most come first.
+    /// The most specific patterns come first.
     entries: Vec<(ToolPattern, Classes)>,
-    /// The servers whose hints are believed.
+    /// The servers whose annotations are trusted.
     hints: Vec<Pattern>,
 }
 
@@ -163,7 +163,7 @@ impl ClassTable {
         Self { entries, hints }
     }
 
-    /// What a tool can do.
+    /// Returns a tool's classes.
     pub(super) fn classes(&self, server: &str, tool: &str, hints: Annotations) -> Classes {
         let stated = self.entries.iter().find(|(target, _)| target.fits(server, tool));
         let believed = || self.hints.iter().any(|pattern| pattern.fits(server));

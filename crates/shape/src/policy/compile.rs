@@ -1,4 +1,4 @@
-//! From a policy as it was written to one that decides.
+//! Compilation of a policy from its config.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::spec::{PolicySpec, RuleSpec};
 use super::target::{Roles, ToolPattern};
 use super::{Effect, Otherwise, Policy};
 
-/// Compiles the whole, and tells all that is wrong at once.
+/// Compiles the whole policy, or returns all errors at once.
 pub(super) fn policy(spec: &PolicySpec) -> Result<Policy, Vec<PolicyError>> {
     let mut errors = Vec::new();
     let callers =
@@ -44,7 +44,7 @@ fn default(written: Option<&str>) -> Result<Otherwise, PolicyError> {
     choice("default", "default", written.unwrap_or("allow"), KNOWN)
 }
 
-/// What a word means, of those that may stand there.
+/// Returns the meaning of a word among the known ones, or an error.
 fn choice<T, const N: usize>(
     place: &str,
     what: &str,
@@ -98,7 +98,7 @@ fn rule(number: usize, spec: &RuleSpec, roles: &Roles) -> Result<Rule, Vec<Polic
     }
 }
 
-/// What each word of a list means; what is wrong with it is noted.
+/// Returns the meaning of each word of a list; errors are collected.
 fn list<T>(
     place: &str,
     key: &str,

@@ -1,5 +1,6 @@
-//! Conditions on a call's arguments: checked when they are loaded, bounded when they are evaluated.
+//! Conditions on a call's arguments: checked on load, bounded on evaluation.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
@@ -11,73 +12,74 @@ mod path;
 use check::Check;
 use path::Path;
 
-/// How deep conditions may nest.
+/// The deepest nesting of conditions.
 const DEEPEST: usize = 16;
 
-/// A condition as people write it: `all`, `any` or `not` of others, or a test of what a path leads
-/// to. Several checks in one test must all hold.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A condition in a config: `all`, `any` or `not` of others, or a test of the value at a path. Several checks in one
+/// test must all hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConditionSpec {
-    /// All of these hold.
+    /// All of these conditions hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<Vec<ConditionSpec>>,
-    /// One of these holds.
+    /// At least one of these conditions holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub any: Option<Vec<ConditionSpec>>,
-    /// This does not hold.
+    /// This condition does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not: Option<Box<ConditionSpec>>,
-    /// Where to look: `owner`, `filter.owner`, `to.*`, or a JSON pointer.
+    /// Path of the value: `owner`, `filter.owner`, `to.*`, or a JSON pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Of what `*` leads to: `every` or `any` of it.
+    /// Values at `*` that must pass: `every` or `any`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["every", "any"]))]
     pub items: Option<String>,
-    /// What the test says where the path leads to nothing. Without it, nobody can tell.
+    /// Result of the test if the path has no value. If absent, the test is undecided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<bool>,
-    /// Whether there is anything.
+    /// True if the path must have a value, false if it must have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub present: Option<bool>,
-    /// It is this text, number or truth value.
+    /// The value equals this string, number or boolean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equals: Option<Value>,
-    /// It is one of these.
+    /// The value is one of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_of: Option<Vec<Value>>,
-    /// It is a text that fits this pattern.
+    /// The value is a string that matches this pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glob: Option<String>,
-    /// It is a text that starts so.
+    /// The value is a string with this prefix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// It is the absolute path of this folder or of something in it.
+    /// The value is the absolute path of this folder or of something in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under: Option<String>,
-    /// It is a text with this in it, or a list with this among it.
+    /// The value is a string that contains this, or an array with this item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<Value>,
-    /// It is a number below this.
+    /// The value is a number less than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub less: Option<Number>,
-    /// It is a number not above this.
+    /// The value is a number of at most this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Number>,
-    /// It is a number above this.
+    /// The value is a number greater than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub greater: Option<Number>,
-    /// It is a number not below this.
+    /// The value is a number of at least this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Number>,
 }
 
-/// Whether something holds.
+/// Result of evaluating a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Truth {
     Yes,
     No,
-    /// Nobody can tell, and why.
+    /// Undecidable, with the reason.
     Unsure(String),
 }
 
@@ -94,7 +96,7 @@ impl Truth {
         }
     }
 
-    /// `No` if one is, else the first that is unsure, else `Yes`.
+    /// Returns `No` if one is, else the first that is unsure, else `Yes`.
     fn all(truths: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Self::Yes;
         for truth in truths {
@@ -130,7 +132,7 @@ pub(super) struct Test {
     checks: Vec<Check>,
 }
 
-/// Of several values, how many must pass.
+/// Quantifier over several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Items {
     Every,

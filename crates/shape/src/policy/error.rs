@@ -1,8 +1,8 @@
-//! What is wrong with a policy as it was written.
+//! Errors in a written policy.
 
 use consort_core::nearest;
 
-/// What is wrong at one place of a policy.
+/// An error at one place of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct PolicyError {
@@ -22,18 +22,18 @@ impl PolicyError {
         self
     }
 
-    /// Where: the rule by its number and name, or the key.
+    /// The place: the rule by its number and name, or the key.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix it.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 }
 
-/// A word that is none of those known.
+/// Error of an unknown word.
 pub(super) fn unknown_word<'a>(
     place: &str,
     what: &str,

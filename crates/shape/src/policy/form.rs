@@ -1,16 +1,11 @@
-//! The question to a person: may this call go ahead?
+//! The approval request for a call.
 
 use consort_core::{Json, Revision};
 use consort_wire::splice::Writer;
 use serde_json::{Value, json};
 
-use super::{Approval, Binding, Decision, Effect, Question, approval, arguments, shown};
-
-/// How much of the arguments the question shows, in bytes.
-const SHOWN: usize = 4000;
-
-/// The longest arguments that can be edited in the form, in bytes.
-const EDITABLE: usize = 16 << 10;
+use super::{Approval, Binding, Decision, Effect, Question, arguments, shown};
+use crate::limits::ApprovalLimits;
 
 /// The longest reason a person may give, in characters.
 const REASON: usize = 500;
@@ -20,42 +15,43 @@ const SESSION: &str = "session";
 const ALWAYS: &str = "always";
 const DENY: &str = "deny";
 
-/// A question to a person, for MCP's `elicitation/create` in form mode.
+/// An approval request, for MCP's `elicitation/create` in form mode.
 #[derive(Clone, Debug)]
 pub struct Form {
     message: String,
     schema: Json,
     revision: Revision,
     original: Json,
-    /// The arguments as they can be edited.
+    /// The arguments in editable form.
     editable: Option<String>,
 }
 
-/// What a person said. Whatever is not a clear yes is a no.
+/// A person's answer. Anything but a clear approval is a denial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The call may go ahead.
     Approve {
-        /// How long that holds, for the arguments as they are now.
+        /// Lifetime of the approval, for the arguments as they are now.
         approval: Approval,
-        /// What the person made of the arguments, if anything. They are to be decided on again: rules
+        /// The arguments as edited by the person, if they were. They must be decided on again: rules
         /// that deny hold for them too.
         edited: Option<Json>,
     },
     /// It may not.
     Deny {
-        /// What the caller is told.
+        /// Reason sent to the caller.
         reason: String,
     },
 }
 
 impl Form {
-    /// The question about a call, in the words of the revision that the person's client speaks.
-    /// Fails for arguments that readers may read differently: nobody could say what was approved.
+    /// Creates the request for a call, in the protocol revision of the person's client. Fails for
+    /// arguments that parsers may read differently: it would be unclear what was approved.
     pub fn new(
         question: &Question<'_>,
         decision: &Decision,
         revision: Revision,
+        limits: ApprovalLimits,
     ) -> Result<Self, String> {
         let original = match question.arguments {
             Some(arguments) => arguments.clone(),
@@ -63,14 +59,14 @@ impl Form {
         };
         arguments::read(&original)?;
         let text = original.as_str();
-        let editable = (text.len() <= EDITABLE).then(|| shown::json(text));
+        let editable = (text.len() <= limits.editable).then(|| shown::json(text));
         let (reason, binding) = match &decision.effect {
             Effect::Ask { reason, binding } => (Some(reason), *binding),
             Effect::Allow | Effect::Deny { .. } => (None, Binding::Shape),
         };
         let mut message = format!(
             "`{}` wants to call `{}.{}` ({})",
-            shown::line(&approval::written(question.caller)),
+            shown::line(&question.caller.label()),
             shown::line(question.server),
             shown::line(question.tool),
             decision.classes,
@@ -80,17 +76,17 @@ impl Form {
             message.push_str(&shown::line(reason));
         }
         message.push_str("\n\n");
-        message.push_str(&shown::json(&shown::indented(text, SHOWN)));
+        message.push_str(&shown::json(&shown::indented(text, limits.shown)));
         let schema = schema(editable.as_deref(), binding, revision);
         Ok(Self { message, schema, revision, original, editable })
     }
 
-    /// What the person reads.
+    /// The message to the person.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What the person fills in: a flat object of texts.
+    /// The schema of the form: a flat object of strings.
     pub fn schema(&self) -> &Json {
         &self.schema
     }
@@ -98,7 +94,7 @@ impl Form {
     /// The parameters of `elicitation/create`.
     pub fn params(&self) -> Json {
         let mut params = Writer::new();
-        if self.revision >= Revision::V2025_11_25 {
+        if self.revision.has_elicitation_modes() {
             params.text("mode", "form");
         }
         params.text("message", &self.message);
@@ -106,7 +102,7 @@ impl Form {
         params.finish()
     }
 
-    /// Reads the client's result: `action`, and what was filled in.
+    /// Reads the client's result: `action` and `content`.
     pub fn read_answer(&self, answer: &Json) -> Verdict {
         self.approved(answer).unwrap_or_else(|reason| Verdict::Deny { reason })
     }
@@ -132,7 +128,7 @@ impl Form {
         Ok(Verdict::Approve { approval, edited })
     }
 
-    /// What became of the arguments, if anything.
+    /// Returns the edited arguments, if they were edited.
     fn edited(&self, answer: Option<&Value>) -> Result<Option<Json>, String> {
         let text = match answer {
             None | Some(Value::Null) => return Ok(None),
@@ -168,7 +164,6 @@ fn denied(reason: &str) -> String {
 
 /// The form, in the order people fill it in.
 fn schema(editable: Option<&str>, binding: Binding, revision: Revision) -> Json {
-    let modern = revision >= Revision::V2025_11_25;
     let covered = match binding {
         Binding::Shape => "for arguments of this shape",
         Binding::Exact => "for exactly these arguments",
@@ -181,7 +176,7 @@ fn schema(editable: Option<&str>, binding: Binding, revision: Revision) -> Json 
     ];
     let mut decision = json!({ "type": "string", "title": "Decision" });
     // Titles have had two spellings; clients know that of their revision.
-    if modern {
+    if revision.has_titled_choices() {
         let titled = choices.map(|(value, title)| json!({ "const": value, "title": title }));
         decision["oneOf"] = titled.as_slice().into();
     } else {
@@ -199,7 +194,7 @@ fn schema(editable: Option<&str>, binding: Binding, revision: Revision) -> Json 
                 "description": "JSON. Change them here before they are sent; empty sends them as shown",
             });
             // A text could not have a default before.
-            if modern {
+            if revision.has_text_defaults() {
                 arguments["default"] = text.into();
             }
             properties.raw("arguments", arguments.to_string().as_bytes());
@@ -235,7 +230,7 @@ mod tests {
         let effect = Effect::Ask { reason: "it cannot be undone".into(), binding: Binding::Shape };
         let classes = Classes::hinted(Annotations::default());
         let decision = Decision { effect, rule: None, unsure: None, classes };
-        Form::new(&question, &decision, revision).unwrap()
+        Form::new(&question, &decision, revision, ApprovalLimits::default()).unwrap()
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "answers are written in place")]

@@ -1,4 +1,4 @@
-//! One rule, ready to be asked.
+//! One compiled rule.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::condition::Condition;
 use super::target::{CallerPattern, ToolPattern};
 use super::{Effect, Question};
 
-/// What a rule is about and what holds for it. `None` fits everything.
+/// A compiled rule: its match criteria and its effect. `None` matches everything.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub(super) label: Arc<str>,
@@ -23,7 +23,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// Denies what is not `read`.
+    /// A rule that denies all tools that are not `read`.
     pub(super) fn read_only() -> Self {
         Self {
             label: "read-only".into(),
@@ -37,7 +37,7 @@ impl Rule {
         }
     }
 
-    /// Whether it is about this call, its arguments left aside.
+    /// Returns true if it matches this call, apart from the arguments.
     pub(super) fn concerns(&self, question: &Question<'_>, classes: Classes) -> bool {
         fn fits<P>(patterns: Option<&Vec<P>>, fits: impl Fn(&P) -> bool) -> bool {
             patterns.is_none_or(|patterns| patterns.iter().any(fits))

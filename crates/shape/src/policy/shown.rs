@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A text on one line, with what cannot be seen as escapes.
+/// Returns a string on one line, with invisible characters escaped.
 pub(super) fn line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -15,7 +15,7 @@ pub(super) fn line(text: &str) -> String {
     shown
 }
 
-/// The same JSON, with what cannot be seen as JSON's own escapes: it still means the same.
+/// Returns the same JSON, with invisible characters as JSON escapes: its value is unchanged.
 pub(super) fn json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
@@ -31,7 +31,7 @@ pub(super) fn json(json: &str) -> String {
     shown
 }
 
-/// JSON over several lines. What is longer than `most` bytes loses its middle, and says so.
+/// Writes JSON over several lines. If longer than `most` bytes, it loses its middle, with a note.
 pub(super) fn indented(json: &str, most: usize) -> String {
     let (head, rest) = (most / 4 * 3, most / 4);
     let mut shown = String::new();
@@ -86,7 +86,7 @@ fn turn(shown: &mut String, depth: usize) {
     shown.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// Characters that take no room, turn the direction of the text or carry hidden data.
+/// Returns true for characters that have no width, change the text direction or carry hidden data.
 fn hidden(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

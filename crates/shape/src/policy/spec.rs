@@ -1,52 +1,54 @@
-//! A policy as people write it.
+//! A policy as it is written in a config.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::condition::ConditionSpec;
 
-/// A whole policy: rules from top to bottom, and what holds where none fits.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A policy: rules, evaluated from top to bottom, and a default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicySpec {
-    /// What holds where no rule fits: `allow` (if absent), `ask`, `ask-writes` or `deny`.
+    /// Effect if no rule matches: `allow` (if absent), `ask`, `ask-writes` or `deny`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["allow", "ask", "ask-writes", "deny"]))]
     pub default: Option<String>,
-    /// What tools can do, by pattern: `"github.delete_*" = "destructive"`.
+    /// Classes of tools, by pattern: `"github.delete_*" = "destructive"`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, Words>,
-    /// The servers whose hints are believed, as patterns; all if absent.
+    /// Servers whose tool annotations are trusted, as patterns; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<Vec<String>>,
-    /// The first that fits decides.
+    /// Rules; the first match decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleSpec>,
-    /// What is known of callers, by name or by `kind:name`.
+    /// Properties of callers, by name or by `kind:name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub callers: BTreeMap<String, CallerSpec>,
 }
 
-/// What is known of one caller.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Properties of a caller.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CallerSpec {
-    /// The roles that rules may name as `role:NAME`.
+    /// Roles that rules refer to as `role:NAME`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
 }
 
-/// One rule: what it is about, and what holds for it. What is left out fits everything.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// One rule: the calls that it matches, and its effect. An absent key matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuleSpec {
-    /// What it is called in explanations.
+    /// Name of the rule in explanations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Why it is there. For people only.
+    /// Comment for people; it has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// `client:alice`, `agent:*`, `role:reader`, `alice`, `*`.
+    /// Callers: `client:alice`, `agent:*`, `role:reader`, `alice`, `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callers: Option<Vec<String>>,
     /// Profiles, as patterns.
@@ -55,37 +57,39 @@ pub struct RuleSpec {
     /// Servers, as patterns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
-    /// Tools as their servers call them, as patterns: `tool` or `server.tool`.
+    /// Tools by their names on the server, as patterns: `tool` or `server.tool`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Tools that are in one of these classes.
+    /// Classes, one of which a tool must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
-    /// Calls whose arguments are so.
+    /// Condition on the arguments of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<ConditionSpec>,
-    /// `allow`, `deny` or `ask`.
+    /// Effect of the rule: `allow`, `deny` or `ask`.
+    #[schemars(extend("enum" = ["allow", "deny", "ask"]))]
     pub then: String,
-    /// What the caller is told, or the person who is asked.
+    /// Reason shown to the caller, or to the person who is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What a lasting approval is bound to, for `ask`: `shape` (if absent) or `exact`.
+    /// Arguments that a lasting approval covers, for `ask`: of the same `shape` (if absent) or `exact`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["shape", "exact"]))]
     pub binding: Option<String>,
 }
 
-/// One word, or several.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// One string, or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Words {
-    /// One.
+    /// One string.
     One(String),
-    /// Several.
+    /// Several strings.
     Many(Vec<String>),
 }
 
 impl Words {
-    /// Each of them.
+    /// Iterates over the strings.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let words = match self {
             Self::One(word) => std::slice::from_ref(word),

@@ -1,16 +1,13 @@
-//! Whom and what a rule is about: patterns over callers and tools.
+//! Patterns over callers and tools that rules match.
 
 use std::collections::BTreeMap;
 
-use consort_core::{Caller, Kind, Pattern};
+use consort_core::{Caller, CallerKind, Pattern};
 
 use super::error::{PolicyError, unknown_word};
 
-const KINDS: [(&str, Kind); 3] =
-    [("person", Kind::Person), ("agent", Kind::Agent), ("client", Kind::Client)];
-
-/// A tool, or the tools of a server, read as [`Pattern::matches`] reads it: what stands before the
-/// first dot or colon is the server, and no server passes for another by how it names its tools.
+/// A tool, or the tools of a server, parsed like [`Pattern::matches`]: the part before the first dot or
+/// colon is the server, so a server cannot impersonate another by its tool names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ToolPattern {
     written: String,
@@ -40,7 +37,7 @@ impl ToolPattern {
         self.tool.fits(tool) && self.server.as_ref().is_none_or(|pattern| pattern.fits(server))
     }
 
-    /// How much it says: its characters, those that stand for any not counted.
+    /// Specificity: the number of characters without wildcards.
     pub(super) fn weight(&self) -> usize {
         self.written.chars().filter(|c| !matches!(c, '*' | '?')).count()
     }
@@ -50,23 +47,23 @@ impl ToolPattern {
     }
 }
 
-/// Some callers.
+/// A pattern of callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CallerPattern {
-    kind: Option<Kind>,
-    /// Absent where any name will do.
+    kind: Option<CallerKind>,
+    /// Absent if any name matches.
     name: Option<Pattern>,
 }
 
 impl CallerPattern {
-    /// `client:alice`, `agent:*`, `alice` of any kind, `*`.
+    /// Parses `client:alice`, `agent:*`, `alice` of any kind, `*`.
     pub(super) fn parse(place: &str, written: &str) -> Result<Self, PolicyError> {
-        let kinds = || KINDS.into_iter().map(|(word, _)| word);
+        let kinds = || CallerKind::ALL.into_iter().map(CallerKind::as_str);
         let (kind, name) = match written.split_once(':') {
             Some(("*", name)) => (None, name),
             Some((word, name)) => {
-                let kind = KINDS.into_iter().find(|(known, _)| *known == word);
-                let Some((_, kind)) = kind else {
+                let kind = CallerKind::ALL.into_iter().find(|known| known.as_str() == word);
+                let Some(kind) = kind else {
                     return Err(unknown_word(
                         place,
                         "kind of caller",
@@ -93,11 +90,11 @@ impl CallerPattern {
 
     pub(super) fn fits(&self, caller: &Caller) -> bool {
         self.kind.is_none_or(|kind| kind == caller.kind)
-            && self.name.as_ref().is_none_or(|name| name.fits(&caller.name))
+            && self.name.as_ref().is_none_or(|name| name.fits(caller.name()))
     }
 }
 
-/// Which callers have a role.
+/// Callers by role.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Roles(BTreeMap<String, Vec<CallerPattern>>);
 
@@ -118,7 +115,7 @@ impl Roles {
         Self(roles)
     }
 
-    /// The callers that a rule names; a role is whoever has it.
+    /// Returns the callers that a rule names; a role stands for all callers that have it.
     pub(super) fn callers(
         &self,
         place: &str,

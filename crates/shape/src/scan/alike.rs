@@ -1,6 +1,6 @@
-//! Characters that look like others.
+//! Look-alike characters.
 
-/// The Latin letter that a letter of another script looks like, in most typefaces.
+/// Latin letters, and the letters of other scripts that look like them in most typefaces.
 const ALIKE: &[(char, &str)] = &[
     ('a', "аɑα"),
     ('b', "ЬƄ"),
@@ -50,7 +50,7 @@ const ALIKE: &[(char, &str)] = &[
     ('.', "․"),
 ];
 
-/// The ASCII character that one of another script looks like, or itself.
+/// Returns the ASCII character that this one looks like, or itself.
 pub(super) fn folded(c: char) -> char {
     if c.is_ascii() {
         return c;
@@ -62,10 +62,10 @@ pub(super) fn folded(c: char) -> char {
     ALIKE.iter().find(|(_, others)| others.contains(c)).map_or(c, |(plain, _)| *plain)
 }
 
-/// What a text comes to if characters that look alike are one: what does not show is left out, case
-/// does not count, and `0` is `o`, `1` and `i` are `l`.
+/// Folds look-alike characters of a string into one: invisible characters are dropped, case is ignored,
+/// and `0` is `o`, `1` and `i` are `l`.
 ///
-/// It is a small table of what names are forged with, not all that Unicode knows.
+/// It uses a small table of characters common in forged names, not all of Unicode.
 ///
 /// ```
 /// use consort_shape::scan::skeleton;
@@ -83,7 +83,7 @@ pub fn skeleton(text: &str) -> String {
     plain.collect()
 }
 
-/// The first word in which Latin letters stand beside letters of another script that look Latin.
+/// Returns the first word that mixes Latin letters with look-alikes of another script.
 pub(super) fn mixed(text: &str) -> Option<(usize, usize)> {
     if text.is_ascii() {
         return None;

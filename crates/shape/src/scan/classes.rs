@@ -1,4 +1,4 @@
-//! Classes of words that rules are made of.
+//! Classes of words that lexical rules match.
 
 /// A set of classes, one bit each.
 pub(super) type Classes = u64;
@@ -10,121 +10,121 @@ macro_rules! classes {
 }
 
 classes! {
-    /// A denial.
+    /// Negations.
     NOT = 0;
-    /// To let somebody know.
+    /// Verbs of informing.
     TELL = 1;
-    /// Those who must not know.
+    /// People from whom something is concealed.
     PEOPLE = 2;
-    /// So that nobody notices.
+    /// Adverbs of secrecy.
     SECRETLY = 3;
-    /// To set aside.
+    /// Verbs of disregarding.
     IGNORE = 4;
-    /// What came before, or all of it.
+    /// Adjectives for earlier or all instructions.
     PRIOR = 5;
-    /// What a model was told.
+    /// Instructions given to a model.
     ORDERS = 6;
-    /// To take something in.
+    /// Verbs of reading.
     READ = 7;
-    /// To let something out.
+    /// Verbs of sending.
     SEND = 8;
-    /// To put something in.
+    /// Verbs of inserting.
     PUT = 9;
-    /// What opens doors.
+    /// Credentials.
     SECRET = 10;
-    /// What a model was told and said.
+    /// A model's conversation and prompts.
     TALK = 11;
-    /// All of it.
+    /// Completeness.
     WHOLE = 12;
-    /// Files and what is in them.
+    /// Files and their content.
     FILE = 13;
-    /// To start a program.
+    /// Verbs of executing a program.
     EXECUTE = 14;
-    /// What can be started.
+    /// Commands and programs.
     COMMAND = 15;
-    /// To make a call.
+    /// Verbs of calling a tool.
     CALL = 16;
     /// Earlier than something else.
     BEFORE = 17;
     /// Later than something else.
     AFTER = 18;
-    /// At each of something.
+    /// At each occurrence of something.
     WHEN = 19;
-    /// What models do.
+    /// Units of a model's work: tools, requests, responses.
     WORK = 20;
     /// Each and every.
     ANY = 21;
-    /// Without a choice.
+    /// Obligation.
     MUST = 22;
-    /// This one.
+    /// The word `this`.
     THIS = 23;
-    /// In another's place.
+    /// Replacement.
     INSTEAD = 24;
-    /// To make something else of it.
+    /// Verbs of modification.
     CHANGE = 25;
-    /// What goes into a call and comes out of it.
+    /// Inputs and outputs of a call.
     ARGUMENT = 26;
     /// Better than all others.
     BEST = 27;
     /// Worse than this.
     WORSE = 28;
-    /// Whatever was said.
+    /// Words for `regardless`.
     REGARDLESS = 29;
-    /// Who reads definitions.
+    /// Names for a model.
     MODEL = 30;
-    /// Somebody outside.
+    /// Parties outside the conversation.
     OUTSIDE = 31;
-    /// A model is spoken to.
+    /// Words that address the model.
     YOU = 32;
-    /// A tool by that word.
+    /// Words for `tool`.
     TOOL = 33;
-    /// Somebody's consent.
+    /// Consent of a person.
     CONSENT = 34;
-    /// More than was asked for.
+    /// Additional actions.
     ALSO = 35;
-    /// Where money and messages go.
+    /// Destinations of money and messages.
     TARGET = 36;
-    /// To keep from view.
+    /// Concealment.
     HIDE = 37;
-    /// What speaks of attacks without being one.
+    /// Words of texts that discuss attacks without being one.
     DETECT = 38;
-    /// To take away for good.
+    /// Verbs of deletion.
     DESTROY = 39;
-    /// A claim of need: checks, rules, duties.
+    /// Pretexts: checks, rules, duties.
     PRETEXT = 40;
-    /// What a user asked.
+    /// A user's request.
     WISH = 41;
     /// Another than this.
     OTHER = 42;
-    /// `from`, for what is kept from somebody.
+    /// The word `from`, for concealment from people.
     FROM = 43;
     /// `to`, `with`, `as`.
     TO = 44;
-    /// Better than it was.
+    /// Claims of improvement.
     BETTER = 45;
-    /// Without being told to.
+    /// The word `automatically`.
     AUTO = 46;
-    /// To have people read something.
+    /// Verbs of displaying to people.
     SAY = 47;
-    /// The text that is meant.
+    /// A message to people.
     NOTICE = 48;
     /// Much praised.
     PRAISE = 49;
-    /// Above something else.
+    /// Priority.
     RANK = 50;
-    /// Not to do it.
+    /// Omission.
     OMIT = 51;
-    /// What comes of that.
+    /// Claimed consequences of an omission.
     HARM = 52;
-    /// To give a value.
+    /// Verbs of assignment.
     SET = 53;
     /// One word in quotation marks, as names of tools often stand.
     QUOTED = 54;
-    /// A web address.
+    /// A URL.
     URL = 55;
-    /// A mail address.
+    /// An email address.
     MAIL = 56;
-    /// A path of a file.
+    /// A file path.
     PATH = 57;
     /// A name with `_`, as tools and parameters have.
     NAME = 58;

@@ -1,25 +1,25 @@
-//! Characters that do not show, or that change how others show.
+//! Invisible characters, and characters that change the rendering of others.
 
 use std::fmt::Write;
 
-/// Why a character does not show as what it is.
+/// Kind of a character that is not rendered as itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hidden {
     /// A control character: escape sequences begin with one.
     Control,
-    /// It takes no room.
+    /// A zero-width character.
     Invisible,
-    /// It turns the direction of the text.
+    /// It changes the direction of the text.
     Direction,
-    /// A tag: invisible, and each stands for an ASCII character.
+    /// A Unicode tag: invisible, and each stands for an ASCII character.
     Tag,
-    /// It chooses a variant of the character before, and can carry a byte.
+    /// A variation selector, which can carry a byte.
     Selector,
-    /// What it means is agreed on in private.
+    /// A private-use character.
     Private,
 }
 
-/// Whether, and why, a character does not show as what it is. Line breaks and tabs are no secret.
+/// Returns the kind of a character not rendered as itself. Line breaks and tabs are not reported.
 pub fn hidden(c: char) -> Option<Hidden> {
     Some(match c {
         '\n' | '\r' | '\t' => return None,
@@ -58,8 +58,8 @@ pub fn hidden(c: char) -> Option<Hidden> {
     })
 }
 
-/// A text in which everything that does not show is an escape, as in `\u{202e}`: nothing in it is
-/// obeyed by a terminal or lost on a reader. Two different texts never look the same by it.
+/// Returns a string with every invisible character escaped, as in `\u{202e}`: a terminal interprets
+/// none of it, and a reader misses none. Two different strings never have the same result.
 ///
 /// ```
 /// use consort_shape::scan::shown;
@@ -82,12 +82,12 @@ pub fn shown(text: &str) -> String {
     safe
 }
 
-/// Whether a backslash before it would read as the start of an escape.
+/// Returns true if a backslash before it would read as the start of an escape.
 fn after_backslash(c: char) -> bool {
     matches!(c, 'n' | 'r' | 't' | 'u' | '\\' | '\n' | '\r' | '\t') || hidden(c).is_some()
 }
 
-/// The same, with everything beyond ASCII as an escape: for texts that look alike.
+/// The same, with everything beyond ASCII escaped: for strings that look alike.
 pub fn spelled(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in shown(text).chars() {
@@ -96,8 +96,8 @@ pub fn spelled(text: &str) -> String {
     safe
 }
 
-/// A text of one line, at most so many characters long, with what does not show as escapes; the
-/// middle goes first, and what is left out is counted.
+/// Returns a string on one line, of at most so many characters, with invisible characters escaped; the
+/// middle is cut first, and the characters left out are counted.
 pub fn excerpt(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(spelled("р\u{200b}a"), "\\u{440}\\u{200b}a");
     }
 
-    /// Texts of which many would look the same if one escape were forgotten.
+    /// Random texts of which many would look the same if one escape were missing.
     fn pieces() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec!["\\", "n", "\n", "u{200b}", "\u{200b}"]);
         prop::collection::vec(piece, 0..4).prop_map(|pieces| pieces.concat())

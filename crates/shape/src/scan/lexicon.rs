@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::classes::*;
 use super::sources::{GENERAL, MCPPROXY, MCPTOX, MSB, SAFETYBENCH, Sources};
 
-/// Words of one class: `*` stands for any end, `_` for a blank between two words.
+/// Words of one class: `*` stands for any ending, `_` for a space between two words.
 struct Entry {
     classes: Classes,
     sources: Sources,
@@ -221,7 +221,7 @@ pub(super) struct Lexicon {
 }
 
 impl Lexicon {
-    /// The words that do not rest on the set left out alone.
+    /// Creates a lexicon without the words that rest on the excluded set alone.
     pub(super) fn new(left_out: Sources) -> Self {
         let mut lexicon =
             Self { exact: HashMap::new(), stems: HashMap::new(), pairs: HashMap::new() };
@@ -263,7 +263,7 @@ impl Lexicon {
     }
 }
 
-/// The class of a chunk that is one word though it has signs in it.
+/// Returns the class of a chunk that is one word despite its punctuation.
 pub(super) fn token(chunk: &str) -> Option<Classes> {
     if chunk.contains("://") || chunk.starts_with("www.") {
         return Some(URL);

@@ -1,9 +1,9 @@
-//! Marks by which a text poses as something else, and names of places where secrets are kept.
+//! Marks of text that poses as something else, and locations of secrets.
 
 use super::plain::Plain;
 use super::sources::{MCPTOX, SAFETYBENCH, Sources};
 
-/// Marks by which a text poses as something other than the description of a tool.
+/// Marks of text that poses as something other than the description of a tool.
 const MARKS: &[&str] = &[
     "<important>",
     "<system>",
@@ -26,7 +26,7 @@ const MARKS: &[&str] = &[
     "you are now in ",
 ];
 
-/// Where people keep secrets. What stands before and behind must not be part of a name.
+/// Locations of secrets. The characters before and after must not be part of a name.
 const PLACES: &[&str] = &[
     "/.ssh",
     "id_rsa",
@@ -53,23 +53,23 @@ const PLACES: &[&str] = &[
     "application_default_credentials.json",
 ];
 
-/// Places that only published attacks on these sets speak of.
+/// Locations that only the attacks of these published sets mention.
 const PLACES_OF: &[(Sources, &[&str])] =
     &[(SAFETYBENCH, &[".bashrc", ".zshrc"]), (MCPTOX, &["authorized_keys"])];
 
-/// Whether what is searched may be part of a longer name.
+/// Condition on the characters around a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edges {
     Any,
     Name,
 }
 
-/// The first of the marks in a text.
+/// Returns the first of the marks in a text.
 pub(super) fn mark(plain: &Plain) -> Option<(usize, usize)> {
     plain.any(MARKS, Edges::Any)
 }
 
-/// The first of the places in a text that do not rest on the set left out alone.
+/// Returns the first of the locations in a text, without those that rest on the excluded set alone.
 pub(super) fn place(plain: &Plain, left_out: Sources) -> Option<(usize, usize)> {
     let of_sets = PLACES_OF.iter().filter(|(sources, _)| sources.stand_without(left_out));
     let mut all = of_sets.map(|(_, places)| *places).chain([PLACES]);

@@ -1,4 +1,4 @@
-//! Rules, applied to a text.
+//! Application of lexical rules to a text.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,12 @@ use super::plain::{Plain, Token};
 use super::rules::{Rule, Weight, rules};
 use super::sources::{GENERAL, Sources};
 
-/// What a rule found: the concern, and the bytes of the text it was found at.
+/// A match of a rule: the concern, and the byte range of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) concern: Concern,
     pub(super) weight: Weight,
-    /// Which rule.
+    /// Index of the rule.
     pub(super) rule: usize,
     pub(super) from: usize,
     pub(super) to: usize,
@@ -31,12 +31,12 @@ pub(super) struct Matcher {
 pub(super) static ALL: LazyLock<Matcher> = LazyLock::new(|| Matcher::without(GENERAL));
 
 impl Matcher {
-    /// The rules and words that do not rest on the set left out alone.
+    /// Creates a matcher without the rules and words that rest on the excluded set alone.
     pub(super) fn without(left_out: Sources) -> Self {
         Self { lexicon: Lexicon::new(left_out), left_out }
     }
 
-    /// What each rule finds in a text, each rule once, where it first applies.
+    /// Returns the first match of each rule in a text.
     pub(super) fn hits(&self, plain: &Plain) -> Vec<Hit> {
         let tokens = plain.tokens(&self.lexicon);
         let present = tokens.iter().fold(0, |all, token| all | token.classes);
@@ -58,8 +58,8 @@ impl Matcher {
 }
 
 impl Rule {
-    /// The first and the last word of the first place where it applies. `sentences` has the classes
-    /// of each sentence.
+    /// Returns the first and the last word of the rule's first match. `sentences` has the classes of
+    /// each sentence.
     fn applies(&self, tokens: &[Token], sentences: &[Classes]) -> Option<(usize, usize)> {
         let ((first, _), rest) = self.slots.split_first()?;
         let starts = |token: &Token| {
@@ -76,7 +76,7 @@ impl Rule {
     }
 }
 
-/// Where a match that goes on with this word began.
+/// Returns the start of a match that continues with this word.
 fn step(
     tokens: &[Token],
     begun: &[Option<usize>],

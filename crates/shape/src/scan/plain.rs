@@ -5,10 +5,10 @@ use super::classes::{Classes, QUOTED};
 use super::hidden::hidden;
 use super::lexicon::{Lexicon, token};
 
-/// A text without what does not show, look-alikes as ASCII, in lower case.
+/// A text without invisible characters, look-alikes as ASCII, in lower case.
 pub(super) struct Plain {
     pub(super) text: String,
-    /// Where each byte of it comes from: from, to.
+    /// The byte range of the original for each byte of it.
     origin: Vec<(usize, usize)>,
 }
 
@@ -37,12 +37,12 @@ impl Plain {
         plain
     }
 
-    /// The place in the original of a part that is not empty.
+    /// Returns the byte range in the original of a part that is not empty.
     pub(super) fn place(&self, from: usize, to: usize) -> (usize, usize) {
         (self.origin[from].0, self.origin[to - 1].1)
     }
 
-    /// The words in order, with addresses, paths and identifiers as one word each.
+    /// Returns the words in order, with URLs, paths and identifiers as one word each.
     pub(super) fn tokens(&self, lexicon: &Lexicon) -> Vec<Token> {
         let mut tokens = Vec::new();
         let mut sentence = 0;
@@ -60,7 +60,7 @@ impl Plain {
         tokens
     }
 
-    /// Adds the words of what stands between two blanks.
+    /// Adds the words of a chunk between white space.
     fn chunk(
         &self,
         (from, to): (usize, usize),
@@ -84,7 +84,7 @@ impl Plain {
         }
     }
 
-    /// Adds what two words mean together to the first of them.
+    /// Adds the meaning of word pairs to their first word.
     fn pairs(&self, tokens: &mut [Token], lexicon: &Lexicon) {
         for n in 1..tokens.len() {
             let (one, other) = (tokens[n - 1], tokens[n]);
@@ -96,10 +96,10 @@ impl Plain {
     }
 }
 
-/// What may stand behind the end of a sentence.
+/// Characters that may follow the end of a sentence.
 const CLOSING: [char; 7] = ['"', '\'', ')', ']', '*', '`', '”'];
 
-/// The paragraphs of a text, and the items of its lists: what stands on the lines between belongs together.
+/// Returns the paragraphs and list items of a text: the lines of each belong together.
 fn paragraphs(text: &str) -> Vec<(usize, usize)> {
     let mut all: Vec<(usize, usize)> = Vec::new();
     let mut from = 0;
@@ -128,7 +128,7 @@ fn quoted(chunk: &str) -> bool {
     chunk.len() > 4 && chunk.starts_with(marks) && chunk.ends_with(marks)
 }
 
-/// What stands between blanks, as places in the text.
+/// Returns the chunks between white space, as byte ranges.
 fn chunks(text: &str, (start, end): (usize, usize)) -> impl Iterator<Item = (usize, usize)> {
     let mut at = start;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Patterns of classes of words, and what they are a sign of.
+//! Lexical rules: patterns of word classes, and the concerns they indicate.
 
 mod general;
 mod sets;
@@ -7,23 +7,23 @@ use super::Concern;
 use super::classes::Classes;
 use super::sources::Sources;
 
-/// Words of these classes in this order in one sentence, each with at most so many others between it
-/// and the one before.
+/// Words of these classes in this order in one sentence, each with at most so many other words between
+/// it and the one before.
 #[derive(Clone, Copy)]
 pub(super) struct Rule {
     pub(super) concern: Concern,
     pub(super) weight: Weight,
-    /// The published sets it was written on.
+    /// The published sets it was derived from.
     pub(super) sources: Sources,
     pub(super) slots: &'static [(Classes, usize)],
-    /// A sentence with a word of these classes is left alone.
+    /// A sentence with a word of these classes does not match.
     pub(super) unless: Classes,
 }
 
-/// How much a rule says.
+/// Strength of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
-    /// It is reported for itself.
+    /// It is reported by itself.
     Strong,
     /// It is reported together with another.
     Weak,
@@ -39,7 +39,7 @@ const fn rule(
 }
 
 impl Rule {
-    /// The rule, leaving alone sentences with a word of these classes.
+    /// Returns the rule with sentences excluded that have a word of these classes.
     const fn unless(self, unless: Classes) -> Self {
         Self { unless, ..self }
     }

@@ -1,4 +1,4 @@
-//! Definitions that speak of another server's tools, or are named so as to be taken for them.
+//! Definitions that mention another server's tools, or whose names imitate them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,29 +8,29 @@ use serde::Serialize;
 
 use super::{Found, around, skeleton, visit};
 
-/// The shortest name that is not an ordinary word by chance.
+/// The shortest name that is unlikely to be an ordinary word.
 const DISTINCTIVE: usize = 6;
 
-/// A definition that points at somebody else's tool.
+/// A definition that refers to another server's tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "shadow", rename_all = "snake_case")]
 pub enum Shadow {
-    /// It speaks of another server's tool.
+    /// It mentions another server's tool.
     Mention {
-        /// Which.
+        /// The tool with the mention.
         from: Route,
-        /// Whose tool it speaks of.
+        /// The tool that is mentioned.
         to: Route,
-        /// Where, as a JSON pointer.
+        /// Location, as a JSON pointer.
         pointer: String,
-        /// The text around it, with what does not show as escapes.
+        /// The text around it, with invisible characters escaped.
         excerpt: String,
     },
     /// Its name looks like that of another server's tool, and is not the same.
     LookAlike {
-        /// Which.
+        /// The tool with the imitating name.
         from: Route,
-        /// What it looks like.
+        /// The tool whose name it resembles.
         to: Route,
     },
 }
@@ -48,11 +48,11 @@ impl fmt::Display for Shadow {
     }
 }
 
-/// What in a catalog deserves a look because servers should not know of each other: tools whose texts
-/// name another server's tool, and names that look alike without being the same.
+/// Finds references between servers, which should not know of each other: tools whose texts mention
+/// another server's tool, and names that look alike without being the same.
 ///
-/// Only names that no text has by chance count: of six characters or more, and of two words. A tool
-/// that its own server has too is its own.
+/// Only names that are no ordinary words count: of six characters or more, and of two words. A tool
+/// name that the same server has too is not reported.
 pub fn shadowing(catalog: &Catalog) -> Vec<Shadow> {
     let entries = catalog.tools.entries();
     let mut owners: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
@@ -67,7 +67,7 @@ pub fn shadowing(catalog: &Catalog) -> Vec<Shadow> {
     shadows
 }
 
-/// A name made of several words, which is in no text by chance.
+/// Returns true for a name made of several words, which does not occur in a text by chance.
 fn distinctive(name: &str) -> bool {
     let camel = || {
         let pairs = name.as_bytes().windows(2);
@@ -76,7 +76,7 @@ fn distinctive(name: &str) -> bool {
     name.chars().count() >= DISTINCTIVE && (name.contains(['_', '-', '.', '/']) || camel())
 }
 
-/// Each tool of others that an entry speaks of, once.
+/// Reports each tool of other servers that an entry mentions, once.
 fn mentions(entry: &Entry, owners: &BTreeMap<&str, Vec<&Entry>>, shadows: &mut Vec<Shadow>) {
     let mut told = BTreeSet::new();
     visit("", entry.definition.json(), &mut |pointer, found| {
@@ -103,7 +103,7 @@ fn mentions(entry: &Entry, owners: &BTreeMap<&str, Vec<&Entry>>, shadows: &mut V
     });
 }
 
-/// The parts of a text that could be names, as places in it.
+/// Returns the parts of a text that could be names, as byte ranges.
 fn identifiers(text: &str) -> Vec<(usize, usize)> {
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Text within text: characters that do not show, and long runs of encoded bytes.
+//! Text hidden in text: invisible characters, and long runs of encoded bytes.
 
 use super::Concern;
 use super::hidden::{Hidden, hidden};
@@ -6,18 +6,18 @@ use super::hidden::{Hidden, hidden};
 /// The shortest run that looks like encoded bytes. A SHA-256 in hexadecimal is as long.
 const ENCODED: usize = 65;
 
-/// The same for a run of hexadecimal digits, which ids are made of.
+/// The same for a run of hexadecimal digits, which ids consist of.
 const ENCODED_HEX: usize = 129;
 
 /// The longest run of tags behind a black flag that names a region: five letters and an end.
 const FLAG: usize = 6;
 
-/// Characters that do not show and have no business where they are.
+/// Invisible characters where no script needs them.
 pub(super) struct Odd {
     pub(super) concern: Concern,
-    /// From the first of them, in bytes.
+    /// Start of the first of them, in bytes.
     pub(super) from: usize,
-    /// To the end of the run the first is in.
+    /// End of the run that contains the first.
     pub(super) to: usize,
     pub(super) decoded: Option<String>,
 }
@@ -63,7 +63,7 @@ fn concern(kind: Hidden) -> Concern {
     }
 }
 
-/// Whether a script, or an emoji, needs this character here.
+/// Returns true if a script, or an emoji, needs this character here.
 fn expected(chars: &[(usize, char)], n: usize, kind: Hidden, right_to_left: bool) -> bool {
     let at = |n: Option<usize>| n.and_then(|n| chars.get(n)).map(|(_, c)| *c);
     let (c, before, after) = (chars[n].1, at(n.checked_sub(1)), at(Some(n + 1)));
@@ -98,7 +98,7 @@ fn untagged(c: char) -> Option<char> {
     u8::try_from(code).ok().filter(|code| (0x20..0x7f).contains(code)).map(char::from)
 }
 
-/// The bytes that selectors carry, if they are a text.
+/// Decodes the bytes that variation selectors carry, if they are valid text.
 fn unselected(chars: impl Iterator<Item = char>) -> Option<String> {
     let byte = |c: char| match c {
         '\u{fe00}'..='\u{fe0f}' => u8::try_from(u32::from(c) - 0xfe00).ok(),

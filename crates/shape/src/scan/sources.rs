@@ -1,10 +1,10 @@
-//! The published sets of poisoned definitions that rules were written on.
+//! The published sets of poisoned definitions that rules were derived from.
 
 /// A set of sets, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sources(u8);
 
-/// No set: what is known of attacks on models at large.
+/// No set: general knowledge of attacks on models.
 pub(super) const GENERAL: Sources = Sources(0);
 pub(super) const MSB: Sources = Sources(1);
 pub(super) const MCPPROXY: Sources = Sources(1 << 1);
@@ -27,12 +27,12 @@ impl Sources {
         })
     }
 
-    /// True if it rests on no set, or on one that is not left out.
+    /// Returns true if it rests on no set, or on one that is not excluded.
     pub(super) const fn stand_without(self, left_out: Self) -> bool {
         self.0 == 0 || self.0 & !left_out.0 != 0
     }
 
-    /// Both.
+    /// The union of both.
     pub(super) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

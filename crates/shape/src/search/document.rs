@@ -1,4 +1,4 @@
-//! A tool as search sees it: its texts, and the words counted in them.
+//! A tool as a search document: its texts, and the words counted in them.
 
 use std::collections::HashMap;
 
@@ -9,27 +9,27 @@ use super::Limits;
 use super::english::is_stop;
 use super::words::{Kind, each_word};
 
-/// What can be found: a tool's texts.
+/// A search document: a tool's texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// What it is called, with its server: `server.name`.
+    /// Its name with its server: `server.name`.
     pub id: String,
-    /// What it is called within its server.
+    /// Its name within its server.
     pub name: String,
     /// Its server.
     pub server: String,
-    /// What people call it.
+    /// Its human-readable title.
     pub title: String,
-    /// What it does.
+    /// Its description.
     pub description: String,
-    /// What it takes: the names of its parameters, nested ones included.
+    /// The names of its parameters, nested ones included.
     pub parameters: Vec<String>,
-    /// What is said of the parameters and of the tool's manners: descriptions, choices, hints.
+    /// Details of the parameters and of the tool: descriptions, `enum` values, annotations.
     pub details: Vec<String>,
 }
 
 impl Document {
-    /// A tool of a catalog.
+    /// Creates a document from a tool of a catalog.
     pub fn of(entry: &Entry, limits: &Limits) -> Self {
         let tool = entry.tool();
         let mut document = Self {
@@ -111,7 +111,7 @@ fn hints(annotations: Annotations) -> Vec<String> {
         .collect()
 }
 
-/// How many kinds of text a document has.
+/// Number of fields of a document.
 pub(super) const FIELDS: usize = 6;
 
 /// The field of names.
@@ -120,18 +120,18 @@ pub(super) const NAME: usize = 0;
 /// The field of descriptions.
 const DESCRIPTION: usize = 3;
 
-/// In [`Counted::order`]: what stands before it is no neighbour of what stands behind.
+/// Separator in [`Counted::order`]: the words before and after it are not adjacent.
 pub(super) const GAP: u32 = u32::MAX;
 
-/// A document's words, counted. It depends on nothing but the document, so it outlives an index.
+/// A document's words, counted. It depends only on the document, so it outlives an index.
 #[derive(Debug)]
 pub(super) struct Counted {
     /// All its words, one after the other.
     text: String,
     pub(super) words: Vec<Count>,
-    /// How many words each field has.
+    /// Number of words in each field.
     pub(super) lengths: [u32; FIELDS],
-    /// The words of name and description in their order, as places in `words`.
+    /// The words of name and description in their order, as indices into `words`.
     pub(super) order: Vec<u32>,
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Counted {
 pub(super) struct Count {
     start: u32,
     end: u32,
-    /// How often each field has it.
+    /// Number of occurrences in each field.
     pub(super) times: [u32; FIELDS],
 }
 
@@ -190,23 +190,23 @@ impl Counted {
     }
 }
 
-/// The words of texts that say something.
+/// The words of texts without stop words.
 #[derive(Debug, Default)]
 pub(super) struct Telling {
     text: String,
-    /// Where each word ends in `text`, and what it is.
+    /// End of each word in `text`, and its kind.
     words: Vec<(usize, Kind)>,
 }
 
 impl Telling {
-    /// Adds the words of a text that say something, or all of them if none does: `do_it` can be found, too.
+    /// Adds the words of a text without stop words, or all if it has no others: `do_it` is found, too.
     pub(super) fn add(&mut self, text: &str, most: usize) {
         if !self.add_if(text, most, |word| !is_stop(word)) {
             self.add_if(text, most, |_| true);
         }
     }
 
-    /// Whether there was any.
+    /// Adds the words that satisfy a predicate. Returns true if there was any.
     fn add_if(&mut self, text: &str, most: usize, says: impl Fn(&str) -> bool) -> bool {
         let before = self.words.len();
         each_word(text, most, &mut |word, kind| {

@@ -1,11 +1,11 @@
-//! What is known of English beforehand: words that say nothing, words that only ask, words that mean the same.
+//! English vocabulary: stop words, words of asking, and synonyms.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::stem::stem;
 
-/// Words that say nothing of a tool; apostrophes leave their letters behind.
+/// Stop words, which say nothing of a tool; apostrophes leave their letters behind.
 const STOP: &str = "
     a about above after again against all also am an and any are as at be because been before being below between
     both but by can could did do does doing down during each few for from further had has have having he her here
@@ -16,16 +16,16 @@ const STOP: &str = "
     d ll m o re s t ve y ain aren couldn didn doesn don hadn hasn haven isn mightn mustn needn shan shouldn wasn
     weren won wouldn";
 
-/// The letters of the longest of them.
+/// Length of the longest stop word.
 const LONGEST_STOP: usize = 10;
 
-/// Words by which people ask for whatever it is. They may be a tool's very name, so they count, but little.
+/// Words by which people ask for anything. They may be a tool's name, so they count, but little.
 const ASKING: &str = "
     additionally assist assistance fetch finally find get give hello help hi including interested know lastly like
     look looking need needs please provide recommend retrieve show specifically suggest tell thanks using want wants
     wondering";
 
-/// Words of one line can stand for each other: what tools do first, then what they do it to.
+/// Synonyms, one set a line: first verbs of tools, then their objects.
 const SYNONYMS: &str = "
     delete remove erase destroy drop
     create add make insert new
@@ -80,7 +80,7 @@ static STOPS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP.split_whitespace()
 
 static ASKINGS: LazyLock<HashSet<&str>> = LazyLock::new(|| ASKING.split_whitespace().collect());
 
-/// The stem of a word, and the stems that can stand for it, in the order of the table.
+/// The synonyms of a stem, as stems in the order of the table.
 static SAME: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     let mut same: HashMap<String, Vec<String>> = HashMap::new();
     for line in SYNONYMS.lines() {
@@ -98,17 +98,17 @@ static SAME: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     same
 });
 
-/// Whether a word in lower case says nothing of a tool.
+/// Returns true for a stop word, in lower case.
 pub fn is_stop(word: &str) -> bool {
     word.len() <= LONGEST_STOP && STOPS.contains(word)
 }
 
-/// Whether a word only asks.
+/// Returns true for a word of asking.
 pub(super) fn is_asking(word: &str) -> bool {
     ASKINGS.contains(word)
 }
 
-/// The stems that can stand for this one.
+/// Returns the synonyms of a stem.
 pub(super) fn same(stem: &str) -> &'static [String] {
     SAME.get(stem).map(Vec::as_slice).unwrap_or_default()
 }

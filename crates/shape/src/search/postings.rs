@@ -1,4 +1,4 @@
-//! The inverted index: for each word, which documents have it and how much it says of them.
+//! The inverted index: for each word, the documents that have it and its weight in them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::document::{Counted, FIELDS, NAME, size};
 use super::stem::stem;
 
-/// How much a word says in a name, title, server, description, parameter name and detail. Round numbers:
+/// Weights of the fields name, title, server, description, parameter names and details. Round numbers:
 /// names are short and chosen with care, details are long and alike from tool to tool. On four public sets
 /// the weights that are best for three of them are no better than these on the fourth (`docs/search.md`).
 const WEIGHTS: [f32; FIELDS] = [4.0, 2.0, 1.0, 1.0, 0.5, 0.25];
 
-/// BM25's usual constants: how soon a repeated word says nothing more, how much longer texts count less.
+/// BM25's usual constants: saturation of repeated words, and discount of longer texts.
 const K: f32 = 1.2;
 const B: f32 = 0.75;
 
@@ -19,15 +19,15 @@ const B: f32 = 0.75;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Posting {
     pub(super) document: u32,
-    /// How much the word says of it, before the word's rarity.
+    /// Weight of the word in it, before the word's rarity.
     pub(super) says: f32,
 }
 
-/// A stem, all its words taken as one.
+/// A stem, which stands for all its words.
 #[derive(Debug, Default)]
 pub(super) struct Stem {
     pub(super) postings: Vec<Posting>,
-    /// Rare words say more.
+    /// Inverse document frequency: rare words weigh more.
     pub(super) rarity: f32,
 }
 
@@ -35,15 +35,15 @@ pub(super) struct Stem {
 #[derive(Debug, Default)]
 pub(super) struct Postings {
     words: HashMap<Box<str>, u32>,
-    /// By word: its documents.
+    /// Documents by word.
     exact: Vec<Vec<Posting>>,
-    /// By word: its stem.
+    /// Stem by word.
     stem_of: Vec<u32>,
     stem_ids: HashMap<Box<str>, u32>,
     pub(super) stems: Vec<Stem>,
-    /// By document and its word: the stem.
+    /// Stem by document and word of the document.
     pub(super) in_document: Vec<Box<[u32]>>,
-    /// By document: the stems of its name, each once.
+    /// Stems of the name by document, each once.
     pub(super) in_name: Vec<Box<[u32]>>,
 }
 
@@ -101,7 +101,7 @@ impl Postings {
         self.in_document.push(stems.into());
     }
 
-    /// The number of a word, which may be new.
+    /// Returns the number of a word, adding it if it is new.
     fn word(&mut self, word: &str) -> u32 {
         if let Some(&known) = self.words.get(word) {
             return known;
@@ -123,22 +123,22 @@ impl Postings {
         new
     }
 
-    /// The stem of a word that some document has.
+    /// Returns the stem of a word, if a document has the word.
     pub(super) fn stem_of(&self, word: &str) -> Option<u32> {
         self.words.get(word).map(|&word| self.stem_of[word as usize])
     }
 
-    /// A stem that some document has.
+    /// Returns the number of a stem, if a document has it.
     pub(super) fn stem(&self, stem: &str) -> Option<u32> {
         self.stem_ids.get(stem).copied()
     }
 
-    /// The documents that have exactly this word.
+    /// Returns the documents that have exactly this word.
     pub(super) fn exact(&self, word: &str) -> &[Posting] {
         self.words.get(word).map(|&word| self.exact[word as usize].as_slice()).unwrap_or_default()
     }
 
-    /// How rare a stem is.
+    /// Returns the inverse document frequency of a stem.
     pub(super) fn rarity(&self, stem: u32) -> f32 {
         self.stems[stem as usize].rarity
     }

@@ -1,4 +1,4 @@
-//! What is looked for: the words of a query, each once, and which of them stand side by side.
+//! A parsed query: its words, each once, and the order in which they stand.
 
 use super::Limits;
 use super::document::Telling;
@@ -6,25 +6,25 @@ use super::english::is_asking;
 use super::stem::stem;
 use super::words::Kind;
 
-/// How much a word that only asks counts.
+/// Weight of a word of asking.
 const ASKING: f32 = 0.25;
 
-/// A query, read.
+/// A parsed query.
 #[derive(Debug, Default)]
 pub(super) struct Query {
-    /// As written, each once.
+    /// The words as written, each once.
     pub(super) words: Vec<Wanted>,
     /// Their stems, each once.
     pub(super) stems: Vec<Wanted>,
-    /// The words in their order, wholes left out.
+    /// The words in order, without whole identifiers.
     pub(super) order: Vec<String>,
 }
 
-/// A word or stem that is looked for.
+/// A word or stem of a query.
 #[derive(Debug, PartialEq)]
 pub(super) struct Wanted {
     pub(super) text: String,
-    /// How much it counts.
+    /// Its weight.
     pub(super) weight: f32,
     /// The word as it was first written, with the ending that a stem lacks.
     pub(super) written: String,

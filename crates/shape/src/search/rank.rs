@@ -1,4 +1,4 @@
-//! How well each document answers a query.
+//! Ranking of documents for a query.
 
 use std::cmp::Ordering;
 
@@ -9,23 +9,23 @@ use super::postings::{Posting, Postings};
 use super::query::{Query, Wanted};
 use super::stem::stem;
 
-/// How much the word as written counts beside its stem.
+/// Weight of the word as written, relative to its stem.
 const EXACT: f32 = 1.0 / 3.0;
 
-/// How much counts what stands for a word: a synonym, or what a misspelt word may have meant.
+/// Weight of a substitute for a word: a synonym, or a correction of a misspelt word.
 const STAND_IN: f32 = 0.5;
 
-/// How much counts that two words of the query are neighbours in a document, too.
+/// Weight of two words of the query being adjacent in a document, too.
 const NEIGHBOURS: f32 = 0.25;
 
-/// How much counts that a name is all in the query.
+/// Weight of a name that is contained in the query.
 const NAMED: f32 = 0.25;
 
-/// The fewest letters of a word that is taken for a part of another.
+/// The fewest letters of a word that is tried as a part of another.
 const SHORTEST_HALF: usize = 3;
 
-/// How many documents are looked at more closely. More than are ever returned, so that who asks for more
-/// gets the same ones first.
+/// Number of documents that are ranked in detail. More than are ever returned, so that a request for
+/// more hits returns the same ones first.
 const CLOSELY: usize = 256;
 
 /// A document and its score.
@@ -36,13 +36,13 @@ pub(super) struct Scored {
 }
 
 impl Scored {
-    /// The better first; of equals, the one that comes first in the catalog.
+    /// Orders by score, best first; ties by the order of the catalog.
     fn by_merit(self, other: Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.document.cmp(&other.document))
     }
 }
 
-/// The documents that have any word of the query, best first.
+/// Returns the documents that have any word of the query, best first.
 pub(super) fn rank(index: &Index, query: &Query, visible: impl Fn(usize) -> bool) -> Vec<Scored> {
     let mut ranking = Ranking::new(index);
     for wanted in &query.stems {
@@ -75,11 +75,11 @@ pub(super) fn rank(index: &Index, query: &Query, visible: impl Fn(usize) -> bool
 struct Ranking<'a> {
     index: &'a Index,
     postings: &'a Postings,
-    /// By document.
+    /// Scores by document.
     scores: Vec<f32>,
-    /// By document: the best of what stands for the word at hand.
+    /// Best score of the current word's alternatives, by document.
     best: Vec<f32>,
-    /// By stem: whether it is looked for.
+    /// True for each stem that the query contains.
     wanted: Vec<bool>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// A document that has a word and its synonyms has it once.
+    /// Adds the best of alternatives: a document that has a word and its synonyms counts once.
     fn add_best(&mut self, alternatives: &[(u32, f32)]) {
         for (stem, weight) in alternatives {
             for posting in &self.postings.stems[*stem as usize].postings {
@@ -142,7 +142,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Two words may be written as one in a document: `git hub`, `web hook`.
+    /// Searches adjacent words joined, as a document may write them as one: `git hub`, `web hook`.
     fn look_for_joined(&mut self, query: &Query) {
         for pair in query.order.windows(2) {
             let joined = stem(&pair.concat()).into_owned();
@@ -155,7 +155,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// What somebody may have meant by a stem that no document has.
+    /// Returns likely corrections of a stem that no document has.
     fn meant(&self, wanted: &Wanted) -> Vec<u32> {
         let mut near: Vec<u32> = Vec::new();
         for text in self.index.spellings.near(&wanted.written, &wanted.text) {
@@ -165,7 +165,7 @@ impl<'a> Ranking<'a> {
         if near.is_empty() { self.halves(&wanted.written) } else { near }
     }
 
-    /// One word may be written as two in a document: the cut whose rarer half is the most common.
+    /// Splits a word that a document may write as two: the cut whose rarer half is the most common.
     fn halves(&self, text: &str) -> Vec<u32> {
         let known = |half: &str| {
             self.postings.stem(&stem(half)).filter(|_| half.chars().count() >= SHORTEST_HALF)
@@ -178,7 +178,7 @@ impl<'a> Ranking<'a> {
         best.map(Vec::from).unwrap_or_default()
     }
 
-    /// The words that are neighbours in the query, by their stems, and what that is worth.
+    /// Returns the adjacent words of the query, by their stems, and the weight of each pair.
     fn pairs(&self, query: &Query) -> Vec<(u32, u32, f32)> {
         let stems: Vec<Option<u32>> =
             query.order.iter().map(|word| self.postings.stem(&stem(word))).collect();
@@ -191,12 +191,12 @@ impl<'a> Ranking<'a> {
         pairs
     }
 
-    /// What only shows when a document's words are looked at together.
+    /// Returns the score from a document's words taken together.
     fn closely(&self, document: usize, pairs: &[(u32, u32, f32)]) -> f32 {
         self.named(document) + self.neighbours(document, pairs)
     }
 
-    /// Worth as much as the words of the name that the query has, and less if the name has others.
+    /// Score of the words of the name that the query has, less if the name has others.
     fn named(&self, document: usize) -> f32 {
         let (mut all, mut found) = (0.0, 0.0);
         for &stem in &self.postings.in_name[document] {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Endings of the second step, where what remains has a measure above 0.
+/// Suffixes of the second step, where the rest has a measure above 0.
 const SECOND: &[(&str, &str)] = &[
     ("ational", "ate"),
     ("tional", "tion"),
@@ -27,7 +27,7 @@ const SECOND: &[(&str, &str)] = &[
     ("logi", "log"),
 ];
 
-/// Endings of the third step, likewise.
+/// Suffixes of the third step, likewise.
 const THIRD: &[(&str, &str)] = &[
     ("icate", "ic"),
     ("ative", ""),
@@ -38,13 +38,13 @@ const THIRD: &[(&str, &str)] = &[
     ("ness", ""),
 ];
 
-/// Endings of the fourth step, removed where what remains has a measure above 1.
+/// Suffixes of the fourth step, removed where the rest has a measure above 1.
 const FOURTH: &[&str] = &[
     "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou",
     "ism", "ate", "iti", "ous", "ive", "ize",
 ];
 
-/// The stem of a word in lower case. Words with anything but English letters stay as they are.
+/// Returns the stem of a word in lower case. Words with anything but English letters stay as they are.
 pub fn stem(word: &str) -> Cow<'_, str> {
     if word.len() <= 2 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Cow::Borrowed(word);
@@ -65,7 +65,7 @@ struct Stemmer {
 }
 
 impl Stemmer {
-    /// What precedes `ending`, if the word ends so.
+    /// Returns the part before `ending`, if the word ends with it.
     fn before(&self, ending: &str) -> Option<&str> {
         self.word.strip_suffix(ending)
     }
@@ -112,7 +112,7 @@ impl Stemmer {
         }
     }
 
-    /// Replaces the longest of the endings that fits; one that fits but leaves too little ends the step.
+    /// Replaces the longest matching suffix; one that matches but leaves too little ends the step.
     fn replace(&mut self, table: &[(&str, &str)]) {
         let fits = table.iter().filter(|(ending, _)| self.word.ends_with(ending));
         if let Some((ending, replacement)) = fits.max_by_key(|(ending, _)| ending.len())
@@ -147,7 +147,7 @@ impl Stemmer {
     }
 }
 
-/// Whether each letter is a vowel; `y` is one after a consonant.
+/// Returns for each letter true if it is a vowel; `y` is one after a consonant.
 fn vowels(word: &str) -> impl Iterator<Item = bool> + '_ {
     let mut after_consonant = false;
     word.bytes().map(move |letter| {
@@ -165,7 +165,7 @@ fn has_vowel(word: &str) -> bool {
     vowels(word).any(|vowel| vowel)
 }
 
-/// How often a consonant follows a vowel.
+/// Returns Porter's measure: the number of times that a consonant follows a vowel.
 fn measure(word: &str) -> usize {
     let mut last = false;
     vowels(word).filter(|&vowel| std::mem::replace(&mut last, vowel) && !vowel).count()
@@ -177,7 +177,7 @@ fn ends_double(word: &str) -> bool {
     a == b && vowels(word).last() == Some(false)
 }
 
-/// Consonant, vowel, consonant, the last of them not `w`, `x` or `y`: as in `fil(e)`.
+/// Returns true for an end of consonant, vowel, consonant, the last not `w`, `x` or `y`: as in `fil(e)`.
 fn ends_short(word: &str) -> bool {
     let kinds: Vec<bool> = vowels(word).collect();
     matches!(kinds.as_slice(), [.., false, true, false]) && !word.ends_with(['w', 'x', 'y'])

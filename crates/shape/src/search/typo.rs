@@ -1,24 +1,24 @@
-//! Slips of the finger: the known words and stems nearest to one that no document has.
+//! Typo correction: the known words and stems nearest to one that no document has.
 
-/// From how many letters on one slip is forgiven, and two.
+/// Lengths from which one typo is tolerated, and two.
 const ONE_SLIP: usize = 4;
 const TWO_SLIPS: usize = 8;
 
-/// How many are tried instead of one.
+/// The most corrections of a word.
 const CANDIDATES: usize = 3;
 
 /// All known words and stems, in an order that is quick to look through.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
-    /// The shorter first, then those that more documents have, then by alphabet.
+    /// Sorted by length, then by document frequency, descending, then alphabetically.
     words: Vec<Spelling>,
-    /// By length: where its words begin in `words`.
+    /// Start of each length in `words`.
     starts: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct Spelling {
-    /// Which letters it has; two words that differ in more than two letters a slip are too far apart.
+    /// Bit set of its letters; words that differ in more than two letters a typo are too far apart.
     letters: u32,
     documents: usize,
     word: Box<str>,
@@ -43,7 +43,7 @@ impl Spellings {
         Self { words: sorted.into_iter().map(spelling).collect(), starts }
     }
 
-    /// What may have been meant by a word or its stem, the nearest: those in more documents first.
+    /// Returns the nearest corrections of a word or its stem, those in more documents first.
     pub(super) fn near(&self, written: &str, stem: &str) -> Vec<&str> {
         let most = match length(written) {
             TWO_SLIPS.. => 2,
@@ -81,7 +81,7 @@ impl Spellings {
     }
 }
 
-/// Numbers and codes are not misspelt words.
+/// Returns true for a word that may be misspelt; numbers and codes are not.
 fn is_correctable(word: &str) -> bool {
     length(word) >= ONE_SLIP - 1 && word.chars().all(char::is_alphabetic)
 }
@@ -94,7 +94,7 @@ fn letters(word: &str) -> u32 {
     word.chars().fold(0, |mask, c| mask | 1 << (u32::from(c) % 32))
 }
 
-/// Counts slips against one word, with memory that is used again.
+/// Computes edit distances to one word, reusing its buffers.
 struct Slips {
     wanted: Vec<char>,
     other: Vec<char>,
@@ -106,8 +106,7 @@ impl Slips {
         Self { wanted, other: Vec::new(), rows: Default::default() }
     }
 
-    /// How many letters must be inserted, removed, replaced or swapped with their neighbour, if at most
-    /// `most`.
+    /// Returns the edit distance, with swaps of adjacent letters as one edit, if it is at most `most`.
     fn count(&mut self, other: &str, most: usize) -> Option<usize> {
         self.other.clear();
         self.other.extend(other.chars());

@@ -1,16 +1,16 @@
-//! Text into words: identifiers are split, scripts without blanks become pairs of signs.
+//! Tokenization: identifiers are split, scripts without spaces become pairs of characters.
 
-/// The longest word that is told apart, in characters; the rest of it is not looked at.
+/// The longest word, in characters; the rest of it is ignored.
 const LONGEST: usize = 48;
 
-/// What a word is in its text.
+/// Kind of a word in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A word, a part of an identifier, or a pair of signs.
+    /// A word, a part of an identifier, or a pair of characters.
     Part,
     /// All parts of an identifier in one: `github` of `GitHub`.
     Whole,
-    /// One sign of several: for texts, so that a query of one sign finds them.
+    /// One character of several: for texts, so that a query of one character finds them.
     Sign,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn each_word(text: &str, most: usize, each: &mut impl FnMut(&str, Kin
     }
 }
 
-/// The parts of `HTTPServer2` are `http`, `server` and `2`; then comes the whole.
+/// Splits an identifier: `HTTPServer2` into `http`, `server` and `2`, then the whole.
 fn each_part(run: &str, word: &mut String, each: &mut impl FnMut(&str, Kind) -> bool) -> bool {
     let mut parts = 0;
     let mut start = 0;
@@ -107,7 +107,7 @@ fn each_sign(run: &str, word: &mut String, each: &mut impl FnMut(&str, Kind) -> 
     more
 }
 
-/// Whether words of this script stand without blanks between them, or are glued to what follows.
+/// Returns true for scripts that do not separate words by spaces, or that attach suffixes to them.
 fn is_sign(c: char) -> bool {
     matches!(u32::from(c),
         0x0E00..=0x0EFF // Thai, Lao

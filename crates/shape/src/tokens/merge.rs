@@ -1,4 +1,4 @@
-//! Byte pairs, merged as a vocabulary ranks them.
+//! Byte pair encoding: merges in the order of a vocabulary's ranks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,24 +6,24 @@ use std::collections::BinaryHeap;
 use super::LONGEST;
 
 /// The longest run that is merged as one. A longer one is counted in parts, each of which may cost a
-/// token more than the whole: this bounds the memory a count takes.
+/// token more than the whole: this bounds the memory of a count.
 const RUN: usize = 64 * 1024;
 
-/// Every token of a vocabulary, by its bytes: a hash table of our own, which is there in a few
-/// milliseconds, as it is small and what is put in is known to be there once.
+/// Every token of a vocabulary, by its bytes: a custom hash table, which loads in a few milliseconds, as
+/// it is small and its entries are known to be distinct.
 #[derive(Debug)]
 pub(super) struct Table {
     file: &'static [u8],
-    /// Where each token starts in the file.
+    /// Offset of each token in the file.
     starts: Vec<u32>,
-    /// At the place its hash says or behind it, a token: [`RANK`] bits of its rank, the rest of its hash.
+    /// Open-addressed slots, each with a token: [`RANK`] bits of its rank, the rest of its hash.
     slots: Vec<u32>,
 }
 
-/// A slot without a token. No vocabulary has this rank; a test holds it.
+/// A slot without a token. No vocabulary has this rank; a test checks it.
 const FREE: u32 = u32::MAX;
 
-/// The bits of a slot that are a rank.
+/// Mask of the rank in a slot.
 const RANK: u32 = (1 << 18) - 1;
 
 impl Table {
@@ -73,7 +73,7 @@ impl Table {
     }
 }
 
-/// Where to look for a token first among so many slots, and what marks it there.
+/// Returns the first slot of a token among this many, and the hash bits stored there.
 fn place(token: &[u8], slots: usize) -> (usize, u32) {
     let mut hash = 0;
     for chunk in token.chunks(8) {
@@ -87,7 +87,7 @@ fn place(token: &[u8], slots: usize) -> (usize, u32) {
     (usize::try_from(low).expect("it is 32 bits") % slots, high & !RANK)
 }
 
-/// Both halves of a product, mixed.
+/// Mixes both halves of a product.
 fn folded(word: u64) -> u64 {
     let product = u128::from(word ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
     u64::try_from((product & u128::from(u64::MAX)) ^ (product >> 64)).expect("both are 64 bits")
@@ -108,16 +108,16 @@ fn tokens(file: &'static [u8]) -> impl Iterator<Item = &'static [u8]> {
 #[derive(Debug)]
 pub(super) struct Counter<'a> {
     table: &'a Table,
-    /// Where the part behind the one that starts here starts; 0 if none starts here any more.
+    /// Start of the following part, by start of a part; 0 if no part starts here any more.
     next: Vec<u32>,
-    /// Where the part before the one that starts here starts.
+    /// Start of the preceding part, by start of a part.
     before: Vec<u32>,
-    /// Two neighbours that are one token: its rank, where it starts and ends.
+    /// Adjacent parts that form a token: its rank, start and end.
     waiting: BinaryHeap<Reverse<(u32, u32, u32)>>,
 }
 
 impl Counter<'_> {
-    /// How many tokens a piece is.
+    /// Counts the tokens of a piece.
     pub(super) fn count(&mut self, piece: &[u8]) -> usize {
         if self.table.rank(piece).is_some() {
             return 1;
@@ -125,8 +125,8 @@ impl Counter<'_> {
         piece.chunks(RUN).map(|run| self.merge(run)).sum()
     }
 
-    /// Merges the two neighbours of the lowest rank, the leftmost first, until none are one token. With
-    /// a queue, as searching all of them again each time would take the square of a run's length.
+    /// Merges the adjacent parts of the lowest rank, the leftmost first, until none form a token. Uses a
+    /// queue, as searching all parts each time would take quadratic time.
     fn merge(&mut self, run: &[u8]) -> usize {
         let end = u32::try_from(run.len()).expect("a run is short");
         self.next.clear();
@@ -157,7 +157,7 @@ impl Counter<'_> {
         parts
     }
 
-    /// Notes the part that starts here and the one behind it, if they are one token together.
+    /// Queues the part that starts here and the next one, if they form a token.
     fn wait(&mut self, run: &[u8], start: u32) {
         let Some(&stop) = self.next.get(self.next[start as usize] as usize) else { return };
         if let Some(rank) = self.table.rank(&run[start as usize..stop as usize]) {

@@ -1,13 +1,13 @@
-//! A text in the pieces within which byte pairs are merged: words, numbers, punctuation, space.
+//! Pre-tokenization: pieces within which byte pairs are merged: words, numbers, punctuation, space.
 //!
-//! Each vocabulary defines them by a regular expression with look-ahead. Here they are found by hand,
-//! in one pass: an engine that backtracks takes the square of a hostile text's length.
+//! Each vocabulary defines them by a regular expression with look-ahead. Here they are matched by hand, in one
+//! pass: a backtracking engine takes quadratic time on a hostile text.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 use super::Vocabulary;
 
-/// The pieces of a text, in order, none of them empty and nothing left out.
+/// Splits a text into its pieces, in order, none of them empty and nothing left out.
 pub(super) fn of(vocabulary: Vocabulary, text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -22,16 +22,16 @@ pub(super) fn of(vocabulary: Vocabulary, text: &str) -> impl Iterator<Item = &st
     })
 }
 
-/// What the expressions tell apart.
+/// Character classes of the regular expressions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// A capital.
+    /// An uppercase letter.
     Upper,
-    /// A small letter.
+    /// A lowercase letter.
     Lower,
     /// A letter without case.
     Letter,
-    /// A mark that goes with a letter, but is none.
+    /// A combining mark.
     Mark,
     Number,
     Space,
@@ -66,12 +66,12 @@ impl Class {
         matches!(self, Self::Upper | Self::Lower | Self::Letter)
     }
 
-    /// What a word of o200k may start with.
+    /// Returns true if a word of o200k may start with it.
     fn is_head(self) -> bool {
         matches!(self, Self::Upper | Self::Letter | Self::Mark)
     }
 
-    /// What it may go on with.
+    /// Returns true if a word of o200k may end with it.
     fn is_tail(self) -> bool {
         matches!(self, Self::Lower | Self::Letter | Self::Mark)
     }
@@ -122,12 +122,12 @@ fn cl100k(text: &str, first: char) -> usize {
     }
 }
 
-/// `[^\r\n\p{L}\p{N}]`: what one word may take along in front of it.
+/// `[^\r\n\p{L}\p{N}]`: the one character that a word may include in front.
 fn can_lead(character: char, class: Class) -> bool {
     !matches!(character, '\r' | '\n') && !class.is_letter() && class != Class::Number
 }
 
-/// Where a word ends that has a tail. Without one behind its head, the head's last character that may
+/// Returns the end of a word that has a tail. If no tail follows its head, the head's last character that may
 /// also stand in a tail is the tail.
 fn mixed(text: &str, start: usize) -> Option<usize> {
     let head = while_is(text, start, Class::is_head);
@@ -139,7 +139,7 @@ fn mixed(text: &str, start: usize) -> Option<usize> {
     last.map(|(at, one)| start + at + one.len_utf8())
 }
 
-/// Where a word ends that has only a head.
+/// Returns the end of a word that has only a head.
 fn capitals(text: &str, start: usize) -> Option<usize> {
     let head = while_is(text, start, Class::is_head);
     (head > start).then_some(head)
@@ -158,8 +158,8 @@ fn punctuation(text: &str, follow: &[char]) -> Option<usize> {
     (end > start).then(|| text.len() - behind.len())
 }
 
-/// The part of a run of space that is a piece: up to its last line end, else all of it but what leads
-/// the next word.
+/// Returns the part of a run of white space that is a piece: up to its last line end, else all of it but the
+/// character that belongs to the next word.
 fn space(text: &str, run: usize) -> usize {
     if let Some(line_end) = text[..run].rfind(['\r', '\n']) {
         return line_end + 1;
@@ -168,7 +168,7 @@ fn space(text: &str, run: usize) -> usize {
     if run == text.len() || last == 0 { run } else { last }
 }
 
-/// The length of `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d` in front, whatever its case.
+/// Returns the length of a leading `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d`, in any case.
 fn contraction(text: &str) -> usize {
     let mut characters = text.chars();
     if characters.next() != Some('\'') {
@@ -185,7 +185,7 @@ fn contraction(text: &str) -> usize {
     }
 }
 
-/// Where the characters end, from `start` on, whose class is so.
+/// Returns the end of the characters from `start` on whose class satisfies a predicate.
 fn while_is(text: &str, start: usize, is: impl Fn(Class) -> bool) -> usize {
     text[start..].find(|one| !is(Class::of(one))).map_or(text.len(), |length| start + length)
 }

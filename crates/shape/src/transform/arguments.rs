@@ -1,4 +1,4 @@
-//! What tools take: arguments hidden, bound, renamed or explained.
+//! Transforms of arguments: hiding, binding, renaming, describing.
 
 use std::borrow::Cow;
 
@@ -11,24 +11,24 @@ use super::{Draft, Transform};
 /// A change to one argument.
 #[derive(Clone, Debug)]
 pub struct Argument {
-    /// What it is called so far.
+    /// Its current name.
     pub name: String,
-    /// What becomes of it.
+    /// The change.
     pub change: Change,
 }
 
-/// What becomes of an argument.
+/// Kind of a change to an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is hidden, and always has this value, whatever a caller says.
+    /// It is hidden, and always has this value, whatever a caller sends.
     Fix(Bound),
-    /// It need not be given, and then has this value.
+    /// It is optional, and defaults to this value.
     Default(Json),
-    /// It is called this.
+    /// It is renamed to this.
     Rename(String),
-    /// It is explained so.
+    /// It gets this description.
     Describe(String),
-    /// It is hidden and never sent. Only for arguments that need not be given.
+    /// It is hidden and never sent. Only for optional arguments.
     Drop,
 }
 
@@ -37,7 +37,7 @@ pub enum Change {
 pub enum Bound {
     /// This value.
     Value(Json),
-    /// The name of whoever calls.
+    /// The name of the caller.
     Caller,
 }
 
@@ -109,7 +109,7 @@ impl Transform for Argument {
     }
 }
 
-/// The arguments as a server shall get them.
+/// Returns the arguments to send to a server.
 pub(crate) fn inbound(changes: &[Inbound], caller: &Caller, arguments: &Json) -> Option<Json> {
     let object = arguments.to_object()?;
     let mut members: Vec<(String, Json)> =
@@ -121,7 +121,7 @@ pub(crate) fn inbound(changes: &[Inbound], caller: &Caller, arguments: &Json) ->
             Inbound::Fix { name, value } => {
                 let value = match value {
                     Bound::Value(value) => value.clone(),
-                    Bound::Caller => Json::string(&caller.name),
+                    Bound::Caller => Json::string(caller.name()),
                 };
                 members.retain(|(known, _)| !is(known, name));
                 members.push((name.clone(), value));
@@ -148,7 +148,7 @@ pub(crate) fn inbound(changes: &[Inbound], caller: &Caller, arguments: &Json) ->
     Some(writer.finish())
 }
 
-/// A member's name without escapes. Two spellings of one name are one name.
+/// Decodes a member's name. Two spellings of one name are one name.
 fn plain(name: &str) -> Cow<'_, str> {
     if !name.contains('\\') {
         return Cow::Borrowed(name);
@@ -157,7 +157,7 @@ fn plain(name: &str) -> Cow<'_, str> {
     Cow::Owned(name.and_then(|name| name.text().map(Cow::into_owned)).unwrap_or_default())
 }
 
-/// A tool's input schema, taken apart as far as arguments go.
+/// A tool's input schema, parsed as far as arguments need it.
 struct Schema {
     whole: Object,
     properties: Vec<(String, Json)>,
@@ -191,7 +191,7 @@ impl Schema {
         }
     }
 
-    /// Changes what is said of a property. One that is `true` or `false` becomes an object first.
+    /// Changes a property's schema. One that is `true` or `false` becomes an object first.
     fn set(&mut self, name: &str, member: &str, value: &Json) {
         for (_, about) in self.properties.iter_mut().filter(|(known, _)| known == name) {
             let object = about.to_object().unwrap_or_else(Object::empty);

@@ -1,4 +1,4 @@
-//! Which tools are on offer at all, and which a transform concerns.
+//! Transforms that filter tools, or limit another transform to some tools.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use consort_core::{Annotations, Pattern, ServerId, Tool};
 
 use super::{Draft, Transform, listed};
 
-/// Keeps what fits one of the patterns.
+/// Keeps tools that match one of the patterns.
 #[derive(Clone, Debug)]
 pub struct Keep(pub Vec<Pattern>);
 
@@ -21,7 +21,7 @@ impl Transform for Keep {
     }
 }
 
-/// Drops what fits one of the patterns.
+/// Drops tools that match one of the patterns.
 #[derive(Clone, Debug)]
 pub struct Drop(pub Vec<Pattern>);
 
@@ -35,7 +35,7 @@ impl Transform for Drop {
     }
 }
 
-/// Keeps what fits one of the patterns by what the server calls it, or by what it is called by now.
+/// Keeps tools that match one of the patterns by the server's name, or by the current one.
 #[derive(Clone, Debug)]
 pub struct Select(pub Vec<Pattern>);
 
@@ -50,12 +50,12 @@ impl Transform for Select {
     }
 }
 
-/// What a server must hint at about a tool. Hints are the server's word, never proof.
+/// Annotations required of a tool. They are the server's claim, never proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints(pub Annotations);
 
 impl Hints {
-    /// Whether a definition hints at all of it.
+    /// Returns true if a definition has all of these annotations.
     pub fn fit(&self, draft: &Draft) -> bool {
         let found = Tool::from_object(draft.definition.clone()).annotations();
         let wanted =
@@ -81,7 +81,7 @@ impl fmt::Display for Hints {
     }
 }
 
-/// Keeps what is hinted at so.
+/// Keeps tools with these annotations.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepHinted(pub Hints);
 
@@ -95,7 +95,7 @@ impl Transform for KeepHinted {
     }
 }
 
-/// Keeps what a function says.
+/// Keeps tools for which a function returns true.
 pub struct Only<F>(pub F);
 
 impl<F: Fn(&Draft) -> bool + Send + Sync> Transform for Only<F> {
@@ -114,12 +114,12 @@ impl<F> fmt::Debug for Only<F> {
     }
 }
 
-/// Another transform, for one server alone.
+/// Applies another transform to one server alone.
 #[derive(Clone)]
 pub struct Of {
-    /// Which server.
+    /// The server.
     pub server: ServerId,
-    /// What is done to its tools.
+    /// The transform of its tools.
     pub inner: Arc<dyn Transform>,
 }
 
@@ -139,14 +139,14 @@ impl fmt::Debug for Of {
     }
 }
 
-/// Another transform, for some tools alone.
+/// Applies another transform to some tools alone.
 #[derive(Clone)]
 pub struct Where {
-    /// Which, by what their servers call them; every one if empty.
+    /// The tools, by their servers' names; all if empty.
     pub tools: Vec<Pattern>,
-    /// And of these, those that are hinted at so.
+    /// Annotations that the tools must have as well.
     pub hints: Hints,
-    /// What is done to them.
+    /// The transform applied to them.
     pub inner: Arc<dyn Transform>,
 }
 

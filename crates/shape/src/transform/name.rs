@@ -1,4 +1,4 @@
-//! What tools are called.
+//! Transforms of tool names.
 
 use consort_core::Pattern;
 
@@ -22,7 +22,7 @@ impl Transform for Prefix {
 /// Gives one tool another name.
 #[derive(Clone, Debug)]
 pub struct Rename {
-    /// Which.
+    /// The tool.
     pub from: Pattern,
     /// Its new name.
     pub to: String,
@@ -41,8 +41,8 @@ impl Transform for Rename {
     }
 }
 
-/// Names tools by a template: `{server}` and `{tool}` stand for what the user calls the server and what
-/// the server calls the tool, `{name}` for the name so far.
+/// Names tools by a template: `{server}` stands for the user's name for the server, `{tool}` for the
+/// server's name for the tool, `{name}` for the current name.
 #[derive(Clone, Debug)]
 pub struct Template(pub String);
 

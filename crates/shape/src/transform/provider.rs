@@ -1,4 +1,4 @@
-//! What operators know better than a server: hints, and options of model providers.
+//! Transforms by which operators override annotations and set options of model providers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use consort_wire::splice;
 use super::{Draft, Transform};
 use crate::dialect::PROVIDER;
 
-/// Overrides what a server hints at, member by member: `readOnlyHint`, `title`, ….
+/// Overrides a server's annotations, member by member: `readOnlyHint`, `title`, ….
 #[derive(Clone, Debug)]
 pub struct Annotate(pub BTreeMap<String, Json>);
 
@@ -27,7 +27,7 @@ impl Transform for Annotate {
     }
 }
 
-/// Options that one model provider takes for the tool: kept in its `_meta`, put in by the dialect.
+/// Options of one model provider for the tool: stored in its `_meta`, applied by the dialect.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// For example `openai`.

@@ -1,4 +1,4 @@
-//! What comes back: fields of results kept or dropped, and how much at most.
+//! Transforms of results: fields kept or dropped, and a size limit.
 
 use consort_core::{Json, Object};
 use consort_wire::splice::{self, Writer};
@@ -6,7 +6,7 @@ use consort_wire::splice::{self, Writer};
 use super::{Draft, Transform};
 
 /// Keeps or drops fields of structured results, and of texts that are JSON: paths such as `user.name`; in
-/// a list, they go for each item.
+/// a list, they apply to each item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fields {
     /// Only these.
@@ -15,12 +15,12 @@ pub enum Fields {
     Drop(Vec<String>),
 }
 
-/// Bounds a result. What is larger is set aside, to be read in parts; its beginning is shown.
+/// Limits the size of a result. A larger one is spilled, to be read in parts; its beginning is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
     /// Bytes of a result.
     pub bytes: usize,
-    /// Bytes of its beginning that are shown.
+    /// Bytes of its beginning that are returned.
     pub preview: usize,
 }
 
@@ -63,7 +63,7 @@ impl Fields {
         paths.iter().map(|path| path.split('.').collect()).collect()
     }
 
-    /// What is left of a value.
+    /// Returns the value with the fields kept or dropped.
     fn of(&self, json: &Json) -> Json {
         let paths = self.paths();
         let paths: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
@@ -74,7 +74,7 @@ impl Fields {
     }
 }
 
-/// A result with fields taken out.
+/// Removes fields from a result.
 pub(crate) fn pruned(fields: &Fields, result: &Object) -> Object {
     let mut pruned = result.clone();
     if let Some(structured) = result.get("structuredContent") {
@@ -87,7 +87,7 @@ pub(crate) fn pruned(fields: &Fields, result: &Object) -> Object {
     splice::replaced(&pruned, "content", &splice::list(&content))
 }
 
-/// A block of content; a text that is a JSON object or list loses its fields too.
+/// Removes fields from a content block; also from a text that is a JSON object or array.
 fn block_of(fields: &Fields, block: &Json) -> Json {
     let changed = || {
         let block = block.to_object()?;
@@ -134,7 +134,7 @@ fn dropped(json: &Json, paths: &[&[&str]]) -> Json {
     writer.finish()
 }
 
-/// The paths that lead through a member, without their first step.
+/// Returns the paths that lead through a member, without their first step.
 fn below<'a>(
     paths: &'a [&'a [&'a str]],
     name: &'a str,

@@ -1,9 +1,10 @@
-//! Transforms as people write them in a config.
+//! Transforms as they are written in a config.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consort_core::{Annotations, Json, Object, Pattern};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -11,39 +12,41 @@ use super::{
     Annotate, Argument, Bound, Cap, Change, Describe, Drop, Entitle, Fields, Hints, Keep,
     KeepHinted, Options, Prefix, Template, Transform, Where, Wording,
 };
+use crate::policy::Words;
 
-/// Bytes of a large result that are shown, unless told otherwise.
+/// Bytes of a large result that are returned, by default.
 const PREVIEW: usize = 2_000;
 
-/// One entry of `transforms`: which tools, and what is done to them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// One entry of `transforms`: a selection of tools, and the changes to them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TransformSpec {
-    /// Which tools, by what their servers call them: names or patterns; every one if empty.
+    /// Tools to change, by their names on the server: names or patterns; all if empty.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "Words")]
     pub tools: Vec<String>,
-    /// And of these, those whose servers hint at this.
+    /// Annotations that these tools must have.
     #[serde(skip_serializing_if = "HintSpec::is_empty")]
     pub hints: HintSpec,
-    /// Only these are on offer.
+    /// True to remove all other tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
-    /// These are not on offer.
+    /// True to remove these tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drop: bool,
-    /// Their new name: a text with `{server}`, `{tool}` and `{name}`.
+    /// New name: a template with `{server}`, `{tool}` and `{name}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// A text before their names.
+    /// Prefix of the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// Their new title.
+    /// New title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<WordSpec>,
-    /// Their new description.
+    /// New description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<WordSpec>,
-    /// Hints that are overridden.
+    /// Tool annotations to override.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub annotations: Map<String, Value>,
     /// Changes to arguments, by name.
@@ -57,20 +60,20 @@ pub struct TransformSpec {
     pub provider: BTreeMap<String, Map<String, Value>>,
 }
 
-/// What a server hints at about a tool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Annotations of a tool, as its server declares them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HintSpec {
-    /// It changes nothing.
+    /// Value of `readOnlyHint`: it changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// It may destroy something.
+    /// Value of `destructiveHint`: it may destroy data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// Calling it twice is like calling it once.
+    /// Value of `idempotentHint`: repeating a call has no further effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// It reaches beyond the server's own world.
+    /// Value of `openWorldHint`: it reaches external systems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
@@ -82,72 +85,74 @@ impl HintSpec {
     }
 }
 
-/// A text, or what is put before and behind the one there is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A new text, or a prefix and a suffix of the existing one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum WordSpec {
-    /// This instead.
+    /// A new text.
     Replace(String),
-    /// More than there is.
+    /// A prefix and a suffix.
     Around(AroundSpec),
 }
 
-/// What is put before and behind a text.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Prefix and suffix of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AroundSpec {
-    /// Before it.
+    /// Prefix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// Behind it.
+    /// Suffix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suffix: Option<String>,
 }
 
-/// What becomes of an argument.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Changes to an argument.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArgumentSpec {
-    /// It is hidden, and always this.
+    /// Fixed value; hides the argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// It is hidden, and always the caller's name.
+    /// True to hide the argument and send the caller's name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub caller: bool,
-    /// It is hidden, and never sent.
+    /// True to hide the argument and never send it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub drop: bool,
-    /// It is this unless given.
+    /// Default value; makes it optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// It is called this.
+    /// New name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// It is explained so.
+    /// New description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// What becomes of results.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Changes to results.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResultSpec {
-    /// Only these fields.
+    /// Fields to keep.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "Words")]
     pub keep: Vec<String>,
-    /// All but these fields.
+    /// Fields to remove.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    #[schemars(with = "Words")]
     pub drop: Vec<String>,
-    /// What is larger is set aside.
+    /// Maximum size of a result in bytes; a larger one is stored as a resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<usize>,
-    /// So much of it is shown.
+    /// Size of the preview of such a result in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview_bytes: Option<usize>,
 }
 
 impl TransformSpec {
-    /// The transforms this stands for, in the order they apply; or what is wrong with it.
+    /// Compiles the transforms of this entry, in the order they apply, or returns an error.
     pub fn compile(&self) -> Result<Vec<Arc<dyn Transform>>, String> {
         if self.keep && self.drop {
             return Err("`keep` and `drop` exclude each other".to_owned());
@@ -218,7 +223,7 @@ impl TransformSpec {
     }
 }
 
-/// A name with nothing in braces but what we fill in.
+/// Checks a name template: only known placeholders in braces.
 fn template(name: &str) -> Result<String, String> {
     let left = name.replace("{server}", "").replace("{tool}", "").replace("{name}", "");
     if left.contains(['{', '}']) {

@@ -1,18 +1,18 @@
-//! What tools say of themselves.
+//! Transforms of titles and descriptions.
 
 use consort_core::Json;
 
 use super::{Draft, Transform};
 
-/// How a text changes. `{server}` and `{tool}` stand for what the user calls the server and what the
-/// server calls the tool.
+/// A change to a text. `{server}` stands for the user's name for the server, `{tool}` for the server's
+/// name for the tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wording {
-    /// This instead.
+    /// Replaces it.
     Replace(String),
-    /// This before it.
+    /// Adds this before it.
     Prefix(String),
-    /// This behind it.
+    /// Adds this after it.
     Suffix(String),
 }
 

@@ -1,5 +1,5 @@
-//! The client that the official conformance suite runs: it lists everything a server offers and uses all of
-//! it. The suite gives the scenario in the environment and the URL as the last argument.
+//! The client that the official conformance suite runs: it lists all tools, prompts and resources of a server and uses
+//! them. The suite passes the scenario in the environment and the URL as the last argument.
 
 use std::env;
 use std::error::Error;
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The login of a scenario, by a person who agrees to everything.
+/// The login of a scenario, as a user who agrees to everything.
 fn login(scenario: &str, server: String) -> Result<Login, Box<dyn Error>> {
     let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
     let context: Value = serde_json::from_str(&context)?;
@@ -59,7 +59,7 @@ fn login(scenario: &str, server: String) -> Result<Login, Box<dyn Error>> {
     Ok(Login::new(settings, None, Some(Arc::new(Agreeable))))
 }
 
-/// The calls a scenario wants: those it names, or one of each tool.
+/// The calls that a scenario requires: those it names, or one of each tool.
 fn requests(scenario: &str, tools: &[Item]) -> Result<Vec<Request>, Box<dyn Error>> {
     if let Ok(wanted) = env::var("MCP_CONFORMANCE_CONTEXT") {
         let wanted = Json::parse(wanted)?.to_object().unwrap_or_else(Object::empty);
@@ -78,13 +78,13 @@ fn requests(scenario: &str, tools: &[Item]) -> Result<Vec<Request>, Box<dyn Erro
     Ok(tools.iter().map(call).collect())
 }
 
-/// A call of a tool, with arguments its schema allows.
+/// A call of a tool, with arguments that its schema allows.
 fn call(tool: &Item) -> Request {
     let schema = tool.definition.get("inputSchema");
     Request::tool(&tool.name, &Json::from(filled(schema.as_ref())))
 }
 
-/// An object for a schema: each property with its default or, failing that, something of its type.
+/// An object for a schema: each property with its default, or else a value of its type.
 fn filled(schema: Option<&Json>) -> Value {
     let schema: Value = schema.and_then(|schema| schema.read().ok()).unwrap_or_default();
     let mut object = Map::new();
@@ -102,7 +102,7 @@ fn filled(schema: Option<&Json>) -> Value {
     Value::Object(object)
 }
 
-/// Follows one link, as a browser would whose person agrees.
+/// Follows one redirect, as the browser of a user who agrees.
 struct Agreeable;
 
 impl Person for Agreeable {
@@ -131,7 +131,7 @@ impl Person for Agreeable {
     }
 }
 
-/// Accepts every form as it is filled in beforehand.
+/// Accepts every form with its defaults.
 struct Obliging;
 
 impl Host for Obliging {

@@ -1,5 +1,5 @@
-//! The server with everything the conformance suite asks for, on standard input and output:
-//! `conformance-server everything`, or the newest revision it shall speak.
+//! The server for the conformance suite, on standard input and output: `conformance-server everything`, or the newest
+//! revision it supports.
 
 use testkit::conformant::serve_stdio;
 use testkit::reference::Speaks;

@@ -1,4 +1,4 @@
-//! Reaches the server that its arguments start, says so, and waits to be killed. With `kept` as the first
+//! Connects to the server that its arguments start, reports it, and waits to be killed. With `kept` as the first
 //! argument a keeper starts the server.
 
 #![expect(clippy::print_stdout, reason = "the test that started it reads it")]

@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use testkit::clients::{Action, Outcome, Part, Plan};
 use tokio::sync::watch;
 
-/// How long an action may take.
+/// Time limit of an action.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -82,12 +82,12 @@ async fn connect(
     })
 }
 
-/// Answers what is asked and takes down what is told.
+/// Answers requests of the server and records its notifications.
 #[derive(Clone)]
 struct Person {
     answer: Value,
     progress: Arc<Mutex<Vec<f64>>>,
-    /// How often a resource changed, or a call went ahead.
+    /// Counts of resource updates and of progress notifications.
     events: watch::Sender<Events>,
 }
 

@@ -1,5 +1,5 @@
-//! A server of the official Rust SDK on standard input and output: `rmcp-server everything`, or the newest
-//! revision it shall speak, as in `rmcp-server 2025-11-25`.
+//! A server of the official Rust SDK on standard input and output: `rmcp-server everything`, or the newest revision it
+//! supports, as in `rmcp-server 2025-11-25`.
 
 use testkit::reference::{Speaks, serve_stdio};
 

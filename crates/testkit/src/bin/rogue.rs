@@ -1,4 +1,4 @@
-//! A stdio server that misbehaves as its one argument, a `Manner` in JSON, and its callers tell it.
+//! A stdio server that misbehaves as its one argument, a `Manner` in JSON, and its callers request.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! What clients make of servers, as a table for people.
+//! Table of clients and servers with the outcomes of their actions.
 
 use std::fmt::Write as _;
 
 use super::{Action, Outcome, Row};
 
-/// A table in Markdown: a line for each row, a column for each action, and below it why something cannot be.
+/// Formats a Markdown table: a line per row, a column per action, and below it the reasons for unsupported actions.
 pub fn matrix(rows: &[Row]) -> String {
     let mut notes: Vec<String> = Vec::new();
     let names = Action::ALL.map(Action::name);
@@ -35,7 +35,7 @@ pub fn matrix(rows: &[Row]) -> String {
     text
 }
 
-/// The number of a note, written down on first use, on one line.
+/// Returns the number of a note, which is added on first use, on one line.
 fn number(notes: &mut Vec<String>, why: &str) -> usize {
     let note = why.split_whitespace().collect::<Vec<_>>().join(" ");
     let known = notes.iter().position(|known| *known == note);

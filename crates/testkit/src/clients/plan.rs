@@ -1,4 +1,4 @@
-//! What a client is to do with a server, and how one sees that it worked.
+//! Plan of a client's actions at a server, with the expected results.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use consort_wire::Era;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What a client is to do, action by action.
+/// Plan of a client's actions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// List the tools.
     pub list: List,
     /// Call a tool that reports its progress.
     pub call: Call,
-    /// Call a tool that asks the user.
+    /// Call a tool that requests input from the user.
     pub elicitation: Part<Ask>,
     /// Read a resource.
     pub resources: Read,
-    /// Watch a resource.
+    /// Subscribe to a resource.
     pub subscription: Part<Watch>,
     /// Get a prompt.
     pub prompts: Prompt,
@@ -27,21 +27,21 @@ pub struct Plan {
     pub cancellation: Part<Cancel>,
 }
 
-/// Something to do, unless the server cannot.
+/// An action, unless the server does not support it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Part<T> {
-    /// The server cannot.
+    /// The server does not support it.
     Unsupported {
-        /// Why.
+        /// The reason.
         unsupported: String,
     },
-    /// What to do.
+    /// The action.
     Do(T),
 }
 
 impl<T> Part<T> {
-    /// What the server cannot do, and why.
+    /// Creates an action that the server does not support, with the reason.
     pub fn unsupported(why: impl Into<String>) -> Self {
         Self::Unsupported { unsupported: why.into() }
     }
@@ -61,22 +61,22 @@ pub struct Call {
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Value>,
-    /// How often it reports, each time more than before.
+    /// Number of progress notifications, each with a higher value than the one before.
     pub progress: usize,
     /// A part of its result.
     pub contains: String,
 }
 
-/// Call a tool that asks the user.
+/// Call a tool that requests input from the user.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ask {
     /// The tool.
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Value>,
-    /// What the user fills in.
+    /// The user's input.
     pub answer: Map<String, Value>,
-    /// A part of its result that only who heard the answer knows.
+    /// A part of its result that depends on the answer.
     pub contains: String,
 }
 
@@ -89,12 +89,12 @@ pub struct Read {
     pub contains: String,
 }
 
-/// Watch a resource.
+/// Subscribe to a resource.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Watch {
     /// Its URI.
     pub uri: String,
-    /// A tool that has the server tell of a change.
+    /// A tool that makes the server send an update.
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Value>,
@@ -118,26 +118,26 @@ pub struct Complete {
     pub prompt: String,
     /// The argument.
     pub argument: String,
-    /// How it begins.
+    /// Prefix of the value.
     pub value: String,
-    /// One of the values on offer.
+    /// One of the suggested values.
     pub contains: String,
 }
 
 /// Cancel a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cancel {
-    /// A tool that takes long, and reports progress when it has begun.
+    /// A tool that takes long, and reports progress once it has begun.
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Value>,
-    /// A tool that tells what the server noticed.
+    /// A tool that returns what the server observed.
     pub sign: String,
-    /// A part of what it tells when the server noticed that the call was cancelled.
+    /// A part of its result after the server observed the cancellation.
     pub contains: String,
 }
 
-/// A name in a plan, which something between client and server may change.
+/// A name in a plan, which a gateway between client and server may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name<'a> {
     /// Of a tool.
@@ -149,7 +149,7 @@ pub enum Name<'a> {
 }
 
 impl Plan {
-    /// The plan for a server whose names are changed on the way.
+    /// The plan for a server whose names are changed by a gateway.
     #[must_use]
     pub fn renamed(mut self, rename: impl Fn(Name<'_>) -> String) -> Self {
         let tool = |name: &mut String| *name = rename(Name::Tool(name));
@@ -176,7 +176,7 @@ impl Plan {
         self
     }
 
-    /// As a driver reads it.
+    /// Serializes it for a driver.
     pub(super) fn text(&self, era: Era) -> String {
         let mut plan = json!(self);
         plan["era"] = json!(era);

@@ -1,4 +1,4 @@
-//! What came of a plan.
+//! Results of a plan.
 
 use std::collections::BTreeMap;
 use std::process::Output;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Client, Fixture};
 
-/// What a client does with a server.
+/// Action of a client at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -16,19 +16,19 @@ pub enum Action {
     List,
     /// Calls a tool.
     Call,
-    /// Hears of its progress, in order, before the result.
+    /// Receives progress notifications, in order, before the result.
     Progress,
-    /// Answers what the server asks in the middle of a call.
+    /// Answers an elicitation during a call.
     Elicitation,
     /// Reads a resource.
     Resources,
-    /// Hears of a change of a resource.
+    /// Receives an update of a resource.
     Subscription,
     /// Gets a prompt.
     Prompts,
     /// Completes an argument of a prompt.
     Completion,
-    /// Cancels a call, and the server notices.
+    /// Cancels a call, and the server observes it.
     Cancellation,
 }
 
@@ -62,26 +62,26 @@ impl Action {
     }
 }
 
-/// What came of an action.
+/// Outcome of an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", content = "detail", rename_all = "lowercase")]
 pub enum Outcome {
-    /// It worked, as one sees.
+    /// It succeeded, with the evidence.
     Ok(String),
-    /// It did not, and why.
+    /// It failed, with the reason.
     Failed(String),
-    /// This client or this server cannot do it, and why.
+    /// This client or this server does not support it, with the reason.
     Unsupported(String),
 }
 
-/// What a driver tells.
+/// Output of a driver.
 #[derive(Deserialize)]
 struct Told {
     era: Option<Era>,
     outcomes: BTreeMap<Action, Outcome>,
 }
 
-/// What one client made of one server.
+/// Results of one client at one server.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The client.
@@ -90,14 +90,14 @@ pub struct Row {
     pub fixture: Fixture,
     /// `http` or `stdio`.
     pub transport: &'static str,
-    /// The era they spoke, if they came to terms and the client tells.
+    /// The negotiated era, if they connected and the client reports it.
     pub era: Option<Era>,
-    /// What came of each action.
+    /// Outcome of each action.
     pub outcomes: BTreeMap<Action, Outcome>,
 }
 
 impl Row {
-    /// Reads what a driver told.
+    /// Parses the output of a driver.
     pub(super) fn new(
         client: Client,
         fixture: Fixture,
@@ -115,7 +115,7 @@ impl Row {
         Self { client, fixture, transport, era, outcomes }
     }
 
-    /// The actions that failed or that nobody told of, each with a reason.
+    /// The actions that failed or were not reported, each with a reason.
     pub fn failures(&self) -> Vec<String> {
         let who = format!(
             "{} ({}) and {} over {}",

@@ -1,4 +1,4 @@
-//! The servers that plans are for.
+//! The servers that plans are made for.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::fixtures;
 use crate::listening::Listening;
 use crate::reference::{self, Http, Speaks};
 
-/// A server there is a plan for.
+/// A server that a plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fixture {
     /// `@modelcontextprotocol/server-everything`, TypeScript, legacy only.
@@ -58,7 +58,7 @@ impl Fixture {
         Stage(running)
     }
 
-    /// What to do with it. No two plans can be taken for each other at the server.
+    /// Returns its plan. Each plan is unique at the server.
     pub fn plan(self) -> Plan {
         match self {
             Self::Everything => everything_plan(),
@@ -79,7 +79,7 @@ enum Running {
 }
 
 impl Stage {
-    /// Where it is.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         match &self.0 {
             Running::Process(listening) => listening.url("/mcp"),
@@ -87,7 +87,7 @@ impl Stage {
         }
     }
 
-    /// Where a driver finds it.
+    /// Returns it as the target of a driver.
     pub fn target(&self) -> Target {
         Target::http(self.url())
     }

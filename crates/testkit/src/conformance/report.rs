@@ -1,4 +1,4 @@
-//! What the conformance suite found out about a server.
+//! Results of the conformance suite for a server.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-/// What the suite found out.
+/// Results of the suite.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// All that was run, by name.
+    /// All scenarios that were run, by name.
     pub scenarios: Vec<Scenario>,
     expected: BTreeSet<String>,
     said: String,
@@ -20,21 +20,23 @@ pub struct Report {
 pub struct Scenario {
     /// Its name.
     pub name: String,
-    /// Whether the revision requires it. Others are run, but not scored.
+    /// True if the revision requires it. Others are run, but not scored.
     pub required: bool,
-    /// What failed, by the name of the check, each with a reason.
+    /// Failed checks by name, each with a reason.
     pub failures: Vec<(String, String)>,
-    /// What should be otherwise, but does not cost the score.
+    /// Warnings by name of the check, which do not affect the score.
     pub warnings: Vec<(String, String)>,
+    /// The names of the checks that passed.
+    pub successes: Vec<String>,
 }
 
 impl Scenario {
-    /// Whether it counts as passed.
+    /// Returns true if it counts as passed.
     pub fn passed(&self) -> bool {
         self.failures.is_empty()
     }
 
-    /// Names of what went wrong, with the scenario's.
+    /// The names of failed checks and warnings, with that of the scenario.
     fn wrong(&self) -> impl Iterator<Item = String> {
         let checks = self.failures.iter().chain(&self.warnings);
         checks.map(|(check, _)| format!("{}:{check}", self.name))
@@ -52,7 +54,7 @@ struct Check {
 }
 
 impl Report {
-    /// Reads the results from where the suite wrote them.
+    /// Reads the results from the folder that the suite wrote them to.
     pub(super) fn new(
         results: &Path,
         required: &BTreeSet<String>,
@@ -64,28 +66,40 @@ impl Report {
             .lines()
             .filter_map(|line| line.strip_prefix("=== Running scenario: ")?.strip_suffix(" ==="));
         for name in ran {
-            let (failures, warnings) = match checks(results, name) {
-                Some(checks) => (of(&checks, "FAILURE"), of(&checks, "WARNING")),
-                // A scenario that does not end writes nothing.
-                None => (vec![("run".to_owned(), "it did not come to an end".to_owned())], vec![]),
-            };
+            // A scenario that does not end writes nothing.
+            let unfinished = || vec![("run".to_owned(), "it did not come to an end".to_owned())];
+            let checks = checks(results, name);
+            let failures = checks.as_ref().map_or_else(unfinished, |it| of(it, "FAILURE"));
+            let checks = checks.unwrap_or_default();
+            let warnings = of(&checks, "WARNING");
+            let successes = of(&checks, "SUCCESS").into_iter().map(|(check, _)| check).collect();
             let required = required.contains(name);
-            scenarios.push(Scenario { name: name.to_owned(), required, failures, warnings });
+            let name = name.to_owned();
+            scenarios.push(Scenario { name, required, failures, warnings, successes });
         }
         Self { scenarios, expected, said }
     }
 
-    /// How many of the required scenarios passed, and how many there are.
+    /// Returns the number of required scenarios that passed, and of all required ones.
     pub fn required(&self) -> (usize, usize) {
         count(self.scenarios.iter().filter(|scenario| scenario.required))
     }
 
-    /// How many of the others passed, and how many there are.
+    /// Returns the number of the other scenarios that passed, and of all others.
     pub fn not_scored(&self) -> (usize, usize) {
         count(self.scenarios.iter().filter(|scenario| !scenario.required))
     }
 
-    /// What went wrong though nobody expected it, warnings included.
+    /// Returns failures in scenarios that passed in another report and that it does not have, as `scenario:check`.
+    pub fn worse_than(&self, other: &Self) -> Vec<String> {
+        let failed: BTreeSet<_> =
+            other.scenarios.iter().filter(|it| !it.passed()).map(|it| &it.name).collect();
+        let known: BTreeSet<_> = other.scenarios.iter().flat_map(Scenario::wrong).collect();
+        let comparable = self.scenarios.iter().filter(|it| !failed.contains(&it.name));
+        comparable.flat_map(Scenario::wrong).filter(|check| !known.contains(check)).collect()
+    }
+
+    /// Returns unexpected failures, warnings included.
     pub fn unexpected(&self) -> Vec<String> {
         let wrong = self.scenarios.iter().flat_map(|scenario| {
             let known = self.expected.contains(&scenario.name);
@@ -94,7 +108,7 @@ impl Report {
         wrong.filter(|check| !self.expected.contains(check)).collect()
     }
 
-    /// What was expected to fail and does not.
+    /// Returns expected failures that did not occur.
     pub fn stale(&self) -> Vec<String> {
         let wrong: BTreeSet<String> = self
             .scenarios
@@ -107,7 +121,7 @@ impl Report {
         self.expected.difference(&wrong).cloned().collect()
     }
 
-    /// Panics if something fails that is not expected to, or does not fail that is.
+    /// Panics on an unexpected failure, and on an expected one that did not occur.
     pub fn assert_expected(&self) {
         let (unexpected, stale) = (self.unexpected(), self.stale());
         assert!(
@@ -116,7 +130,7 @@ impl Report {
         );
     }
 
-    /// All that the suite said.
+    /// The output of the suite.
     pub fn said(&self) -> &str {
         &self.said
     }
@@ -185,7 +199,8 @@ mod tests {
 
     fn scenario(name: &str, failures: &[&str]) -> Scenario {
         let failures = failures.iter().map(|check| ((*check).to_owned(), String::new())).collect();
-        Scenario { name: name.to_owned(), required: true, failures, warnings: Vec::new() }
+        let (name, warnings) = (name.to_owned(), Vec::new());
+        Scenario { name, required: true, failures, warnings, successes: Vec::new() }
     }
 
     fn report(expected: &[&str]) -> Report {
@@ -208,6 +223,14 @@ mod tests {
     fn what_is_expected_to_fail_and_passes_or_is_not_run_is_stale() {
         let report = report(&["bad", "bad:one", "bad:three", "good", "unheard-of"]);
         assert_eq!(report.stale(), ["bad:three", "good", "unheard-of"]);
+    }
+
+    #[test]
+    fn what_fails_elsewhere_too_is_not_worse() {
+        let better = Report { scenarios: vec![scenario("bad", &["one"])], ..report(&[]) };
+        assert!(report(&[]).worse_than(&better).is_empty());
+        let best = Report { scenarios: vec![scenario("bad", &[])], ..report(&[]) };
+        assert_eq!(report(&[]).worse_than(&best), ["bad:one", "bad:two"]);
     }
 
     #[test]

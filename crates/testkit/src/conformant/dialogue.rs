@@ -1,4 +1,4 @@
-//! Asking the client before there is an answer, in the way of its era.
+//! Input requests to the client before the result, in the way of its era.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,22 +15,22 @@ use serde_json::{Value, json};
 
 use crate::reference::is_modern;
 
-/// What is to be asked, round by round.
+/// Input requests, round by round.
 pub(super) struct Dialogue {
     rounds: Vec<InputRequests>,
     memory: Memory,
 }
 
-/// Where a modern server keeps what it heard in earlier rounds.
+/// Storage of a modern server for the answers of earlier rounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Memory {
-    /// Nowhere: the answers to one round are all there is.
+    /// None: only the answers of the current round are available.
     None,
-    /// In a sealed state that the client hands back.
+    /// A sealed state that the client sends back.
     Sealed,
 }
 
-/// How a dialogue stands.
+/// State of a dialogue.
 pub(super) enum Turn {
     /// Everything is answered, by the keys of the questions.
     Answered(JsonObject),
@@ -38,15 +38,15 @@ pub(super) enum Turn {
     Required(InputRequiredResult),
 }
 
-/// What came with a request that may be the next turn of a dialogue.
+/// Input of a request that may be the next turn of a dialogue.
 pub(super) struct Given<'a> {
-    /// What the dialogue is about. A state sealed for something else does not fit.
+    /// Subject of the dialogue. A state sealed for another one is refused.
     pub(super) subject: &'a str,
     pub(super) responses: Option<&'a InputResponses>,
     pub(super) state: Option<&'a str>,
 }
 
-/// What is remembered from round to round.
+/// State between the rounds.
 #[derive(Default, Serialize, Deserialize)]
 struct Progress {
     round: usize,
@@ -64,7 +64,7 @@ impl Dialogue {
         Self { rounds: rounds.into_iter().map(keyed).collect(), memory: Memory::Sealed }
     }
 
-    /// One round of whatever questions there are, or none.
+    /// One round of these questions, or none.
     pub(super) fn of(questions: InputRequests) -> Self {
         let rounds = if questions.is_empty() { Vec::new() } else { vec![questions] };
         Self { rounds, memory: Memory::None }
@@ -80,6 +80,14 @@ impl Dialogue {
         if is_modern(context) {
             return self.turn_modern(&given, seal);
         }
+        self.turn_legacy(context).await
+    }
+
+    /// Sends requests during the call, whatever the client's era.
+    pub(super) async fn turn_legacy(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Turn, ErrorData> {
         let mut answers = JsonObject::new();
         for questions in &self.rounds {
             answers.extend(put_all(questions, context).await?);
@@ -87,7 +95,12 @@ impl Dialogue {
         Ok(Turn::Answered(answers))
     }
 
-    fn turn_modern(&self, given: &Given<'_>, seal: &RequestStateCodec) -> Result<Turn, ErrorData> {
+    /// Returns the required input, whatever the client's era.
+    pub(super) fn turn_modern(
+        &self,
+        given: &Given<'_>,
+        seal: &RequestStateCodec,
+    ) -> Result<Turn, ErrorData> {
         let subject = given.subject.as_bytes();
         let known = given.state.map(|state| seal.open_json_with::<Progress>(state, subject));
         let known = known.transpose().map_err(|error| {
@@ -119,7 +132,7 @@ impl Dialogue {
     }
 }
 
-/// A usable answer is an object. Anything else counts as none, and is asked for again.
+/// Returns a usable answer, which is an object. Anything else counts as none, and is requested again.
 fn answer(responses: &InputResponses, key: &str) -> Option<(String, Value)> {
     let answer = responses.get(key).filter(|answer| answer.is_object())?;
     Some((key.to_owned(), answer.clone()))
@@ -129,7 +142,7 @@ fn keyed<const N: usize>(questions: [(&str, InputRequest); N]) -> InputRequests 
     questions.into_iter().map(|(key, question)| (key.to_owned(), question)).collect()
 }
 
-/// Asks a legacy client all of these at once.
+/// Sends a legacy client all of these requests at once.
 async fn put_all(
     questions: &InputRequests,
     context: &RequestContext<RoleServer>,

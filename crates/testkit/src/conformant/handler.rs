@@ -1,4 +1,4 @@
-//! What the server answers, request by request.
+//! Request handler of the server.
 
 #![expect(deprecated, reason = "the legacy era has what the modern one deprecates")]
 
@@ -19,17 +19,17 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::dialogue::{Given, Turn};
 use super::questions::ASKING_PROMPT;
-use super::{Conformant, offers, questions, results};
+use super::{Asking, Conformant, offers, questions, results};
 
-/// How long a modern client may keep what it read.
+/// Time to live of results in a modern client's cache.
 const KEEP_MS: u64 = 60_000;
 
-/// What completes an argument, if it begins as the argument does.
+/// Candidates for the completion of an argument.
 const WORDS: &[&str] = &["paris", "park", "party", "test", "testing"];
 
 impl ServerHandler for Conformant {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_completions()
             .enable_logging()
             .enable_prompts()
@@ -41,6 +41,9 @@ impl ServerHandler for Conformant {
             .enable_tool_list_changed()
             .enable_tasks()
             .build();
+        if self.asking == Asking::AsTheSdk {
+            capabilities.completions = None;
+        }
         let mut info = ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("conformant", "1.0.0"));
         // What is offered to a client whose revision is not spoken here.
@@ -61,6 +64,11 @@ impl ServerHandler for Conformant {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(params.clone());
         self.listeners().peers.push(context.peer);
+        if self.asking == Asking::AsTheSdk {
+            let ServerConfig { capabilities, server_info, .. } = self.get_info();
+            let result = InitializeResult::new(capabilities).with_server_info(server_info);
+            return Ok(result.with_protocol_version(params.protocol_version));
+        }
         self.negotiate_initialize(&params)
     }
 
@@ -73,7 +81,7 @@ impl ServerHandler for Conformant {
         Ok(())
     }
 
-    /// By this the SDK knows which arguments go along in headers.
+    /// Returns a tool, from which the SDK learns the arguments that are sent in headers.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         offers::tools().into_iter().find(|tool| tool.name == name)
     }
@@ -146,7 +154,12 @@ impl ServerHandler for Conformant {
             responses: params.input_responses.as_ref(),
             state: params.request_state.as_deref(),
         };
-        match questions::of_prompt().turn(given, &self.shared.seal, &context).await? {
+        let (dialogue, seal) = (questions::of_prompt(), &self.shared.seal);
+        let turn = match self.asking {
+            Asking::AsTheSdk => dialogue.turn_modern(&given, seal),
+            Asking::InBoth | Asking::ByEra => dialogue.turn(given, seal, &context).await,
+        };
+        match turn? {
             Turn::Required(required) => Ok(required.into()),
             Turn::Answered(answers) => {
                 let answer =
@@ -175,7 +188,11 @@ impl ServerHandler for Conformant {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let list = ListResourcesResult::with_all_items(offers::resources());
+        let mut resources = offers::resources();
+        if self.asking == Asking::AsTheSdk {
+            resources.retain(|resource| resource.uri != offers::WATCHED);
+        }
+        let list = ListResourcesResult::with_all_items(resources);
         Ok(list.with_ttl_ms(KEEP_MS).with_cache_scope(CacheScope::Public))
     }
 

@@ -1,14 +1,17 @@
-//! What the server has: its tools, prompts, resources and templates.
+//! The server's tools, prompts, resources and templates.
 
 use rmcp::model::{JsonObject, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 use serde_json::{Value, json};
 
 use super::questions::ASKING_PROMPT;
 
-/// The tool whose argument goes along in a header.
+/// The tool whose argument is also sent in a header.
 pub(super) const HEADER_TOOL: &str = "test_custom_header";
 
-/// The tools that the suite calls to see tasks.
+/// The resource that the suite subscribes to.
+pub(super) const WATCHED: &str = "test://watched-resource";
+
+/// The tools that the suite calls to test tasks.
 pub(super) const TASKS: &[&str] = &[
     "greet",
     "slow_compute",
@@ -51,7 +54,7 @@ const PLAIN: &[(&str, &str)] = &[
     ("test_tool_with_task", "Asks, then works as a task"),
 ];
 
-/// The tools after so many changes: each adds one.
+/// The tools after this many changes: each adds one.
 pub(super) fn changed_tools(changes: usize) -> Vec<Tool> {
     let mut tools = tools();
     let new = |n| Tool::new(format!("change_{n}"), "Is new", object(json!({ "type": "object" })));
@@ -59,7 +62,7 @@ pub(super) fn changed_tools(changes: usize) -> Vec<Tool> {
     tools
 }
 
-/// The prompts after so many changes: each adds one.
+/// The prompts after this many changes: each adds one.
 pub(super) fn changed_prompts(changes: usize) -> Vec<Prompt> {
     let mut prompts = prompts();
     prompts.extend((1..=changes).map(|n| Prompt::new(format!("change_{n}"), Some("Is new"), None)));
@@ -116,7 +119,7 @@ pub(super) fn resources() -> Vec<Resource> {
     vec![
         Resource::new("test://static-text", "static-text").with_mime_type("text/plain"),
         Resource::new("test://static-binary", "static-binary").with_mime_type("image/png"),
-        Resource::new("test://watched-resource", "watched").with_mime_type("text/plain"),
+        Resource::new(WATCHED, "watched").with_mime_type("text/plain"),
     ]
 }
 
@@ -133,7 +136,7 @@ fn tool(name: &'static str, about: &'static str, properties: &Value, required: &
     Tool::new(name, about, schema)
 }
 
-/// The suite's own schema, with what SEP-1613 and SEP-2106 want preserved.
+/// The suite's own schema, with everything that SEP-1613 and SEP-2106 require to be preserved.
 fn demanding() -> Value {
     let text = json!({ "type": "string" });
     json!({

@@ -1,4 +1,4 @@
-//! What the server asks, and of which tool or prompt.
+//! The server's input requests, by tool or prompt.
 
 #![expect(
     deprecated,
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::dialogue::Dialogue;
 
-/// The prompt that asks before it answers.
+/// The prompt that requests input before its result.
 pub(super) const ASKING_PROMPT: &str = "test_input_required_result_prompt";
 
 /// The dialogue of a tool that needs one.
@@ -80,7 +80,7 @@ pub(super) fn of_prompt() -> Dialogue {
     Dialogue::once([("user_context", form("What context should the prompt use?", schema))])
 }
 
-/// A question with fields for the user to fill in.
+/// An elicitation with fields for the user.
 pub(super) fn form(message: &str, schema: Value) -> InputRequest {
     InputRequest::Elicitation(ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
         meta: None,
@@ -89,7 +89,7 @@ pub(super) fn form(message: &str, schema: Value) -> InputRequest {
     }))
 }
 
-/// A schema with these fields, of which some must be filled in.
+/// A schema with these fields, of which some are required.
 pub(super) fn required(fields: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": fields, "required": required })
 }
@@ -109,7 +109,7 @@ fn roots() -> InputRequest {
     InputRequest::ListRoots(ListRootsRequest::default())
 }
 
-/// Of each kind the client can answer, one question.
+/// One question of each kind that the client supports.
 fn suitable(capabilities: &ClientCapabilities) -> InputRequests {
     let mut questions = InputRequests::new();
     if capabilities.elicitation.is_some() {
@@ -142,7 +142,7 @@ fn defaults() -> Value {
     })
 }
 
-/// Each way to write a choice (SEP-1330).
+/// Each way to define an enum (SEP-1330).
 fn choices() -> Value {
     let names = json!(["option1", "option2", "option3"]);
     let titled = |word: &str| {

@@ -1,4 +1,4 @@
-//! What tools, prompts and resources say when all is known.
+//! Results of tools, prompts and resources once all input is known.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -17,7 +17,7 @@ pub(super) fn said(text: impl Into<String>) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-/// The result of a tool that needs nobody, if it is one.
+/// The result of a tool that needs no input, if it is one.
 pub(super) fn of_tool(name: &str, arguments: &JsonObject) -> Option<CallToolResult> {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);
     let image = || ContentBlock::image(IMAGE, "image/png");
@@ -53,7 +53,7 @@ pub(super) fn of_tool(name: &str, arguments: &JsonObject) -> Option<CallToolResu
     Some(result)
 }
 
-/// The result of a tool whose questions are answered.
+/// The result of a tool whose input requests are answered.
 pub(super) fn of_answers(name: &str, answers: &JsonObject) -> CallToolResult {
     let content = |key: &str, field: &str| {
         let found = answers.get(key).and_then(|answer| answer["content"][field].as_str());
@@ -80,7 +80,7 @@ pub(super) fn of_answers(name: &str, answers: &JsonObject) -> CallToolResult {
     }
 }
 
-/// A prompt that needs nobody.
+/// The result of a prompt that needs no input.
 pub(super) fn of_prompt(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
     let text = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
     let messages = match name {
@@ -126,7 +126,7 @@ pub(super) fn of_resource(uri: &str) -> Result<ReadResourceResult, ErrorData> {
         ("test://static-text", _) => {
             texts(uri, "text/plain", "This is the content of the static text resource.")
         }
-        ("test://watched-resource", _) => texts(uri, "text/plain", "Nothing has changed."),
+        (super::offers::WATCHED, _) => texts(uri, "text/plain", "Nothing has changed."),
         ("test://static-binary", _) => ResourceContents::BlobResourceContents {
             uri: uri.to_owned(),
             mime_type: Some("image/png".to_owned()),

@@ -1,4 +1,4 @@
-//! The tools that work as tasks, where the client knows tasks.
+//! The tools that work as tasks, if the client supports tasks.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use super::dialogue::{Dialogue, Given, Turn};
 use super::questions::{form, required};
 use super::results::said;
 use super::tools::given;
-use super::{Conformant, questions, results};
+use super::{Asking, Conformant, questions, results};
 use crate::reference::is_modern;
 
-/// How often a client may ask how a task is.
+/// Poll interval of a task.
 const POLL_MS: u64 = 50;
 
-/// Something to do, in a task or without.
+/// Work, as a task or not.
 #[derive(Clone)]
 pub(super) struct Work {
     kind: Kind,
@@ -60,12 +60,12 @@ impl Work {
         Some(Self { kind, time, word: word.to_owned() })
     }
 
-    /// Whether a modern client must know tasks.
+    /// Returns true if a modern client must support tasks.
     fn needs_tasks(&self) -> bool {
         !matches!(self.kind, Kind::Compute | Kind::Break)
     }
 
-    /// What has to be asked on the way.
+    /// Returns the input requests of the work.
     fn questions(&self) -> Vec<(&'static str, InputRequest)> {
         let value = || required(&json!({ "value": { "type": "string" } }), &["value"]);
         match self.kind {
@@ -81,7 +81,7 @@ impl Work {
         }
     }
 
-    /// How it ends, given the answers.
+    /// Returns the result, given the answers.
     fn end(&self, answers: &JsonObject) -> Result<CallToolResult, ErrorData> {
         match self.kind {
             Kind::Compute => Ok(said(format!("Computed {} in {:?}", self.word, self.time))),
@@ -126,7 +126,8 @@ impl Conformant {
     ) -> Result<CallToolResponse, ErrorData> {
         let modern = is_modern(context);
         let as_task = modern && capabilities.supports_tasks();
-        if modern && !as_task && work.needs_tasks() {
+        let refuses = modern || self.asking == Asking::AsTheSdk;
+        if refuses && !as_task && work.needs_tasks() {
             let needed = ClientCapabilities::builder().enable_tasks().build();
             return Err(ErrorData::missing_required_client_capability(needed));
         }

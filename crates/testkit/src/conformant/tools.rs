@@ -1,4 +1,4 @@
-//! How the tools run: those that answer at once, those that report, those that ask.
+//! Execution of the tools: those with an immediate result, those that report progress, those that request input.
 
 #![expect(
     deprecated,
@@ -9,19 +9,22 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, LoggingLevel,
-    LoggingMessageNotificationParam, ProgressNotificationParam,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
+    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::json;
 
-use super::dialogue::{Given, Turn};
+use super::dialogue::{Dialogue, Given, Turn};
 use super::results::said;
-use super::{Conformant, questions, results, tasks};
+use super::{Asking, Conformant, questions, results, tasks};
 use crate::reference::is_modern;
 
-/// Between two reports of one call.
+/// The tool that a modern client calls to check that no request comes on its stream.
+const STREAMING: &str = "test_streaming_elicitation";
+
+/// Pause between two notifications of one call.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Conformant {
@@ -35,18 +38,55 @@ impl Conformant {
         if let Some(result) = results::of_tool(name, &arguments) {
             return Ok(result.into());
         }
-        let capabilities = context.client_capabilities().unwrap_or_default();
+        let capabilities = self.capabilities(context);
         if let Some(work) = tasks::Work::of(name, &arguments) {
             return self.work(work, &params, &capabilities, context).await;
         }
         if let Some(dialogue) = questions::of_tool(name, &arguments, &capabilities) {
-            let turn = dialogue.turn(given(&params), &self.shared.seal, context).await?;
+            let turn = self.turn(&dialogue, &params, context).await;
             return Ok(match turn {
-                Turn::Answered(answers) => results::of_answers(name, &answers).into(),
-                Turn::Required(required) => required.into(),
+                Ok(Turn::Answered(answers)) => results::of_answers(name, &answers).into(),
+                Ok(Turn::Required(required)) => required.into(),
+                Err(error) if self.asking == Asking::AsTheSdk && is_of_legacy(name) => {
+                    let reason = format!("the client was not asked: {}", error.message);
+                    CallToolResult::error(vec![ContentBlock::text(reason)]).into()
+                }
+                Err(error) => return Err(error),
             });
         }
         self.report(name, &capabilities, context).await.map(Into::into)
+    }
+
+    /// Returns the capabilities of the client, from the request or its handshake: the SDK's own server ignores the
+    /// latter.
+    fn capabilities(&self, context: &RequestContext<RoleServer>) -> ClientCapabilities {
+        let declared = match self.asking {
+            Asking::AsTheSdk => context.meta.client_capabilities(),
+            Asking::InBoth | Asking::ByEra => context.client_capabilities(),
+        };
+        declared.unwrap_or_default()
+    }
+
+    /// The next turn in the dialogue of a tool.
+    async fn turn(
+        &self,
+        dialogue: &Dialogue,
+        params: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Turn, ErrorData> {
+        let (name, seal) = (params.name.as_ref(), &self.shared.seal);
+        match self.asking {
+            Asking::ByEra if is_of_legacy(name) == is_modern(context) => {
+                let reason = format!("`{name}` asks in the way of the other era");
+                Err(ErrorData::internal_error(reason, None))
+            }
+            Asking::AsTheSdk if is_of_legacy(name) => dialogue.turn_legacy(context).await,
+            Asking::AsTheSdk if name == STREAMING => {
+                dialogue.turn_modern(&Given { responses: None, ..given(params) }, seal)
+            }
+            Asking::AsTheSdk => dialogue.turn_modern(&given(params), seal),
+            Asking::InBoth | Asking::ByEra => dialogue.turn(given(params), seal, context).await,
+        }
     }
 
     async fn report(
@@ -102,7 +142,7 @@ impl Conformant {
         }
     }
 
-    /// Logs at level `info`, to a client that wants to hear of it.
+    /// Logs at level `info`, to a client that requested that level.
     async fn log(&self, text: &str, context: &RequestContext<RoleServer>) {
         let wanted = if is_modern(context) {
             context.meta.log_level()
@@ -116,7 +156,7 @@ impl Conformant {
         }
     }
 
-    /// Changes a list and tells everybody who listens.
+    /// Changes a list and notifies all subscribers.
     async fn tell_all(&self, what: What) {
         self.shared.changes[what as usize].fetch_add(1, Ordering::Relaxed);
         let (peers, sinks) = {
@@ -125,7 +165,7 @@ impl Conformant {
             (listeners.peers.clone(), sinks)
         };
         // Those who left are not missed.
-        for peer in peers {
+        for peer in peers.into_iter().filter(|_| self.asking != Asking::AsTheSdk) {
             let _ = match what {
                 What::Tools => peer.notify_tool_list_changed().await,
                 What::Prompts => peer.notify_prompt_list_changed().await,
@@ -140,14 +180,19 @@ impl Conformant {
     }
 }
 
-/// Which list changed.
+/// List that changed.
 #[derive(Clone, Copy)]
 enum What {
     Tools,
     Prompts,
 }
 
-/// What of a call is a turn in a dialogue.
+/// Returns true if the suite has this tool for legacy clients.
+fn is_of_legacy(name: &str) -> bool {
+    !name.starts_with("test_input_required_result") && name != STREAMING
+}
+
+/// Returns the members of a call that belong to a dialogue.
 pub(super) fn given(params: &CallToolRequestParams) -> Given<'_> {
     Given {
         subject: &params.name,

@@ -1,4 +1,4 @@
-//! What a reference server answers, request by request.
+//! Request handler of a reference server.
 
 #![expect(deprecated, reason = "the legacy era has what the modern one deprecates")]
 
@@ -22,7 +22,7 @@ use serde_json::json;
 use super::journal::{Change, NOTE};
 use super::{Reference, tools};
 
-/// Tools on one page of the list, so that there are several pages.
+/// Tools on one page of a listing, so that there are several pages.
 const PAGE: usize = 4;
 
 impl ServerHandler for Reference {

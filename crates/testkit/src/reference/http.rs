@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::Speaks;
 use crate::local::Local;
 
-/// A reference server on a free port. Dropping it ends it, in the middle of whatever it does.
+/// A reference server on a free port. Dropping it ends it immediately.
 pub struct Http {
     local: Local,
     sessions: Arc<LocalSessionManager>,
@@ -20,7 +20,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// Starts a server that makes itself anew for each session.
+    /// Starts a server that is created anew for each session.
     pub(crate) async fn start<S: ServerHandler>(
         speaks: Speaks,
         session: impl Fn() -> S + Send + Sync + 'static,
@@ -39,12 +39,12 @@ impl Http {
         Self { local: Local::serve(answer).await, sessions, _running: running.drop_guard() }
     }
 
-    /// Where it is.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         self.local.url("/mcp")
     }
 
-    /// Forgets every session, as a server does that was started anew. Returns how many there were.
+    /// Ends every session, as a restart does. Returns their number.
     pub async fn forget(&self) -> usize {
         let known: Vec<_> = self.sessions.sessions.read().await.keys().cloned().collect();
         for session in &known {

@@ -1,4 +1,4 @@
-//! What a reference server saw and changed, and who is to hear of changes.
+//! Journal and changes of a reference server, and the subscribers to changes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use rmcp::model::{RequestId, ResourceUpdatedNotificationParam};
 use rmcp::service::{Peer, SubscriptionSink};
 use tokio::sync::watch;
 
-/// The resource that can be watched.
+/// The resource that can be subscribed to.
 pub(super) const NOTE: &str = "memo://note";
 
-/// How long a change waits for subscriptions that are being made.
+/// Time that a change waits for subscriptions in progress.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a reference server knows across its sessions.
+/// State of a reference server across its sessions.
 #[derive(Default)]
 pub(super) struct Journal {
     pages: Mutex<Pages>,
-    /// Subscriptions the SDK acknowledges, but did not hand over yet. Its client may think that it hears
-    /// of everything from now on.
+    /// Subscriptions that the SDK has acknowledged, but not yet handed over. Their clients may expect every
+    /// notification from now on.
     arriving: watch::Sender<usize>,
 }
 
@@ -28,15 +28,15 @@ pub(super) struct Journal {
 struct Pages {
     lines: Vec<String>,
     changed: BTreeSet<Change>,
-    /// Legacy sessions, which hear of every list.
+    /// Legacy sessions, which are notified of every list.
     peers: Vec<Peer<RoleServer>>,
-    /// Legacy sessions that watch the note.
+    /// Legacy sessions that are subscribed to the note.
     watchers: Vec<Peer<RoleServer>>,
-    /// Modern subscriptions by the request that made them.
+    /// Modern subscriptions by the request that created them.
     sinks: HashMap<RequestId, SubscriptionSink>,
 }
 
-/// What can change.
+/// Kinds of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
     Tools,
@@ -93,7 +93,7 @@ impl Journal {
         pages.lines.push("unsubscribed".to_owned());
     }
 
-    /// Makes a change and tells everyone who listens. Those who left are not missed.
+    /// Makes a change and notifies all subscribers. Disconnected ones are ignored.
     pub(super) async fn change(&self, change: Change) {
         let mut arriving = self.arriving.subscribe();
         let arrived = arriving.wait_for(|arriving| *arriving == 0);

@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 use super::Reference;
 use super::journal::Change;
 
-/// What a modern client has to send back with its answers.
+/// State that a modern client has to send back with its answers.
 const STATE: &str = "{\"n\": 1.0, \"text\":\"\\u00e9\"}";
 
-/// The key of the only question a call asks.
+/// The key of the only input request of a call.
 const QUESTION: &str = "question";
 
 /// All tools, in order.
@@ -199,7 +199,7 @@ impl Reference {
     }
 }
 
-/// How much `slow` and `task` have to do.
+/// Amount of work of `slow` and `task`.
 #[derive(Clone, Copy)]
 struct Work {
     steps: u32,
@@ -220,7 +220,7 @@ fn said(text: impl Into<String>) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 
-/// The legacy way to ask: a request of the server's own, in the middle of the call.
+/// Requests input in the legacy way: a request of the server during the call.
 async fn put(
     context: &RequestContext<RoleServer>,
     question: impl Into<ServerRequest>,
@@ -231,13 +231,13 @@ async fn put(
     }
 }
 
-/// The modern way to ask: the call ends and is made again with the answer.
+/// Requests input in the modern way: the call ends and is repeated with the answer.
 fn required(request: InputRequest) -> CallToolResponse {
     let requests = [(QUESTION.to_owned(), request)].into();
     InputRequiredResult::new(Some(requests), Some(STATE.to_owned())).into()
 }
 
-/// The answer a modern client sends along, if it does.
+/// Returns the answer that a modern client sends, if it does.
 fn answered(params: &CallToolRequestParams) -> Result<Option<Value>, ErrorData> {
     let answer = params.input_responses.as_ref().and_then(|answers| answers.get(QUESTION));
     match answer {

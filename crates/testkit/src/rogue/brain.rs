@@ -1,4 +1,4 @@
-//! What the rogue makes of a message, whatever way it came.
+//! Reactions of the rogue to messages, over any transport.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Write;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::{Manner, Probe, Step};
 
-/// How many messages are remembered: the last ones.
+/// Maximum number of messages remembered: the last ones.
 const MEMORY: usize = 10_000;
 
-/// The rogue's memory and manners.
+/// The rogue's memory and behaviour.
 #[derive(Debug)]
 pub struct Brain {
     pub(super) manner: Manner,
@@ -23,7 +23,7 @@ pub struct Brain {
 }
 
 impl Brain {
-    /// A rogue with these manners.
+    /// A rogue with this behaviour.
     pub fn new(manner: Manner) -> Self {
         let script = Mutex::new(manner.script.clone());
         Self { script, seen: Mutex::default(), nonces: Mutex::default(), manner }
@@ -34,7 +34,7 @@ impl Brain {
         self.seen.lock().expect("never poisoned").iter().cloned().collect()
     }
 
-    /// What to do about a message.
+    /// Returns the steps in response to a message.
     pub fn react(&self, message: &Value) -> Vec<Step> {
         {
             let mut seen = self.seen.lock().expect("never poisoned");
@@ -85,8 +85,8 @@ impl Brain {
         }
     }
 
-    /// Writes down where it outlives us what was asked: the nonce of a call, `cancelled` and the nonce of one that
-    /// is taken back, the method of a handshake or a list.
+    /// Appends a request to the file that outlives this process: the nonce of a call, `cancelled` and the nonce of a
+    /// cancelled one, the method of a handshake or a listing.
     fn note(&self, message: &Value) {
         let Some(ledger) = &self.manner.ledger else { return };
         let mut nonces = self.nonces.lock().expect("never poisoned");
@@ -109,7 +109,7 @@ impl Brain {
         }
     }
 
-    /// Writes down that whoever made this call left before its end.
+    /// Records that the client of this call disconnected before its end.
     pub(super) fn left(&self, message: &Value) {
         let nonce = message["params"]["arguments"]["nonce"].as_str();
         if let (Some(ledger), Some(nonce)) = (&self.manner.ledger, nonce) {
@@ -186,14 +186,14 @@ impl Brain {
     }
 }
 
-/// One write each, so that rogues can share a ledger.
+/// Appends a line with one write, so that rogues can share a file.
 fn append(ledger: &Path, line: &str) {
     let file = std::fs::OpenOptions::new().create(true).append(true).open(ledger);
     file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
         .expect("the test gives a file that can be written");
 }
 
-/// Puts the request's id and token where the texts want them.
+/// Replaces `$ID` and `$TOKEN` in the texts by the request's id and token.
 fn fill(steps: Vec<Step>, id: &Value, token: &Value) -> Vec<Step> {
     let fill =
         |text: String| text.replace("$ID", &id.to_string()).replace("$TOKEN", &token.to_string());
@@ -206,7 +206,7 @@ fn fill(steps: Vec<Step>, id: &Value, token: &Value) -> Vec<Step> {
     steps.into_iter().map(filled).collect()
 }
 
-/// The answer to a request.
+/// The response to a request.
 pub(super) fn answer(id: &Value, result: &Value) -> Vec<Step> {
     vec![Step::Message(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())]
 }

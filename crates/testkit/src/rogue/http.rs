@@ -1,5 +1,5 @@
-//! The rogue over HTTP, written by hand so that every byte is the test's: Streamable HTTP at `/mcp`,
-//! HTTP+SSE at `/sse`.
+//! The rogue over HTTP, written by hand so that a test controls every byte: Streamable HTTP at `/mcp`, HTTP+SSE at
+//! `/sse`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,13 +20,14 @@ mod tls;
 
 pub use request::Request;
 use request::read;
+pub use tls::self_signed;
 
-/// What a request comes over.
+/// Stream that requests arrive on.
 trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
 
-/// A rogue at an address of its own, until it is dropped.
+/// A rogue at a URL of its own, until it is dropped.
 #[derive(Debug)]
 pub struct Http {
     shared: Arc<Shared>,
@@ -38,14 +39,14 @@ pub struct Http {
 #[derive(Debug)]
 struct Shared {
     brain: Brain,
-    /// Sessions by number; the current ones.
+    /// The last session number, and the current sessions.
     sessions: Mutex<(u32, Vec<String>)>,
     requests: Mutex<Vec<Request>>,
-    /// How many clients left before their answer was complete.
+    /// Number of clients that disconnected before their response was complete.
     gone: watch::Sender<usize>,
-    /// What is said on the common stream, and on the one stream of HTTP+SSE.
+    /// Messages on the common stream, and on the one stream of HTTP+SSE.
     common: broadcast::Sender<String>,
-    /// What to do at the next attempts to resume a stream.
+    /// Steps for the next attempts to resume a stream.
     resumes: Mutex<VecDeque<Vec<Step>>>,
 }
 
@@ -75,7 +76,7 @@ impl Http {
         Self { shared, port, secure, accepting }
     }
 
-    /// Where it speaks Streamable HTTP.
+    /// Returns its Streamable HTTP URL.
     pub fn url(&self) -> String {
         if self.secure {
             return format!("https://localhost:{}/mcp", self.port);
@@ -88,7 +89,7 @@ impl Http {
         self.port
     }
 
-    /// Where it speaks HTTP+SSE.
+    /// Returns its HTTP+SSE URL.
     pub fn sse_url(&self) -> String {
         format!("http://127.0.0.1:{}/sse", self.port)
     }
@@ -103,38 +104,38 @@ impl Http {
         self.shared.requests.lock().expect("never poisoned").clone()
     }
 
-    /// Forgets every session, as a server does that was restarted.
+    /// Ends every session, as a restart does.
     pub fn forget_sessions(&self) {
         self.shared.sessions.lock().expect("never poisoned").1.clear();
     }
 
-    /// Is as a server that was restarted and calls its sessions what it called them before.
+    /// Behaves as a restarted server that uses the same session ids again.
     pub fn restart(&self) {
         *self.shared.sessions.lock().expect("never poisoned") = (0, Vec::new());
         let _ = self.shared.common.send(String::new());
     }
 
-    /// Ends the common stream, as a proxy does that takes it for idle. Sessions stay.
+    /// Ends the common stream, as a proxy with an idle timeout does. Sessions stay.
     pub fn cut(&self) {
         let _ = self.shared.common.send(String::new());
     }
 
-    /// How many listen on the common stream.
+    /// Returns the number of clients on the common stream.
     pub fn listeners(&self) -> usize {
         self.shared.common.receiver_count()
     }
 
-    /// Says something on the common stream.
+    /// Sends a message on the common stream.
     pub fn say(&self, message: &Value) {
         let _ = self.shared.common.send(format!("data: {message}\n\n"));
     }
 
-    /// What to do when a stream is resumed the next time.
+    /// Sets the steps for the next time that a stream is resumed.
     pub fn on_resume(&self, steps: Vec<Step>) {
         self.shared.resumes.lock().expect("never poisoned").push_back(steps);
     }
 
-    /// Waits until so many clients have left before their answer was complete.
+    /// Waits until this many clients have disconnected before their response was complete.
     pub async fn gone(&self, count: usize) {
         let mut gone = self.shared.gone.subscribe();
         gone.wait_for(|gone| *gone >= count).await.expect("the rogue lives");
@@ -169,7 +170,7 @@ async fn connection(mut stream: BufStream<impl Wire>, shared: &Arc<Shared>) {
     while let Ok(true) = serve(&mut stream, shared).await {}
 }
 
-/// Serves one request. True if the connection can take another.
+/// Serves one request. Returns true if the connection can take another.
 async fn serve(stream: &mut BufStream<impl Wire>, shared: &Arc<Shared>) -> io::Result<bool> {
     let Some((request, body)) = read(stream).await? else {
         return Ok(false);
@@ -304,7 +305,7 @@ async fn stream_steps(
     Ok(false)
 }
 
-/// Keeps a stream open on which everything is said. HTTP+SSE first says where to post.
+/// Keeps a stream open for all messages. HTTP+SSE first sends the URL to post to.
 async fn common(
     stream: &mut BufStream<impl Wire>,
     shared: &Arc<Shared>,
@@ -330,7 +331,7 @@ async fn common(
     Ok(false)
 }
 
-/// Says an answer on the one stream of HTTP+SSE.
+/// Sends a response on the one stream of HTTP+SSE.
 async fn say(steps: &[Step], shared: &Shared) {
     for step in steps {
         let text = match step {
@@ -368,7 +369,7 @@ async fn respond(
     Ok(true)
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 pub(super) fn unhex(digits: &str) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).expect("the test gives digits");
     digits

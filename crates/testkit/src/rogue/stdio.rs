@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::{Brain, Step};
 
-/// Serves until the standard input closes. Calls run side by side, as in a real server.
+/// Serves until the standard input closes. Calls run concurrently, as in a real server.
 pub async fn serve(brain: Arc<Brain>) {
     tokio::time::sleep(Duration::from_millis(brain.manner.slow_start)).await;
     let out = Arc::new(Mutex::new(Some(tokio::io::stdout())));
@@ -33,7 +33,7 @@ pub async fn serve(brain: Arc<Brain>) {
     }
 }
 
-/// Sends a request to the client and passes its answer on.
+/// Sends a request to the client and forwards its response.
 async fn ask(message: Value, out: Out, answers: Arc<Mutex<mpsc::UnboundedReceiver<Value>>>) {
     let arguments = &message["params"]["arguments"];
     let question = json!({ "jsonrpc": "2.0", "id": "q", "method": arguments["method"], "params": arguments["params"] });

@@ -1,11 +1,11 @@
-//! Links lead to pages, files and headings that are there.
+//! Links point to existing pages, files and headings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::{pages, prose, root};
 
-/// Where the links of a line lead.
+/// Returns the targets of the links in a line.
 fn links(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -19,7 +19,7 @@ fn links(line: &str) -> Vec<&str> {
     found
 }
 
-/// The anchor of a heading, as it is made of its words.
+/// The anchor of a heading, derived from its words.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept =
@@ -60,7 +60,7 @@ fn every_link_leads_to_a_page_and_a_heading_that_are_there() {
     assert!(live > 100, "{live} links were found");
 }
 
-/// A path from the root, of one that is written in a page.
+/// Resolves a path in a page to one from the root.
 fn beside(page: &str, path: &str) -> String {
     let mut parts: Vec<&str> =
         Path::new(page).parent().unwrap().to_str().unwrap().split('/').collect();

@@ -1,4 +1,4 @@
-//! The book holds together: links lead somewhere, chapters are in the contents, tables say what the code says.
+//! Consistency of the book: links resolve, chapters are in the contents, tables agree with the code.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The pages that people read, by their paths: the README and its neighbours, and everything under `docs`.
+/// The published pages by path: the README and its neighbours, and everything under `docs`.
 fn pages() -> Vec<(String, String)> {
     let mut names = vec!["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
     names.extend(["crates/bench/README.md", "fuzz/README.md"]);

@@ -1,4 +1,4 @@
-//! What the sources say: tests by their names, constants by their values.
+//! Facts from the sources: tests by their names, constants by their values.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub(crate) fn tests() -> BTreeSet<String> {
     tests
 }
 
-/// `gateway/tests/it/junk.rs` is `gateway::it::junk`, `shape/src/pin.rs` is `shape::pin`.
+/// Returns the module of a file: `gateway/tests/it/junk.rs` is `gateway::it::junk`, `shape/src/pin.rs` is `shape::pin`.
 fn module(path: &Path) -> String {
     let path = path.with_extension("");
     let mut parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap()).collect();
@@ -72,7 +72,47 @@ fn module(path: &Path) -> String {
     parts.join("::")
 }
 
-/// A limit as the code has it: what is said of it, and its value for people.
+/// Parts of the names of constants that limit something.
+const LIMIT_WORDS: [&str; 14] = [
+    "MOST", "LONGEST", "LARGEST", "DEEPEST", "SHORTEST", "LEAST", "LIMIT", "BYTES", "TIMEOUT",
+    "PATIENCE", "WAIT", "TRIES", "ATTEMPTS", "DEPTH",
+];
+
+/// Every constant outside of tests that is a time, or a number that is named like a limit, as `FILE NAME`.
+pub(crate) fn limit_constants() -> BTreeSet<String> {
+    let crates = root().join("crates");
+    let mut files = Vec::new();
+    for name in ["wire", "core", "hub", "shape", "agent", "gateway", "login", "files", "consort"] {
+        walk(&crates.join(name).join("src"), &mut files);
+    }
+    let mut found = BTreeSet::new();
+    for file in files {
+        let name = file.strip_prefix(&crates).unwrap().to_str().unwrap().to_owned();
+        if name.contains("/tests") || name.ends_with("simulated.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for line in code.lines().map(str::trim) {
+            let Some((_, rest)) = line.split_once("const ").filter(|(before, _)| {
+                before.is_empty() || before.starts_with("pub") && !before.contains('=')
+            }) else {
+                continue;
+            };
+            let Some((constant, kind)) = rest.split_once(": ") else { continue };
+            let kind = kind.split(" = ").next().unwrap_or_default();
+            let is_time = matches!(kind, "Duration" | "std::time::Duration");
+            let is_number = matches!(kind, "usize" | "u32" | "u64" | "i32" | "i64" | "u8" | "f64");
+            let is_limit = LIMIT_WORDS.iter().any(|word| constant.contains(word));
+            if is_time || is_number && is_limit {
+                found.insert(format!("{name} {constant}"));
+            }
+        }
+    }
+    found
+}
+
+/// A limit in the code: its doc comment, and its value for people.
 pub(crate) struct Constant {
     pub(crate) about: String,
     pub(crate) value: String,
@@ -113,17 +153,11 @@ pub(crate) fn constant(file: &str, name: &str) -> Constant {
     Constant { about, value: shown(value, bytes) }
 }
 
-/// Those that count bytes and do not say so.
-const BYTES: &[(&str, &str)] = &[
-    ("gateway/src/park.rs", "KEPT"),
-    ("gateway/src/stdio.rs", "SKIPPED"),
-    ("wire/src/transport/pool.rs", "SHORT_BODY"),
-    ("consort/src/config/resolve.rs", "LARGEST"),
-    ("consort/src/lock.rs", "LARGEST"),
-    ("consort/src/agents.rs", "LARGEST"),
-];
+/// Constants that count bytes without saying so.
+const BYTES: &[(&str, &str)] =
+    &[("gateway/src/trace.rs", "LONGEST_STATE"), ("gateway/src/trace.rs", "LONGEST_BAGGAGE")];
 
-/// A value that a limit can have.
+/// A value of a limit.
 #[derive(Clone, Copy)]
 enum Value {
     Number(u128),
@@ -131,7 +165,7 @@ enum Value {
     Unlimited,
 }
 
-/// The value of what is written, if it is one that limits have.
+/// Evaluates an expression, if it has the form of a limit.
 fn evaluate(text: &str) -> Option<Value> {
     let text = text.trim();
     if text == "None" {

@@ -11,12 +11,12 @@ use testkit::clients::{Action, Client, Fixture, Name, Outcome, Row, Target, matr
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Drivers at once.
+/// Concurrent drivers.
 const AT_ONCE: usize = 3;
 
-/// Who plays with whom. Clients that start fast play with everybody. The others play the legacy era with the
-/// server that knows no other, the modern one with a server of their own kind, and both with the reference:
-/// over HTTP, and in the era most of them prefer also on standard input and output.
+/// Pairings of clients and servers. Clients that start fast run with all servers. The others run the legacy era with
+/// the server that supports no other, the modern one with a server of their own kind, and both with the reference: over
+/// HTTP, and in the era most of them prefer also on standard input and output.
 fn pairings() -> Vec<(Client, Fixture, Over)> {
     let mut pairings = Vec::new();
     for client in Client::ALL {

@@ -1,4 +1,4 @@
-//! The conformance server under the suite it is for.
+//! The conformance server under its suite.
 
 use testkit::reference::Speaks;
 use testkit::{conformance, conformant};

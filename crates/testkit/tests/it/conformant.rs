@@ -1,4 +1,4 @@
-//! The conformance server does the same in both eras, whatever era the suite has it for.
+//! The conformance server behaves the same in both eras, whatever era the suite has a scenario for.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::conformant;
 use testkit::reference::Speaks;
 
-/// Answers every question and remembers which there were.
+/// Answers every question and records it.
 #[derive(Default)]
 struct Person(Mutex<Vec<String>>);
 
@@ -35,7 +35,7 @@ impl Host for Person {
     }
 }
 
-/// What each tool and prompt says, and what it asked before, by name.
+/// Returns the result of each tool and prompt with its input requests, by name.
 async fn everything(server: &Server, era: Era) -> BTreeMap<String, (Value, Vec<String>)> {
     let person = Arc::new(Person::default());
     let settings = Settings { host: Arc::<Person>::clone(&person), ..Settings::default() };

@@ -1,4 +1,4 @@
-//! The peers that others are measured with, measured themselves: what fails later is not their fault.
+//! Tests of the test peers themselves, so that later failures are not their fault.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the message")]
 

@@ -1,22 +1,22 @@
-//! What a server says of itself.
+//! A server's description of itself.
 
 use serde::{Deserialize, Serialize};
 
 use crate::json::{Json, Object};
 use crate::revision::Revision;
 
-/// What a server said of itself in the handshake.
+/// A server's description of itself, from the handshake.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// How it was reached and what it speaks: worth keeping for the next time.
+    /// Negotiated protocol: worth storing for the next connection.
     pub found: Found,
-    /// What it offers.
+    /// Its capabilities.
     pub capabilities: Object,
     /// Its name and version. Unverified: for display only.
     pub server: Option<Json>,
-    /// How to use it, for a model.
+    /// Its `instructions` for a model.
     pub instructions: Option<String>,
-    /// The whole answer.
+    /// The whole result.
     pub raw: Object,
 }
 
@@ -48,8 +48,8 @@ impl About {
         }
     }
 
-    /// Whether it offers this: a path into its capabilities, as in `resources.subscribe`. A member set
-    /// to `false` counts as absent.
+    /// Returns true if it has a capability: a path, as in `resources.subscribe`. A member set to
+    /// `false` counts as absent.
     pub fn offers(&self, path: &str) -> bool {
         let mut object = self.capabilities.clone();
         let mut names = path.split('.').peekable();
@@ -69,10 +69,10 @@ impl About {
     }
 }
 
-/// How a server was reached and what it speaks.
+/// Negotiated protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// The revision in force.
+    /// The protocol revision.
     pub revision: Revision,
     /// The transport that worked.
     pub way: Way,

@@ -12,7 +12,7 @@ use crate::emit::{Emitter, Emitting};
 use crate::json::Object;
 use crate::message::Notification;
 
-/// Names a call within its connection.
+/// Id of a call within its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(u64);
 
@@ -22,40 +22,34 @@ impl From<u64> for CallId {
     }
 }
 
-impl CallId {
-    pub(crate) fn number(self) -> u64 {
-        self.0
-    }
-}
-
-/// What happens during a call.
+/// An event of a call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// The server reports progress.
     Progress(Progress),
-    /// The server logs something: the parameters of `notifications/message`.
+    /// A log message: the parameters of `notifications/message`.
     Log(Object),
-    /// The server asks something. Without a way to reply, the [`Host`](crate::Host) is answering.
+    /// The server sends a request. Without a reply handle, the [`Host`](crate::Host) answers it.
     Question(Asked),
     /// The call became a task, or the task's state changed: the task as the server describes it.
     Task(Object),
     /// Any other notification that belongs to the call.
     Notification(Notification),
-    /// So many events were dropped here because they were not read in time.
+    /// This many events were dropped here because they were not read in time.
     Skipped(u64),
     /// The last event.
     End(Result<Answer, CallError>),
 }
 
-/// How a call ended, when the server answered.
+/// Outcome of a call that the server answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The result. A tool that failed says so in it (`isError`).
     Complete(Object),
-    /// The server needs answers before it goes on; see [`Questions::Return`](crate::Questions::Return).
+    /// The server requires input; see [`Questions::Return`](crate::Questions::Return).
     InputRequired(Object),
-    /// The server made a task of it; see [`Tasks::Return`](crate::Tasks::Return).
+    /// The server turned it into a task; see [`Tasks::Return`](crate::Tasks::Return).
     Task(Object),
 }
 
@@ -79,11 +73,11 @@ pub struct Call {
     events: Emitting<Event>,
 }
 
-/// Where the run of a call puts its events.
+/// Sender of a call's events.
 pub(crate) type Events = Emitter<Event>;
 
 impl Call {
-    /// A call that `run` makes, up to its last event.
+    /// Creates a call from the future of `run`, which returns its last event.
     pub(crate) fn new<F>(id: u64, run: impl FnOnce(Events) -> F) -> Self
     where
         F: Future<Output = Event> + Send + 'static,
@@ -91,17 +85,17 @@ impl Call {
         Self { id: CallId(id), events: Emitting::new(run) }
     }
 
-    /// Its name, as [`Question::call`](crate::Question::call) gives it.
+    /// Its id, as in [`Question::call`](crate::Question::call).
     pub fn id(&self) -> CallId {
         self.id
     }
 
-    /// The next event; `None` behind the end.
+    /// Returns the next event; `None` after the end.
     pub async fn next(&mut self) -> Option<Event> {
         self.events.next().await
     }
 
-    /// How it ends, leaving out what happens before.
+    /// Drives the call to its end and discards the other events.
     pub async fn end(mut self) -> Result<Answer, CallError> {
         while let Some(event) = self.next().await {
             if let Event::End(end) = event {

@@ -1,4 +1,4 @@
-//! Reaching a server: which transport, which era, which revision.
+//! Connecting to a server: negotiation of transport, era and revision.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -24,12 +24,12 @@ use crate::transport::sse::Sse;
 use crate::transport::stdio::{Stdio, UnreadInput};
 use crate::transport::url::Endpoint;
 
-/// The codes only a modern server uses.
+/// Error codes that only a modern server uses.
 const MODERN_ERRORS: std::ops::RangeInclusive<i64> = -32022..=-32020;
 const UNSUPPORTED_VERSION: i64 = -32022;
 const UNKNOWN_METHOD: i64 = -32601;
 
-/// Reaches a server and shakes hands.
+/// Connects to a server and negotiates the protocol.
 pub(crate) async fn connect(
     server: &Server,
     settings: Settings,
@@ -89,12 +89,12 @@ async fn stdio(
     Ok(link)
 }
 
-/// How a handshake on stdio went.
+/// Result of a handshake on stdio.
 enum Shaken {
-    /// The server can be used.
+    /// The server is ready.
     Settled,
-    /// The server is modern, but was asked to open a legacy session as well. What it makes of that is
-    /// not known, and some end when they have refused it.
+    /// The server is modern, but has received a legacy `initialize` as well. Its reaction is unknown, and
+    /// some servers exit after refusing it.
     Modern,
 }
 
@@ -165,9 +165,10 @@ async fn http(
 async fn sse(endpoint: &Endpoint, settings: Settings) -> Result<Arc<Link>, ConnectError> {
     let dialect = Dialect::new(Revision::NEWEST_LEGACY, &settings.client, &settings.host.offers());
     let (limit, patience) = (settings.limits.message_bytes, settings.times.handshake);
+    let late_times = settings.times.late;
     let http = Http::new(endpoint, &settings.limits, &settings.times);
     let opening = Sse::open(http, &dialect, limit);
-    let (sse, stream) = late::timeout(patience, opening)
+    let (sse, stream) = late::timeout(patience, late_times, opening)
         .await
         .map_err(|_| ConnectError::TimedOut { limit: patience, stderr: OperatorText::default() })?
         .map_err(ConnectError::from)?;
@@ -177,28 +178,29 @@ async fn sse(endpoint: &Endpoint, settings: Settings) -> Result<Arc<Link>, Conne
     Ok(link)
 }
 
-/// Gives a handshake its time, and ends the connection if it fails or nobody waits for it any more.
+/// Limits the time of a handshake, and closes the connection if it fails or is dropped.
 async fn within<T>(
     link: &Arc<Link>,
     shaking: impl Future<Output = Result<T, ConnectError>>,
 ) -> Result<T, ConnectError> {
     let limit = link.settings.times.handshake;
     let guard = link.stop.clone().drop_guard();
-    let result = late::timeout(limit, shaking).await.unwrap_or_else(|_| {
-        let stderr = match &link.transport {
-            Transport::Stdio(stdio) => stdio.tail.text(),
-            _ => OperatorText::default(),
-        };
-        Err(ConnectError::TimedOut { limit, stderr })
-    });
+    let result =
+        late::timeout(limit, link.settings.times.late, shaking).await.unwrap_or_else(|_| {
+            let stderr = match &link.transport {
+                Transport::Stdio(stdio) => stdio.tail.text(),
+                _ => OperatorText::default(),
+            };
+            Err(ConnectError::TimedOut { limit, stderr })
+        });
     if result.is_ok() {
         guard.disarm();
     }
     result
 }
 
-/// Finds out the era of a stdio server: asks the modern question, and if no answer comes soon after it was read, the
-/// legacy one as well. A server that does not read yet is still starting, and is waited for.
+/// Detects the era of a stdio server: sends `server/discover`, and if no answer comes soon after it was read,
+/// `initialize` as well. A server that does not read yet is still starting, and is waited for.
 async fn probe(link: &Arc<Link>, input: UnreadInput) -> Result<Shaken, ConnectError> {
     let patience = link.settings.times.probe;
     let mut modern = pin!(modern(link, Way::Stdio));
@@ -235,20 +237,21 @@ async fn probe(link: &Arc<Link>, input: UnreadInput) -> Result<Shaken, ConnectEr
     }
 }
 
-/// Looks at what a modern server made of the legacy question. One that refuses it, or says nothing, and still answers
-/// the modern one goes on as it is.
+/// Checks a modern server's reaction to `initialize`. One that refuses or ignores it, and still answers
+/// `server/discover`, is kept.
 async fn settle(
     link: &Arc<Link>,
     legacy: Pin<&mut impl Future<Output = Result<(), ConnectError>>>,
 ) -> Shaken {
-    match late::timeout(link.settings.times.probe, legacy).await {
+    let times = &link.settings.times;
+    match late::timeout(times.probe, times.late, legacy).await {
         // It opened a legacy session.
         Ok(Ok(())) => Shaken::Modern,
         Ok(Err(_)) | Err(_) => again(link).await,
     }
 }
 
-/// Asks the modern question once more.
+/// Sends `server/discover` once more.
 async fn again(link: &Arc<Link>) -> Shaken {
     match modern(link, Way::Stdio).await {
         Ok(()) => Shaken::Settled,
@@ -256,7 +259,7 @@ async fn again(link: &Arc<Link>) -> Shaken {
     }
 }
 
-/// Whether a server that answers so to a modern question may be a legacy one.
+/// Returns true if a server that answers `server/discover` with this error may be a legacy one.
 fn may_be_legacy(error: &ConnectError) -> bool {
     match error {
         ConnectError::Refused(error) => !MODERN_ERRORS.contains(&error.code),
@@ -268,7 +271,7 @@ fn may_be_legacy(error: &ConnectError) -> bool {
     }
 }
 
-/// Asks a modern server what it is, in a revision we both speak.
+/// Sends `server/discover`, in a revision that both sides support.
 pub(crate) async fn modern(link: &Arc<Link>, way: Way) -> Result<(), ConnectError> {
     let request = Request::new("server/discover").tasks(Tasks::Never);
     let revision = Revision::NEWEST_MODERN;

@@ -1,4 +1,4 @@
-//! How we speak to one server: the revision in force and what every request carries in it.
+//! The protocol revision in force for one server, and the members that every request carries in it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// Who we say we are.
+/// Name and version of the client, sent to servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientInfo {
     /// For example `consort`.
@@ -28,19 +28,19 @@ impl Default for ClientInfo {
     }
 }
 
-/// The revision in force, and what every request carries in it.
+/// The protocol revision in force, and the members that every request carries in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialect {
     pub(crate) revision: Revision,
     pub(crate) client: Json,
-    /// What we declare, with and without tasks.
+    /// Declared capabilities, without and with tasks.
     capabilities: [Json; 2],
     /// The members of `_meta` that are the same on every modern request.
     pub(crate) meta: Vec<u8>,
 }
 
 impl Dialect {
-    /// The members of `_meta` that are ours to set.
+    /// The members of `_meta` that this client sets itself.
     pub(crate) const RESERVED: [&str; 5] =
         ["progressToken", VERSION, CLIENT, CAPABILITIES, LOG_LEVEL];
 
@@ -64,12 +64,12 @@ impl Dialect {
         self.revision.era() == Era::Modern
     }
 
-    /// What we declare in `initialize`.
+    /// Capabilities declared in `initialize`.
     pub(crate) fn initial_capabilities(&self) -> &Json {
         &self.capabilities[0]
     }
 
-    /// The members of `_meta` this era asks for.
+    /// Writes the members of `_meta` that this era requires.
     pub(crate) fn write_meta(&self, meta: &mut Writer, request: &Request) {
         if !self.is_modern() {
             return;

@@ -1,4 +1,4 @@
-//! What can go wrong between us and a server, and what is then known of the call.
+//! Errors of connections and calls, and the known state of a failed call.
 
 use std::fmt;
 use std::io;
@@ -7,16 +7,19 @@ use std::time::Duration;
 use crate::message::ServerError;
 use crate::operator::{IncidentId, OperatorText};
 
-/// Why a server could not be reached, or is none.
+/// The headers and the body of a request disagree.
+const HEADER_MISMATCH: i64 = -32020;
+
+/// Reason for which a connection failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The address cannot be used.
+    /// The URL cannot be used.
     #[error("invalid address `{address}`: {reason}")]
     Address {
         /// As given.
         address: String,
-        /// What would be right.
+        /// Advice on a valid one.
         reason: &'static str,
     },
     /// The program could not be started.
@@ -24,7 +27,7 @@ pub enum ConnectError {
     Start {
         /// As given.
         program: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// No connection could be made.
@@ -32,20 +35,20 @@ pub enum ConnectError {
     Unreachable {
         /// Host and port.
         host: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The connection ended during the handshake.
     #[error("the server went away during the handshake: {0}")]
     Closed(Closed),
-    /// The server wants credentials, or others.
+    /// The server requires credentials, or other ones.
     #[error("the server asks for authorization (HTTP {status}){}", advised(.advice.as_deref()))]
     Unauthorized {
         /// 401 or 403.
         status: u16,
         /// The `WWW-Authenticate` header.
         challenge: Option<String>,
-        /// What a person could do, by our [`Credentials`](crate::Credentials).
+        /// Advice for a person, from the [`Credentials`](crate::Credentials).
         advice: Option<String>,
     },
     /// An HTTP status that is no answer to a handshake.
@@ -63,10 +66,10 @@ pub enum ConnectError {
     /// No protocol revision in common.
     #[error("no protocol revision in common; the server speaks {}", .offered.join(", "))]
     Revision {
-        /// What the server speaks.
+        /// Revisions that the server supports.
         offered: Vec<String>,
     },
-    /// The server answered, but not as MCP says.
+    /// The server's answer violates the protocol.
     #[error("not an MCP server: {0}")]
     NotMcp(String),
     /// The handshake took too long.
@@ -80,8 +83,8 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// Returns what the server itself wrote about the failure. One failed handshake is reported to every
-    /// caller of the server, so this is for the operator only.
+    /// Returns the server's own text about the failure. One failed handshake is reported to every caller of the
+    /// server, so this is for the operator only.
     pub fn detail(&self) -> OperatorText {
         match self {
             Self::Closed(closed) => closed.detail(),
@@ -92,7 +95,7 @@ impl ConnectError {
         }
     }
 
-    /// What to try next.
+    /// Returns advice on how to fix it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -114,11 +117,11 @@ impl ConnectError {
     }
 }
 
-/// Why a connection ended.
+/// Reason for which a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Closed {
-    /// We closed it.
+    /// The client closed it.
     #[error("closed")]
     Ours,
     /// The server's process ended.
@@ -153,21 +156,21 @@ impl Closed {
     }
 }
 
-/// Why a call has no result.
+/// Reason for which a call has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
     /// The server answered with an error.
     #[error("the server answered: {0}")]
     Refused(ServerError),
-    /// The server wants credentials, or others.
+    /// The server requires credentials, or other ones.
     #[error("the server asks for authorization (HTTP {status}){}", advised(.advice.as_deref()))]
     Unauthorized {
         /// 401 or 403.
         status: u16,
         /// The `WWW-Authenticate` header.
         challenge: Option<String>,
-        /// What a person could do, by our [`Credentials`](crate::Credentials).
+        /// Advice for a person, from the [`Credentials`](crate::Credentials).
         advice: Option<String>,
     },
     /// The server answered with an HTTP status alone.
@@ -180,7 +183,7 @@ pub enum CallError {
         /// The start of the body.
         body: String,
     },
-    /// The answer is not what the protocol says.
+    /// The answer violates the protocol.
     #[error("the server's answer makes no sense: {0}")]
     Malformed(String),
     /// The answer is larger than [`Limits::message_bytes`](crate::Limits::message_bytes).
@@ -195,7 +198,7 @@ pub enum CallError {
         /// The limit.
         limit: u32,
     },
-    /// The answer found no memory in time: other large messages take all of [`MemoryBudget`](crate::MemoryBudget).
+    /// The answer got no memory in time: other large messages take all of [`MemoryBudget`](crate::MemoryBudget).
     #[error(
         "no memory for the answer: others take all of the {limit} bytes that may be held at once (`held_bytes` in `[consort.limits]`)"
     )]
@@ -203,29 +206,29 @@ pub enum CallError {
         /// The limit.
         limit: usize,
     },
-    /// The request provably never left.
+    /// The request was provably not sent.
     #[error("not sent: {0}")]
     NotSent(NotSent),
-    /// The request left and no answer came.
+    /// The request was sent and no answer came.
     #[error("outcome unknown: {0}; check before repeating")]
     Unknown(Closed),
-    /// No answer in time. The server was told to stop.
+    /// No answer in time. The request was cancelled at the server.
     #[error("no answer within {limit:?} ({kind}){}", if *.sent { "; outcome unknown, check before repeating" } else { "" })]
     TimedOut {
-        /// Which limit.
+        /// The limit that was exceeded.
         kind: Limit,
-        /// How long that is.
+        /// Its value.
         limit: Duration,
-        /// Whether the request had left.
+        /// True if the request was sent.
         sent: bool,
     },
-    /// The caller cancelled. The server was told to stop.
+    /// The caller cancelled. The request was cancelled at the server.
     #[error("cancelled")]
     Cancelled {
-        /// Whether the request had left.
+        /// True if the request was sent.
         sent: bool,
     },
-    /// The server asked more often than [`Limits::rounds`](crate::Limits::rounds).
+    /// The server required input more often than [`Limits::rounds`](crate::Limits::rounds).
     #[error("the server asked for input {rounds} times without coming to an end")]
     Rounds {
         /// The limit.
@@ -233,10 +236,10 @@ pub enum CallError {
     },
 }
 
-/// Which time limit of a call ran out.
+/// Kind of time limit of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// [`Times::idle`](crate::Times::idle): nothing was heard.
+    /// [`Times::idle`](crate::Times::idle): no message arrived.
     Idle,
     /// [`Times::total`](crate::Times::total).
     Total,
@@ -251,7 +254,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Why a request never left.
+/// Reason for which a request was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotSent {
@@ -260,33 +263,33 @@ pub enum NotSent {
     Unreachable {
         /// Host and port.
         host: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         reason: String,
     },
     /// The connection had ended before.
     #[error("{0}")]
     Closed(Closed),
-    /// The server refused the session that the request named, and so the request. It did not run.
+    /// The server refused the session of the request, and so the request. It did not run.
     #[error("the server no longer knows the session")]
     SessionRefused,
-    /// Too many calls already wait; see [`Limits::queued_calls`](crate::Limits::queued_calls).
+    /// Too many calls are queued already; see [`Limits::queued_calls`](crate::Limits::queued_calls).
     #[error("{waiting} calls already wait for this server")]
     Queue {
-        /// How many.
+        /// Number of queued calls.
         waiting: usize,
     },
-    /// No place among the calls in flight in time; see [`Times::queue`](crate::Times::queue).
+    /// No place among the calls in flight became free in time; see [`Times::queue`](crate::Times::queue).
     #[error("the server was busy for {limit:?}")]
     Busy {
-        /// How long we waited.
+        /// Time waited.
         limit: Duration,
     },
 }
 
-/// What is known of a failed call at the server.
+/// Known state of a failed call at the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It never got there: repeating is safe.
+    /// The server did not receive it: repeating is safe.
     None,
     /// The server answered it.
     Answered,
@@ -295,7 +298,13 @@ pub enum Effect {
 }
 
 impl CallError {
-    /// What is known of the call at the server.
+    /// Returns true if a modern server refused the headers of a call: the definition of its tool, which determines
+    /// them, may have changed. Nothing has run.
+    pub fn is_header_mismatch(&self) -> bool {
+        matches!(self, Self::Refused(error) if error.code == HEADER_MISMATCH)
+    }
+
+    /// Returns the known state of the call at the server.
     pub fn effect(&self) -> Effect {
         match self {
             Self::NotSent(_)
@@ -339,12 +348,12 @@ impl From<NotSent> for CallError {
     }
 }
 
-/// What a person could do, behind what is wrong.
+/// Formats advice to follow an error message.
 fn advised(advice: Option<&str>) -> String {
     advice.map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
-/// Text a server sent, made fit to stand in a sentence: one line, printable, short.
+/// Formats a server's text for use in a sentence: one line, printable, short.
 fn excerpt(text: &str) -> String {
     let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let skip = line.chars().count().saturating_sub(400);

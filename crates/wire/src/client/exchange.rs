@@ -1,7 +1,8 @@
 //! One request and its answer, over any transport.
 
+mod resuming;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::sleep;
@@ -21,14 +22,16 @@ use crate::client::request::Round;
 use crate::client::run::Run;
 use crate::client::session;
 use crate::json::{DEPTH, Object};
+use crate::late::timeout;
 use crate::message::{Message, Notification};
 use crate::sse;
 use crate::transport::http::{self, Content, Http};
 use crate::transport::pool::{BodyError, Reply};
 use crate::transport::{Ticket, Transport};
+use resuming::Resuming;
 
 impl Run<'_> {
-    /// One request and its answer; what comes between is emitted.
+    /// Sends one request and returns its answer; events in between are emitted.
     pub(crate) async fn exchange(
         &self,
         id: u64,
@@ -140,7 +143,7 @@ impl Run<'_> {
         })
     }
 
-    /// Who reads what the server says meanwhile.
+    /// Returns the party that receives the server's messages during the request.
     pub(crate) fn whose(&self) -> Whose {
         match self.events {
             None => Whose::Ours,
@@ -158,12 +161,13 @@ impl Run<'_> {
         CallOwner {
             whose: self.whose(),
             identity: self.request.identity.clone(),
+            session: self.request.session,
             log: self.request.log,
             task: task.map(|task| task.as_ref().into()),
         }
     }
 
-    /// Waits for the answer on a channel that others share.
+    /// Waits for the answer on a shared channel.
     pub(crate) async fn wait(&self, mailbox: &Mailbox) -> Result<Object, CallError> {
         loop {
             if let Some(end) = self.take(mailbox.next().await).await {
@@ -172,7 +176,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes what arrived: an event is emitted, an end is returned.
+    /// Handles an arrival: an event is emitted, an end is returned.
     async fn take(&self, arrival: Arrival) -> Option<Result<Object, CallError>> {
         // What may be said about another call is no sign that the server works on this one.
         if !matches!(arrival, Arrival::SharedLog(_)) {
@@ -197,7 +201,7 @@ impl Run<'_> {
             Arrival::Message(Message::Notification(body))
                 if self.events.is_none() && body.method.starts_with("notifications/") =>
             {
-                let _ = self.link.notices.send(Notice::Notification(body));
+                self.link.notices.send(Notice::Notification(body));
                 return None;
             }
             Arrival::Message(Message::Notification(body) | Message::Request { body, .. }) => {
@@ -216,7 +220,7 @@ impl Run<'_> {
         CallError::NoRoom { limit: self.link.settings.budget.bytes().unwrap_or_default() }
     }
 
-    /// Reads the answer from a body. Nothing else can come: what cannot be read now never will be.
+    /// Reads the answer from a JSON body. Nothing else can follow, so unreadable bytes are an error.
     async fn read_json(
         &self,
         id: u64,
@@ -224,7 +228,7 @@ impl Run<'_> {
         mailbox: &Mailbox,
     ) -> Result<Object, CallError> {
         let Settings { limits, times, budget, .. } = &self.link.settings;
-        let body = reply.collect(limits.message_bytes, budget.reservation(), times.room).await;
+        let body = reply.collect(limits.message_bytes, budget.reservation(), times).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLarge => self.too_large(),
             BodyError::NoRoom => self.no_room(),
@@ -239,7 +243,7 @@ impl Run<'_> {
         Err(CallError::Malformed("its body does not answer the request".to_owned()))
     }
 
-    /// Reads a stream of events to the answer, resuming it where a legacy server allows that.
+    /// Reads an SSE stream up to the answer, resuming it where a legacy server allows that.
     async fn read_events(
         &self,
         http: &Http,
@@ -248,7 +252,7 @@ impl Run<'_> {
         mut reply: Reply,
         mailbox: &Mailbox,
     ) -> Result<Object, CallError> {
-        let limits = &self.link.settings.limits;
+        let Settings { limits, times, .. } = &self.link.settings;
         let mut resuming = Resuming::default();
         loop {
             let mut room = self.link.settings.budget.reservation();
@@ -267,8 +271,7 @@ impl Run<'_> {
                             let held = events.held() + bytes.len();
                             if !room.covers(held) {
                                 let extended = room.extend(held, limits.message_bytes);
-                                let limit = self.link.settings.times.room;
-                                let extended = crate::late::timeout(limit, extended).await;
+                                let extended = timeout(times.room, times.late, extended).await;
                                 extended.map_err(|_| self.no_room())?;
                             }
                             events.push(&bytes);
@@ -304,7 +307,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the events that are complete, one by one, so that none waits behind the limit.
+    /// Handles the complete events one by one, so that none waits behind the limit.
     async fn drain(
         &self,
         events: &mut sse::Events,
@@ -329,7 +332,7 @@ impl Run<'_> {
     }
 }
 
-/// True for requests whose answers are kept: handshakes and lists.
+/// Returns true for requests whose answers are kept in memory: handshakes and lists.
 fn keeps(method: &str) -> bool {
     method.ends_with("/list") || matches!(method, "initialize" | "server/discover")
 }
@@ -345,38 +348,7 @@ fn event(body: Notification) -> Event {
     }
 }
 
-/// How a broken stream is resumed.
-#[derive(Default)]
-struct Resuming {
-    last: Option<String>,
-    retry: Option<Duration>,
-    /// Attempts without hearing anything new.
-    attempts: u32,
-}
-
-impl Resuming {
-    /// Notes what the stream said before it broke.
-    fn note(&mut self, events: &sse::Events) {
-        if let Some(id) = events.last_id() {
-            if self.last.as_deref() != Some(id) {
-                self.attempts = 0;
-            }
-            self.last = Some(id.to_owned());
-        }
-        self.retry = events.retry().or(self.retry);
-    }
-
-    /// How long to wait before the next attempt, `None` if there were enough.
-    fn pause(&mut self, settings: &Settings) -> Option<Duration> {
-        self.attempts += 1;
-        let times = &settings.times;
-        let doubled = times.resume * 2u32.saturating_pow(self.attempts - 1);
-        (self.attempts <= settings.limits.resumes)
-            .then(|| self.retry.unwrap_or(doubled).min(times.resume_most))
-    }
-}
-
-/// A request in flight. Dropped without its answer, it is cancelled at the server.
+/// A request in flight. Dropping it before its answer cancels it at the server.
 struct Open<'a> {
     link: &'a Arc<Link>,
     id: u64,
@@ -390,9 +362,11 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         if self.answered || !self.ticket.left() {
             self.link.calls.remove(self.id);
+            self.link.call_ended(self.id);
             return;
         }
         self.link.calls.abandon(self.id);
+        self.link.call_ended(self.id);
         if !self.silent && self.link.calls.closed().is_none() {
             self.link.cancel(self.id, "the caller no longer waits");
         }

@@ -1,4 +1,4 @@
-//! What a tool's definition asks of the one who calls it: headers that mirror arguments, and tasks.
+//! Requirements of tool definitions on callers: headers that mirror arguments, and tasks.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::ask::Tasks;
 use crate::headers::Mirrors;
 use crate::json::{Json, Object};
 
-/// The tools with something to mind, by name.
+/// The tools with requirements, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts(HashMap<String, Fact>);
 
@@ -28,7 +28,7 @@ enum TaskSupport {
 }
 
 impl Facts {
-    /// Notes what a tool asks. An error says why the tool cannot be used over HTTP.
+    /// Stores the requirements of a tool. An error says why the tool cannot be used over HTTP.
     pub(crate) fn note(&mut self, name: &str, tool: &Object) -> Result<(), String> {
         let mut fact = Fact::default();
         if let Some(schema) = tool.get("inputSchema").and_then(|schema| schema.to_object()) {
@@ -47,13 +47,27 @@ impl Facts {
         Ok(())
     }
 
-    /// The headers that mirror these arguments.
+    /// Takes over what another list says of tools that this one lacks.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (name, fact) in &other.0 {
+            if !self.0.contains_key(name) {
+                self.0.insert(name.clone(), fact.clone());
+            }
+        }
+    }
+
+    /// Returns the number of tools with something to mind.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the headers that mirror these arguments.
     pub(crate) fn mirrored(&self, tool: &str, arguments: &Json) -> Vec<(HeaderName, String)> {
         self.0.get(tool).map(|fact| fact.mirrors.values(arguments)).unwrap_or_default()
     }
 
-    /// Returns true if a legacy server is to run this tool as a task: it runs it in no other way, or it can
-    /// and the caller follows tasks itself.
+    /// Returns true if a legacy server is to run this tool as a task: it supports no other way, or it
+    /// supports tasks and the caller follows them itself.
     pub(crate) fn as_task(&self, tool: &str, wanted: Tasks) -> bool {
         let support = self.0.get(tool).map_or(TaskSupport::Forbidden, |fact| fact.tasks);
         match wanted {

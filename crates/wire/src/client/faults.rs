@@ -1,4 +1,4 @@
-//! What went wrong without ending anything: counted, so that it can be seen.
+//! Counters of a server's errors that ended nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,16 +9,16 @@ use tokio::time::Instant;
 /// The time over which malformed messages are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// What a server did wrong so far.
+/// Errors of a server so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Messages that could not be read.
     pub malformed: u64,
     /// Messages larger than the limit.
     pub oversized: u64,
-    /// Answers and progress for no call in flight: late, twice, or never asked for.
+    /// Answers and progress for no call in flight: late, duplicate or unsolicited.
     pub stray: u64,
-    /// Questions it may not ask.
+    /// Requests that it may not send.
     pub refused: u64,
 }
 
@@ -28,12 +28,12 @@ pub(crate) struct Counts {
     oversized: AtomicU64,
     stray: AtomicU64,
     refused: AtomicU64,
-    /// The start of the present window and the malformed messages in it.
+    /// The start of the current window and the malformed messages in it.
     window: Mutex<Option<(Instant, u32)>>,
 }
 
 impl Counts {
-    /// Counts a malformed message. True if they were too many lately.
+    /// Counts a malformed message. Returns true if there were too many within the window.
     pub(crate) fn malformed(&self, most: u32) -> bool {
         self.malformed.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();

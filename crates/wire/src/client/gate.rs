@@ -1,161 +1,235 @@
-//! How many calls a server gets at once, and how many may wait for their turn.
+//! Limit of the calls in flight to a server, and a queue for the others, fair between identities.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::Instant;
+use tokio::sync::oneshot;
 
 use crate::client::error::NotSent;
+use crate::limits::{LateTimes, Times};
 
-/// Places for calls in flight, and a bounded queue before them.
+/// Places for calls in flight, and a bounded queue for them. Waiting identities take turns.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    places: Semaphore,
-    waiting: AtomicUsize,
+    places: Arc<Places>,
     most_waiting: usize,
     patience: Duration,
-    pace: Mutex<Pace>,
+    late: LateTimes,
 }
 
-/// How fast the queue moves.
 #[derive(Debug)]
-struct Pace {
-    /// Since when it is counted who left the queue for a place; nobody waited before.
-    since: Instant,
-    left: u32,
-    /// Places a second, and when that was known.
-    known: Option<(f64, Instant)>,
+struct Places(Mutex<GateState>);
+
+#[derive(Debug)]
+struct GateState {
+    free: usize,
+    waiting: usize,
+    tickets: u64,
+    /// Waiting calls by identity, in the order of their turns.
+    queues: VecDeque<IdentityQueue>,
 }
+
+/// The waiting calls of one identity, oldest first.
+#[derive(Debug)]
+struct IdentityQueue {
+    identity: Option<Arc<str>>,
+    waiting: VecDeque<(u64, oneshot::Sender<Place>)>,
+}
+
+/// A place among the calls in flight. Dropping it passes it to the next call in the queue.
+#[derive(Debug)]
+pub(crate) struct Place(Option<Arc<Places>>);
 
 impl Gate {
-    pub(crate) fn new(places: usize, most_waiting: usize, patience: Duration) -> Self {
-        Self {
-            places: Semaphore::new(places),
-            waiting: AtomicUsize::new(0),
-            most_waiting,
-            patience,
-            pace: Mutex::new(Pace { since: Instant::now(), left: 0, known: None }),
-        }
+    pub(crate) fn new(places: usize, most_waiting: usize, times: &Times) -> Self {
+        let state = GateState { free: places, waiting: 0, tickets: 0, queues: VecDeque::new() };
+        let (patience, late) = (times.queue, times.late);
+        Self { places: Arc::new(Places(Mutex::new(state))), most_waiting, patience, late }
     }
 
-    /// A place, at once or within the patience we have. Nothing is refused without saying so, and who
-    /// would wait in vain is refused at once.
-    pub(crate) async fn enter(&self) -> Result<SemaphorePermit<'_>, NotSent> {
-        if let Ok(place) = self.places.try_acquire() {
+    /// Returns a place if one is free and no call waits.
+    pub(crate) fn try_enter(&self) -> Option<Place> {
+        let mut state = self.places.lock();
+        if state.free == 0 {
+            return None;
+        }
+        state.free -= 1;
+        Some(Place(Some(Arc::clone(&self.places))))
+    }
+
+    /// Waits for a place within the time limit. Refuses at once only if the queue is full.
+    pub(crate) async fn enter(&self, identity: Option<&Arc<str>>) -> Result<Place, NotSent> {
+        if let Some(place) = self.try_enter() {
             return Ok(place);
         }
-        let waiting = Waiting::new(&self.waiting);
-        if waiting.before >= self.most_waiting || self.is_hopeless(waiting.before) {
-            return Err(NotSent::Queue { waiting: waiting.before });
-        }
-        match crate::late::timeout(self.patience, self.places.acquire()).await {
-            Ok(place) => {
-                self.pace().left += 1;
-                Ok(place.expect("the semaphore is never closed"))
+        let (sender, granted) = oneshot::channel();
+        let ticket = {
+            let mut state = self.places.lock();
+            if state.waiting >= self.most_waiting {
+                return Err(NotSent::Queue { waiting: state.waiting });
             }
+            state.join(identity.cloned(), sender)
+        };
+        let _waiting = Waiting { places: &self.places, identity, ticket };
+        // A place that became free in between is not waited for.
+        self.places.serve();
+        match crate::late::timeout(self.patience, self.late, granted).await {
+            Ok(place) => Ok(place.expect("who waits is in the queue until it has a place")),
             Err(_) => Err(NotSent::Busy { limit: self.patience }),
         }
     }
+}
 
-    /// Whether whoever waits behind so many would wait for more than half the patience, as it goes now.
-    /// Half, because of a queue that is just short enough many reach the end a moment too late.
-    fn is_hopeless(&self, before: usize) -> bool {
-        let mut pace = self.pace();
-        let now = Instant::now();
-        let counted = now - pace.since;
-        if before == 0 || counted >= self.patience / 4 {
-            // A queue that was empty meanwhile says nothing of how fast it could have moved.
-            if before > 0 {
-                pace.known = Some((f64::from(pace.left) / counted.as_secs_f64(), now));
+impl GateState {
+    /// Adds a call to the queue of its identity.
+    fn join(&mut self, identity: Option<Arc<str>>, sender: oneshot::Sender<Place>) -> u64 {
+        self.waiting += 1;
+        self.tickets += 1;
+        let entry = (self.tickets, sender);
+        match self.queues.iter_mut().find(|queue| queue.identity == identity) {
+            Some(queue) => queue.waiting.push_back(entry),
+            None => {
+                let waiting = VecDeque::from([entry]);
+                self.queues.push_back(IdentityQueue { identity, waiting });
             }
-            (pace.since, pace.left) = (now, 0);
         }
-        match pace.known {
-            Some((rate, at)) if now - at <= self.patience => {
-                let served = rate * self.patience.as_secs_f64() / 2.0;
-                f64::from(u32::try_from(before).unwrap_or(u32::MAX)) > served
-            }
-            _ => false,
-        }
+        self.tickets
     }
 
-    fn pace(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Removes the next call; its identity then comes last.
+    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
+        let mut queue = self.queues.pop_front()?;
+        let next = queue.waiting.pop_front().map(|(_, sender)| sender);
+        if !queue.waiting.is_empty() {
+            self.queues.push_back(queue);
+        }
+        self.waiting -= usize::from(next.is_some());
+        next
+    }
+
+    /// Removes a call that no longer waits.
+    fn leave(&mut self, identity: Option<&Arc<str>>, ticket: u64) {
+        let is_its = |queue: &IdentityQueue| queue.identity.as_ref() == identity;
+        let Some(at) = self.queues.iter().position(is_its) else { return };
+        let queue = &mut self.queues[at].waiting;
+        let before = queue.len();
+        queue.retain(|(waiting, _)| *waiting != ticket);
+        self.waiting -= before - queue.len();
+        if queue.is_empty() {
+            self.queues.remove(at);
+        }
     }
 }
 
-/// One of those who wait, also if it stops waiting.
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives free places to waiting calls.
+    fn serve(self: &Arc<Self>) {
+        let mut state = self.lock();
+        while state.free > 0 {
+            let Some(next) = state.next() else { return };
+            state.free -= 1;
+            if let Err(mut place) = next.send(Place(Some(Arc::clone(self)))) {
+                // It left. Dropped with its owner, the place would ask for the lock that is held here.
+                place.0 = None;
+                state.free += 1;
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(places) = self.0.take() {
+            places.lock().free += 1;
+            places.serve();
+        }
+    }
+}
+
+/// A waiting call. Dropping it removes it from the queue.
 struct Waiting<'a> {
-    count: &'a AtomicUsize,
-    before: usize,
-}
-
-impl<'a> Waiting<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        Self { count, before: count.fetch_add(1, Ordering::AcqRel) }
-    }
+    places: &'a Arc<Places>,
+    identity: Option<&'a Arc<str>>,
+    ticket: u64,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::AcqRel);
+        self.places.lock().leave(self.identity, self.ticket);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tokio::task::JoinSet;
+    use tokio::time::Instant;
 
     use super::*;
 
+    fn queue(queue: Duration) -> Times {
+        Times { queue, ..Times::default() }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn beyond_its_places_a_gate_lets_few_wait_and_not_for_ever() {
-        let gate = Gate::new(1, 1, Duration::from_secs(3));
-        let place = gate.enter().await.unwrap();
-        let (second, third) = tokio::join!(gate.enter(), gate.enter());
+        let gate = Gate::new(1, 1, &queue(Duration::from_secs(3)));
+        let place = gate.enter(None).await.unwrap();
+        let (second, third) = tokio::join!(gate.enter(None), gate.enter(None));
         assert_eq!(second.unwrap_err(), NotSent::Busy { limit: Duration::from_secs(3) });
         assert_eq!(third.unwrap_err(), NotSent::Queue { waiting: 1 });
         drop(place);
-        assert!(gate.enter().await.is_ok());
+        assert!(gate.enter(None).await.is_ok());
+        assert_eq!(gate.places.lock().waiting, 0);
     }
 
-    /// Makes calls that take a tenth of a second each.
-    fn make(gate: &Arc<Gate>, calls: usize) -> JoinSet<Result<(), NotSent>> {
-        let call = |gate: Arc<Gate>| async move {
-            let _place = gate.enter().await?;
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            Ok(())
+    #[tokio::test(start_paused = true)]
+    async fn identities_that_wait_take_turns() {
+        let gate = Arc::new(Gate::new(1, 1000, &queue(Duration::from_hours(1))));
+        let first = gate.enter(None).await.unwrap();
+        let (mut calls, order) = (JoinSet::new(), Arc::new(Mutex::new(Vec::new())));
+        for (name, count) in [("ada", 5), ("bob", 2), ("eve", 1)] {
+            for _ in 0..count {
+                let (gate, order) = (Arc::clone(&gate), Arc::clone(&order));
+                calls.spawn(async move {
+                    let place = gate.enter(Some(&name.into())).await.unwrap();
+                    order.lock().unwrap().push(name);
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    drop(place);
+                });
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drop(first);
+        calls.join_all().await;
+        assert_eq!(
+            *order.lock().unwrap(),
+            ["ada", "bob", "eve", "ada", "bob", "ada", "ada", "ada"]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_leaves_the_queue_takes_no_place_with_it() {
+        let gate = Arc::new(Gate::new(1, 100, &queue(Duration::from_secs(5))));
+        let place = gate.enter(None).await.unwrap();
+        for _ in 0..10 {
+            let left = tokio::time::timeout(Duration::from_millis(10), gate.enter(None)).await;
+            assert!(left.is_err());
+        }
+        let begun = Instant::now();
+        let entering = gate.enter(None);
+        let leaving = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            drop(place);
         };
-        (0..calls).map(|_| call(Arc::clone(gate))).collect()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_would_wait_in_vain_is_refused_at_once() {
-        let gate = Arc::new(Gate::new(1, 100, Duration::from_secs(4)));
-        let mut first = make(&gate, 40);
-        tokio::time::sleep(Duration::from_millis(1050)).await;
-        // Ten a second leave: behind 29 it takes longer than two seconds, behind 19 it does not.
-        let now = Instant::now();
-        assert_eq!(gate.enter().await.unwrap_err(), NotSent::Queue { waiting: 29 });
-        assert_eq!(now.elapsed(), Duration::ZERO);
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let mut second = make(&gate, 1);
-        assert_eq!(second.join_next().await.unwrap().unwrap(), Ok(()));
-        while let Some(call) = first.join_next().await {
-            assert_eq!(call.unwrap(), Ok(()));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_queue_that_empties_now_and_then_refuses_nobody() {
-        let gate = Arc::new(Gate::new(8, 100, Duration::from_secs(1)));
-        for _ in 0..20 {
-            let calls = make(&gate, 32).join_all().await;
-            assert_eq!(calls, vec![Ok(()); 32]);
-        }
+        let (entered, ()) = tokio::join!(entering, leaving);
+        drop(entered.unwrap());
+        assert_eq!(begun.elapsed(), Duration::from_secs(1));
+        let state = gate.places.lock();
+        assert_eq!((state.free, state.waiting, state.queues.len()), (1, 0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! What a server may ask of us in the middle of its work, and who answers.
+//! Handling of a server's requests to the client.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use crate::json::{Json, Object};
 /// A future behind a pointer, as `dyn` traits need it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Answers what a server asks. Implemented by whoever embeds a [`Client`](crate::Client), called by
-/// the client, for both eras alike: a legacy server sends a request, a modern one an
-/// `input_required` result.
+/// Handler of a server's requests. Implemented by users of a [`Client`](crate::Client), called by the
+/// client, for both eras alike: a legacy server sends a request, a modern one an `input_required` result.
 ///
-/// The default, [`Silent`], offers nothing, so servers ask nothing. `ping` is answered without it.
+/// The default, [`Silent`], declares no capabilities, so servers send no requests. `ping` is answered
+/// without it.
 ///
 /// ```
 /// use consort_wire::{BoxFuture, Host, Json, Offers, Question, Refusal};
@@ -33,16 +33,20 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// }
 /// ```
 pub trait Host: Send + Sync + 'static {
-    /// What servers may ask. Only this is declared to them, and only this reaches [`answer`](Host::answer).
+    /// Client capabilities. Only their requests are declared and reach [`answer`](Host::answer).
     fn offers(&self) -> Offers {
         Offers::default()
     }
 
-    /// Answers one question with the result the protocol asks for.
+    /// Called when the server sends a request on a channel that its calls share, so that only the calls in
+    /// flight indicate its recipient.
+    fn asked_outside_calls(&self) {}
+
+    /// Answers one request with the result that the protocol defines.
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Json, Refusal>>;
 }
 
-/// The host that answers nothing, because it offers nothing.
+/// A handler that declares no capabilities and answers nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
@@ -52,7 +56,7 @@ impl Host for Silent {
     }
 }
 
-/// The host of a connection whose calls answer for themselves: it declares what they may be asked.
+/// The handler of a connection whose calls answer for themselves: it only declares their capabilities.
 #[derive(Clone, Debug, Default)]
 pub struct Declared(pub Offers);
 
@@ -67,14 +71,14 @@ impl Host for Declared {
     }
 }
 
-/// One thing a server asks.
+/// A server's request to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The call it belongs to: the one on whose own stream it came or, on a channel that calls share,
-    /// the only one in flight. That second way is a guess; servers may also ask of their own accord.
+    /// The call it belongs to: the one on whose own stream it came or, on a shared channel, the only one in
+    /// flight. Servers may also send requests that belong to no call.
     pub call: Option<CallId>,
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
-    /// As the server wrote them.
+    /// The parameters as the server wrote them.
     pub params: Object,
 }

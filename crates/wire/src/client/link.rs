@@ -1,16 +1,13 @@
-//! One reached server: what all calls to it share, and where its messages are sorted.
+//! A connection to one server: the state that its calls share, and the dispatch of its messages.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::ask::{Asked, Refusal, Reply};
 use crate::client::Settings;
 use crate::client::about::About;
 use crate::client::dialect::Dialect;
@@ -18,10 +15,9 @@ use crate::client::error::{CallError, Closed};
 use crate::client::facts::Facts;
 use crate::client::faults::Counts;
 use crate::client::gate::Gate;
-use crate::client::host::Question;
 use crate::client::mailbox::{Arrival, Calls};
-use crate::client::notices::Notice;
-use crate::client::pulse::Pulse;
+use crate::client::notices::{Notice, NoticeSender};
+use crate::client::questions::OpenQuestions;
 use crate::json::{Json, Problem};
 use crate::message::{Id, Message, MessageError, Notification};
 use crate::revision::Revision;
@@ -29,10 +25,10 @@ use crate::splice::{self, Writer};
 use crate::transport::{Ticket, Transport};
 use crate::unreadable::answered_ids;
 
-/// The member of `_meta` that names the subscription a notification belongs to.
+/// The member of `_meta` that identifies the subscription of a notification.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// What all calls to one server share.
+/// State that all calls to one server share.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) settings: Settings,
@@ -40,20 +36,24 @@ pub(crate) struct Link {
     pub(crate) calls: Calls,
     pub(crate) gate: Gate,
     pub(crate) counts: Counts,
-    pub(crate) notices: broadcast::Sender<Notice>,
+    pub(crate) notices: NoticeSender,
     pub(crate) stop: CancellationToken,
     pub(crate) crew: TaskTracker,
     ids: AtomicU64,
     dialect: RwLock<Arc<Dialect>>,
     about: RwLock<Arc<About>>,
     facts: RwLock<Arc<Facts>>,
-    /// What the server waits for, with the task that answers it, if one does.
-    questions: Mutex<HashMap<Id, Option<AbortHandle>>>,
-    /// Whether the operator was told that log messages are sent to no caller.
+    /// Facts of tools that only clients with other capabilities are listed.
+    variant_facts: RwLock<Facts>,
+    /// Requests of the server that wait for an answer.
+    pub(crate) questions: OpenQuestions,
+    /// True if the operator was informed that log messages are sent to no caller.
     pub(crate) unassigned_logs: AtomicBool,
+    /// The common stream of a legacy Streamable HTTP server was opened.
+    pub(crate) has_common_stream: AtomicBool,
 }
 
-/// Where a message came from, and so which call it can belong to.
+/// Origin of a message, which limits the calls that it can belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The one channel of stdio and HTTP+SSE, or the common stream of Streamable HTTP.
@@ -69,12 +69,12 @@ impl Link {
             Transport::Http(_) => limits.http_calls,
             Transport::Stdio(_) | Transport::Sse(_) => limits.pipe_calls,
         };
-        let gate = Gate::new(places, limits.queued_calls, settings.times.queue);
+        let gate = Gate::new(places, limits.queued_calls, &settings.times);
         let dialect =
             Dialect::new(Revision::NEWEST_MODERN, &settings.client, &settings.host.offers());
         Arc::new(Self {
             gate,
-            notices: broadcast::Sender::new(limits.notices),
+            notices: NoticeSender::new(limits.notices),
             settings,
             transport,
             calls: Calls::default(),
@@ -85,12 +85,14 @@ impl Link {
             dialect: RwLock::new(Arc::new(dialect)),
             about: RwLock::default(),
             facts: RwLock::default(),
-            questions: Mutex::default(),
+            variant_facts: RwLock::default(),
+            questions: OpenQuestions::default(),
             unassigned_logs: AtomicBool::new(false),
+            has_common_stream: AtomicBool::new(false),
         })
     }
 
-    /// A number no request on this connection had or will have.
+    /// Returns an id that no other request on this connection has.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
@@ -99,7 +101,7 @@ impl Link {
         Arc::clone(&self.dialect.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From now on, speak this revision.
+    /// Switches to this revision.
     pub(crate) fn speak(&self, revision: Revision) {
         let dialect = Dialect::new(revision, &self.settings.client, &self.settings.host.offers());
         *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
@@ -117,29 +119,39 @@ impl Link {
         Arc::clone(&self.facts.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn learn(&self, facts: Facts) {
+    pub(crate) fn learn(&self, mut facts: Facts) {
+        facts.add(&self.variant_facts.read().unwrap_or_else(PoisonError::into_inner));
         *self.facts.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(facts);
     }
 
-    /// The connection is over.
+    /// Learns from a list that a client with other capabilities gets. As many tools are kept as a list may have.
+    pub(crate) fn learn_variant(&self, mut facts: Facts) {
+        let mut known = self.variant_facts.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() + facts.len() <= self.settings.limits.items {
+            facts.add(&known);
+        }
+        *known = facts;
+        drop(known);
+        self.learn(Facts::clone(&self.facts()));
+    }
+
+    /// Closes the connection and ends its calls.
     pub(crate) fn close(&self, closed: &Closed) {
         if self.calls.close(closed) {
             tracing::debug!(reason = %closed, "connection closed");
         }
-        for question in self.lock_questions().drain().filter_map(|(_, question)| question) {
-            question.abort();
-        }
+        self.questions.end();
         self.stop.cancel();
     }
 
-    /// Ends the connection and waits until nothing of it is left.
+    /// Ends the connection and waits until its tasks have ended.
     pub(crate) async fn end(&self) {
         self.stop.cancel();
         self.crew.close();
         self.crew.wait().await;
     }
 
-    /// Sends a notification or an answer.
+    /// Sends a notification or a response.
     pub(crate) async fn send(self: &Arc<Self>, bytes: Bytes) -> Result<(), CallError> {
         match &self.transport {
             Transport::Stdio(stdio) => Ok(stdio.send(bytes, None).await?),
@@ -148,7 +160,7 @@ impl Link {
         }
     }
 
-    /// Sends a notification nobody waits for.
+    /// Sends a notification without waiting for it.
     pub(crate) fn send_later(self: &Arc<Self>, bytes: Bytes) {
         if let Transport::Stdio(stdio) = &self.transport {
             stdio.try_send(bytes);
@@ -162,7 +174,7 @@ impl Link {
         }
     }
 
-    /// Tells the server to stop working on a request.
+    /// Cancels a request at the server.
     pub(crate) fn cancel(self: &Arc<Self>, id: u64, reason: &str) {
         let mut params = Writer::new();
         params.number("requestId", id);
@@ -170,7 +182,7 @@ impl Link {
         self.send_later(splice::notification("notifications/cancelled", Some(&params.finish())));
     }
 
-    /// Runs a task until it ends or the connection does. Outside a runtime nothing can run any more.
+    /// Runs a task until it ends or the connection does. Without a runtime it does not run.
     pub(crate) fn spawn(
         self: &Arc<Self>,
         task: impl Future<Output = ()> + Send + 'static,
@@ -186,12 +198,12 @@ impl Link {
         Some(self.crew.spawn_on(task, &runtime).abort_handle())
     }
 
-    /// Sorts what arrived. An error ends the connection.
+    /// Dispatches a message. An error ends the connection.
     pub(crate) fn receive(self: &Arc<Self>, bytes: &Bytes, origin: Origin) -> Result<(), Closed> {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        if self.dialect().revision == Revision::V2025_03_26 {
+        if self.dialect().revision.has_batches() {
             return match Message::batch_items(bytes.clone()) {
                 Ok(items) => items.into_iter().try_for_each(|item| self.receive_one(&item, origin)),
                 Err(error) => self.malformed(&error, bytes, origin),
@@ -210,8 +222,8 @@ impl Link {
         }
     }
 
-    /// A message that cannot be read: it is ignored. If it is only nested too deep, the calls that it answers end, for
-    /// nothing else will answer them. An error ends the connection.
+    /// Ignores an unreadable message. If it is only nested too deep, the calls that it answers end, as nothing else
+    /// will answer them. An error ends the connection.
     fn malformed(&self, error: &MessageError, bytes: &[u8], origin: Origin) -> Result<(), Closed> {
         tracing::debug!(%error, "a malformed message was ignored");
         if matches!(error, MessageError::Json(json) if json.problem() == Problem::Depth) {
@@ -226,7 +238,7 @@ impl Link {
         Ok(())
     }
 
-    /// An oversized message was cut off. An error ends the connection.
+    /// Handles an oversized message, which was skipped. An error ends the connection.
     pub(crate) fn oversized(&self, id: Option<u64>) -> Result<(), Closed> {
         self.counts.oversized();
         match id {
@@ -235,7 +247,7 @@ impl Link {
         }
     }
 
-    /// A large message found no memory in time and is skipped. Only the call that it answers ends.
+    /// Handles a large message that got no memory in time and was skipped. Only the call that it answers ends.
     pub(crate) fn no_room(&self, id: Option<u64>) {
         self.counts.oversized();
         let delivered = id.is_some_and(|id| self.calls.deliver(id, Arrival::NoRoom));
@@ -248,7 +260,11 @@ impl Link {
                 // On a call's own stream, nobody else is answered.
                 let id =
                     id.number().filter(|id| origin == Origin::Pipe || origin == Origin::Call(*id));
-                id.is_some_and(|id| self.calls.deliver(id, Arrival::Message(message)))
+                id.is_some_and(|id| {
+                    let delivered = self.calls.deliver(id, Arrival::Message(message));
+                    self.call_ended(id);
+                    delivered
+                })
             }
             Message::Error { id: None, error } => {
                 tracing::debug!(%error, "an error that answers nothing");
@@ -256,7 +272,7 @@ impl Link {
             }
             Message::Notification(notification) => self.sort_notification(notification, origin),
             Message::Request { id, body } => {
-                self.ask(id, body, origin);
+                self.ask(&id, body, origin);
                 true
             }
         };
@@ -291,110 +307,22 @@ impl Link {
             }
             None => {
                 // No reader is no loss: nobody asked.
-                let _ = self.notices.send(Notice::Notification(notification));
+                self.notices.send(Notice::Notification(notification));
                 true
             }
         }
     }
 
-    /// The server takes back a question, or ends a subscription.
+    /// Handles the cancellation of a server's request, or the end of a subscription.
     fn cancelled(&self, notification: &Notification) -> bool {
         let Some(request) = notification.params.get("requestId") else {
             return false;
         };
         let id = Id::from_json(request.clone());
-        if let Some(question) = id.and_then(|id| self.lock_questions().remove(&id)) {
-            if let Some(task) = question {
-                task.abort();
-            }
+        if id.is_some_and(|id| self.questions.withdraw(&id)) {
             return true;
         }
         let id = request.integer().and_then(|id| u64::try_from(id).ok());
         id.is_some_and(|id| self.calls.deliver(id, Arrival::Ended))
-    }
-
-    /// Answers a request of the server, through the host where that is allowed.
-    fn ask(self: &Arc<Self>, id: Id, body: Notification, origin: Origin) {
-        let offers = self.settings.host.offers();
-        let open = self.lock_questions().len();
-        let bytes = if body.method == "ping" {
-            splice::response(&id, &Json::from(serde_json::json!({})))
-        } else if !offers.allow(&body.method, &body.params) {
-            self.counts.refused();
-            let refusal = Refusal::not_offered(&body.method);
-            splice::error(Some(&id), refusal.code, &refusal.message, None)
-        } else if open >= self.settings.limits.questions {
-            self.counts.refused();
-            splice::error(Some(&id), -32603, "too many questions are open", None)
-        } else {
-            let call = match origin {
-                Origin::Call(id) => Some(id),
-                Origin::Pipe => self.calls.asked(),
-            };
-            if let Some(call) = call.filter(|call| self.calls.answers(*call)) {
-                self.hand_over(id, call, body);
-                return;
-            }
-            if let Some(call) = call {
-                let announced = Message::Notification(body.clone());
-                self.calls.deliver(call, Arrival::Message(announced));
-            }
-            self.put_to_host(
-                id,
-                Question { call: call.map(Into::into), method: body.method, params: body.params },
-            );
-            return;
-        };
-        self.send_later(bytes);
-    }
-
-    /// Hands a question to the call it belongs to, with the way back.
-    fn hand_over(self: &Arc<Self>, id: Id, call: u64, body: Notification) {
-        let link = Arc::clone(self);
-        let waiting = self.calls.pulse(call).as_ref().map(Pulse::wait_for_us);
-        let answered = id.clone();
-        self.lock_questions().insert(id, None);
-        let reply = Reply::new(move |answer| {
-            drop(waiting);
-            // The server may have taken it back.
-            if link.lock_questions().remove(&answered).is_some() {
-                link.send_later(match answer {
-                    Ok(result) => splice::response(&answered, &result),
-                    Err(refusal) => {
-                        splice::error(Some(&answered), refusal.code, &refusal.message, None)
-                    }
-                });
-            }
-        });
-        let Notification { method, params } = body;
-        self.calls.deliver(call, Arrival::Asked(Asked { method, params, reply: Some(reply) }));
-    }
-
-    fn lock_questions(&self) -> MutexGuard<'_, HashMap<Id, Option<AbortHandle>>> {
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put_to_host(self: &Arc<Self>, id: Id, question: Question) {
-        let link = Arc::clone(self);
-        let answered = id.clone();
-        let pulse = question.call.and_then(|call| self.calls.pulse(call.number()));
-        // Held until the handle is in its place, so that the task cannot remove it before.
-        let mut questions = self.lock_questions();
-        let task = self.spawn(async move {
-            let _waiting = pulse.as_ref().map(Pulse::wait_for_us);
-            let bytes = match link.settings.host.answer(question).await {
-                Ok(result) => splice::response(&answered, &result),
-                Err(refusal) => {
-                    splice::error(Some(&answered), refusal.code, &refusal.message, None)
-                }
-            };
-            link.lock_questions().remove(&answered);
-            if let Err(error) = link.send(bytes).await {
-                tracing::debug!(%error, "an answer was not delivered");
-            }
-        });
-        if let Some(task) = task {
-            questions.insert(id, Some(task));
-        }
     }
 }

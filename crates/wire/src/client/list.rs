@@ -1,4 +1,4 @@
-//! What a server has on offer, all pages of it, within bounds.
+//! Listing of a server's tools, prompts and resources, all pages, within limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,45 +20,45 @@ const INVALID_PARAMS: i64 = -32602;
 /// The method is unknown: the server has no such list.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// A whole list.
+/// A complete list.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// In the server's order.
+    /// The items, in the server's order.
     pub items: Vec<Item>,
-    /// What was left out of it, and why.
+    /// Items left out, with the reasons.
     pub left_out: Vec<LeftOut>,
-    /// For how long it may be taken as unchanged; zero if the server does not say.
+    /// Time for which it may be cached; zero if the server does not say.
     pub fresh: Duration,
-    /// Whether others may see it too.
+    /// True if it may be shared between callers.
     pub public: bool,
 }
 
-/// One thing on offer.
+/// One listed item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// The tool's or prompt's name, the resource's URI, the template's pattern.
+    /// The tool's or prompt's name, the resource's URI, the template's URI pattern.
     pub name: String,
     /// The definition as the server wrote it.
     pub definition: Object,
 }
 
-/// Something a server offers that cannot be used.
+/// A listed item that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// Its name, if it has one.
     pub name: String,
-    /// What is wrong with it.
+    /// Reason for which it cannot be used.
     pub reason: String,
 }
 
-/// Why there is no list.
+/// Reason for which there is no list.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListError {
     /// A page could not be read.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// A page is not what the protocol says.
+    /// A page violates the protocol.
     #[error("the server's list makes no sense: {0}")]
     Malformed(&'static str),
     /// The list does not end within a limit.
@@ -77,8 +77,13 @@ pub enum ListError {
     },
 }
 
-/// Reads a whole list: all of it or nothing.
-pub(crate) async fn list(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, ListError> {
+/// Reads a complete list, or returns an error. With capabilities it is the list that a modern server gives a client
+/// that declares those.
+pub(crate) async fn list(
+    link: &Arc<Link>,
+    shelf: ShelfKind,
+    capabilities: Option<&Json>,
+) -> Result<Listing, ListError> {
     let empty =
         Listing { items: Vec::new(), left_out: Vec::new(), fresh: Duration::ZERO, public: false };
     if !link.about().offers(shelf.capability()) {
@@ -86,12 +91,12 @@ pub(crate) async fn list(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, 
     }
     let limit = link.settings.times.list;
     let reading = async {
-        match pages(link, shelf).await {
+        match pages(link, shelf, capabilities).await {
             // A cursor that expired between two pages: once more, from the start.
             Err(Page { first: false, error: ListError::Call(CallError::Refused(error)) })
                 if error.code == INVALID_PARAMS =>
             {
-                pages(link, shelf).await
+                pages(link, shelf, capabilities).await
             }
             // A capability covers several methods, such as lists of resources and of templates, and a
             // server need not have them all.
@@ -103,16 +108,16 @@ pub(crate) async fn list(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, 
             other => other,
         }
     };
-    match crate::late::timeout(limit, reading).await {
+    match crate::late::timeout(limit, link.settings.times.late, reading).await {
         Ok(listing) => listing.map_err(|page| page.error),
         Err(_) => Err(ListError::TimedOut { limit }),
     }
 }
 
-/// Reads the tools once more, for what they ask of callers. True if that worked. Boxed, as calls use
-/// it and it makes some itself.
+/// Lists the tools once more, to update their requirements on callers. Returns true on success. Boxed,
+/// as calls use it and it makes calls itself.
 pub(crate) fn tools_again(link: &Arc<Link>) -> BoxFuture<'_, bool> {
-    Box::pin(async { list(link, ShelfKind::Tools).await.is_ok() })
+    Box::pin(async { list(link, ShelfKind::Tools, None).await.is_ok() })
 }
 
 /// A page that could not be read.
@@ -121,7 +126,11 @@ struct Page {
     error: ListError,
 }
 
-async fn pages(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, Page> {
+async fn pages(
+    link: &Arc<Link>,
+    shelf: ShelfKind,
+    capabilities: Option<&Json>,
+) -> Result<Listing, Page> {
     let limits = &link.settings.limits;
     let mut listing =
         Listing { items: Vec::new(), left_out: Vec::new(), fresh: Duration::MAX, public: true };
@@ -132,6 +141,9 @@ async fn pages(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, Page> {
         let first = cursors.is_empty();
         let failed = |error: ListError| Page { first, error };
         let mut request = Request::new(shelf.method()).tasks(Tasks::Never);
+        if let Some(capabilities) = capabilities {
+            request = request.capabilities(capabilities.clone());
+        }
         if let Some(cursor) = cursors.last() {
             request = request.with("cursor", cursor.clone());
         }
@@ -172,13 +184,15 @@ async fn pages(link: &Arc<Link>, shelf: ShelfKind) -> Result<Listing, Page> {
             Some(cursor) => cursors.push(cursor),
         }
     }
-    if shelf == ShelfKind::Tools {
-        link.learn(facts);
+    match capabilities {
+        _ if shelf != ShelfKind::Tools => {}
+        Some(_) => link.learn_variant(facts),
+        None => link.learn(facts),
     }
     Ok(listing)
 }
 
-/// Checks one item for what would make it unusable.
+/// Checks that an item is usable.
 fn check(link: &Link, shelf: ShelfKind, item: &Json, facts: &mut Facts) -> Result<Item, LeftOut> {
     let left_out = |name: &str, reason: String| LeftOut { name: name.to_owned(), reason };
     let Some(definition) = item.to_object() else {

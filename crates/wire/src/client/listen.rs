@@ -1,4 +1,4 @@
-//! Being told of changes: a modern server's `subscriptions/listen`, or a legacy session's notices.
+//! Subscriptions to changes: `subscriptions/listen` (modern), or the notifications of a legacy session.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,29 +13,29 @@ use crate::message::Notification;
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// What to be told of.
+/// Subscription filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Filter {
-    /// When the tools change.
+    /// Notifies of changes of the list of tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tools_list_changed: bool,
-    /// When the prompts change.
+    /// Notifies of changes of the list of prompts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prompts_list_changed: bool,
-    /// When the resources change.
+    /// Notifies of changes of the list of resources.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub resources_list_changed: bool,
-    /// When one of these resources is updated.
+    /// Notifies of updates of these resources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_subscriptions: Vec<String>,
-    /// When one of these tasks changes its state; modern servers only.
+    /// Notifies of state changes of these tasks; modern servers only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_ids: Vec<String>,
 }
 
 impl Filter {
-    /// Every change of what is on offer.
+    /// A filter for changes of all lists.
     pub fn lists() -> Self {
         Self {
             tools_list_changed: true,
@@ -59,8 +59,8 @@ impl Filter {
     }
 }
 
-/// Changes, as they happen. Dropping it ends it at a modern server; a legacy server is told by
-/// [`end`](Subscription::end).
+/// A subscription to changes. Dropping it ends it at a modern server; at a legacy server,
+/// [`end`](Subscription::end) does.
 #[derive(Debug)]
 pub struct Subscription {
     source: Source,
@@ -83,8 +83,9 @@ pub(crate) async fn listen(client: &Client, filter: Filter) -> Result<Subscripti
     let request =
         Request::new("subscriptions/listen").with("notifications", notifications).tasks(tasks);
     let mut call = client.subscribe(request);
-    let limit = client.link.settings.times.idle;
-    let Ok(first) = crate::late::timeout(limit, call.next()).await else {
+    let times = &client.link.settings.times;
+    let limit = times.idle;
+    let Ok(first) = crate::late::timeout(limit, times.late, call.next()).await else {
         return Err(CallError::TimedOut { kind: Limit::Idle, limit, sent: true });
     };
     match first {
@@ -103,7 +104,7 @@ pub(crate) async fn listen(client: &Client, filter: Filter) -> Result<Subscripti
     }
 }
 
-/// A legacy server tells of its lists unasked, and of resources one by one.
+/// Subscribes at a legacy server, which notifies of its lists anyway, and of resources one by one.
 async fn legacy(client: &Client, filter: Filter) -> Result<Subscription, CallError> {
     let notices = client.notices();
     let about = client.about();
@@ -126,13 +127,13 @@ async fn legacy(client: &Client, filter: Filter) -> Result<Subscription, CallErr
 }
 
 impl Subscription {
-    /// What the server agreed to tell.
+    /// The filter that the server accepted.
     pub fn accepted(&self) -> &Filter {
         &self.accepted
     }
 
-    /// The next change, `None` when the subscription is over: the server ended it, or the connection
-    /// broke.
+    /// Returns the next change, `None` when the subscription is over: the server ended it, or the
+    /// connection broke.
     pub async fn next(&mut self) -> Option<Notice> {
         loop {
             match &mut self.source {

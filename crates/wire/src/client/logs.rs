@@ -10,17 +10,21 @@ use crate::client::owner::CallOwner;
 use crate::message::{Message, Notification};
 use crate::operator::{OperatorText, SERVER_OUTPUT};
 
-/// The member of `_meta` that names the task of 2025-11-25 a message is about.
+/// The member of `_meta` that identifies the task of 2025-11-25 of a message.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
+/// Returns the task of 2025-11-25 that a message names, if any.
+pub(crate) fn related_task(message: &Notification) -> Option<String> {
+    message.meta(RELATED_TASK)?.to_object()?.text("taskId")
+}
+
 impl Link {
-    /// Delivers a log message that came on a channel all calls share. It names no call: it belongs to a call
-    /// that asked for its level, or waits for its task. Among calls of one identity each is told, but text of
-    /// one identity never reaches another.
+    /// Delivers a log message from a channel that all calls share. It names no call: it belongs to a call
+    /// that requested its level, or waits for its task. All such calls of one identity receive it, but text
+    /// of one identity never reaches another.
     pub(crate) fn sort_log(&self, notification: Notification) -> bool {
         let level = notification.params.text("level").and_then(|level| LogLevel::parse(&level));
-        let task = notification.meta(RELATED_TASK).and_then(|task| task.to_object());
-        let task = task.and_then(|task| task.text("taskId"));
+        let task = related_task(&notification);
         let modern = self.dialect().is_modern();
         let recipients =
             self.calls.log_recipients(task.is_some(), |owner: &CallOwner| match &task {
@@ -43,11 +47,11 @@ impl Link {
             LogRecipients::SeveralIdentities => self.log_for_operator(&notification),
             LogRecipients::Nobody => {}
         }
-        let _ = self.notices.send(Notice::Notification(notification));
+        self.notices.send(Notice::Notification(notification));
         true
     }
 
-    /// Writes a log message to the operator's log, because it may hold the data of any of several callers.
+    /// Writes a log message to the operator's log, because it may contain data of any of several callers.
     fn log_for_operator(&self, notification: &Notification) {
         let server = self.settings.label.as_str();
         if !self.unassigned_logs.swap(true, Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Where messages wait for the call they belong to: bounded, in order, one reader.
+//! Mailboxes of calls: bounded queues of arrivals, in order, with one reader.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -12,26 +12,26 @@ use crate::client::pulse::Pulse;
 use crate::limits::Limits;
 use crate::message::{Message, Notification};
 
-/// What arrives for a call.
+/// An arrival for a call.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     /// Its answer, or a notification that belongs to it.
     Message(Message),
     /// A log message that belongs to this call or to another one of the same identity.
     SharedLog(Notification),
-    /// A question that the call answers itself.
+    /// A server's request that the call answers itself.
     Asked(Asked),
-    /// So many notifications were dropped here because the reader was behind.
+    /// This many notifications were dropped here because the reader was too slow.
     Skipped(u64),
     /// Its answer was too large to keep.
     TooLarge,
-    /// Its answer found no memory in time.
+    /// Its answer got no memory in time.
     NoRoom,
     /// Its answer is nested too deep.
     TooDeep,
-    /// The server itself ended it: a subscription it tears down.
+    /// The server ended it: a subscription.
     Ended,
-    /// The connection is gone.
+    /// The connection is closed.
     Closed(Closed),
 }
 
@@ -42,11 +42,21 @@ pub(crate) enum LogRecipients {
     Nobody,
     /// One of these, all of the same identity.
     Calls(Vec<u64>),
-    /// Calls of several identities, in flight or given up before their answer.
+    /// Calls of several identities, in flight or abandoned before their answer.
     SeveralIdentities,
 }
 
-/// The letter box of one call.
+/// A call in flight that answers the server's requests itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AnsweringCall {
+    pub(crate) id: u64,
+    /// The client that makes it: its session, or the call itself where there is none.
+    pub(crate) client: (bool, u64),
+    /// True if it received a request and has not answered yet.
+    pub(crate) is_asked: bool,
+}
+
+/// The mailbox of one call.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
@@ -59,7 +69,7 @@ pub(crate) struct Mailbox {
 #[derive(Debug, Default)]
 struct Inner {
     queue: VecDeque<Arrival>,
-    /// What comes behind the queue.
+    /// The last arrival, after the queue.
     end: Option<Arrival>,
     /// Notifications in the queue, and their bytes.
     waiting: usize,
@@ -69,7 +79,7 @@ struct Inner {
 }
 
 impl Arrival {
-    /// The notification that it is, if it is one.
+    /// Returns the notification, if it is one.
     fn notification(&self) -> Option<&Notification> {
         match self {
             Self::Message(Message::Notification(notification)) | Self::SharedLog(notification) => {
@@ -91,7 +101,7 @@ impl Mailbox {
         }
     }
 
-    /// Puts a notification in; behind the limit, the oldest one gives way, and what may be another call's first.
+    /// Adds a notification; beyond the limit, the oldest one is dropped, one that may be another call's first.
     fn put(&self, arrival: Arrival) {
         let mut inner = self.lock();
         inner.waiting += 1;
@@ -103,14 +113,14 @@ impl Mailbox {
         inner.wake();
     }
 
-    /// Puts a question in. Questions are few: their number has a limit of its own.
+    /// Adds a server's request. Their number has a limit of its own.
     fn ask(&self, asked: Asked) {
         let mut inner = self.lock();
         inner.queue.push_back(Arrival::Asked(asked));
         inner.wake();
     }
 
-    /// Puts the end in. Returns false if there was one already.
+    /// Sets the end. Returns false if there was one already.
     fn end(&self, arrival: Arrival) -> bool {
         let mut inner = self.lock();
         if std::mem::replace(&mut inner.answered, true) {
@@ -197,12 +207,12 @@ pub(crate) struct Calls {
 #[derive(Debug, Default)]
 struct State {
     boxes: HashMap<u64, Arc<Mailbox>>,
-    /// The identities of calls given up before their answer. The server may still work on those.
+    /// The identities of calls abandoned before their answer. The server may still work on those.
     abandoned: Abandoned,
     closed: Option<Closed>,
 }
 
-/// The identities of calls that were given up before their answer.
+/// The identities of calls that were abandoned before their answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Abandoned {
     #[default]
@@ -212,7 +222,7 @@ enum Abandoned {
 }
 
 impl Calls {
-    /// Opens a letter box for a request, unless the connection is gone.
+    /// Opens a mailbox for a request, unless the connection is closed.
     pub(crate) fn open(
         &self,
         id: u64,
@@ -233,7 +243,7 @@ impl Calls {
         self.lock().boxes.remove(&id);
     }
 
-    /// Removes a call that was given up before its answer. The server may still work on it.
+    /// Removes a call that was abandoned before its answer. The server may still work on it.
     pub(crate) fn abandon(&self, id: u64) {
         let mut state = self.lock();
         let Some(mailbox) = state.boxes.remove(&id) else { return };
@@ -248,7 +258,7 @@ impl Calls {
         }
     }
 
-    /// Delivers what belongs to the request `id`. Returns false if no such call waits for it.
+    /// Delivers an arrival to the request `id`. Returns false if no such call waits for it.
     pub(crate) fn deliver(&self, id: u64, arrival: Arrival) -> bool {
         let Some(mailbox) = self.lock().boxes.get(&id).cloned() else {
             return false;
@@ -273,12 +283,12 @@ impl Calls {
         }
     }
 
-    /// The pulse of the call whose request is `id`.
+    /// Returns the timer of the call whose request is `id`.
     pub(crate) fn pulse(&self, id: u64) -> Option<Arc<Pulse>> {
         self.lock().boxes.get(&id).map(|mailbox| Arc::clone(&mailbox.pulse))
     }
 
-    /// The only caller's call in flight, if there is just one.
+    /// Returns the caller's call in flight, if there is exactly one.
     pub(crate) fn only(&self) -> Option<u64> {
         let state = self.lock();
         let calls = state.in_flight(|_| true);
@@ -286,8 +296,8 @@ impl Calls {
         Some(only.0)
     }
 
-    /// The calls that a log message on a shared channel may belong to, of those that fit. Unless it is named
-    /// for certain, that can also be one that was given up.
+    /// Returns the calls that a log message on a shared channel may belong to, of those that match. Unless the
+    /// match is certain, it may also belong to an abandoned call.
     pub(crate) fn log_recipients(
         &self,
         certain: bool,
@@ -309,21 +319,30 @@ impl Calls {
         }
     }
 
-    /// The call to which a question on a shared channel belongs, as far as can be told: the only one in
-    /// flight, else the oldest that answers for itself. One that was asked already comes last: its
-    /// server waits for the answer, and nobody may be there to hear another question before.
-    pub(crate) fn asked(&self) -> Option<u64> {
-        let answering = || {
-            let state = self.lock();
-            let calls =
-                state.boxes.iter().filter(|(_, mailbox)| mailbox.owner.whose == Whose::Answering);
-            let order = |(id, mailbox): (&u64, &Arc<Mailbox>)| (mailbox.pulse.is_asked(), *id);
-            calls.map(order).min().map(|(_, id)| id)
-        };
-        self.only().or_else(answering)
+    /// Returns the unanswered calls that a request on a shared channel may belong to, of those that answer for
+    /// themselves: oldest first, and those with a request already last. A request that names a task belongs to the
+    /// call that waits for it.
+    pub(crate) fn answering(&self, task: Option<&str>) -> Vec<AnsweringCall> {
+        let state = self.lock();
+        let open = state.in_flight(|owner| owner.whose == Whose::Answering).into_iter();
+        let open: Vec<_> = open.filter(|(_, mailbox)| !mailbox.lock().answered).collect();
+        let of_task = |mailbox: &Mailbox| task.is_some() && mailbox.owner.task.as_deref() == task;
+        let is_named = open.iter().any(|(_, mailbox)| of_task(mailbox));
+        let mut calls: Vec<AnsweringCall> = open
+            .into_iter()
+            .filter(|(_, mailbox)| !is_named || of_task(mailbox))
+            .map(|(id, mailbox)| AnsweringCall {
+                id,
+                // Numbers of calls and of sessions may be the same.
+                client: mailbox.owner.session.map_or((false, id), |session| (true, session)),
+                is_asked: mailbox.pulse.is_asked(),
+            })
+            .collect();
+        calls.sort_by_key(|call| call.is_asked);
+        calls
     }
 
-    /// Whether this call answers questions itself.
+    /// Returns true if this call answers requests itself.
     pub(crate) fn answers(&self, id: u64) -> bool {
         self.lock().boxes.get(&id).is_some_and(|mailbox| mailbox.owner.whose == Whose::Answering)
     }
@@ -344,13 +363,13 @@ impl Calls {
         true
     }
 
-    /// How many requests wait for their answer.
+    /// Number of requests that wait for their answer.
     #[cfg(test)]
     pub(crate) fn open_calls(&self) -> usize {
         self.lock().boxes.len()
     }
 
-    /// Why the connection ended, if it did.
+    /// Returns the reason for which the connection ended, if it did.
     pub(crate) fn closed(&self) -> Option<Closed> {
         self.lock().closed.clone()
     }
@@ -361,7 +380,7 @@ impl Calls {
 }
 
 impl State {
-    /// The callers' calls in flight that fit, oldest first. A call that waits with two requests counts once.
+    /// Returns the callers' calls in flight that match, oldest first. A call with two requests counts once.
     fn in_flight(&self, fits: impl Fn(&CallOwner) -> bool) -> Vec<(u64, &Mailbox)> {
         let mut calls: Vec<(u64, &Mailbox)> = self
             .boxes
@@ -515,15 +534,17 @@ mod tests {
     fn a_question_goes_to_a_call_that_waits_for_no_answer_yet() {
         let (calls, limits) = (Calls::default(), Limits::default());
         let open = |id| calls.open(id, &limits, &Arc::default(), Whose::Answering).unwrap();
-        open(1);
-        open(2);
-        assert_eq!(calls.asked(), Some(1));
+        let _boxes = [open(1), open(2)];
+        let asked = || calls.answering(None).first().map(|call| call.id);
+        assert_eq!(asked(), Some(1));
         let first = calls.pulse(1).unwrap().wait_for_us();
-        assert_eq!(calls.asked(), Some(2));
+        assert_eq!(asked(), Some(2));
         let _second = calls.pulse(2).unwrap().wait_for_us();
-        assert_eq!(calls.asked(), Some(1));
+        assert_eq!(asked(), Some(1));
         drop(first);
-        assert_eq!(calls.asked(), Some(1));
+        assert_eq!(asked(), Some(1));
+        assert!(calls.deliver(1, answer()));
+        assert_eq!(asked(), Some(2));
     }
 
     #[tokio::test]

@@ -1,4 +1,6 @@
-//! What a server says to nobody in particular: lists that changed, resources that were updated.
+//! Notifications that belong to no call: changed lists, updated resources.
+
+use std::sync::OnceLock;
 
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -11,17 +13,47 @@ use crate::message::Notification;
 pub enum Notice {
     /// For example `notifications/tools/list_changed`.
     Notification(Notification),
-    /// So many were lost because the reader was behind by more than
+    /// This many were lost because the reader was behind by more than
     /// [`Limits::notices`](crate::Limits::notices).
     Lost(u64),
-    /// A new session replaced one the server forgot: what was known of it may be out of date.
+    /// A new session replaced one that the server lost: earlier state may be out of date.
     Renewed,
-    /// The stream on which a legacy server says what belongs to no call was lost and opened again. What the server
-    /// said meanwhile is lost: it has no way to repeat it.
+    /// The common stream of a legacy server was lost and opened again. Messages sent meanwhile are lost: the
+    /// server cannot repeat them.
     Reopened,
 }
 
-/// The notices of one connection, from the time this was made.
+/// Sends the notices of one connection to whoever reads them.
+///
+/// The places of a broadcast channel are allocated when it is made. So it is made for the first reader: a gateway has
+/// a connection for each identity and legacy server, and hardly any of them is read.
+#[derive(Debug)]
+pub(crate) struct NoticeSender {
+    capacity: usize,
+    channel: OnceLock<broadcast::Sender<Notice>>,
+}
+
+impl NoticeSender {
+    /// Keeps so many notices for a reader that is behind.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity, channel: OnceLock::new() }
+    }
+
+    /// Sends a notice to all readers there are.
+    pub(crate) fn send(&self, notice: Notice) {
+        if let Some(channel) = self.channel.get() {
+            // Without a reader it is lost, as it should be.
+            let _ = channel.send(notice);
+        }
+    }
+
+    /// Returns a receiver of the notifications from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notice> {
+        self.channel.get_or_init(|| broadcast::Sender::new(self.capacity)).subscribe()
+    }
+}
+
+/// Receiver of the notifications of one connection, from its creation on.
 #[derive(Debug)]
 pub struct Notices {
     pub(crate) received: broadcast::Receiver<Notice>,
@@ -29,7 +61,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// The next notice, `None` when the connection is over.
+    /// Returns the next notification, `None` when the connection is over.
     pub async fn next(&mut self) -> Option<Notice> {
         let notice = tokio::select! {
             biased;
@@ -41,5 +73,26 @@ impl Notices {
             Err(RecvError::Lagged(count)) => Some(Notice::Lost(count)),
             Err(RecvError::Closed) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn memory_for_notices_is_allocated_for_the_first_reader_only() {
+        let sender = NoticeSender::new(2);
+        sender.send(Notice::Renewed);
+        assert!(sender.channel.get().is_none(), "nobody reads");
+        let (mut first, stop) = (sender.subscribe(), CancellationToken::new());
+        sender.send(Notice::Reopened);
+        let mut second = Notices { received: sender.subscribe(), stop: stop.clone() };
+        for _ in 0..3 {
+            sender.send(Notice::Renewed);
+        }
+        assert_eq!(first.recv().await, Err(RecvError::Lagged(2)), "from the first on");
+        assert_eq!(second.next().await, Some(Notice::Lost(1)));
+        assert_eq!(second.next().await, Some(Notice::Renewed));
     }
 }

@@ -1,4 +1,4 @@
-//! The time limits of a call: how long since the server was heard, and since the call began.
+//! Time limits of a call: idle time since the server's last message, and total time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,20 +7,21 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::client::error::Limit;
-use crate::late;
+use crate::late::is_late;
+use crate::limits::LateTimes;
 
-/// How often a call is looked at whose time is up while its server waits for us.
+/// Polling interval of a call whose time is up while its server waits for the client.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// When a call began and when its server was last heard.
+/// Start of a call and time of the server's last message.
 #[derive(Debug)]
 pub(crate) struct Pulse {
     begun: Instant,
     /// Microseconds since `begun`.
     heard: AtomicU64,
-    /// Questions the server waits for us to answer: that silence is ours.
+    /// Server requests that wait for the client's answer: no limit runs meanwhile.
     asked: AtomicUsize,
-    /// Since when it waits, and how long it waited before, in microseconds.
+    /// Start of the current wait, and sum of the earlier ones, in microseconds.
     waits_since: AtomicU64,
     waited: AtomicU64,
 }
@@ -38,7 +39,7 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// The server was heard.
+    /// Records a message of the server.
     pub(crate) fn beat(&self) {
         self.heard.store(self.now(), Ordering::Relaxed);
     }
@@ -48,7 +49,7 @@ impl Pulse {
         u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// While this is held, the server waits for us and not we for it.
+    /// Marks the server as waiting for the client while the guard is held.
     pub(crate) fn wait_for_us(self: &Arc<Self>) -> WaitForUs {
         if self.asked.fetch_add(1, Ordering::Relaxed) == 0 {
             self.waits_since.store(self.now(), Ordering::Relaxed);
@@ -56,28 +57,28 @@ impl Pulse {
         WaitForUs(Arc::clone(self))
     }
 
-    /// Whether the server waits for us.
+    /// Returns true if the server waits for the client.
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed) > 0
     }
 
-    /// Waits until a limit has run out, and says which.
+    /// Waits until a limit is exceeded, and returns it.
     ///
-    /// A limit that fires late is judged only after there was time to read what arrived: while the process was stopped
-    /// or the computer slept, an answer may have come.
-    pub(crate) async fn stopped(&self, idle: Duration, total: Duration) -> Limit {
+    /// A limit that fires late is checked again after there was time to read what arrived: while the process was
+    /// stopped or the computer slept, an answer may have come.
+    pub(crate) async fn stopped(&self, idle: Duration, total: Duration, late: LateTimes) -> Limit {
         let mut judged = None;
         loop {
             let (limit, due) = self.reached(idle, total).await;
-            if judged == Some(due) || !late::is_late(due) {
+            if judged == Some(due) || !is_late(due, late) {
                 return limit;
             }
             judged = Some(due);
-            tokio::time::sleep(late::GRACE).await;
+            tokio::time::sleep(late.grace).await;
         }
     }
 
-    /// Waits until a limit is reached. Returns it, and when it was due.
+    /// Waits until a limit is reached. Returns it, and its due time.
     async fn reached(&self, idle: Duration, total: Duration) -> (Limit, Instant) {
         loop {
             let heard = self.begun + Duration::from_micros(self.heard.load(Ordering::Relaxed));
@@ -100,7 +101,7 @@ impl Pulse {
     }
 }
 
-/// A question that is being answered.
+/// Guard of a request that is being answered.
 pub(crate) struct WaitForUs(Arc<Pulse>);
 
 impl Drop for WaitForUs {
@@ -123,7 +124,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_ends_a_call_after_the_idle_limit() {
         let (begun, pulse) = (Instant::now(), Arc::new(Pulse::default()));
-        assert_eq!(pulse.stopped(IDLE, TOTAL).await, Limit::Idle);
+        assert_eq!(pulse.stopped(IDLE, TOTAL, LateTimes::default()).await, Limit::Idle);
         assert_eq!(begun.elapsed().as_secs(), 2);
     }
 
@@ -133,23 +134,26 @@ mod tests {
         let frozen = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             tokio::time::advance(Duration::from_mins(1)).await;
-            tokio::time::sleep(late::GRACE / 2).await;
+            tokio::time::sleep(LateTimes::default().grace / 2).await;
             pulse.beat();
             std::future::pending::<()>().await;
         };
         let total = Duration::from_mins(10);
         let begun = Instant::now();
         tokio::select! {
-            limit = pulse.stopped(IDLE, total) => assert_eq!(limit, Limit::Idle),
+            limit = pulse.stopped(IDLE, total, LateTimes::default()) => assert_eq!(limit, Limit::Idle),
             () = frozen => {}
         }
-        assert_eq!(begun.elapsed(), Duration::from_secs(61) + late::GRACE / 2 + IDLE);
+        assert_eq!(
+            begun.elapsed(),
+            Duration::from_secs(61) + LateTimes::default().grace / 2 + IDLE
+        );
 
         let pulse = Arc::new(Pulse::default());
         let begun = Instant::now();
         tokio::time::advance(Duration::from_mins(1)).await;
-        assert_eq!(pulse.stopped(IDLE, total).await, Limit::Idle);
-        assert_eq!(begun.elapsed(), Duration::from_mins(1) + late::GRACE);
+        assert_eq!(pulse.stopped(IDLE, total, LateTimes::default()).await, Limit::Idle);
+        assert_eq!(begun.elapsed(), Duration::from_mins(1) + LateTimes::default().grace);
     }
 
     #[tokio::test(start_paused = true)]
@@ -162,7 +166,7 @@ mod tests {
             }
         };
         tokio::select! {
-            limit = pulse.stopped(IDLE, TOTAL) => assert_eq!(limit, Limit::Total),
+            limit = pulse.stopped(IDLE, TOTAL, LateTimes::default()) => assert_eq!(limit, Limit::Total),
             () = progress => {}
         }
         assert_eq!(begun.elapsed().as_secs(), 5);
@@ -179,7 +183,7 @@ mod tests {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            limit = pulse.stopped(IDLE, TOTAL) => assert_eq!(limit, Limit::Total),
+            limit = pulse.stopped(IDLE, TOTAL, LateTimes::default()) => assert_eq!(limit, Limit::Total),
             () = heard => {}
         }
         assert_eq!(begun.elapsed(), TOTAL);
@@ -195,7 +199,7 @@ mod tests {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            limit = pulse.stopped(IDLE, TOTAL) => assert_eq!(limit, Limit::Idle),
+            limit = pulse.stopped(IDLE, TOTAL, LateTimes::default()) => assert_eq!(limit, Limit::Idle),
             () = person => {}
         }
         assert_eq!(begun.elapsed().as_secs(), 12);

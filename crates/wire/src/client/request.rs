@@ -1,4 +1,4 @@
-//! A request as a caller makes it, before it is known how the server wants it spoken.
+//! A request as a caller makes it, independent of the server's protocol revision.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,31 +32,34 @@ pub struct Request {
     pub(crate) total: Option<Duration>,
     pub(crate) log: Option<LogLevel>,
     pub(crate) identity: Option<Arc<str>>,
+    pub(crate) session: Option<u64>,
     pub(crate) capabilities: Option<Json>,
     pub(crate) questions: Questions,
     pub(crate) tasks: Tasks,
     pub(crate) cancel: Option<Cancel>,
     pub(crate) postmark: Option<Arc<dyn Postmark>>,
+    /// True if the client repeats it after fixing the cause of the server's refusal.
+    pub(crate) repeats: bool,
 }
 
-/// Cancels calls from elsewhere. Clones cancel together.
+/// Handle that cancels calls from elsewhere. Clones cancel together.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(CancellationToken);
 
 impl Cancel {
-    /// A handle that cancelled nothing yet.
+    /// Creates a handle.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Cancels every call made with it: the server is told, the caller gets
-    /// [`CallError::Cancelled`](crate::CallError::Cancelled).
+    /// Cancels every call made with it: at the server, and with
+    /// [`CallError::Cancelled`](crate::CallError::Cancelled) for the caller.
     pub fn cancel(&self) {
         self.0.cancel();
     }
 }
 
-/// What a further round of a call adds to its parameters.
+/// Parameters that a further round of a call adds.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     pub(crate) responses: Option<Json>,
@@ -65,7 +68,7 @@ pub(crate) struct Round {
 }
 
 impl Request {
-    /// Any request, without parameters yet.
+    /// Creates a request without parameters.
     pub fn new(method: impl Into<Cow<'static, str>>) -> Self {
         Self {
             method: method.into(),
@@ -75,35 +78,37 @@ impl Request {
             total: None,
             log: None,
             identity: None,
+            session: None,
             capabilities: None,
             questions: Questions::default(),
             tasks: Tasks::default(),
             cancel: None,
             postmark: None,
+            repeats: true,
         }
     }
 
-    /// A tool call.
+    /// Creates a tool call.
     pub fn tool(name: &str, arguments: &Json) -> Self {
         Self::new("tools/call")
             .with("name", Json::string(name))
             .with("arguments", arguments.clone())
     }
 
-    /// The reading of a resource.
+    /// Creates a request to read a resource.
     pub fn resource(uri: &str) -> Self {
         Self::new("resources/read").with("uri", Json::string(uri))
     }
 
-    /// The rendering of a prompt, with its arguments as a JSON object.
+    /// Creates a request for a prompt, with its arguments as a JSON object.
     pub fn prompt(name: &str, arguments: &Json) -> Self {
         Self::new("prompts/get")
             .with("name", Json::string(name))
             .with("arguments", arguments.clone())
     }
 
-    /// A request whose parameters someone else wrote: every member is passed on as it is, `_meta`
-    /// merged with ours.
+    /// Creates a request from a client's parameters: every member is passed on as it is, `_meta` merged with this
+    /// client's.
     pub fn forward(method: impl Into<Cow<'static, str>>, params: &Object) -> Self {
         let mut request = Self::new(method);
         for (name, value) in params.members() {
@@ -128,6 +133,17 @@ impl Request {
         self
     }
 
+    /// Sets the parameter that names the request's subject, in front of the others unless it is there already.
+    #[must_use]
+    pub fn with_subject(mut self, name: &'static str, value: &str) -> Self {
+        match self.params.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) if known.text().as_deref() == Some(value) => {}
+            Some((_, known)) => *known = Json::string(value),
+            None => self.params.insert(0, (name.into(), Json::string(value))),
+        }
+        self
+    }
+
     /// Adds to `_meta`, for example trace context.
     #[must_use]
     pub fn meta(mut self, meta: Object) -> Self {
@@ -135,10 +151,18 @@ impl Request {
         self
     }
 
-    /// Tells when it left.
+    /// Sets an observer of its sending.
     #[must_use]
     pub fn postmark(mut self, postmark: Option<Arc<dyn Postmark>>) -> Self {
         self.postmark = postmark;
+        self
+    }
+
+    /// Leaves it to the caller to repeat it where the server refused its session, or the headers of a tool whose
+    /// definition changed.
+    #[must_use]
+    pub fn without_repeat(mut self) -> Self {
+        self.repeats = false;
         self
     }
 
@@ -156,19 +180,27 @@ impl Request {
         self
     }
 
-    /// Asks a modern server for log messages from this level on. For legacy servers the level is a
-    /// matter of the whole connection: see [`Client::log_level`](crate::Client::log_level).
+    /// Requests log messages from this level on from a modern server. For legacy servers the level applies to the
+    /// whole connection: see [`Client::log_level`](crate::Client::log_level).
     #[must_use]
     pub fn log(mut self, level: LogLevel) -> Self {
         self.log = Some(level);
         self
     }
 
-    /// Names the identity it is made for. On a channel that all calls share, log messages that may belong to
-    /// calls of several identities are handed to none of them.
+    /// Sets the identity it is made for. On a channel that all calls share, log messages that may belong to calls of
+    /// several identities are delivered to none of them.
     #[must_use]
     pub fn identity(mut self, identity: &str) -> Self {
         self.identity = Some(identity.into());
+        self
+    }
+
+    /// Sets the client's session it is made in. On a channel that all calls share, a request of the server is
+    /// delivered to no call of another session.
+    #[must_use]
+    pub fn session(mut self, session: Option<u64>) -> Self {
+        self.session = session;
         self
     }
 
@@ -179,14 +211,14 @@ impl Request {
         self
     }
 
-    /// Says what to do with the server's questions.
+    /// Sets the handling of the server's requests.
     #[must_use]
     pub fn questions(mut self, questions: Questions) -> Self {
         self.questions = questions;
         self
     }
 
-    /// Says what to do with tasks.
+    /// Sets the handling of tasks.
     #[must_use]
     pub fn tasks(mut self, tasks: Tasks) -> Self {
         self.tasks = tasks;
@@ -205,7 +237,7 @@ impl Request {
         &self.method
     }
 
-    /// Waits until the caller cancels it, if that can be.
+    /// Waits until the caller cancels it; for ever if it cannot.
     pub(crate) async fn cancelled(&self) {
         match &self.cancel {
             Some(cancel) => cancel.0.cancelled().await,
@@ -217,7 +249,7 @@ impl Request {
         self.params.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// The value of the `Mcp-Name` header: what the request is about.
+    /// The value of the `Mcp-Name` header: the subject of the request.
     pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
         let name = match self.method.as_ref() {
             "tools/call" | "prompts/get" => "name",
@@ -228,12 +260,12 @@ impl Request {
         self.param(name)?.text()
     }
 
-    /// The tool it calls, if it does.
-    pub(crate) fn tool_name(&self) -> Option<Cow<'_, str>> {
+    /// The name of the tool it calls, if it is a tool call.
+    pub fn tool_name(&self) -> Option<Cow<'_, str>> {
         (self.method == "tools/call").then(|| self.subject()).flatten()
     }
 
-    /// Whether the server may report progress on it.
+    /// Returns true if the server may report progress on it.
     fn has_progress(&self) -> bool {
         matches!(
             self.method.as_ref(),
@@ -241,7 +273,7 @@ impl Request {
         )
     }
 
-    /// The message, in the words of `dialect`.
+    /// Writes the message in the revision of `dialect`.
     pub(crate) fn write(
         &self,
         id: u64,

@@ -1,13 +1,15 @@
-//! The life of one call: from a place among those in flight to its end, whatever the transport.
+//! The lifecycle of one call: from a place among those in flight to its end, on any transport.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::ask::Refusal;
 use crate::ask::{Asked, Postmark, Questions, Reply, Tasks};
 use crate::client::call::{Answer, Event, Events};
 use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed, Limit, NotSent};
+use crate::client::gate::Place;
 use crate::client::host::Question;
 use crate::client::link::Link;
 use crate::client::pulse::Pulse;
@@ -17,9 +19,7 @@ use crate::json::{Json, Object};
 use crate::splice::Writer;
 use crate::transport::{Ticket, Transport};
 
-/// The headers and the body of a request disagree.
-const HEADER_MISMATCH: i64 = -32020;
-/// The most characters of a server's word that an error quotes.
+/// The most characters of a server's text that an error quotes.
 const QUOTED: usize = 64;
 
 /// Runs a call to its end, within its limits.
@@ -41,7 +41,10 @@ pub(crate) async fn run(
         Run { link, request, events: Some(events), pulse: &pulse, tickets: Tickets::default() };
     // In place: a future that is named first and awaited later is kept twice.
     let mut work = pin!(async {
-        let _place = link.gate.enter().await?;
+        let _place = match link.gate.try_enter() {
+            Some(place) => place,
+            None => Box::pin(enter(link, request, &pulse, idle)).await?,
+        };
         pulse.beat();
         run.rounds(id).await
     });
@@ -54,14 +57,31 @@ pub(crate) async fn run(
             let closed = link.calls.closed().unwrap_or(Closed::Ours);
             Err(CallError::closed(closed, run.tickets.left()))
         }
-        kind = pulse.stopped(idle, total) => {
+        kind = pulse.stopped(idle, total, link.settings.times.late) => {
             let limit = if kind == Limit::Idle { idle } else { total };
             Err(CallError::TimedOut { kind, limit, sent: run.tickets.left() })
         }
     }
 }
 
-/// Runs a subscription: it has no limits but the connection's.
+/// Waits for a place among the calls in flight. Time in the queue does not count as idle time.
+async fn enter(
+    link: &Link,
+    request: &Request,
+    pulse: &Pulse,
+    idle: Duration,
+) -> Result<Place, NotSent> {
+    let mut entering = pin!(link.gate.enter(request.identity.as_ref()));
+    loop {
+        tokio::select! {
+            biased;
+            place = &mut entering => return place,
+            () = tokio::time::sleep(idle / 2) => pulse.beat(),
+        }
+    }
+}
+
+/// Runs a subscription, which has no limits but the connection's.
 pub(crate) async fn endless(
     link: &Arc<Link>,
     id: u64,
@@ -85,7 +105,7 @@ pub(crate) async fn endless(
     }
 }
 
-/// One request without events or rounds, for our own needs. The caller sets the limits.
+/// Makes one request of the client's own, without events or rounds. The caller sets the limits.
 pub(crate) async fn ask(
     link: &Arc<Link>,
     dialect: &Dialect,
@@ -96,18 +116,18 @@ pub(crate) async fn ask(
     run.exchange(link.next_id(), dialect, None).await
 }
 
-/// The same, made anew where a session was lost.
+/// The same, repeated where a session was lost.
 pub(crate) async fn request(link: &Arc<Link>, request: &Request) -> Result<Object, CallError> {
     let run =
         Run { link, request, events: None, pulse: &Arc::default(), tickets: Tickets::default() };
     run.attempt(link.next_id(), None).await.map(|(_, result)| result)
 }
 
-/// What one call works with.
+/// Context of one call.
 pub(crate) struct Run<'a> {
     pub(crate) link: &'a Arc<Link>,
     pub(crate) request: &'a Request,
-    /// Where whoever polls the call reads. A request of our own has nobody.
+    /// Sender of the call's events. The client's own requests have none.
     pub(crate) events: Option<&'a Events>,
     pub(crate) pulse: &'a Arc<Pulse>,
     pub(crate) tickets: Tickets,
@@ -128,7 +148,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Hands an event over and waits until it was taken, if there is someone to take it.
+    /// Emits an event and waits until it was received, if there is a receiver.
     pub(crate) async fn emit(&self, event: Event) {
         if let Some(events) = self.events {
             events.emit(event).await;
@@ -161,7 +181,7 @@ impl<'a> Run<'a> {
         Err(CallError::Rounds { rounds: limit })
     }
 
-    /// One exchange, repeated once if it failed for a reason that can be mended first.
+    /// Makes one exchange, repeated once if the cause of its failure can be fixed.
     async fn attempt(
         &self,
         id: u64,
@@ -173,7 +193,8 @@ impl<'a> Run<'a> {
         match Box::pin(self.exchange(id, &dialect, round)).await {
             Ok(result) => Ok((dialect, result)),
             Err(error) => {
-                if !Box::pin(self.mends(&dialect, &error, session)).await {
+                let is_mended = Box::pin(self.mends(&dialect, &error, session)).await;
+                if !is_mended || !self.request.repeats {
                     return Err(error);
                 }
                 let dialect = self.link.dialect();
@@ -183,14 +204,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Mends what made the server refuse, if that can be. True if the request may then be repeated.
+    /// Fixes the cause of a refusal, if possible. Returns true if the request may then be repeated.
     async fn mends(&self, dialect: &Dialect, error: &CallError, session: u64) -> bool {
         let Transport::Http(http) = &self.link.transport else {
             return false;
         };
         match error {
             // The tool's definition changed, and with it the headers it wants. Nothing has run.
-            CallError::Refused(error) if error.code == HEADER_MISMATCH && dialect.is_modern() => {
+            error if error.is_header_mismatch() && dialect.is_modern() => {
                 self.request.tool_name().is_some() && list::tools_again(self.link).await
             }
             // A server that refuses the session has not looked at the request.
@@ -201,7 +222,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Has the host answer what the server needs to go on.
+    /// Lets the handler answer the server's input requests.
     async fn answers(&self, call: u64, result: &Object) -> Result<Round, CallError> {
         let _waiting = self.pulse.wait_for_us();
         let state = result.get("requestState");
@@ -216,7 +237,7 @@ impl<'a> Run<'a> {
         Ok(Round { responses, state })
     }
 
-    /// Puts questions to the host, one after the other, as a person would want them.
+    /// Passes requests to the handler, one after the other, as a person would want them.
     pub(crate) async fn put(
         &self,
         call: u64,
@@ -260,7 +281,7 @@ impl<'a> Run<'a> {
 }
 
 impl Run<'_> {
-    /// Hands questions to the caller, all at once, and waits until each was answered.
+    /// Passes requests to the caller, all at once, and waits until each was answered.
     async fn hand(
         &self,
         requests: &Object,
@@ -298,7 +319,7 @@ impl Run<'_> {
     }
 }
 
-/// What a result is.
+/// Kind of a result.
 enum Kind {
     Complete,
     InputRequired,
@@ -328,7 +349,7 @@ fn kind(dialect: &Dialect, result: &Object) -> Kind {
     }
 }
 
-/// The tickets of a call's requests, one for each round.
+/// The send permits of a call's requests, one for each round.
 #[derive(Default)]
 pub(crate) struct Tickets(Mutex<Vec<Arc<Ticket>>>);
 
@@ -339,7 +360,7 @@ impl Tickets {
         ticket
     }
 
-    /// Whether any of them left. Those that did not never will.
+    /// Returns true if any of them was sent. Those that were not never will be.
     pub(crate) fn left(&self) -> bool {
         self.0
             .lock()

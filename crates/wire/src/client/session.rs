@@ -2,6 +2,8 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use ::http::StatusCode;
 use tokio::sync::oneshot;
@@ -16,10 +18,10 @@ use crate::transport::Transport;
 use crate::transport::http::{self, Content, Http};
 use crate::transport::pool::Reply;
 
-/// The code of the TypeScript SDK for a session that it does not know.
+/// The TypeScript SDK's code for an unknown session.
 const SESSION_NOT_FOUND: i64 = -32001;
 
-/// The number of the session in force.
+/// The number of the current session.
 pub(crate) fn current(link: &Link) -> u64 {
     match &link.transport {
         Transport::Http(http) => http.session_number(),
@@ -27,7 +29,7 @@ pub(crate) fn current(link: &Link) -> u64 {
     }
 }
 
-/// Returns true if a refusal is about the session the request named: the status the specification asks for,
+/// Returns true if a refusal concerns the session of the request: the status that the specification requires,
 /// or a bad request that says so, as servers of the TypeScript and Python SDKs answer after a restart.
 pub(crate) fn is_refused(status: StatusCode, error: &CallError) -> bool {
     let names_session = |text: &str| {
@@ -44,20 +46,20 @@ pub(crate) fn is_refused(status: StatusCode, error: &CallError) -> bool {
     }
 }
 
-/// Replaces a session the server forgot, once for all who notice.
+/// Replaces a session that the server lost, once for all concurrent calls.
 pub(crate) async fn renew(link: &Arc<Link>, http: &Http, lost: u64) -> Result<(), ConnectError> {
     let _renewing = http.renewing.lock().await;
     if http.session_number() != lost {
         return Ok(());
     }
     initialize(link, Way::Http).await?;
-    let _ = link.notices.send(Notice::Renewed);
+    link.notices.send(Notice::Renewed);
     Ok(())
 }
 
-/// Opens the common stream of a legacy session and keeps it open: what the server says to nobody in
-/// particular, and what it asks without saying in which call. Returns when the stream is open, or
-/// known not to be, or slow to come: before that, what the server says there may be lost.
+/// Opens the common stream of a legacy session and keeps it open: it carries messages of the server that name
+/// no call. Returns when the stream is open, or known not to be, or slow to come: before that, messages on it
+/// may be lost.
 pub(crate) async fn listen(link: &Arc<Link>) {
     let (opened, open) = oneshot::channel();
     let (listening, session) = (Arc::clone(link), current(link));
@@ -75,10 +77,15 @@ async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
     let mut opened = Some(opened);
     // A stream was open before: what the server said since was not heard.
     let mut was_open = false;
+    let mut has_lived;
     // A session that was replaced has a stream of its own.
     while current(link) == session {
         let mut events = Events::new(link.settings.limits.message_bytes);
+        has_lived = false;
         let reply = http.listen(&link.dialect(), last.as_deref()).await;
+        if matches!(&reply, Ok(reply) if reply.status.is_success()) {
+            link.has_common_stream.store(true, Ordering::Relaxed);
+        }
         drop(opened.take());
         match reply {
             Ok(reply)
@@ -86,17 +93,22 @@ async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
                     && http::content(&reply.headers) == Content::Events =>
             {
                 if was_open && last.is_none() {
-                    let _ = link.notices.send(Notice::Reopened);
+                    link.notices.send(Notice::Reopened);
                 }
                 was_open = true;
                 let begun = tokio::time::Instant::now();
                 if let Err(closed) = follow(link, reply, &mut events).await {
                     return link.close(&closed);
                 }
-                if begun.elapsed() >= pause {
+                has_lived = begun.elapsed() >= pause;
+                if has_lived {
                     pause = times.resume;
                 }
             }
+            // It cannot go on behind that event: a stream from now on it may have.
+            Ok(reply) if last.is_some() && reply.status == StatusCode::BAD_REQUEST => last = None,
+            // It does not know yet that the stream before is over, or is busy.
+            Ok(reply) if was_open && is_passing(reply.status) => {}
             // The session is gone: nobody else may notice for a while.
             Ok(reply)
                 if was_open
@@ -109,12 +121,27 @@ async fn keep(link: &Arc<Link>, session: u64, opened: oneshot::Sender<()>) {
             Ok(_) | Err(_) => {}
         }
         last = events.last_id().map(str::to_owned).or(last);
-        tokio::time::sleep(events.retry().unwrap_or(pause).min(times.resume_most)).await;
+        last = last.filter(|id| !id.starts_with(NOT_REPEATED));
+        // A stream that a proxy took for idle is opened again at once.
+        let usual = if has_lived { Duration::ZERO } else { pause };
+        tokio::time::sleep(events.retry().unwrap_or(usual).min(times.resume_most)).await;
         pause = (pause * 2).min(times.resume_most);
     }
 }
 
-/// The same as [`renew`], for whoever is started by it.
+/// Prefix of the event ids of the common stream in the TypeScript SDK's example store. It repeats none of these
+/// events, and a client that resumes from one receives nothing on the stream any more.
+const NOT_REPEATED: &str = "_GET_stream_";
+
+/// Returns true for a refusal that may be temporary.
+fn is_passing(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS
+    )
+}
+
+/// The same as [`renew`], boxed, for the stream that it starts.
 fn renewed<'a>(
     link: &'a Arc<Link>,
     http: &'a Http,

@@ -1,4 +1,4 @@
-//! Calls that a server turned into tasks, followed to their result, in both of the shapes tasks have.
+//! Calls that a server turned into tasks, followed to their result, in both forms of tasks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,15 +16,12 @@ use crate::client::run::{self, Run};
 use crate::json::{Json, Object};
 use crate::message::ServerError;
 
-/// How often to look, if the server does not say.
+/// Default polling interval.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The bounds within which the server may say.
+/// Bounds of the server's polling interval.
 const POLL_LEAST: Duration = Duration::from_millis(20);
 const POLL_MOST: Duration = Duration::from_mins(1);
-
-/// Failures in a row to look at a task before it is given up.
-const ATTEMPTS: u32 = 3;
 
 /// Follows the task that `created` describes.
 pub(crate) async fn follow(
@@ -141,7 +138,7 @@ async fn legacy(
     end
 }
 
-/// Asks for the state of the task. Looking again is harmless, so a failure is not the end.
+/// Queries the state of the task. Querying is harmless, so a failure is retried.
 async fn look(run: &Run<'_>, dialect: &Dialect, task: &Json) -> Result<Object, CallError> {
     let mut attempt = 1;
     loop {
@@ -151,7 +148,10 @@ async fn look(run: &Run<'_>, dialect: &Dialect, task: &Json) -> Result<Object, C
                 return Ok(state);
             }
             Err(error @ CallError::Refused(_)) => return Err(error),
-            Err(error) if attempt == ATTEMPTS || run.link.calls.closed().is_some() => {
+            Err(error)
+                if attempt >= run.link.settings.limits.task_attempts
+                    || run.link.calls.closed().is_some() =>
+            {
                 return Err(error);
             }
             Err(_) => sleep(POLL * attempt).await,
@@ -181,7 +181,7 @@ fn failure(state: &Object) -> ServerError {
     }
 }
 
-/// A task in progress. Dropped before its end, it is cancelled at the server.
+/// A task in progress. Dropping it before its end cancels it at the server.
 struct Guard<'a> {
     link: &'a Arc<Link>,
     dialect: &'a Arc<Dialect>,

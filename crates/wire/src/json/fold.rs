@@ -1,8 +1,8 @@
-//! Names that a reader without regard to case takes for one.
+//! Case folding of member names, as case-insensitive parsers compare them.
 
 use std::borrow::Cow;
 
-/// Folds the case of a name: names that a reader without regard to case takes for one become the same text.
+/// Folds the case of a name: names that a case-insensitive parser takes for one become the same string.
 ///
 /// It joins at least what Unicode's simple case folding joins, as Go's `encoding/json` does: `ſ` (U+017F) is `s`,
 /// the Kelvin sign (U+212A) is `k`.
@@ -24,7 +24,7 @@ pub fn fold(name: &str) -> Cow<'_, str> {
     Cow::Borrowed(name)
 }
 
-/// Returns whether a reader without regard to case takes `name` for `known`, which is ASCII. It allocates nothing.
+/// Returns true if a case-insensitive parser takes `name` for `known`, which is ASCII. It allocates nothing.
 pub(crate) fn folds_to(name: &str, known: &str) -> bool {
     let folded = name.chars().map(|c| match c {
         'ſ' => 's',

@@ -1,4 +1,4 @@
-//! A JSON object with the places of its members.
+//! A JSON object with the positions of its members.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::{Json, JsonError, Problem, folds_to, scan, unescaped};
 
-/// A JSON object with the places of its members.
+/// A JSON object with the positions of its members.
 #[derive(Clone)]
 pub struct Object {
     json: Json,
@@ -18,14 +18,14 @@ pub struct Object {
 
 type Members = SmallVec<[Member; 8]>;
 
-/// Where a member's key (without quotes) and value stand. A message is far below 4 GiB.
+/// Positions of a member's key (without quotes) and value. A message is far below 4 GiB.
 #[derive(Clone, Copy)]
 struct Member {
     key: (u32, u32),
     value: (u32, u32),
 }
 
-/// What to do when an object names a member twice.
+/// Handling of duplicate members.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Duplicates {
     Keep,
@@ -33,7 +33,7 @@ pub(crate) enum Duplicates {
 }
 
 impl Object {
-    /// The object without members.
+    /// An object without members.
     pub fn empty() -> Self {
         Self { json: Json(Bytes::from_static(b"{}")), members: Members::new() }
     }
@@ -50,8 +50,8 @@ impl Object {
         Self { json: json.clone(), members }
     }
 
-    /// Checks the object that starts at `at` of a message and notes its members. Returns it and the
-    /// place behind it.
+    /// Checks the object that starts at `at` of a message and records its members. Returns it and the position
+    /// after it.
     pub(crate) fn read(
         bytes: &Bytes,
         at: usize,
@@ -83,8 +83,7 @@ impl Object {
         }
     }
 
-    /// The value of a member, by its exact name. Of two with the same name it is the last, as most
-    /// readers have it.
+    /// Returns the value of a member, by its exact name. Of duplicates it is the last, as in most parsers.
     pub fn get(&self, name: &str) -> Option<Json> {
         self.find(name).map(|member| self.slice(member.value))
     }
@@ -99,8 +98,8 @@ impl Object {
         self.get(name)?.text().map(Cow::into_owned)
     }
 
-    /// A member that another reader may take for one of those known, which are ASCII, though it is not written as
-    /// that one is: with other cases, or with escapes. Its name as written, and the known one.
+    /// Finds a member that another parser may take for one of the known names, which are ASCII, because of its
+    /// case or escapes. Returns its name as written, and the known one.
     pub fn misspelt<'a>(&'a self, known: &[&'static str]) -> Option<(&'a str, &'static str)> {
         self.members.iter().find_map(|member| {
             let key = self.key(member);
@@ -121,12 +120,12 @@ impl Object {
         })
     }
 
-    /// How many members there are.
+    /// Number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there is no member.
+    /// Returns true if there are no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -176,7 +175,7 @@ fn range((start, end): (u32, u32)) -> std::ops::Range<usize> {
     start as usize..end as usize
 }
 
-/// Checks the object at the start of `bytes` and returns the places of its members and of its end.
+/// Checks the object at the start of `bytes` and returns the positions of its members and of its end.
 fn members(bytes: &[u8], depth: u32) -> Result<(Members, usize), JsonError> {
     if bytes.first() != Some(&b'{') {
         return Err(JsonError::new(Problem::NotAnObject, 0));

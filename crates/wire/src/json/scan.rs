@@ -4,12 +4,12 @@ use wide::{i8x32, u8x32};
 
 use super::{JsonError, Problem};
 
-/// How deep a JSON value may nest. The scan keeps one bit a level, so this is also its hard limit.
+/// The deepest nesting of a JSON value. The scan keeps one bit a level, so this is also its hard limit.
 pub const DEPTH: u32 = 128;
 
 /// Checks the value that starts at `at` (white space before it is skipped) and returns its range.
 ///
-/// `depth` is how many levels already enclose it.
+/// `depth` is the number of levels that already enclose it.
 pub(crate) fn value(bytes: &[u8], at: usize, depth: u32) -> Result<(usize, usize), JsonError> {
     let start = space(bytes, at);
     let mut at = start;
@@ -73,8 +73,8 @@ pub(crate) fn end(bytes: &[u8], at: usize) -> Result<(), JsonError> {
     if at == bytes.len() { Ok(()) } else { Err(unexpected(bytes, at)) }
 }
 
-/// Checks the key at `at` and its colon. Returns the end of the key (quotes included) and the place
-/// behind the colon.
+/// Checks the key at `at` and its colon. Returns the end of the key (quotes included) and the position
+/// after the colon.
 pub(crate) fn key(bytes: &[u8], at: usize) -> Result<(usize, usize), JsonError> {
     if bytes.get(at) != Some(&b'"') {
         return Err(unexpected(bytes, at));
@@ -87,7 +87,7 @@ pub(crate) fn key(bytes: &[u8], at: usize) -> Result<(usize, usize), JsonError> 
     Ok((end, colon + 1))
 }
 
-/// The first place at or behind `at` that is not white space.
+/// Returns the first position from `at` on that is not white space.
 #[inline]
 pub(crate) fn space(bytes: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
@@ -96,7 +96,7 @@ pub(crate) fn space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Checks the string whose opening quote is at `at` and returns the place behind its closing quote.
+/// Checks the string whose opening quote is at `at` and returns the position after its closing quote.
 pub(crate) fn string(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     let start = at + 1;
     let Some(chunk) = bytes.get(start..).and_then(|rest| rest.first_chunk()) else {
@@ -108,7 +108,7 @@ pub(crate) fn string(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     if marks != 0 && bytes[first] == b'"' { Ok(first + 1) } else { long(bytes, start) }
 }
 
-/// Checks a string block by block. Whatever is wrong is left to [`slow`], which says where.
+/// Checks a string block by block. Errors are left to [`slow`], which locates them.
 fn long(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     let mut at = start;
     // One if the first character of a block has a backslash before it.
@@ -148,7 +148,7 @@ fn long(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     slow(bytes, if escaping == 0 { at.max(checked) } else { at - 1 })
 }
 
-/// Checks a string character by character: the end of a text, and what is wrong.
+/// Checks a string character by character: the end of the input, and strings with errors.
 fn slow(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     loop {
         at = match bytes.get(at) {
@@ -161,7 +161,7 @@ fn slow(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     }
 }
 
-/// Characters looked at together, and answers about them with a bit for each.
+/// A block of characters that are examined together; results have a bit for each.
 struct Block([u8x32; 2]);
 
 impl Block {
@@ -171,7 +171,7 @@ impl Block {
         Self([u8x32::new(*half(0)), u8x32::new(*half(32))])
     }
 
-    /// Whether all of it is just text.
+    /// Returns true if it contains only plain characters.
     #[inline]
     fn is_plain(&self) -> bool {
         !(special(&self.0[0]) | special(&self.0[1])).any()
@@ -187,7 +187,7 @@ impl Block {
         bits(self.0.each_ref().map(|half| half.simd_eq(u8x32::splat(byte)).to_bitmask()))
     }
 
-    /// Whether a backslash may stand before each of `these`. The block is at `at`.
+    /// Returns true if a backslash may precede each of `these`. The block is at `at`.
     fn may_be_escaped(&self, these: u64, bytes: &[u8], at: usize) -> bool {
         let mut codes = these & self.all(b'u');
         let known = b"trbf/".iter().fold(codes, |known, byte| known | self.all(*byte));
@@ -205,13 +205,13 @@ fn bits([low, high]: [u32; 2]) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// All places of a block but the first `count`.
+/// Returns a mask of all positions of a block but the first `count`.
 fn behind(count: usize) -> u64 {
     u32::try_from(count).ok().and_then(|count| u64::MAX.checked_shl(count)).unwrap_or(0)
 }
 
-/// Of the characters of a block those with a backslash before them that counts: of a row of
-/// backslashes, every other one and, if their number is odd, what stands behind them.
+/// Returns a mask of the escaped characters of a block: of a run of backslashes, every other one and,
+/// if their number is odd, the character after them.
 #[inline]
 fn escaped(backslashes: u64, escaping: &mut u64) -> u64 {
     const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
@@ -223,8 +223,8 @@ fn escaped(backslashes: u64, escaping: &mut u64) -> u64 {
     escaped
 }
 
-/// Marks the characters of a string that need a look: `"`, `\`, control characters and whatever is
-/// not ASCII.
+/// Marks the characters of a string that need a check: `"`, `\`, control characters and anything not
+/// ASCII.
 #[inline]
 fn special(chunk: &u8x32) -> i8x32 {
     // As signed bytes, control characters and all beyond ASCII are those below the space.
@@ -233,7 +233,7 @@ fn special(chunk: &u8x32) -> i8x32 {
     bytes.simd_lt(i8x32::splat(0x20)) | is(b'"') | is(b'\\')
 }
 
-/// Checks what a backslash begins.
+/// Checks an escape sequence.
 fn escape(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
@@ -242,12 +242,12 @@ fn escape(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     }
 }
 
-/// Whether four hexadecimal digits stand behind the `u` at `at`.
+/// Returns true if four hexadecimal digits follow the `u` at `at`.
 fn is_code(bytes: &[u8], at: usize) -> bool {
     bytes.get(at + 1..at + 5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Checks the run of characters of several bytes that starts at `at`.
+/// Checks the run of multi-byte characters that starts at `at`.
 fn several(bytes: &[u8], mut at: usize) -> Result<usize, JsonError> {
     if bytes[at] < 0x20 {
         return Err(JsonError::new(Problem::Control, at));

@@ -1,14 +1,14 @@
-//! Which addresses a connection may go to.
+//! Restriction of the IP addresses that a connection may go to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses that a connection may go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllowedAddresses {
-    /// All: a person named the host.
+    /// All: the user named the host.
     #[default]
     Any,
-    /// Those of the public internet: somebody else named the host, who may mean our neighbours.
+    /// Those of the public internet: another party named the host, and may target the local network.
     Public,
     /// Those of other machines, on the public internet or on a private network: a server on a private network
     /// named the host.
@@ -24,7 +24,7 @@ impl AllowedAddresses {
         }
     }
 
-    /// The reason why a host without an allowed address is not reached.
+    /// The reason for which a host without an allowed address is not connected to.
     pub(crate) fn refusal(self) -> Option<&'static str> {
         match self {
             Self::Any => None,
@@ -34,13 +34,13 @@ impl AllowedAddresses {
     }
 }
 
-/// The addresses at which clouds tell a machine its secrets, as far as no range below has them.
+/// Metadata addresses of clouds, which reveal a machine's secrets, as far as no range below has them.
 const METADATA_V4: [Ipv4Addr; 2] =
     [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16)];
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// Whether an address belongs to another machine on a private network: neither loopback nor link-local, and not
-/// a cloud's metadata address.
+/// Returns true if an address belongs to another machine on a private network: neither loopback nor link-local,
+/// and not a cloud's metadata address.
 fn is_private(address: IpAddr) -> bool {
     let v4 = |address: Ipv4Addr| {
         let [a, b, ..] = address.octets();
@@ -56,7 +56,7 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is one of the public internet: not this machine, not a network of its own.
+/// Returns true for an address of the public internet: not of this machine or a private network.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

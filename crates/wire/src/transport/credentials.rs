@@ -1,4 +1,4 @@
-//! What lets requests into a server that asks who sends them.
+//! Credentials for servers that require authorization.
 
 use std::fmt::Debug;
 
@@ -6,30 +6,30 @@ use ::http::HeaderValue;
 
 use crate::client::host::BoxFuture;
 
-/// Knows what to say to a server that lets in only whom it knows, and what to do when that is not enough.
+/// Source of the `Authorization` header for a server, and handler of refusals.
 pub trait Credentials: Send + Sync + Debug {
-    /// The same for all that say the same: two endpoints with equal keys are equal.
+    /// An identifier of the credentials: two endpoints with equal keys are equal.
     fn key(&self) -> &str;
 
-    /// What the `Authorization` header of a request says now, if anything.
+    /// Returns the current `Authorization` header of a request, if there is one.
     fn authorization(&self) -> BoxFuture<'_, Option<HeaderValue>>;
 
-    /// The server refused a request. Fine if it is worth another try now; else what a person could do.
+    /// Handles a refused request. `Ok` if it is worth another try now; else advice for a person.
     fn refused(&self, refused: Refused) -> BoxFuture<'_, Result<(), String>>;
 
-    /// Waits until there is something else to say than when this was asked.
+    /// Waits until the credentials change.
     fn changed(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 }
 
-/// How a server refused a request, before doing anything for it.
+/// A server's refusal of a request, before it was processed.
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// 401 or 403.
     pub status: u16,
     /// The `WWW-Authenticate` headers.
     pub challenge: Option<String>,
-    /// What the request's `Authorization` header said.
+    /// The request's `Authorization` header.
     pub shown: Option<HeaderValue>,
 }

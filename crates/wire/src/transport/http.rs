@@ -1,4 +1,4 @@
-//! Streamable HTTP: every message is a request of its own, answered by JSON or a stream of events.
+//! Streamable HTTP: every message is a request of its own, answered by JSON or an SSE stream.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -22,7 +22,6 @@ use crate::client::facts::Facts;
 use crate::client::request::Request;
 use crate::headers::encode;
 use crate::limits::{Limits, Times};
-use crate::revision::Revision;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -30,13 +29,11 @@ const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How often a server may send us elsewhere on its own origin, or have us prove anew who we are.
-const REDIRECTS: usize = 5;
-
-/// The way to a Streamable HTTP server.
+/// The transport to a Streamable HTTP server.
 #[derive(Debug)]
 pub(crate) struct Http {
     pool: Pool,
+    redirects: u32,
     headers: Vec<(HeaderName, HeaderValue)>,
     meta_headers: Vec<(HeaderName, String)>,
     credentials: Option<Arc<dyn Credentials>>,
@@ -46,15 +43,14 @@ pub(crate) struct Http {
     pub(crate) renewing: tokio::sync::Mutex<()>,
 }
 
-/// What a legacy server calls a session. It may give the same name again, so that sessions are told apart by
-/// their number.
+/// The session of a legacy server. A server may reuse a session id, so sessions are distinguished by number.
 #[derive(Debug, Default)]
 struct Session {
     number: u64,
     id: Option<HeaderValue>,
 }
 
-/// What a reply carries.
+/// Content type of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Json,
@@ -71,6 +67,7 @@ impl Http {
         let mut headers = vec![(HOST, authority), (USER_AGENT, HeaderValue::from_static(agent))];
         headers.extend(endpoint.headers.iter().cloned());
         Self {
+            redirects: limits.redirects,
             headers,
             meta_headers: endpoint.meta_headers.clone(),
             credentials: endpoint.credentials.clone(),
@@ -93,14 +90,14 @@ impl Http {
         let headers = || self.request_headers(dialect, request, facts);
         let reply = self.exchange(Method::POST, headers, bytes, ticket).await?;
         if request.method == "initialize" && reply.status.is_success() {
-            let id = reply.headers.get(SESSION).cloned();
+            let id = reply.headers.get(SESSION).map(detached);
             let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
             *session = Session { number: session.number + 1, id };
         }
         Ok(reply)
     }
 
-    /// Posts a notification, or an answer to the server.
+    /// Posts a notification, or a response to the server.
     pub(crate) async fn send(
         &self,
         dialect: &Dialect,
@@ -117,7 +114,7 @@ impl Http {
         Err(refused(reply).await)
     }
 
-    /// Opens the common stream of events, or resumes a broken one behind `last_id`.
+    /// Opens the common SSE stream, or resumes a broken one after `last_id`.
     pub(crate) async fn listen(
         &self,
         dialect: &Dialect,
@@ -135,7 +132,7 @@ impl Http {
         self.exchange(Method::GET, headers, Bytes::new(), &Ticket::default()).await
     }
 
-    /// Tells the server that the session is over. Nobody waits for more than a courtesy.
+    /// Ends the session at the server. It is a courtesy, and its failure is ignored.
     pub(crate) async fn leave(&self, dialect: &Dialect) {
         if self.session().is_some() {
             let headers = || self.message_headers(dialect);
@@ -143,7 +140,7 @@ impl Http {
         }
     }
 
-    /// From now on, post to where this leads. False if that is another origin.
+    /// Posts to this URL from now on. Returns false if it has another origin.
     pub(crate) fn redirect(&self, reference: &str) -> bool {
         let Some(url) = self.pool.url().join(reference) else {
             return false;
@@ -156,12 +153,12 @@ impl Http {
         self.session.read().unwrap_or_else(PoisonError::into_inner).id.clone()
     }
 
-    /// The number of the session in force.
+    /// The number of the current session.
     pub(crate) fn session_number(&self) -> u64 {
         self.session.read().unwrap_or_else(PoisonError::into_inner).number
     }
 
-    /// What a request says of itself beside its body.
+    /// Returns the headers of a request.
     fn request_headers(&self, dialect: &Dialect, request: &Request, facts: &Facts) -> HeaderMap {
         let mut headers = self.message_headers(dialect);
         for (name, member) in &self.meta_headers {
@@ -195,10 +192,10 @@ impl Http {
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        if dialect.revision >= Revision::V2025_06_18 {
+        if dialect.revision.has_version_header() {
             headers.insert(VERSION, HeaderValue::from_static(dialect.revision.as_str()));
         }
-        if !dialect.is_modern()
+        if dialect.revision.has_sessions()
             && let Some(session) = self.session()
         {
             headers.insert(SESSION, session);
@@ -213,7 +210,7 @@ impl Http {
         bytes: Bytes,
         ticket: &Ticket,
     ) -> Result<Reply, CallError> {
-        for _ in 0..=REDIRECTS {
+        for _ in 0..=self.redirects {
             let path = self.path.read().unwrap_or_else(PoisonError::into_inner).clone();
             let mut request = HttpRequest::new(Full::new(Letter::new(bytes.clone(), ticket)));
             *request.method_mut() = method.clone();
@@ -275,7 +272,7 @@ impl Http {
     }
 }
 
-/// What a reply carries, by its headers.
+/// Returns the content type of a reply, by its headers.
 pub(crate) fn content(headers: &HeaderMap) -> Content {
     if headers.contains_key(CONTENT_ENCODING) {
         // We offered none, and a small body could unpack to a large one.
@@ -292,14 +289,14 @@ pub(crate) fn content(headers: &HeaderMap) -> Content {
     }
 }
 
-/// What a server says of whom it lets in.
+/// Returns the `WWW-Authenticate` challenges of a reply.
 fn challenge(headers: &HeaderMap) -> Option<String> {
     let challenges: Vec<&str> =
         headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
     (!challenges.is_empty()).then(|| challenges.join(", "))
 }
 
-/// The error that a reply other than success stands for.
+/// Returns the error of a reply other than success.
 pub(crate) async fn refused(reply: Reply) -> CallError {
     let text = |name: &str| {
         reply.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
@@ -325,9 +322,24 @@ pub(crate) async fn refused(reply: Reply) -> CallError {
     }
 }
 
+/// A copy with bytes of its own. The header of an answer is a slice of the buffer it was read into, which it would keep.
+fn detached(value: &HeaderValue) -> HeaderValue {
+    HeaderValue::from_bytes(value.as_bytes()).expect("it is the value of a header already")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_id_does_not_keep_the_buffer_it_was_read_into() {
+        let buffer = Bytes::from(vec![b'a'; 8192]);
+        let header = HeaderValue::from_maybe_shared(buffer.slice(..32)).unwrap();
+        let id = detached(&header);
+        drop(header);
+        assert!(buffer.is_unique());
+        assert_eq!(id.as_bytes(), &buffer[..32]);
+    }
 
     #[test]
     fn a_reply_is_told_by_its_headers() {

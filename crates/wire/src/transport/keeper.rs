@@ -1,14 +1,14 @@
-//! The keeper: a pair of small processes below us that start stdio servers and end all they leave behind.
+//! The keeper: a pair of small processes below this one that start stdio servers and end all processes they leave.
 //!
-//! The *guard* is our child, the *starter* is the guard's, and servers are the starter's. Both are child
-//! subreapers, so a process that loses its parent stays below them, whatever session or group it moved to.
-//! Each process watches the others: when one of the three is gone, another that lives ends every server.
+//! The *guard* is this program's child, the *starter* is the guard's, and servers are the starter's. Both are child
+//! subreapers, so a process that loses its parent stays below them, whatever session or group it moved to. Each
+//! process watches the others: when one of the three is gone, another that lives ends every server.
 //!
-//! Servers do not talk through the keeper: it is handed their ends of the pipes.
+//! No message goes through the keeper: it only receives the servers' ends of the pipes.
 //!
 //! Pid namespaces would hold even if all three are killed in one instant. They are not used: without privileges they
 //! need a user namespace, in which `sudo` does not work and `ssh` refuses its system config, and programs see other
-//! process ids than everybody else, which breaks lock files and tools that inspect processes.
+//! process ids than the rest of the system, which breaks lock files and tools that inspect processes.
 
 mod channel;
 mod guard;
@@ -40,7 +40,7 @@ const OURSELVES: &str = "/proc/self/exe";
 /// The argument that makes a keeper process the starter.
 const STARTER: &str = "starter";
 
-/// The name of keeper processes in `ps`: `pkill consort` must not end us and them at once.
+/// The name of keeper processes in `ps`: `pkill consort` must not end this process and them at once.
 const NAME: &str = "mcp-keeper";
 
 /// The argument that makes this program the keeper, once it is registered.
@@ -87,7 +87,7 @@ pub fn init(argument: &str) -> Option<ExitCode> {
     Some(if ran.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// True if a keeper runs, or could be started now. False if this program registered none.
+/// Returns true if a keeper runs, or can be started now. False if this program registered none.
 pub(super) fn is_available() -> bool {
     ARGUMENT.get().is_some_and(|argument| match keepers().running(argument) {
         Ok(_) => true,
@@ -98,7 +98,7 @@ pub(super) fn is_available() -> bool {
     })
 }
 
-/// Hands a request to the keeper, which is started again if it was killed.
+/// Sends a request to the keeper, which is restarted if it was killed.
 fn send(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let argument = ARGUMENT.get().ok_or(io::ErrorKind::Unsupported)?;
     let mut keepers = keepers();
@@ -109,7 +109,7 @@ fn send(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     keepers.running(argument)?.send(descriptors)
 }
 
-/// Waits for keepers that have ended, so that no zombies of them stay.
+/// Reaps keepers that have ended.
 fn reap_ended() {
     keepers().reap_ended();
 }
@@ -120,7 +120,7 @@ fn keepers() -> MutexGuard<'static, KeeperPool> {
     KEEPERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The keeper that runs, and those that were killed and still end what they kept.
+/// The running keeper, and those that were killed and are still ending their servers.
 #[derive(Debug)]
 struct KeeperPool {
     running: Option<Keeper>,
@@ -148,7 +148,7 @@ impl KeeperPool {
     }
 }
 
-/// Our side of a running keeper. The keeper ends everything when `control` closes.
+/// This program's side of a running keeper. The keeper ends everything when `control` closes.
 #[derive(Debug)]
 struct Keeper {
     process: Child,
@@ -182,7 +182,7 @@ impl Keeper {
     }
 }
 
-/// This program once more as a keeper process, named in `ps` as it was named when it was started.
+/// Returns the command of a keeper process: this program, under the name it was started with.
 fn reexecute(argument: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(OURSELVES);
     if let Some(name) = std::env::args_os().next() {
@@ -205,8 +205,8 @@ fn become_keeper() -> io::Result<()> {
     Ok(())
 }
 
-/// Listens to the signals that would end a keeper before its servers, and so ignores them. Servers start with
-/// the default action: handlers, unlike ignored signals, do not outlive an `exec`.
+/// Handles the signals that would end a keeper before its servers, and so ignores them. Servers start with the
+/// default action: handlers, unlike ignored signals, do not outlive an `exec`.
 fn ignore_signals() -> io::Result<Vec<tokio::signal::unix::Signal>> {
     use tokio::signal::unix::{SignalKind, signal};
     [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate()]

@@ -1,4 +1,4 @@
-//! The body of a request, which knows when the last of it was written.
+//! A request body that reports when its last byte was written.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use super::Ticket;
 use crate::ask::Postmark;
 
-/// The body of a request.
+/// A request body.
 #[derive(Debug)]
 pub(crate) struct Letter {
     bytes: Bytes,
@@ -29,7 +29,7 @@ impl Buf for Letter {
         self.bytes.chunk()
     }
 
-    /// What was written is passed over: behind the last byte, it has left.
+    /// Skips written bytes: after the last byte, the request is sent.
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
         if !self.bytes.has_remaining()

@@ -1,14 +1,9 @@
-//! A server's standard error in the log while the server lives, for an operator who asks for it.
+//! Live log of a server's standard error, for an operator who enables it.
 
 use std::time::{Duration, Instant};
 
+use crate::limits::Limits;
 use crate::operator::{OperatorText, SERVER_OUTPUT};
-
-/// The lines of one server that are logged in a second.
-const LINES_PER_SECOND: u32 = 100;
-
-/// The longest line that is logged as one.
-const LONGEST: usize = 4096;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -16,6 +11,10 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct LiveLog {
     server: String,
+    /// Lines that are logged in a second.
+    lines: u32,
+    /// The longest line that is logged as one, in bytes.
+    longest: usize,
     line: Vec<u8>,
     since: Instant,
     written: u32,
@@ -23,24 +22,33 @@ pub(crate) struct LiveLog {
 }
 
 impl LiveLog {
-    pub(crate) fn new(server: &str) -> Self {
+    pub(crate) fn new(server: &str, limits: &Limits) -> Self {
+        let (lines, longest) = (limits.stderr_lines, limits.stderr_line_bytes);
         let server = server.to_owned();
-        Self { server, line: Vec::new(), since: Instant::now(), written: 0, suppressed: 0 }
+        Self {
+            server,
+            lines,
+            longest,
+            line: Vec::new(),
+            since: Instant::now(),
+            written: 0,
+            suppressed: 0,
+        }
     }
 
-    /// Whether somebody asks for it.
+    /// Returns true if the log target is enabled.
     pub(crate) fn is_on() -> bool {
         tracing::enabled!(target: SERVER_OUTPUT, tracing::Level::TRACE)
     }
 
-    /// Takes what a server wrote.
+    /// Adds output of a server.
     pub(crate) fn take(&mut self, bytes: &[u8]) {
         if !Self::is_on() {
             self.line.clear();
             return;
         }
         for byte in bytes {
-            if *byte == b'\n' || self.line.len() >= LONGEST {
+            if *byte == b'\n' || self.line.len() >= self.longest {
                 self.write();
             }
             if *byte != b'\n' {
@@ -49,7 +57,7 @@ impl LiveLog {
         }
     }
 
-    /// Writes what is left of a server that ended.
+    /// Logs the rest of the output of a server that ended.
     pub(crate) fn finish(&mut self) {
         if !self.line.is_empty() {
             self.write();
@@ -65,7 +73,7 @@ impl LiveLog {
             self.since = Instant::now();
             self.written = 0;
         }
-        if self.written >= LINES_PER_SECOND {
+        if self.written >= self.lines {
             self.suppressed += 1;
             return;
         }

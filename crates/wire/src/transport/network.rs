@@ -30,7 +30,7 @@ pub struct NetworkSettings {
 /// The proxy to connect through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ProxyChoice {
-    /// The one that the environment names for the URL: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`.
+    /// The one from the environment for the URL: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`.
     #[default]
     Environment,
     /// None.
@@ -49,14 +49,14 @@ pub struct ClientCertificate {
 }
 
 impl NetworkSettings {
-    /// Restricts connections to the public internet, for a URL that somebody else named.
+    /// Restricts connections to the public internet, for a URL from another party.
     #[must_use]
     pub fn public_only(mut self) -> Self {
         self.addresses = AllowedAddresses::Public;
         self
     }
 
-    /// Restricts connections to other machines, for a URL that a server on a private network named: never a
+    /// Restricts connections to other machines, for a URL from a server on a private network: never a
     /// loopback, link-local or metadata address.
     #[must_use]
     pub fn remote_only(mut self) -> Self {

@@ -1,4 +1,4 @@
-//! Requests to an origin that is no MCP server, over connections of the same kind.
+//! HTTP requests to origins that are no MCP servers, over connections of the same kind.
 
 use std::io;
 
@@ -15,8 +15,8 @@ use super::url::Url;
 use crate::client::error::ConnectError;
 use crate::limits::{Limits, Times};
 
-/// An HTTP origin and the connections to it. Redirects are not followed and nothing is repeated: whoever
-/// asks decides. Times out only while connecting.
+/// An HTTP origin and the connections to it. Redirects are not followed and nothing is repeated: the
+/// caller decides. Times out only while connecting.
 ///
 /// ```no_run
 /// use consort_wire::{Limits, Origin, Times};
@@ -38,7 +38,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The origin of this URL, whatever its path. Of the limits and times, those of connections count.
+    /// The origin of this URL; its path is ignored. Of the limits and times, those of connections apply.
     pub fn new(url: &str, limits: &Limits, times: &Times) -> Result<Self, ConnectError> {
         Self::with_network(url, NetworkSettings::default(), limits, times)
     }
@@ -65,12 +65,12 @@ impl Origin {
         self.pool.url().port()
     }
 
-    /// Whether it is on this machine.
+    /// Returns true if it is on this machine.
     pub fn is_local(&self) -> bool {
         self.pool.url().is_loopback()
     }
 
-    /// Whether nobody on the way can read what is said: it speaks `https`, or is on this machine.
+    /// Returns true if the connection is confidential: it uses `https`, or stays on this machine.
     pub fn is_private(&self) -> bool {
         self.pool.url().secure || self.is_local()
     }
@@ -95,7 +95,7 @@ impl Origin {
     }
 }
 
-/// A response whose body is still to come.
+/// A response whose body is still to be read.
 #[derive(Debug)]
 pub struct Response(Reply);
 
@@ -110,44 +110,44 @@ impl Response {
         &self.0.headers
     }
 
-    /// The next piece of the body, `None` at its end. A body read to its end leaves the connection to
-    /// the next request.
+    /// Returns the next chunk of the body, `None` at its end. Reading to the end frees the connection
+    /// for the next request.
     pub async fn chunk(&mut self) -> Option<Result<Bytes, Unanswered>> {
         Some(self.0.chunk().await?.map_err(Unanswered::Broken))
     }
 }
 
-/// Why there is no response, or not all of it.
+/// Reason for which there is no response, or not all of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
-    /// No connection: the request never left.
+    /// No connection: the request was not sent.
     #[error("cannot reach `{host}`")]
     Unreachable {
         /// Host and port.
         host: String,
-        /// What stands in the way.
+        /// The cause.
         barrier: Barrier,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The connection broke when the request had left, or part of it.
+    /// The connection broke after the request was sent, or part of it.
     #[error("the connection broke: {0}")]
     Broken(String),
 }
 
-/// What stands in the way of a connection.
+/// Cause of a failed connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
-    /// The host's name leads nowhere.
+    /// The host's name does not resolve.
     Name,
-    /// Nobody listens there.
+    /// The connection was refused.
     Refused,
-    /// Nobody answered in time.
+    /// The connection timed out.
     Silence,
-    /// There is no private connection: a certificate that is not trusted, or no TLS at all.
+    /// TLS failed: the certificate is not trusted, or there is no TLS.
     Tls,
-    /// Something else.
+    /// Any other cause.
     Other,
 }
 

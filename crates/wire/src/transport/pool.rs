@@ -1,8 +1,8 @@
 //! HTTP/1.1 connections to one origin, each driven by the exchange that uses it.
 //!
-//! A connection has no task of its own: whoever waits for its answer also moves its bytes. That
-//! saves two wake-ups a call, and an exchange that is dropped takes its connection with it, which is
-//! how a modern server learns that the call was cancelled.
+//! A connection has no task of its own: the future that waits for its answer also drives its I/O. That
+//! saves two wake-ups a call, and dropping an exchange closes its connection, which tells a modern server
+//! that the call was cancelled.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -25,7 +25,7 @@ use super::Ticket;
 use super::letter::Letter;
 use super::network::NetworkSettings;
 use super::reach::Route;
-use super::resume::{has_slept, slept};
+use super::resume::{KeepAlive, has_slept, slept};
 use super::stream::Stream;
 use super::url::Url;
 use crate::limits::{Limits, Times};
@@ -46,14 +46,14 @@ struct Origin {
     longest_idle: Duration,
     head_bytes: usize,
     connect: Duration,
-    keep_alive: Duration,
+    keep_alive: KeepAlive,
 }
 
-/// Connections nobody uses, those unused for longest first.
+/// Idle connections, the longest idle first.
 #[derive(Debug, Default)]
 struct Idle {
     connections: VecDeque<Connection>,
-    /// Closes them when their time is up; there while any are.
+    /// Task that closes them when their time is up; it exists while there are any.
     sweeper: Option<JoinHandle<()>>,
 }
 
@@ -65,12 +65,12 @@ impl Drop for Idle {
     }
 }
 
-/// Why there is no answer.
+/// Reason for which there is no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// No connection: the request never left.
+    /// No connection: the request was not sent.
     Unreachable(io::Error),
-    /// The request left, or part of it.
+    /// The request was sent, or part of it.
     Broken(String),
 }
 
@@ -83,7 +83,7 @@ impl Pool {
             longest_idle: times.idle_connection,
             head_bytes: limits.head_bytes,
             connect: times.connect,
-            keep_alive: times.keep_alive,
+            keep_alive: KeepAlive { usual: times.keep_alive, resumed: times.resume_check },
         }))
     }
 
@@ -91,8 +91,8 @@ impl Pool {
         &self.0.route.url
     }
 
-    /// Sends a request over a kept connection or a new one. One that turns out to be closed before the
-    /// request left is replaced.
+    /// Sends a request over an idle connection or a new one. One that turns out to be closed before the
+    /// request was sent is replaced.
     pub(crate) async fn send(
         &self,
         mut request: Request<Full<Letter>>,
@@ -177,7 +177,7 @@ impl Pool {
             Ok(Connection {
                 sender,
                 driver: Box::new(driver),
-                ended: false,
+                end: None,
                 since: Instant::now(),
                 slept: slept(),
                 home: Handle::current().id(),
@@ -196,7 +196,7 @@ impl Origin {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out those whose time is up.
+    /// Removes the connections whose time is up.
     fn overdue(&self, idle: &mut Idle) -> VecDeque<Connection> {
         let due = |connection: &Connection| {
             connection.since.elapsed() >= self.longest_idle || has_slept(connection.slept)
@@ -206,7 +206,7 @@ impl Origin {
     }
 }
 
-/// Closes unused connections when their time is up, until there are none.
+/// Closes idle connections when their time is up, until there are none.
 async fn sweep(origin: Weak<Origin>) {
     loop {
         let pause = {
@@ -225,7 +225,7 @@ async fn sweep(origin: Weak<Origin>) {
     }
 }
 
-/// An error with its causes: hyper's own text names none.
+/// Formats an error with its causes: hyper's own text omits them.
 fn described(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -243,26 +243,42 @@ fn described(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What moves the bytes of a connection.
+/// Future that drives the I/O of a connection.
 type Driver = Box<http1::Connection<TokioIo<Stream>, Full<Letter>>>;
 
-/// Moves bytes, and notes the end of the connection.
-fn drive(driver: &mut Driver, ended: &mut bool, cx: &mut Context<'_>) {
-    // How it ended reaches whoever waits for the response or its body.
-    *ended = *ended || Pin::new(&mut **driver).poll(cx).is_ready();
+/// Drives the I/O, and records the end of the connection.
+fn drive(driver: &mut Driver, end: &mut Option<ConnectionEnd>, cx: &mut Context<'_>) {
+    // How it ended reaches whoever waits for the response or its body, and whoever comes too late to send.
+    if end.is_none()
+        && let Poll::Ready(result) = Pin::new(&mut **driver).poll(cx)
+    {
+        *end = Some(ConnectionEnd(result.err().map(|error| described(&error))));
+    }
 }
 
-/// One connection and the machinery that moves its bytes.
+/// The end of a connection: the error that broke it, unless its peer closed it.
+struct ConnectionEnd(Option<String>);
+
+impl From<&ConnectionEnd> for io::Error {
+    fn from(end: &ConnectionEnd) -> Self {
+        match &end.0 {
+            Some(reason) => Self::new(io::ErrorKind::NotConnected, reason.clone()),
+            None => io::ErrorKind::NotConnected.into(),
+        }
+    }
+}
+
+/// One connection and the future that drives its I/O.
 struct Connection {
     sender: SendRequest<Full<Letter>>,
     driver: Driver,
-    ended: bool,
+    end: Option<ConnectionEnd>,
     since: Instant,
-    /// How long the computer had slept by then.
+    /// Time that the computer had slept at `since`.
     slept: Duration,
-    /// The runtime that hears its events.
+    /// The runtime that it is registered with.
     home: runtime::Id,
-    /// It served a request before, so its peer may have closed it meanwhile.
+    /// True if it served a request before, so that its peer may have closed it meanwhile.
     used: bool,
 }
 
@@ -274,11 +290,11 @@ impl std::fmt::Debug for Connection {
 
 impl Connection {
     fn drive(&mut self, cx: &mut Context<'_>) {
-        drive(&mut self.driver, &mut self.ended, cx);
+        drive(&mut self.driver, &mut self.end, cx);
     }
 
-    /// Sends a request and waits for the head of its response. The request comes back if it
-    /// provably never left.
+    /// Sends a request and waits for the head of its response. The request is returned if it was provably
+    /// not sent.
     async fn exchange(
         &mut self,
         request: Request<Full<Letter>>,
@@ -289,13 +305,14 @@ impl Connection {
             Poll::Ready(())
         })
         .await;
-        if self.ended || self.sender.is_closed() {
-            return Err((io::ErrorKind::NotConnected.into(), Some(request)));
+        if self.end.is_some() || self.sender.is_closed() {
+            let error = self.end.as_ref().unwrap_or(&ConnectionEnd(None)).into();
+            return Err((error, Some(request)));
         }
         let mut response = pin!(self.sender.try_send_request(request));
-        let (driver, ended) = (&mut self.driver, &mut self.ended);
+        let (driver, end) = (&mut self.driver, &mut self.end);
         poll_fn(|cx| {
-            drive(driver, ended, cx);
+            drive(driver, end, cx);
             response.as_mut().poll(cx)
         })
         .await

@@ -1,5 +1,5 @@
-//! The child process of a stdio server: started in its own group, with its own environment, and
-//! ended whole.
+//! The child process of a stdio server: started in its own group, with its own environment, and ended with
+//! all its descendants.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -21,20 +21,20 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use super::keeper::{self, ServerChannel, StartRequest};
 use super::live::LiveLog;
 use super::watchdog;
-use crate::limits::Times;
+use crate::limits::{Limits, Times};
 use crate::operator::OperatorText;
 
-/// Variables every child gets, if we have them. Whatever else it needs is declared.
+/// Variables that every child inherits, if they are set. Others must be declared.
 const SAFE: [&str; 9] =
     ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
-/// The pause before a program that ended while its pipes stayed open is reported.
+/// The delay before a program that exited while its pipes stayed open is reported.
 const OUTLIVED: Duration = Duration::from_secs(1);
 
 /// A program that is an MCP server on its standard input and output.
 ///
 /// It is started without a shell, with an environment of the few harmless variables every program
-/// needs plus what is declared here.
+/// needs plus those declared here.
 ///
 /// ```
 /// use consort_wire::Command;
@@ -53,7 +53,7 @@ pub struct Command {
     directory: Option<PathBuf>,
 }
 
-/// Secrets are part of what makes two commands the same.
+/// Commands are compared with their secrets.
 impl PartialEq for Command {
     fn eq(&self, other: &Self) -> bool {
         let variable = |(name, value): &(String, SecretString)| {
@@ -94,14 +94,14 @@ impl Command {
         self
     }
 
-    /// Passes a variable of ours on, if we have it. `*` passes all of them.
+    /// Passes on a variable of this process, if it is set. `*` passes on all of them.
     #[must_use]
     pub fn inherit(mut self, name: impl Into<String>) -> Self {
         self.inherited.push(name.into());
         self
     }
 
-    /// The directory to start in; ours by default.
+    /// Sets the working directory; that of this process by default.
     #[must_use]
     pub fn directory(mut self, directory: impl AsRef<Path>) -> Self {
         self.directory = Some(directory.as_ref().to_owned());
@@ -113,12 +113,12 @@ impl Command {
         self.program.to_string_lossy().into_owned()
     }
 
-    /// The directory to start in, if it is not ours.
+    /// The working directory, if it is not that of this process.
     pub fn working_directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
 
-    /// Starts the program: by the keeper, if the program that we are part of registered one.
+    /// Starts the program: through the keeper, if one is registered.
     pub(crate) async fn start(
         &self,
         stderr_bytes: usize,
@@ -179,7 +179,7 @@ impl Command {
         ))
     }
 
-    /// The variables of the program. The last of a name counts.
+    /// The environment variables of the program. The last one of a name counts.
     fn environment(&self) -> impl Iterator<Item = (OsString, OsString)> {
         let declared = self.variables.iter();
         std::env::vars_os()
@@ -211,7 +211,7 @@ impl fmt::Debug for Command {
     }
 }
 
-/// A running child with everything it started.
+/// A running child with all its descendants.
 #[derive(Debug)]
 pub(crate) struct Process {
     program: String,
@@ -228,7 +228,7 @@ enum RunningServer {
     Own(OwnChild),
 }
 
-/// Tells whether the process that was started is known to have ended before what it started.
+/// State of the warning that the started process ended before its children.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Launcher {
     Unreported,
@@ -241,7 +241,7 @@ impl Process {
         Self { program: command.program(), running, launcher: Launcher::Unreported, tail }
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it exits by itself.
     pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
         match &mut self.running {
             #[cfg(target_os = "linux")]
@@ -250,8 +250,8 @@ impl Process {
         }
     }
 
-    /// Waits until nobody looks after it any more. Reaps and reports a process that ended while another holds
-    /// its pipes. Can be dropped and called again.
+    /// Waits until nothing controls it any more. Reaps and reports a process that exited while another holds
+    /// its pipes. Cancel safe.
     pub(crate) async fn lost(&mut self) {
         if let Ok(status) = self.ended().await {
             if self.launcher == Launcher::Unreported {
@@ -268,7 +268,7 @@ impl Process {
         }
     }
 
-    /// Ends it: its standard input is closed already, then SIGTERM, then SIGKILL, to all that belongs to it.
+    /// Ends it: after the close of its standard input come SIGTERM and SIGKILL, to it and its descendants.
     pub(crate) async fn end(mut self, times: &Times) {
         if tokio::time::timeout(times.close, self.ended()).await.is_err() {
             match &mut self.running {
@@ -325,7 +325,7 @@ impl Drop for OwnChild {
     }
 }
 
-/// The end of what a child wrote to its standard error.
+/// The last output of a child to its standard error.
 #[derive(Clone, Debug)]
 pub(crate) struct Tail {
     bytes: Arc<Mutex<VecDeque<u8>>>,
@@ -360,16 +360,15 @@ pub(crate) struct Stderr {
 }
 
 impl Stderr {
-    pub(crate) fn new(server: &str, tail: Tail, pipe: ChildStderr) -> Self {
-        Self { tail, pipe: Some(pipe), live: LiveLog::new(server) }
+    pub(crate) fn new(server: &str, tail: Tail, pipe: ChildStderr, limits: &Limits) -> Self {
+        Self { tail, pipe: Some(pipe), live: LiveLog::new(server, limits) }
     }
 
     pub(crate) fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
 
-    /// Reads until the child closes it, keeping the end. Can be dropped and begun again, also behind
-    /// the end.
+    /// Reads until the child closes it, keeping the end. Cancel safe, and may be called again after the end.
     pub(crate) async fn follow(&mut self) {
         let mut chunk = [0; 4096];
         while let Some(pipe) = &mut self.pipe {

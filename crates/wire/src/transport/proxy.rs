@@ -1,5 +1,6 @@
-//! HTTP proxies for upstream connections, and the hosts that are reached without one.
+//! HTTP proxies for upstream connections, and their exclusions.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -12,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::url::Url;
 
-/// The URL of an HTTP proxy, as in `http://user:password@proxy.example:3128`. Its credentials never show.
+/// The URL of an HTTP proxy, as in `http://user:password@proxy.example:3128`. Its credentials are not printed.
 ///
 /// ```
 /// use consort_wire::ProxyUrl;
@@ -35,7 +36,7 @@ impl ProxyUrl {
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
         let scheme = scheme.to_ascii_lowercase();
         if !matches!(scheme.as_str(), "http" | "https") {
-            return Err(InvalidProxy("only `http://` and `https://` proxies are supported"));
+            return Err(InvalidProxy::scheme(&scheme));
         }
         let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let (user, authority) = match rest.rsplit_once('@') {
@@ -45,7 +46,7 @@ impl ProxyUrl {
         let url = Url::parse(&format!("{scheme}://{authority}"))
             .ok()
             .filter(|url| !url.host().is_empty())
-            .ok_or(InvalidProxy("write it as `http://host:port`"))?;
+            .ok_or(InvalidProxy("write it as `http://host:port`".into()))?;
         let authorization = user.map(|user| {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
             let both = [percent_decoded(name), vec![b':'], percent_decoded(password)].concat();
@@ -57,7 +58,7 @@ impl ProxyUrl {
         Ok(Self { url, authorization })
     }
 
-    /// Puts a request into the form for a proxy: the whole URL, and the credentials for the proxy.
+    /// Rewrites a request for a proxy: the absolute URL, and the credentials for the proxy.
     pub(super) fn address<T>(&self, request: &mut Request<T>, url: &Url) {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         if let Ok(absolute) = format!("http://{}{path}", url.authority()).parse() {
@@ -68,7 +69,7 @@ impl ProxyUrl {
         }
     }
 
-    /// The error behind a status by which the proxy refuses a request that it should forward.
+    /// Returns the error of a status by which the proxy refuses to forward a request.
     pub(super) fn refusal(&self, status: StatusCode) -> Option<io::Error> {
         (status == StatusCode::PROXY_AUTHENTICATION_REQUIRED).then(|| {
             let message = format!("the proxy `{self}` refused the request: {NO_CREDENTIALS}");
@@ -93,10 +94,29 @@ impl fmt::Debug for ProxyUrl {
     }
 }
 
-/// The reason why a URL names no proxy. It does not quote the URL, which may hold credentials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// The reason for which a URL names no proxy. It does not quote the URL, which may contain credentials.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the URL of a proxy: {0}")]
-pub struct InvalidProxy(pub(super) &'static str);
+pub struct InvalidProxy(Cow<'static, str>);
+
+impl InvalidProxy {
+    /// The most characters of a scheme that are quoted.
+    const LONGEST: usize = 16;
+
+    fn scheme(scheme: &str) -> Self {
+        let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let way_out = "use an `http://` or `https://` proxy";
+        if scheme.len() > Self::LONGEST || !scheme.chars().all(is_scheme) {
+            return Self(format!("its scheme is not supported: {way_out}").into());
+        }
+        let more = if scheme.starts_with("socks") {
+            "; most programs that serve SOCKS serve HTTP `CONNECT` too, often at another port"
+        } else {
+            ""
+        };
+        Self(format!("`{scheme}://` proxies are not supported: {way_out}{more}").into())
+    }
+}
 
 fn percent_decoded(text: &str) -> Vec<u8> {
     let hex = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
@@ -113,8 +133,8 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// The proxies that the environment names: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in lower or
-/// upper case; lower case comes first.
+/// The proxies from the environment: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in lower or upper
+/// case; lower case takes precedence.
 #[derive(Debug)]
 pub(super) struct ProxyEnvironment {
     https: Option<NamedProxy>,
@@ -238,7 +258,7 @@ fn unbracketed(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// True if an address is in the network of another, whose first `bits` bits count.
+/// Returns true if an address is in a network given by an address and its prefix length.
 fn within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     match (address.to_canonical(), network.to_canonical()) {
         (IpAddr::V4(address), IpAddr::V4(network)) => {
@@ -341,7 +361,12 @@ mod tests {
     #[test]
     fn a_variable_that_names_no_proxy_is_an_error_and_not_a_direct_connection() {
         for (value, reason) in [
-            ("socks5://me:s3cret@proxy:1080", "only `http://` and `https://`"),
+            (
+                "socks5://me:s3cret@proxy:1080",
+                "`socks5://` proxies are not supported: use an `http://`",
+            ),
+            ("SOCKS5h://me:s3cret@proxy:1080", "`socks5h://` proxies are not supported"),
+            ("me:s3cret://proxy", "its scheme is not supported"),
             ("http://", "http://host:port"),
             ("http://me:s3cret@a b", "http://host:port"),
         ] {

@@ -1,4 +1,4 @@
-//! A byte stream to an origin: directly or through a proxy, and TLS if it is wanted.
+//! A byte stream to an origin: directly or through a proxy, with or without TLS.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use super::addresses::AllowedAddresses;
 use super::network::NetworkSettings;
 use super::proxy::{NO_CREDENTIALS, ProxyUrl};
-use super::resume::ConnectionChecks;
+use super::resume::{ConnectionChecks, KeepAlive};
 use super::stream::Stream;
 #[cfg(feature = "tls")]
 use super::tls::TlsFiles;
@@ -19,7 +19,7 @@ use super::url::Url;
 /// Bytes of a proxy's response to `CONNECT`.
 const PROXY_HEAD: usize = 16 << 10;
 
-/// The way to one origin.
+/// The route to one origin.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) url: Url,
@@ -42,12 +42,12 @@ impl Route {
         }
     }
 
-    /// The proxy that requests are sent to in absolute form: there is no tunnel for plain HTTP.
+    /// The proxy that receives requests in absolute form: plain HTTP uses no tunnel.
     pub(super) fn forward_proxy(&self) -> Option<&ProxyUrl> {
         self.network.proxy(&self.url).ok().flatten().filter(|_| !self.url.secure)
     }
 
-    /// The words that name the proxy in an error; none without one.
+    /// The part of an error message that names the proxy; empty without one.
     pub(super) fn through(&self) -> String {
         match self.network.proxy(&self.url) {
             Ok(Some(proxy)) => format!(" through the proxy `{proxy}`"),
@@ -56,7 +56,7 @@ impl Route {
     }
 
     /// Opens a stream to the origin, or for plain HTTP to its proxy.
-    pub(super) async fn open(&self, patience: Duration, alive: Duration) -> io::Result<Stream> {
+    pub(super) async fn open(&self, patience: Duration, alive: KeepAlive) -> io::Result<Stream> {
         let (url, allowed) = (&self.url, self.network.addresses);
         let stream = match self.network.proxy(url)? {
             None => {
@@ -72,7 +72,7 @@ impl Route {
         &self,
         proxy: &ProxyUrl,
         patience: Duration,
-        alive: Duration,
+        alive: KeepAlive,
     ) -> io::Result<Stream> {
         let target = target(&self.url, self.network.addresses).await?;
         let named = |error: io::Error| {
@@ -139,7 +139,11 @@ async fn lookup(url: &Url, allowed: AllowedAddresses) -> io::Result<Vec<SocketAd
 }
 
 /// Tries every address; one that does not answer delays the next only a little.
-async fn dial(addresses: &[SocketAddr], patience: Duration, alive: Duration) -> io::Result<Stream> {
+async fn dial(
+    addresses: &[SocketAddr],
+    patience: Duration,
+    alive: KeepAlive,
+) -> io::Result<Stream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     let share = patience / u32::try_from(addresses.len().max(1)).unwrap_or(1);
     for address in addresses {
@@ -156,8 +160,8 @@ async fn dial(addresses: &[SocketAddr], patience: Duration, alive: Duration) -> 
     Err(last)
 }
 
-/// The host and port that a proxy is asked for. The proxy resolves a host that the user named. A host that somebody
-/// else named is resolved and checked here, and the proxy gets its address: it might resolve the name otherwise.
+/// The host and port to request from a proxy. The proxy resolves a host that the user named. A host from another
+/// party is resolved and checked here, and the proxy gets its address: it might resolve the name otherwise.
 async fn target(url: &Url, allowed: AllowedAddresses) -> io::Result<String> {
     if allowed == AllowedAddresses::Any {
         let host = url.host();
@@ -179,7 +183,7 @@ async fn target(url: &Url, allowed: AllowedAddresses) -> io::Result<String> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the host has no address"))
 }
 
-/// Asks a proxy for a tunnel.
+/// Requests a tunnel from a proxy.
 async fn tunnel(stream: &mut Stream, proxy: &ProxyUrl, target: &str) -> io::Result<()> {
     let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n").into_bytes();
     if let Some(authorization) = &proxy.authorization {

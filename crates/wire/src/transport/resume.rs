@@ -1,7 +1,7 @@
-//! A computer that slept, or changed its network: its connections may be dead and nobody has said so.
+//! Resume from sleep, and changes of the network: connections may be dead without notice.
 //!
-//! When it resumes, every connection in use is checked by the kernel within seconds instead of minutes: a peer that is
-//! gone does not acknowledge, and the connection breaks. Those who wait for it learn so.
+//! After a resume, the kernel probes every connection in use within seconds instead of minutes: a peer that is gone
+//! does not acknowledge, and the connection breaks, with an error for the calls that wait for it.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,45 +13,60 @@ use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 
-/// How often the clocks are compared.
+/// Interval between comparisons of the clocks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long the computer sleeps until it counts as a resume.
+/// Sleep of the computer that counts as a resume.
 const SLEPT: Duration = Duration::from_secs(1);
 
-/// How much later than due a look comes if the process was stopped.
-const STOPPED: Duration = Duration::from_secs(4);
-
-/// The silence after which a peer is asked whether it lives, and the pause between two questions, after a resume.
-const CHECK: Duration = Duration::from_secs(1);
-
-/// Questions without an answer after which the connection is broken, after a resume and otherwise.
+/// Unanswered probes after which the connection is broken, after a resume and otherwise.
 const QUESTIONS: u32 = 2;
 
-/// How long connections are checked so closely.
-const CHECKING: Duration = Duration::from_secs(15);
-
-/// Changes with every resume, and when the checks after it are over: odd while connections are checked.
+/// Counter of resumes and ends of the checks after them: odd while connections are checked.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// Those who wait for something on a connection.
+/// Wakers of the tasks that wait for a connection.
 static WAITING: Mutex<Vec<Weak<Mutex<Option<Waker>>>>> = Mutex::new(Vec::new());
+
+/// Times of the checks after a resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResumeTimes {
+    /// Delay of a clock comparison that indicates that the process was stopped.
+    pub stopped: Duration,
+    /// Time for which connections are checked closely.
+    pub checking: Duration,
+}
+
+impl Default for ResumeTimes {
+    fn default() -> Self {
+        Self { stopped: Duration::from_secs(4), checking: Duration::from_secs(15) }
+    }
+}
+
+/// Idle time of a connection before its peer is probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeepAlive {
+    /// Usually.
+    pub(super) usual: Duration,
+    /// Right after a resume.
+    pub(super) resumed: Duration,
+}
 
 /// Watches for resumes and changes of the network until it is dropped: checks all connections after each, and calls
 /// `resumed`.
-pub async fn watch_resumes(mut resumed: impl FnMut()) {
+pub async fn watch_resumes(times: ResumeTimes, mut resumed: impl FnMut()) {
     let (mut before, mut looked) = (slept(), Instant::now());
     let mut network = routes();
     let mut checked_until: Option<Instant> = None;
     loop {
         sleep_until(looked + LOOK).await;
         let (now, asleep) = (Instant::now(), slept());
-        let is_resume = asleep >= before + SLEPT || now >= looked + LOOK + STOPPED;
+        let is_resume = asleep >= before + SLEPT || now >= looked + LOOK + times.stopped;
         (before, looked) = (asleep, now);
         let is_moved = follow_network(&mut network, routes());
         if is_resume || is_moved {
             tracing::info!(is_resume, is_moved, "upstream connections are checked");
-            checked_until = Some(now + CHECKING);
+            checked_until = Some(now + times.checking);
             set_epoch(true);
             resumed();
         } else if checked_until.is_some_and(|until| now >= until) {
@@ -61,15 +76,15 @@ pub async fn watch_resumes(mut resumed: impl FnMut()) {
     }
 }
 
-/// The routes of this computer; none while it has no network.
+/// The routes of this computer; `None` while it has no network.
 fn routes() -> Option<String> {
     let routes = std::fs::read_to_string("/proc/net/route").ok()?;
     // The first line is a heading.
     (routes.lines().count() > 1).then_some(routes)
 }
 
-/// Notes the routes of now. Returns true if they differ from those that there were last: a network that goes and comes
-/// back as it was is no change, for connections survive that.
+/// Records the current routes. Returns true if they differ from the last ones: a network that goes and comes back
+/// unchanged is no change, as connections survive that.
 fn follow_network(last: &mut Option<String>, now: Option<String>) -> bool {
     if now.is_none() || *last == now {
         return false;
@@ -77,7 +92,7 @@ fn follow_network(last: &mut Option<String>, now: Option<String>) -> bool {
     std::mem::replace(last, now).is_some()
 }
 
-/// The time that this computer has slept since it was started: one clock counts it, another does not.
+/// The time that this computer has slept since boot: one clock counts it, another does not.
 #[cfg(target_os = "linux")]
 pub(super) fn slept() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
@@ -89,18 +104,18 @@ pub(super) fn slept() -> Duration {
     time(ClockId::Boottime).saturating_sub(time(ClockId::Monotonic))
 }
 
-/// Elsewhere there is no clock for it.
+/// Other systems have no clock for it.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn slept() -> Duration {
     Duration::ZERO
 }
 
-/// True if the computer slept since [`slept`] said this.
+/// Returns true if the computer slept since [`slept`] returned this.
 pub(super) fn has_slept(before: Duration) -> bool {
     slept() >= before + SLEPT
 }
 
-/// Begins to check connections closely, or ends it, and wakes whoever waits for one.
+/// Starts or ends the checks of connections, and wakes the tasks that wait for one.
 fn set_epoch(checks: bool) {
     let (Ok(before) | Err(before)) =
         EPOCH.fetch_update(Ordering::AcqRel, Ordering::Acquire, |epoch| {
@@ -119,21 +134,21 @@ fn set_epoch(checks: bool) {
     });
 }
 
-/// The checks of one connection by the kernel.
+/// The kernel's checks of one connection.
 #[derive(Debug)]
 pub(super) struct ConnectionChecks {
     epoch: u64,
-    /// The silence before a check, usually.
-    usual: Duration,
+    /// The idle time before a probe.
+    alive: KeepAlive,
     waiting: Arc<Mutex<Option<Waker>>>,
 }
 
 impl ConnectionChecks {
     /// Sets up the checks of a new connection.
-    pub(super) fn new(stream: &TcpStream, usual: Duration) -> io::Result<Self> {
+    pub(super) fn new(stream: &TcpStream, alive: KeepAlive) -> io::Result<Self> {
         sockopt::set_socket_keepalive(stream, true)?;
-        let checks = Self { epoch: EPOCH.load(Ordering::Acquire), usual, waiting: Arc::default() };
-        set_keepalive(stream, usual, Duration::ZERO)?;
+        let checks = Self { epoch: EPOCH.load(Ordering::Acquire), alive, waiting: Arc::default() };
+        set_keepalive(stream, alive.usual, Duration::ZERO)?;
         let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() == waiting.capacity() {
             waiting.retain(|slot| slot.strong_count() > 0);
@@ -142,7 +157,7 @@ impl ConnectionChecks {
         Ok(checks)
     }
 
-    /// Notes who waits for the connection, and follows what was said of its checks.
+    /// Registers the task that waits for the connection, and applies the current checks.
     pub(super) fn follow(&mut self, stream: &TcpStream, cx: &Context<'_>) {
         {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,9 +171,10 @@ impl ConnectionChecks {
             self.epoch = epoch;
             let set = if epoch % 2 == 1 {
                 // For what was sent and is not acknowledged, too.
-                set_keepalive(stream, CHECK, CHECK * (QUESTIONS + 1))
+                let check = self.alive.resumed;
+                set_keepalive(stream, check, check * (QUESTIONS + 1))
             } else {
-                set_keepalive(stream, self.usual, Duration::ZERO)
+                set_keepalive(stream, self.alive.usual, Duration::ZERO)
             };
             if let Err(error) = set {
                 tracing::debug!(%error, "a connection cannot be checked");
@@ -167,7 +183,7 @@ impl ConnectionChecks {
     }
 }
 
-/// Has the kernel ask a silent peer whether it lives. A timeout of zero is the kernel's own.
+/// Sets the kernel's keep-alive probes of an idle peer. A timeout of zero is the kernel's default.
 fn set_keepalive(stream: &TcpStream, time: Duration, unacknowledged: Duration) -> io::Result<()> {
     sockopt::set_tcp_keepidle(stream, time)?;
     sockopt::set_tcp_keepintvl(stream, time)?;
@@ -215,10 +231,11 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let usual = Duration::from_secs(15);
-        let mut checks = ConnectionChecks::new(&stream, usual).unwrap();
+        let resumed = Duration::from_secs(1);
+        let mut checks = ConnectionChecks::new(&stream, KeepAlive { usual, resumed }).unwrap();
         let idle = |stream: &TcpStream| sockopt::tcp_keepidle(stream).unwrap();
         assert_eq!(idle(&stream), usual);
-        for (after, expected) in [(true, CHECK), (true, CHECK), (false, usual)] {
+        for (after, expected) in [(true, resumed), (true, resumed), (false, usual)] {
             set_epoch(after);
             checks.follow(&stream, &Context::from_waker(Waker::noop()));
             assert_eq!(idle(&stream), expected, "{after}");

@@ -1,5 +1,5 @@
-//! HTTP+SSE, the transport of 2024-11-05: one stream of events for everything that comes, a POST for
-//! everything that goes.
+//! HTTP+SSE, the transport of 2024-11-05: one SSE stream for all incoming messages, a POST for each
+//! outgoing one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::client::error::{CallError, Closed};
 use crate::client::link::{Link, Origin};
 use crate::sse::Events;
 
-/// Bytes of a message that needed room.
+/// Bytes from which a message needed reserved memory.
 const LARGE: usize = 64 << 10;
 
-/// The way to an HTTP+SSE server.
+/// The transport to an HTTP+SSE server.
 #[derive(Debug)]
 pub(crate) struct Sse {
     http: Http,
 }
 
-/// The stream on which everything comes.
+/// The stream of incoming messages.
 #[derive(Debug)]
 pub(crate) struct Stream {
     reply: Reply,
@@ -31,7 +31,7 @@ pub(crate) struct Stream {
 }
 
 impl Sse {
-    /// Opens the stream and waits for the server to say where to post.
+    /// Opens the stream and waits for the server's `endpoint` event.
     pub(crate) async fn open(
         http: Http,
         dialect: &Dialect,
@@ -80,7 +80,7 @@ impl Sse {
 }
 
 impl Stream {
-    /// Sorts what comes until the stream or the connection ends.
+    /// Dispatches messages until the stream or the connection ends.
     pub(crate) async fn serve(mut self, link: Arc<Link>) {
         let closed = tokio::select! {
             closed = self.read(&link) => closed,

@@ -20,19 +20,19 @@ use crate::limits::Limits;
 use crate::line::{Line, Lines};
 use crate::operator::{IncidentId, OperatorText, SERVER_OUTPUT};
 
-/// How long a crashed server's exit status and last words are waited for before its callers are told.
+/// Time to wait for a crashed server's exit status and last output before its callers get an error.
 const LAST_WORDS: Duration = Duration::from_millis(150);
 
-/// The reason of a connection that ends because nobody looks after its process any more.
+/// The reason of a connection that ends because its keeper was lost.
 const KEEPER_LOST: &str = "the keeper process was killed";
 
-/// How much is read at once, about.
+/// Bytes to read at once, approximately.
 const BLOCK: usize = 16 << 10;
 
-/// How much is written at once when several messages wait.
+/// Bytes to write at once when several messages are queued.
 const BATCH: usize = 64 << 10;
 
-/// Our end of the pipes.
+/// The client's side of the pipes.
 #[derive(Debug)]
 pub(crate) struct Stdio {
     outgoing: mpsc::Sender<Outgoing>,
@@ -45,7 +45,7 @@ struct Outgoing {
     ticket: Option<Arc<Ticket>>,
 }
 
-/// The child's end: what the tasks that serve the pipes need.
+/// The pipes themselves, for the tasks that serve them.
 #[derive(Debug)]
 pub(crate) struct Pipes {
     process: Process,
@@ -72,7 +72,7 @@ impl Stdio {
         (Self { outgoing: sender, tail }, outgoing)
     }
 
-    /// Queues a message. The ticket tells whether it has left.
+    /// Queues a message. The ticket tells if it was sent.
     pub(crate) async fn send(
         &self,
         bytes: Bytes,
@@ -84,21 +84,21 @@ impl Stdio {
             .map_err(|_| NotSent::Closed(Closed::Broken("its standard input is closed".to_owned())))
     }
 
-    /// Queues a message that nobody waits for, if there is room.
+    /// Queues a message without waiting, if there is capacity.
     pub(crate) fn try_send(&self, bytes: Bytes) {
         let _ = self.outgoing.try_send(Outgoing { bytes, ticket: None });
     }
 }
 
-/// How often it is looked whether a server has read its input.
+/// Polling interval for a server's reading of its input.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The input of a server that may not have been read yet. It must not be kept for long: the input stays open with it.
+/// The input of a server that may not have been read yet. It must not be held for long: it keeps the input open.
 #[derive(Debug)]
 pub(crate) struct UnreadInput(Option<OwnedFd>);
 
 impl UnreadInput {
-    /// Waits until the server has had this much time since it read its input.
+    /// Waits until this much time has passed since the server read its input.
     pub(crate) async fn read_for(&self, time: Duration) {
         loop {
             while !self.is_read() {
@@ -111,7 +111,7 @@ impl UnreadInput {
         }
     }
 
-    /// True if nothing waits in the pipe, or that cannot be known.
+    /// Returns true if the pipe is empty, or its state is unknown.
     fn is_read(&self) -> bool {
         let pipe = self.0.as_ref().filter(|_| cfg!(target_os = "linux"));
         !pipe.is_some_and(|pipe| rustix::io::ioctl_fionread(pipe).is_ok_and(|waiting| waiting > 0))
@@ -119,15 +119,20 @@ impl UnreadInput {
 }
 
 impl Pipes {
-    /// The input of the server, to see whether it was read.
+    /// The input of the server, to check that it was read.
     pub(crate) fn unread_input(&self) -> UnreadInput {
         UnreadInput(self.stdin.as_fd().try_clone_to_owned().ok())
     }
 
-    /// Serves the pipes until the server ends or we stop, then ends the process.
+    /// Serves the pipes until the server exits or the connection stops, then ends the process.
     pub(crate) async fn serve(self, link: Arc<Link>) {
         let Self { mut process, stdin, stdout, stderr, outgoing } = self;
-        let mut stderr = Stderr::new(link.settings.label.as_str(), process.tail.clone(), stderr);
+        let mut stderr = Stderr::new(
+            link.settings.label.as_str(),
+            process.tail.clone(),
+            stderr,
+            &link.settings.limits,
+        );
         let closed = {
             let mut carrying = pin!(carry(stdin, stdout, outgoing, &link));
             loop {
@@ -157,7 +162,7 @@ impl Pipes {
     }
 }
 
-/// Writes the end of a server process to the log, with an id that its callers are given.
+/// Logs the end of a server process, with an id that its callers receive.
 fn exited(link: &Link, status: ExitStatus, stderr: OperatorText) -> Closed {
     let (status, incident) = (status.to_string(), IncidentId::random());
     let server = link.settings.label.as_str();
@@ -169,7 +174,7 @@ fn exited(link: &Link, status: ExitStatus, stderr: OperatorText) -> Closed {
     Closed::Exited { status, incident, stderr }
 }
 
-/// Carries messages both ways, whatever the pipes are, until the server's end closes or we stop.
+/// Transports messages both ways, over any kind of pipes, until the server closes its end or the connection stops.
 async fn carry(
     stdin: impl AsyncWrite + Unpin,
     stdout: impl AsyncRead + Unpin,
@@ -232,8 +237,7 @@ async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<Link>) -> Closed {
     }
 }
 
-/// Writes what is queued, several messages at once where they wait. A message counts as not sent
-/// until its newline is written.
+/// Writes queued messages, several at once if there are. A message counts as not sent until its newline is written.
 async fn write(mut stdin: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Outgoing>) {
     let mut batch = Vec::new();
     let mut tickets: Vec<(usize, Arc<Ticket>)> = Vec::new();

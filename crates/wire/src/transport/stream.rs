@@ -1,4 +1,4 @@
-//! A TCP stream, private or not.
+//! A TCP stream, with or without TLS.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use super::resume::ConnectionChecks;
 
-/// A TCP stream, private or not.
+/// A TCP stream, with or without TLS.
 #[derive(Debug)]
 pub(super) enum Stream {
     Plain(TcpStream, ConnectionChecks),

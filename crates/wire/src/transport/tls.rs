@@ -14,7 +14,7 @@ use tokio_rustls::client::TlsStream;
 use super::network::ClientCertificate;
 use super::stream::Stream;
 
-/// Encrypts a connection, and checks that it ends at `host`.
+/// Encrypts a connection, and verifies the certificate for `host`.
 pub(super) async fn secure(
     stream: Stream,
     host: &str,
@@ -26,7 +26,7 @@ pub(super) async fn secure(
     connector.connect(name, stream).await.map_err(explained)
 }
 
-/// Adds the way out to a certificate that is not trusted.
+/// Adds advice to the error of an untrusted certificate.
 fn explained(error: io::Error) -> io::Error {
     use rustls::{CertificateError, Error};
     let unknown =
@@ -40,7 +40,7 @@ fn explained(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{error} ({advice})"))
 }
 
-/// The certificates and the key of an origin, read anew when their files change.
+/// The certificates and the key of an origin, reloaded when their files change.
 #[derive(Debug)]
 pub(super) struct TlsFiles {
     ca_file: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub(super) struct TlsFiles {
     loaded: Mutex<Option<(Vec<FileStamp>, Arc<ClientConfig>)>>,
 }
 
-/// Inode, size and times of a file, by which a change is noticed.
+/// Inode, size and times of a file, to detect changes.
 type FileStamp = (u64, u64, i64, i64, i64, i64);
 
 impl TlsFiles {
@@ -107,7 +107,7 @@ fn unreadable(path: &Path, error: impl std::fmt::Display) -> io::Error {
     io::Error::other(format!("cannot use `{}`: {error}", path.display()))
 }
 
-/// The config without files of our own. Reading the certificates takes milliseconds, so it happens once, when first
+/// The config without additional files. Reading the certificates takes milliseconds, so it happens once, when first
 /// needed.
 fn usual_config() -> io::Result<Arc<ClientConfig>> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! The addresses of HTTP servers.
+//! URLs of HTTP servers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -55,7 +55,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// The server at this URL, even if everybody on the way can read and change what is said.
+    /// The server at this URL, even without encryption.
     pub fn plain(url: &str) -> Result<Self, ConnectError> {
         let url = Url::parse(url)?;
         Ok(Self {
@@ -82,7 +82,7 @@ impl Endpoint {
         Ok(self)
     }
 
-    /// Adds a header to every request that has this text among its `_meta`: the text.
+    /// Adds a header to every request whose `_meta` has this string member: its value.
     pub fn meta_header(mut self, name: &str, member: &str) -> Result<Self, ConnectError> {
         let name = HeaderName::try_from(name)
             .map_err(|_| address(name, "that is not the name of an HTTP header"))?;
@@ -90,7 +90,7 @@ impl Endpoint {
         Ok(self)
     }
 
-    /// Has these say to the server who we are, whenever it asks.
+    /// Sets the source of the `Authorization` header.
     #[must_use]
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
         self.credentials = Some(credentials);
@@ -104,12 +104,12 @@ impl Endpoint {
         self
     }
 
-    /// The query of the URL, which may hold a key: not for messages.
+    /// The query of the URL, which may contain a key: not for messages.
     pub fn query(&self) -> &str {
         self.url.path.query().unwrap_or_default()
     }
 
-    /// The host and the port that are connected to.
+    /// The host and the port to connect to.
     pub fn address(&self) -> (String, u16) {
         let usual = if self.url.secure { 443 } else { 80 };
         let port = self.url.authority.port_u16().unwrap_or(usual);
@@ -157,7 +157,7 @@ impl Url {
         Ok(Self { secure, authority, path })
     }
 
-    /// What `reference` means when read at this URL, if that is on the same origin.
+    /// Resolves `reference` against this URL, if the result has the same origin.
     pub(crate) fn join(&self, reference: &str) -> Option<Self> {
         if reference.contains("://") {
             return Self::parse(reference).ok().filter(|url| url.same_origin(self));
@@ -190,7 +190,7 @@ impl Url {
         self.authority.port_u16().unwrap_or(if self.secure { 443 } else { 80 })
     }
 
-    /// Host and port as written: what the `Host` header says.
+    /// Host and port as written, for the `Host` header.
     pub(crate) fn authority(&self) -> &str {
         self.authority.as_str()
     }

@@ -1,9 +1,10 @@
-//! Ends our children when we cannot: one small shell that outlives us, if only by seconds.
+//! Ends this program's children when it cannot: one small shell that outlives it by seconds.
 //!
-//! It reads the process groups to guard from a pipe that only we hold open. When we die, however
-//! suddenly, the pipe closes, and it ends every group that is left: SIGTERM two seconds after their
-//! standard input closed, SIGKILL three seconds later. A parent-death signal would need unsafe code,
-//! is bound to the thread that started the child, and does not reach the child's own children.
+//! It reads the process groups to guard from a pipe that only this program holds open. When the program
+//! dies, however suddenly, the pipe closes, and the shell ends every group that is left: SIGTERM two
+//! seconds after their standard input closed, SIGKILL three seconds later. A parent-death signal would
+//! need unsafe code, is bound to the thread that started the child, and does not reach the child's own
+//! children.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -30,12 +31,12 @@ for group in $groups; do kill -KILL -"$group"; done
 
 static WATCHDOG: Mutex<Option<Child>> = Mutex::new(None);
 
-/// Ends this process group should we die before it.
+/// Ends this process group if this program dies before it.
 pub(super) fn guard(group: Pid) {
     tell("guard", group);
 }
 
-/// The group is gone.
+/// Stops guarding a group that has ended.
 pub(super) fn release(group: Pid) {
     tell("release", group);
 }

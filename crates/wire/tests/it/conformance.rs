@@ -2,7 +2,7 @@
 
 use testkit::{bin, conformance};
 
-/// Extensions of OAuth that we do not have.
+/// OAuth extensions that are not supported.
 const OTHER_LOGINS: [&str; 5] = [
     "auth/client-credentials-jwt",
     "auth/enterprise-managed-authorization",

@@ -1,4 +1,4 @@
-//! Which era and revision a server is found to speak, and how soon.
+//! Negotiation of era and revision, and its duration.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -96,7 +96,7 @@ async fn a_server_that_is_slow_to_start_is_not_taken_for_another_era() {
     }
 }
 
-/// A program that says in a file that it was started, and becomes `program` after three seconds.
+/// A program that records its start in a file, and becomes `program` after three seconds.
 fn delayed(file: &Path, script: &str, program: &[String]) -> Command {
     let mut arguments = vec!["-c".to_owned(), format!("echo started >> \"$0\"; {script}")];
     arguments.push(file.display().to_string());

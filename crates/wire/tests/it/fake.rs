@@ -1,4 +1,4 @@
-//! Servers that do what no real one does on demand.
+//! Servers with behaviour that no real server shows on demand.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,9 +15,9 @@ use testkit::Fake;
 /// A legacy server with one tool and no common stream.
 #[derive(Clone, Default)]
 struct Legacy {
-    /// How long it takes to say that it has no common stream.
+    /// Delay of its answer that it has no common stream.
     hesitation: Duration,
-    /// What it says on the stream of every request before it answers.
+    /// Message that it sends on the stream of every request before the answer.
     before: Option<Value>,
     asked: Arc<Mutex<Vec<String>>>,
 }
@@ -66,7 +66,7 @@ impl Legacy {
         asked.push(what.to_owned());
     }
 
-    /// What it was asked, in order.
+    /// Returns the requests it received, in order.
     fn asked(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.clone()
@@ -93,7 +93,7 @@ async fn connect(fake: &Fake, times: Times) -> Client {
     connected.expect("it is a server")
 }
 
-/// Connects and calls a tool, and says what the server was asked for.
+/// Connects and calls a tool, and returns the requests that the server received.
 async fn asked_for_a_call(hesitation: Duration, patience: Duration) -> Vec<String> {
     let legacy = Legacy { hesitation, ..Legacy::default() };
     let fake = legacy.start().await;

@@ -1,4 +1,4 @@
-//! Servers that hang, lie, flood, trickle and break off: what the caller sees, and when.
+//! Servers that hang, lie, flood, trickle and break off: the caller's results, and their times.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use testkit::rogue::{Manner, Step};
 
 use crate::{Pair, WAYS, Way, complete, quick, result, tool, write};
 
-/// How late an answer may be.
+/// Tolerance for the time of an answer.
 const SLACK: Duration = Duration::from_secs(1);
 
 fn manner(way: Way) -> Manner {
@@ -19,14 +19,14 @@ fn text(text: &str) -> Step {
     Step::Text(text.to_owned())
 }
 
-/// A line of stdio or an event of a stream.
+/// Frames a message as a line of stdio or an SSE event.
 fn framed(way: Way, payload: &str) -> String {
     if way == Way::Stdio { format!("{payload}\n") } else { format!("data: {payload}\n\n") }
 }
 
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"n":7}}"#;
 
-/// Whether the call ended by this limit, at its time.
+/// Checks that the call ended by this limit, at its time.
 #[track_caller]
 fn timed_out(error: &CallError, limit: Limit, settings: &Settings, begun: Instant) {
     let CallError::TimedOut { kind, sent: true, .. } = error else { panic!("{error}") };

@@ -1,4 +1,4 @@
-//! What a server sends comes out byte for byte.
+//! Messages of a server are passed on byte for byte.
 
 use consort_wire::Limits;
 use testkit::rogue::{Manner, Step};

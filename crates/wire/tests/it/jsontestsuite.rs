@@ -1,4 +1,4 @@
-//! Every text of `JSONTestSuite`, as the package `actson` carries it.
+//! Every text of `JSONTestSuite`, from the package `actson`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use consort_wire::Json;
 use consort_wire::json::Problem;
 use serde_json::Value;
 
-/// How many texts there are, so that a suite that was not found is no success.
+/// Number of texts, so that a missing suite is no success.
 const TEXTS: usize = 318;
 
-/// Where RFC 8259 leaves the choice to the reader: what we refuse, and why. We keep numbers and escapes as
-/// they were written, so their size and their surrogates are for whoever reads them to judge; what is not
-/// UTF-8, and what is nested deeper than we go, would do harm on the way.
+/// Choices that RFC 8259 leaves to the parser: the texts that are refused, with reasons. Numbers and
+/// escapes are kept as written, so their size and their surrogates are for the final reader to judge;
+/// invalid UTF-8 and deeper nesting than the limit would do harm on the way.
 const CHOSEN: [(&str, Option<Problem>); 35] = [
     ("i_number_double_huge_neg_exp", None),
     ("i_number_huge_exp", None),
@@ -94,7 +94,7 @@ fn what_is_accepted_can_be_walked_to_its_end() {
     }
 }
 
-/// The texts whose names start so.
+/// Returns the texts whose names have this prefix.
 pub(crate) fn texts(start: &str) -> BTreeMap<String, Vec<u8>> {
     let folder = package("actson").join("tests/json_test_suite/test_parsing");
     let files = std::fs::read_dir(&folder).expect("the package carries the suite");
@@ -110,7 +110,7 @@ pub(crate) fn texts(start: &str) -> BTreeMap<String, Vec<u8>> {
     texts
 }
 
-/// Where cargo keeps a package we depend on.
+/// Returns the directory in which cargo keeps a dependency.
 fn package(name: &str) -> PathBuf {
     let cargo = |arguments: &[&str]| {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -1,4 +1,4 @@
-//! The keeper: what servers leave behind ends with them, whoever is killed.
+//! The keeper: processes left by servers end with them, whichever process is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::rogue::Manner;
 
-/// The time in which nothing may be left; what is promised is two seconds, on a machine with nothing else to do.
+/// The time after which no process may be left; the keeper promises two seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(6);
 
 /// Starts two daemons that leave group, session and parent, one of them its environment too; then runs a server
@@ -31,7 +31,7 @@ for environment in (dict(os.environ), {}):
 sys.exit(subprocess.call(server))
 ";
 
-/// The processes that run: parent and command line of each.
+/// Returns the running processes: parent and command line of each.
 fn processes() -> BTreeMap<u32, (u32, Vec<String>)> {
     let read = |pid: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -49,7 +49,7 @@ fn is_marked((_, line): &(u32, Vec<String>), mark: &str) -> bool {
     line.iter().any(|word| word == mark)
 }
 
-/// A program that holds one server by a keeper, and what of it runs.
+/// A program that runs one server through a keeper, and its processes.
 struct Held {
     holder: Child,
     lines: BufReader<ChildStdout>,
@@ -82,7 +82,7 @@ impl Held {
         }
     }
 
-    /// Panics unless all of it ends by itself.
+    /// Panics unless all of its processes end by themselves.
     fn assert_gone(mut self, what: &str) {
         let begun = Instant::now();
         let mut ours = self.marked.clone();
@@ -101,7 +101,7 @@ impl Held {
     }
 }
 
-/// The guard, the starter, and the three marked processes below a holder, as soon as they all run.
+/// Waits for the guard, the starter, and the three marked processes below a holder, and returns them.
 fn wait_for_all(holder: u32, mark: &str) -> (u32, u32, BTreeSet<u32>) {
     let begun = Instant::now();
     loop {
@@ -127,7 +127,7 @@ fn wait_for_all(holder: u32, mark: &str) -> (u32, u32, BTreeSet<u32>) {
     }
 }
 
-/// A program that holds this server, with a keeper.
+/// Returns a program that runs this server through a keeper.
 fn hold(mark: &str) -> Child {
     let rogue = testkit::bin("rogue");
     let manner = serde_json::to_string(&Manner::legacy()).unwrap();

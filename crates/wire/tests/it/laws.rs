@@ -1,4 +1,4 @@
-//! Laws of what is read, with texts made by chance and texts made to do harm. Fuzz targets check the same.
+//! Properties of the parsers, with random and with hostile input. Fuzz targets check the same.
 
 mod envelope;
 mod headers;
@@ -8,7 +8,7 @@ mod sse;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Pieces that messages are made of, so that many of the texts are nearly right.
+/// Fragments of messages, so that many of the random texts are nearly valid.
 const PIECES: [&str; 44] = [
     "{",
     "}",
@@ -56,7 +56,7 @@ const PIECES: [&str; 44] = [
     "\u{0}",
 ];
 
-/// Envelopes that are right but for what is in them.
+/// Envelopes that are valid except for their members.
 fn envelope() -> impl Strategy<Value = String> {
     let member = select(&PIECES[28..39]).prop_map(str::to_owned);
     prop::collection::vec(member, 0..5).prop_map(|members| format!("{{{}}}", members.join(",")))
@@ -70,7 +70,7 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
 }
 
-/// What streams are made of.
+/// Random streams.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let piece = select(
         &[

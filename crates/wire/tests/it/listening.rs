@@ -1,4 +1,4 @@
-//! Being told of changes, in both eras.
+//! Subscriptions to changes, in both eras.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Lists, read whole or not at all.
+//! Lists, read completely or not at all.
 
 use std::time::{Duration, Instant};
 

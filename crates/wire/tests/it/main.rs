@@ -48,13 +48,13 @@ fn quick() -> Settings {
     }
 }
 
-/// A server on one of the three transports, and the client that reached it.
+/// A server on one of the three transports, and a client connected to it.
 struct Pair {
     client: Client,
     http: Option<Http>,
 }
 
-/// The ways to a server that a test goes through one by one.
+/// The transports that a test covers one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Stdio,
@@ -88,7 +88,7 @@ impl Pair {
         Ok(Self { client, http: Some(http) })
     }
 
-    /// Has the server take steps in answer to a call.
+    /// Sets the server's steps in answer to a call.
     async fn write(&self, steps: &[Step]) -> Result<Object, CallError> {
         complete(self.client.request(write(steps)).await)
     }
@@ -125,7 +125,7 @@ fn write(steps: &[Step]) -> Request {
     tool("write", &json!({ "steps": steps }))
 }
 
-/// Has the server answer with exactly this result.
+/// Sets the exact result of the server's answer.
 fn result(raw: &str) -> Request {
     tool("result", &json!({ "raw": raw }))
 }

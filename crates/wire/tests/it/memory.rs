@@ -24,7 +24,7 @@ async fn pair(way: Way, settings: Settings) -> Pair {
     Pair::with(way, manner, settings).await
 }
 
-/// An answer of so many bytes, framed as the transport does it.
+/// An answer of this many bytes, framed for the transport.
 fn answer(way: Way, bytes: usize) -> [Step; 3] {
     let (before, behind) = if way == Way::Stdio { ("", "\n") } else { ("data: ", "\n\n") };
     [

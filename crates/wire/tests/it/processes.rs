@@ -1,4 +1,4 @@
-//! Child processes: what they inherit, and that they and theirs go when we do.
+//! Child processes: their inheritance, and that they and their descendants end with the client.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,7 +10,7 @@ use testkit::rogue::Manner;
 
 use crate::quick;
 
-/// The processes whose command line holds this text.
+/// Returns the processes whose command line contains this text.
 fn processes(mark: &str) -> Vec<u32> {
     let is_marked = |path: &Path| {
         let command = std::fs::read(path.join("cmdline")).unwrap_or_default();
@@ -34,7 +34,7 @@ async fn gone(mark: &str, limit: Duration) {
     }
 }
 
-/// A shell that starts a process which outlives it, and becomes the rogue. Both carry the mark.
+/// A shell that starts a process which outlives it, and becomes the rogue server. Both carry the mark.
 fn launcher(mark: &str) -> Vec<String> {
     let rogue = testkit::bin("rogue");
     let manner = serde_json::to_string(&Manner::legacy()).unwrap();

@@ -1,4 +1,4 @@
-//! Progress in order, all of it, and nothing behind the end.
+//! Progress arrives in order and completely, and nothing after the end.
 
 use consort_wire::{Client, Event, Limits};
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::{Pair, Way, quick, tool};
 const CALLS: usize = 100;
 const EVENTS: u32 = 200;
 
-/// Makes one call and returns how many of its events were out of order, lost, or behind the end.
+/// Makes one call and returns the number of its events that were out of order, lost, or after the end.
 async fn faults(client: &Client) -> (u32, u32, u32) {
     let mut call = client.call(tool("progress", &json!({ "count": EVENTS })));
     let (mut last, mut inversions, mut seen, mut late, mut ended) = (0.0, 0, 0, 0, false);

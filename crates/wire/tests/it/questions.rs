@@ -1,4 +1,4 @@
-//! What servers ask in the middle of a call, in both eras.
+//! Requests of servers during a call, in both eras.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Real servers, spoken to for real: the official SDKs of Rust, TypeScript and Python.
+//! Tests with real servers: the official SDKs of Rust, TypeScript and Python.
 
 mod calls;
 mod changes;
@@ -7,6 +7,7 @@ mod everything;
 mod finding;
 mod python;
 mod questions;
+mod streams;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,13 +19,13 @@ use consort_wire::{
 use serde_json::json;
 use testkit::reference::{self, Speaks};
 
-/// How often something that is on its way is looked for, each time with a call to the server between.
+/// Number of polls for an expected state, each with a call to the server between.
 const LOOKS: usize = 5000;
 
-/// How long something that must happen may take.
+/// Timeout of an expected event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server of the Rust SDK, and how it is spoken to.
+/// A server of the Rust SDK, and the era to use with it.
 struct Peer {
     name: &'static str,
     server: Server,
@@ -33,7 +34,7 @@ struct Peer {
     http: Option<reference::Http>,
 }
 
-/// Every pair of a server and a way to speak to it that should work.
+/// Returns every pair of a server and an era that should work.
 async fn peers() -> Vec<Peer> {
     let cases = [
         ("legacy", Speaks::LEGACY, Speak::Auto, Era::Legacy),
@@ -74,7 +75,7 @@ impl std::fmt::Display for Peer {
     }
 }
 
-/// Answers what it is asked, and remembers it.
+/// Answers requests of a server, and records them.
 #[derive(Clone, Default)]
 struct Scripted {
     silent: bool,
@@ -138,7 +139,7 @@ fn text(answer: &Answer) -> String {
     result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The names on a shelf, in order.
+/// Returns the names on a shelf, in order.
 async fn names(client: &Client, shelf: ShelfKind) -> Vec<String> {
     let listing = client.list(shelf).await;
     let listing = listing.unwrap_or_else(|error| panic!("{:?}: {error:?}", client.about().found));
@@ -146,7 +147,7 @@ async fn names(client: &Client, shelf: ShelfKind) -> Vec<String> {
     listing.items.into_iter().map(|Item { name, .. }| name).collect()
 }
 
-/// What happens during a call, a word for each event, and its end.
+/// Returns a word for each event of a call, and its end.
 async fn events(client: &Client, request: Request) -> (Vec<String>, Answer) {
     let mut call = client.call(request);
     let mut events = Vec::new();
@@ -163,13 +164,13 @@ async fn events(client: &Client, request: Request) -> (Vec<String>, Answer) {
     panic!("the call has no end, only {events:?}")
 }
 
-/// Waits for something that must happen soon.
+/// Waits for an expected event.
 async fn soon<T>(happening: impl Future<Output = T>) -> T {
     let happened = tokio::time::timeout(PATIENCE, happening).await;
     happened.expect("it happens soon")
 }
 
-/// Waits until a reference server has seen something.
+/// Waits until a reference server has recorded something.
 async fn seen(client: &Client, line: &str) {
     let mut journal = String::new();
     for _ in 0..LOOKS {

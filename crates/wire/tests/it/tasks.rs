@@ -1,4 +1,4 @@
-//! Calls that become tasks, in the shape of each era.
+//! Calls that become tasks, in the form of each era.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Servers behind TLS: reached if their certificate is trusted, and only then.
+//! Servers behind TLS: connected only if their certificate is trusted.
 
 use testkit::rogue::{Http, Manner};
 use tokio::process::Command;

@@ -1,4 +1,4 @@
-//! How runs end, and how they go on.
+//! Ends of runs, and their continuation.
 
 use super::*;
 

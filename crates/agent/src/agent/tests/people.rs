@@ -1,4 +1,4 @@
-//! People, asked.
+//! Questions to users.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Pieces of an answer as events of a stream.
+//! Pieces of a response as events of a stream.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::{Answer, New};
 use crate::step::{Report, Status};
 
 impl Answer {
-    /// What comes before everything else.
+    /// Emits the first events.
     pub(super) fn begin(&mut self, out: &mut String) {
         match self.format {
             Format::Chat => self.chunk(&json!({ "role": "assistant", "content": "" }), out),
@@ -25,7 +25,7 @@ impl Answer {
         }
     }
 
-    /// Says what is new.
+    /// Emits an update.
     pub(super) fn put(&mut self, new: &New<'_>, out: &mut String) {
         match self.format {
             Format::Chat => self.put_chat(new, out),
@@ -33,7 +33,7 @@ impl Answer {
         }
     }
 
-    /// What comes behind everything else.
+    /// Emits the last events.
     pub(super) fn finished(&mut self, report: &Report, error: Option<&ApiError>, out: &mut String) {
         if self.format == Format::Responses {
             let kind = match report.status {
@@ -158,7 +158,7 @@ impl Answer {
         if matches!(self.items[at], Item::Refusal(_)) { "refusal" } else { "output_text" }
     }
 
-    /// The arguments of a call, which are known at once.
+    /// Emits the arguments of a call, which are known at once.
     fn arguments(&mut self, kind: &str, at: usize, out: &mut String) {
         let (Item::Handed(call) | Item::Own(super::Own { call, .. })) = &self.items[at] else {
             return;
@@ -173,13 +173,13 @@ impl Answer {
         self.of(&format!("response.{kind}_arguments.done"), at, done, out);
     }
 
-    /// An event about an item as a whole.
+    /// Emits an event about a whole item.
     fn item(&mut self, kind: &str, at: usize, stage: Stage, out: &mut String) {
         let item = self.items[at].json(&self.id, at, stage);
         self.event(kind, json!({ "output_index": at, "item": item }), out);
     }
 
-    /// An event about something of an item.
+    /// Emits an event about a part of an item.
     fn of(
         &mut self,
         kind: &str,
@@ -210,7 +210,7 @@ impl Answer {
         data(&self.base(delta, None), out);
     }
 
-    /// A chunk without content, for those who know us.
+    /// Emits a chunk without content, with an extension of Consort.
     fn aside(&mut self, aside: Value, out: &mut String) {
         let mut chunk = self.base(&json!({}), None);
         chunk["consort"] = aside;

@@ -1,4 +1,4 @@
-//! What clients say, read; and what goes wrong, told.
+//! Parsing of requests, and errors.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Anthropic's messages: answers.
+//! Anthropic's Messages API: responses.
 
 use std::collections::HashMap;
 
@@ -10,24 +10,24 @@ use crate::provider::assembly::Assembly;
 use crate::provider::reader::{Codec, Event, Trouble};
 use crate::provider::{Stop, Usage};
 
-/// An answer as far as it was read.
+/// A response as far as it was read.
 #[derive(Debug, Default)]
 pub(in crate::provider) struct Anthropic {
     blocks: HashMap<u64, Block>,
     stop: Option<String>,
-    /// What each kind of token came to; later events tell only some of them again.
+    /// Counts of each kind of token; later events repeat only some of them.
     usage: Counts,
     is_over: bool,
 }
 
-/// Where a block's pieces go.
+/// Destination of a content block's deltas.
 #[derive(Debug)]
 enum Block {
-    /// Words or thoughts: the part.
+    /// Text or thinking: the part.
     Words(usize),
-    /// A call: its place among the calls.
+    /// A call: its index among the calls.
     Call(usize),
-    /// Something foreign: the part, and its input as far as it came.
+    /// An unknown block: the part, and its input as far as it arrived.
     Foreign(usize, String),
 }
 
@@ -200,7 +200,7 @@ impl Anthropic {
     }
 }
 
-/// Adds to the signature of thoughts.
+/// Appends to the signature of a thinking part.
 fn sign(at: usize, signature: &str, into: &mut Assembly) {
     if signature.is_empty() {
         return;

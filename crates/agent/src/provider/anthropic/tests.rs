@@ -1,4 +1,4 @@
-//! Anthropic's messages, held to what their provider documents.
+//! Anthropic's Messages API, checked against its documentation.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::message::{Kind, Message, Part, Role};
 
 const WIRE: Wire = Wire::Anthropic;
 
-/// A stream as it is documented: each event with its name.
+/// An event stream as documented: each event with its name.
 fn events(data: &[&str]) -> String {
     let events = data.iter().map(|data| {
         let kind: Value = serde_json::from_str(data).unwrap();
@@ -25,7 +25,7 @@ fn stopped(reason: &str) -> String {
     )
 }
 
-/// Thoughts, open and hidden, words and two calls.
+/// Thinking, visible and redacted, text and two calls.
 pub(in crate::provider) fn everything() -> String {
     events(&[
         START,

@@ -1,15 +1,15 @@
-//! What a model of Anthropic's takes, by its name: each generation refuses some of what the one before took.
+//! Options that a model of Anthropic's accepts, by its name: each generation refuses some of the previous one's.
 
 use serde_json::{Value, json};
 
 use super::super::{Effort, Reasoning};
 
-/// Which model it is, as far as its name tells.
+/// Model family and version, as far as the name reveals them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Version<'a> {
     /// `opus`, `sonnet` and so on.
     family: &'a str,
-    /// Zero if the name tells none.
+    /// Zero if the name contains none.
     number: (u32, u32),
 }
 
@@ -32,17 +32,17 @@ impl<'a> Version<'a> {
         version
     }
 
-    /// The most tokens it writes where nobody says: the wire wants a number, and thoughts count.
+    /// Default `max_tokens`: the API requires a number, and thinking counts.
     pub(super) fn max_tokens(self) -> u32 {
         if self.number.0 >= 4 { 32_000 } else { 8192 }
     }
 
-    /// Whether it decides by itself how much it thinks, and takes neither a budget nor a temperature.
+    /// Returns true if the model uses adaptive thinking, and accepts neither a budget nor a temperature.
     pub(super) fn is_adaptive(self) -> bool {
         self.thinks() || self.family == "opus" && self.number >= (4, 7)
     }
 
-    /// The tokens it thinks for, if that is how it is told.
+    /// Returns the thinking budget in tokens, if the model takes one.
     pub(super) fn budget(self, reasoning: Reasoning) -> Option<u32> {
         let is_old = self.number.0 > 0 && self.number < (4, 6);
         match reasoning {
@@ -60,12 +60,12 @@ impl<'a> Version<'a> {
         }
     }
 
-    /// Whether it thinks unless it is told otherwise.
+    /// Returns true if the model thinks by default.
     pub(super) fn thinks(self) -> bool {
         self.number.0 >= 5
     }
 
-    /// How it is told to think, with what it tells of that: newer ones keep it to themselves unless asked.
+    /// Returns the `thinking` member that enables thinking, with summaries: newer models omit them by default.
     pub(super) fn thinking(self) -> Value {
         if self.is_adaptive() {
             json!({ "type": "adaptive", "display": "summarized" })
@@ -74,7 +74,7 @@ impl<'a> Version<'a> {
         }
     }
 
-    /// How it is told not to think; `None` if it cannot be.
+    /// Returns the `thinking` member that disables thinking; `None` if that is not possible.
     pub(super) fn no_thinking(self) -> Option<Value> {
         match self.family {
             "sonnet" if self.number >= (5, 5) => Some(json!({ "type": "between_tools" })),

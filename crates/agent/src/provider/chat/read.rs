@@ -1,4 +1,4 @@
-//! `OpenAI`'s chat completions, as everybody speaks them: answers.
+//! `OpenAI`'s chat completions, as many providers implement them: responses.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::provider::assembly::Assembly;
 use crate::provider::reader::{Codec, Event, Trouble};
 use crate::provider::{Stop, Usage};
 
-/// An answer as far as it was read.
+/// A response as far as it was read.
 #[derive(Debug, Default)]
 pub(in crate::provider) struct Chat {
     calls: Vec<Piece>,
-    /// Which call an index means.
+    /// Calls by their `index`.
     by_index: HashMap<u64, usize>,
     finish: Option<String>,
     refused: bool,
@@ -26,10 +26,10 @@ pub(in crate::provider) struct Chat {
 struct Piece {
     id: String,
     name: String,
-    /// Arguments that came before the name.
+    /// Arguments that arrived before the name.
     early: String,
     extra: Option<Value>,
-    /// Its place among the answer's calls, once it has a name.
+    /// Its index among the answer's calls, once it has a name.
     index: Option<usize>,
 }
 
@@ -133,7 +133,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Takes a message in a stream behind pieces of it: what they said is not said again.
+    /// Takes a complete message in a stream after its deltas: text that the deltas carried is not repeated.
     fn snapshot(
         &mut self,
         message: &Value,
@@ -166,7 +166,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Which call a piece belongs to. Not everybody counts them, or counts right.
+    /// Returns the call that a delta belongs to. Some providers send no index, or a wrong one.
     fn slot(&mut self, call: &Value) -> usize {
         let id = call["id"].as_str().unwrap_or_default();
         let name = call["function"]["name"].as_str().unwrap_or_default();
@@ -230,7 +230,7 @@ impl Chat {
     }
 }
 
-/// Returns whether a piece of a call says nothing: Snowflake writes one into every choice.
+/// Returns true if a call's delta is empty: Snowflake writes one into every choice.
 fn is_blank(call: &Value) -> bool {
     let is_empty = |value: &Value| match value {
         Value::Null => true,
@@ -241,7 +241,7 @@ fn is_blank(call: &Value) -> bool {
     is_empty(&call["id"]) && is_empty(&function["name"]) && is_empty(&function["arguments"])
 }
 
-/// Thoughts, with the name of the field they came in.
+/// Adds reasoning, with the name of the field it arrived in.
 fn think(field: &str, text: &str, into: &mut Assembly) {
     if text.is_empty() {
         return;
@@ -255,7 +255,7 @@ fn think(field: &str, text: &str, into: &mut Assembly) {
     }
 }
 
-/// Words, or a list of them and of thoughts, as Mistral writes it.
+/// Adds text, or a list of text and reasoning chunks, as Mistral writes it.
 fn content(content: &Value, into: &mut Assembly) {
     match content {
         Value::String(text) => into.say(Kind::Text { text: text.clone() }),

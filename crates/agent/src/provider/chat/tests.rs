@@ -1,4 +1,4 @@
-//! Chat completions, held to what their provider documents.
+//! Chat completions, checked against their documentation.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn chunks(deltas: &[&str], reason: &str) -> String {
     stream(&data.iter().map(String::as_str).collect::<Vec<_>>()) + "data: [DONE]\n\n"
 }
 
-/// Parallel calls, one after the other and mixed, behind thoughts and words.
+/// Parallel calls, sequential and interleaved, after reasoning and text.
 pub(in crate::provider) fn everything() -> String {
     let mut all = vec![
         chunk(r#"{"role":"assistant","content":""}"#),

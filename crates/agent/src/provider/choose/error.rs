@@ -1,4 +1,4 @@
-//! Why there is no model.
+//! Errors of model selection.
 
 use std::io;
 
@@ -7,68 +7,68 @@ use super::super::known::{KNOWN, Known};
 use super::MODEL_VARIABLE;
 use crate::scripted::ScriptError;
 
-/// Why there is no model.
+/// Reason no model could be selected.
 #[derive(Debug, thiserror::Error)]
 pub enum ChooseError {
-    /// Nobody has that name.
+    /// No provider has this name.
     #[error("there is no provider `{name}`")]
     UnknownProvider {
         /// As given.
         name: String,
-        /// Those with a name like it.
+        /// Similar names.
         near: Vec<String>,
     },
-    /// A name that more than one may have.
+    /// A model name that more than one provider may have.
     #[error("`{0}` does not say who runs it")]
     WhoseModel(String),
-    /// A provider without a model.
+    /// A provider without a default model.
     #[error("`{0}` does not say which model")]
     WhichModel(String),
-    /// Nothing is set.
+    /// No model and no provider is configured.
     #[error("no model is chosen, and none is found")]
     None {
-        /// Ollama answers, but has no model.
+        /// True if Ollama responds, but has no model.
         is_ollama_empty: bool,
     },
-    /// The provider wants a key.
+    /// The provider requires a key.
     #[error("`{provider}` needs a key, and there is none")]
     NoKey {
-        /// Who.
+        /// Name of the provider.
         provider: String,
-        /// Where it is looked for.
+        /// Environment variables that may hold the key.
         variables: Vec<String>,
     },
-    /// A configured provider without an address.
+    /// A configured provider without a base URL.
     #[error("the provider `{0}` has no `base_url`")]
     NoAddress(String),
-    /// The provider cannot be asked as it is set up.
+    /// The provider's endpoint is misconfigured.
     #[error("the provider `{provider}` cannot be asked")]
     Endpoint {
-        /// Who.
+        /// Name of the provider.
         provider: String,
-        /// Why.
+        /// Cause of the error.
         source: EndpointError,
     },
-    /// There is no such script.
+    /// The script cannot be opened.
     #[error("cannot read the script `{path}`")]
     NoScript {
         /// As given.
         path: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The script is none.
+    /// The script is invalid.
     #[error("cannot use the script `{path}`")]
     Script {
         /// As given.
         path: String,
-        /// What is wrong with it.
+        /// Cause of the error.
         source: ScriptError,
     },
 }
 
 impl ChooseError {
-    /// What to do next, if that can be said.
+    /// Returns advice for the user, if there is any.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::UnknownProvider { name, near } if near.is_empty() => {

@@ -1,4 +1,4 @@
-//! Which model comes of what was said.
+//! Selection of models by name.
 
 use super::super::http::peer::{Does, Peer, answer};
 use super::super::{EndpointError, Price};
@@ -15,7 +15,7 @@ fn configured(variables: &[(&str, &str)], config: &str) -> Providers {
     providers(variables).with_configured(serde_json::from_str(config).unwrap())
 }
 
-/// Where a model is asked, what is spoken there, and by which variable.
+/// Base URL, wire format and key variable of a model.
 fn way(providers: &Providers, said: &str) -> (String, &'static str, Option<String>) {
     let id = providers.model(said).unwrap().id;
     let http = providers.provider(id.split(':').next().unwrap()).unwrap();

@@ -1,23 +1,17 @@
-//! Arguments of a call that come piece by piece, each at a JSON path.
+//! Arguments of a call that arrive in pieces, each at a JSON path.
 
 use serde_json::{Map, Value};
 
 use crate::provider::error::Exceeded;
-use crate::provider::reader::Trouble;
+use crate::provider::reader::{Limits, Trouble};
 
-/// The deepest path that is followed.
-const DEEPEST: usize = 64;
-
-/// The largest index of a list.
-const LARGEST_INDEX: usize = 10_000;
-
-/// Arguments as far as they have come.
+/// Arguments as far as they have arrived.
 #[derive(Debug)]
 pub(super) struct PartialArguments {
     value: Value,
-    /// The bytes that came.
+    /// Bytes received.
     bytes: usize,
-    /// The path of a text that goes on.
+    /// Path of a string that continues.
     open: Option<String>,
 }
 
@@ -28,14 +22,15 @@ enum PathStep {
 }
 
 impl PartialArguments {
-    /// Arguments that begin with those that came at once.
+    /// Creates arguments that begin with those that arrived at once.
     pub(super) fn new(args: &Value) -> Self {
         let value = if args.is_object() { args.clone() } else { Value::Object(Map::new()) };
         Self { value, bytes: 0, open: None }
     }
 
-    /// Takes pieces, in their order.
-    pub(super) fn take(&mut self, pieces: &Value, most: usize) -> Result<(), Trouble> {
+    /// Takes pieces, in order.
+    pub(super) fn take(&mut self, pieces: &Value, limits: &Limits) -> Result<(), Trouble> {
+        let most = limits.argument_bytes;
         for piece in pieces.as_array().into_iter().flatten() {
             let path = piece["jsonPath"].as_str().unwrap_or_default();
             let value = ["stringValue", "numberValue", "boolValue"]
@@ -48,7 +43,7 @@ impl PartialArguments {
                 return Err(Exceeded::ArgumentBytes(most).into());
             }
             let broken = || Trouble::Broken(format!("arguments at a path of no kind: {path}"));
-            let steps = steps(path).ok_or_else(broken)?;
+            let steps = steps(path, limits).ok_or_else(broken)?;
             let place = place(&mut self.value, steps).ok_or_else(broken)?;
             let goes_on = self.open.as_deref() == Some(path);
             match (place, &value) {
@@ -61,18 +56,18 @@ impl PartialArguments {
         Ok(())
     }
 
-    /// The arguments as JSON.
+    /// Returns the arguments as JSON.
     pub(super) fn finish(self) -> String {
         self.value.to_string()
     }
 }
 
 /// The steps of a path such as `$.a.b[0]` or `$['a b']`.
-fn steps(path: &str) -> Option<Vec<PathStep>> {
+fn steps(path: &str, limits: &Limits) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
-        if steps.len() >= DEEPEST {
+        if steps.len() >= limits.argument_depth {
             return None;
         }
         if let Some(after) = rest.strip_prefix('.') {
@@ -91,7 +86,7 @@ fn steps(path: &str) -> Option<Vec<PathStep>> {
             }
             None => {
                 let (index, next) = inside.split_once(']')?;
-                let index = index.parse().ok().filter(|index| *index <= LARGEST_INDEX)?;
+                let index = index.parse().ok().filter(|index| *index <= limits.argument_index)?;
                 (PathStep::Index(index), next)
             }
         };
@@ -101,7 +96,7 @@ fn steps(path: &str) -> Option<Vec<PathStep>> {
     Some(steps)
 }
 
-/// The place at the end of these steps, made where it is not there; none where something else stands in the way.
+/// Returns the value at the end of these steps, created if missing; `None` if a value of another type is in the way.
 fn place(root: &mut Value, steps: Vec<PathStep>) -> Option<&mut Value> {
     let mut at = root;
     for step in steps {
@@ -133,6 +128,10 @@ mod tests {
 
     use super::*;
 
+    fn bytes(argument_bytes: usize) -> Limits {
+        Limits { argument_bytes, ..Limits::default() }
+    }
+
     #[test]
     fn pieces_come_together_at_their_paths() {
         let mut arguments = PartialArguments::new(&Value::Null);
@@ -143,7 +142,7 @@ mod tests {
             { "jsonPath": "$['odd name']", "boolValue": true },
             { "jsonPath": "$.none", "nullValue": "NULL_VALUE" },
         ]);
-        arguments.take(&pieces, 1000).unwrap();
+        arguments.take(&pieces, &bytes(1000)).unwrap();
         let made: Value = serde_json::from_str(&arguments.finish()).unwrap();
         let whole = json!({
             "a": "New York", "list": [null, { "n": 2 }], "odd name": true, "none": null,
@@ -157,12 +156,12 @@ mod tests {
         {
             let mut arguments = PartialArguments::new(&Value::Null);
             let pieces = json!([{ "jsonPath": path, "stringValue": "x" }]);
-            assert!(arguments.take(&pieces, 10_000).is_err(), "{path}");
+            assert!(arguments.take(&pieces, &bytes(10_000)).is_err(), "{path}");
         }
         let mut arguments = PartialArguments::new(&json!({ "a": 1 }));
         let pieces = json!([{ "jsonPath": "$.a.b", "stringValue": "x" }]);
-        assert!(arguments.take(&pieces, 1000).is_err(), "something stands there");
+        assert!(arguments.take(&pieces, &bytes(1000)).is_err(), "something stands there");
         let long = json!([{ "jsonPath": "$.b", "stringValue": "x".repeat(100) }]);
-        assert!(matches!(arguments.take(&long, 50), Err(Trouble::Exceeded(_))));
+        assert!(matches!(arguments.take(&long, &bytes(50)), Err(Trouble::Exceeded(_))));
     }
 }

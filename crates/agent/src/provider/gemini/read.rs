@@ -1,4 +1,4 @@
-//! Google's Gemini: answers.
+//! Google's Gemini API: responses.
 
 use serde_json::Value;
 
@@ -9,19 +9,19 @@ use crate::provider::assembly::Assembly;
 use crate::provider::reader::{Codec, Event, Trouble};
 use crate::provider::{Stop, Usage};
 
-/// An answer as far as it was read.
+/// A response as far as it was read.
 #[derive(Debug, Default)]
 pub(in crate::provider) struct Gemini {
     finish: Option<String>,
     why: String,
-    /// The call whose arguments come piece by piece.
+    /// The call whose arguments arrive in pieces.
     open: Option<OpenCall>,
 }
 
-/// A call whose arguments come piece by piece.
+/// A call whose arguments arrive in pieces.
 #[derive(Debug)]
 struct OpenCall {
-    /// Its place among the answer's calls.
+    /// Its index among the answer's calls.
     index: usize,
     arguments: PartialArguments,
 }
@@ -94,7 +94,7 @@ impl Gemini {
         }
     }
 
-    /// Takes a call: a whole one, the beginning of one whose arguments come piece by piece, or such a piece.
+    /// Takes a call: a complete one, the beginning of one whose arguments arrive in pieces, or such a piece.
     fn call(
         &mut self,
         call: &Value,
@@ -125,12 +125,11 @@ impl Gemini {
         let Some(open) = &mut self.open else {
             return Err(Trouble::Broken("a call without the name of a tool".to_owned()));
         };
-        let most = into.limits.argument_bytes;
-        open.arguments.take(&call["partialArgs"], most)?;
+        open.arguments.take(&call["partialArgs"], &into.limits)?;
         if goes_on { Ok(()) } else { self.close(into) }
     }
 
-    /// Writes the arguments of the call whose pieces have all come.
+    /// Writes the arguments of the call whose pieces have all arrived.
     fn close(&mut self, into: &mut Assembly) -> Result<(), Trouble> {
         let Some(OpenCall { index, arguments }) = self.open.take() else { return Ok(()) };
         into.arguments(index, &arguments.finish())?;
@@ -144,7 +143,7 @@ fn sign(part: &mut Part, signature: Option<&str>) {
     }
 }
 
-/// Takes words, thoughts, media, or what only Gemini knows.
+/// Takes text, thinking, media, or a part that only Gemini knows.
 fn take_words(part: &Value, into: &mut Assembly) {
     let signature = part["thoughtSignature"].as_str();
     let signed = |mut made: Part| {
@@ -172,7 +171,7 @@ fn take_words(part: &Value, into: &mut Assembly) {
     }
 }
 
-/// Thoughts and results of tools are counted beside here, and within them elsewhere.
+/// Returns the usage. Gemini counts thinking and tool results separately, other providers within output and input.
 fn usage(usage: &Value) -> Usage {
     let number = |name: &str| usage[name].as_u64().unwrap_or_default();
     let thoughts = number("thoughtsTokenCount");

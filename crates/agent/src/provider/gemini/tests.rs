@@ -1,4 +1,4 @@
-//! Gemini, held to what its provider documents.
+//! Gemini, checked against its documentation.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn chunk(parts: &str, more: &str) -> String {
 
 const CALL: &str = r#"{"functionCall":{"id":"f1","name":"get_weather","args":{"city": "Tromsø", "a": 1.0}},"thoughtSignature":"c2ln"}"#;
 
-/// A summary of thoughts, words and two calls, the first of them signed.
+/// A thinking summary, text and two calls, the first of them signed.
 pub(in crate::provider) fn everything() -> String {
     let chunks = [
         chunk(r#"{"text":"Let me ","thought":true}"#, ""),

@@ -1,4 +1,4 @@
-//! A server on this machine that does with each request what its test says.
+//! A server on this machine that treats each request as its test requires.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,17 +8,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What is done with one request.
+/// Treatment of one request.
 pub(in crate::provider) enum Does {
-    /// Says these bytes, and keeps the connection.
+    /// Sends these bytes, and keeps the connection.
     Say(Vec<u8>),
-    /// Says these bytes, and closes the connection.
+    /// Sends these bytes, and closes the connection.
     Cut(Vec<u8>),
-    /// Says these bytes, and then nothing more.
+    /// Sends these bytes, and then nothing more.
     Hang(Vec<u8>),
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub(in crate::provider) struct Seen {
     /// The number of its connection, from 0.
@@ -31,7 +31,7 @@ pub(in crate::provider) struct Seen {
 pub(in crate::provider) struct Peer {
     port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// How many clients left while they were answered.
+    /// Number of clients that disconnected during their response.
     left: watch::Receiver<usize>,
     serving: JoinHandle<()>,
 }
@@ -43,7 +43,7 @@ impl Drop for Peer {
 }
 
 impl Peer {
-    /// One that does this, a request each, in writes of so many bytes.
+    /// Starts a server that treats one request each like this, in writes of `piece` bytes.
     pub(in crate::provider) async fn start(does: Vec<Does>, piece: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -73,7 +73,7 @@ impl Peer {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Waits until a client leaves in the middle of its answer.
+    /// Waits until a client disconnects during its response.
     pub(in crate::provider) async fn somebody_left(&mut self) {
         self.left.wait_for(|left| *left > 0).await.unwrap();
     }
@@ -129,7 +129,7 @@ async fn read(stream: &mut TcpStream) -> Option<(String, String)> {
     }
 }
 
-/// An answer of known length.
+/// A response of known length.
 pub(in crate::provider) fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {status} Said\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
@@ -138,14 +138,14 @@ pub(in crate::provider) fn answer(status: u16, headers: &[(&str, &str)], body: &
     [head.as_str(), "\r\n", body].concat().into_bytes()
 }
 
-/// A stream of events, each a chunk of its own.
+/// An event stream, each event a chunk of its own.
 pub(in crate::provider) fn events(body: &str) -> Vec<u8> {
     let mut bytes = begun(body);
     bytes.extend_from_slice(b"0\r\n\r\n");
     bytes
 }
 
-/// A stream of events without its end.
+/// An event stream without its end.
 pub(in crate::provider) fn begun(body: &str) -> Vec<u8> {
     let mut bytes = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
         transfer-encoding: chunked\r\n\r\n"

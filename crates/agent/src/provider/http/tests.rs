@@ -1,4 +1,4 @@
-//! Providers, asked over real connections to this machine.
+//! Providers over real connections to this machine.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ mod troubles;
 
 const KEY: &str = "sk-live-0123456789abcdef";
 
-/// Waits that are short enough for tests: of our own, and for what never comes.
+/// Timeouts and waits that are short enough for tests.
 fn impatient() -> Patience {
     Patience {
         silence: Duration::from_millis(500),
@@ -38,7 +38,7 @@ fn ask() -> Ask {
     }
 }
 
-/// All that was said, and what was asked again.
+/// All deltas, retries and the end of a request.
 #[derive(Debug)]
 struct Heard {
     deltas: Vec<Delta>,
@@ -67,7 +67,7 @@ async fn hear(http: &Http, ask: Ask) -> Heard {
     }
 }
 
-/// What comes of one request that is answered so.
+/// Result of one request without retries.
 async fn once(wire: Wire, does: Does) -> Heard {
     let peer = Peer::start(vec![does], usize::MAX).await;
     let heard = hear(&http(wire, &peer, Patience { tries: 1, ..impatient() }), ask()).await;
@@ -84,7 +84,7 @@ fn streams() -> [(Wire, String); 4] {
     ]
 }
 
-/// An answer at once with a word and two calls, as each provider documents it.
+/// A non-streamed response with a text and two calls, as each provider documents it.
 fn wholes() -> [(Wire, String); 4] {
     let chat = json!({ "id": "a", "object": "chat.completion", "model": "m", "choices": [{ "index": 0,
         "message": { "role": "assistant", "content": "Grüße", "tool_calls": [

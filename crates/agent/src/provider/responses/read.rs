@@ -1,4 +1,4 @@
-//! `OpenAI`'s responses: answers.
+//! `OpenAI`'s Responses API: responses.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::provider::assembly::Assembly;
 use crate::provider::reader::{Codec, Event, Trouble};
 use crate::provider::{Delta, Stop, Usage};
 
-/// An answer as far as it was read.
+/// A response as far as it was read.
 #[derive(Debug, Default)]
 pub(in crate::provider) struct Responses {
     items: BTreeMap<u64, Item>,
@@ -21,10 +21,10 @@ pub(in crate::provider) struct Responses {
 /// One item of the output.
 #[derive(Debug, Default)]
 struct Item {
-    /// As it was when it was added, or is since it is done.
+    /// Its value when it was added or, later, when it was done.
     value: Value,
     is_done: bool,
-    /// Its place among the answer's calls.
+    /// Its index among the answer's calls.
     call: Option<usize>,
     text: String,
     refusal: String,
@@ -33,7 +33,7 @@ struct Item {
 }
 
 impl Item {
-    /// Returns whether it is this item of the whole response. Not everybody counts items there as in the stream.
+    /// Returns true if it is this item of the whole response. Some providers number items differently there.
     fn is(&self, item: &Value) -> bool {
         let same = |name: &str| !item[name].is_null() && self.value[name] == item[name];
         self.is_done && same("type") && (same("id") || same("content") || same("call_id"))
@@ -115,7 +115,7 @@ impl Codec for Responses {
 }
 
 impl Responses {
-    /// An item by its place; as many as there may be calls, at least.
+    /// Returns an item by its index, within the limit of items.
     fn item(&mut self, index: u64, into: &Assembly) -> Result<&mut Item, Trouble> {
         if self.items.len() > into.limits.events.min(10_000) {
             return Err(Trouble::Broken("an answer of more than 10000 items".to_owned()));
@@ -138,7 +138,7 @@ impl Responses {
         Ok(())
     }
 
-    /// An item is complete: what was not told piece by piece is told now.
+    /// Completes an item: emits everything that did not arrive as a delta.
     fn done(&mut self, index: u64, value: &Value, into: &mut Assembly) -> Result<(), Trouble> {
         self.added(index, value, into)?;
         if let Some(whole) =
@@ -173,7 +173,7 @@ impl Responses {
         }
     }
 
-    /// What of the whole arguments did not come piece by piece.
+    /// Emits the rest of the arguments, after those that arrived as deltas.
     fn rest(&mut self, index: u64, whole: &str, into: &mut Assembly) -> Result<(), Trouble> {
         let had = &self.item(index, into)?.arguments;
         match whole.strip_prefix(had.as_str()).map(str::to_owned) {
@@ -182,7 +182,7 @@ impl Responses {
         }
     }
 
-    /// The response as a whole: the last event, or the only one.
+    /// Takes the whole response: the last event, or the only one.
     fn response(&mut self, response: &Value, into: &mut Assembly) -> Result<(), Trouble> {
         about(response, into);
         if response["status"] == "failed" || response["error"].is_object() {
@@ -213,7 +213,7 @@ impl Responses {
     }
 }
 
-/// The parts that an item is, with what goes back in its place.
+/// Returns the parts of an item, with the opaque data to send back.
 fn parts(item: Item, call: Option<Part>) -> Vec<Part> {
     let value = &item.value;
     let kept = |except: &[&str]| -> Map<String, Value> {
@@ -263,7 +263,7 @@ fn parts(item: Item, call: Option<Part>) -> Vec<Part> {
     }
 }
 
-/// The summary of a reasoning item, or its text where that is told.
+/// Returns the summary of a reasoning item, or its text if that is included.
 fn thoughts(item: &Value) -> String {
     let texts = |name: &str| -> Vec<&str> {
         let list = item[name].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Responses, held to what their provider documents.
+//! Responses, checked against their documentation.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn completed() -> String {
     response("completed", &[REASONING, SAID, CALL_A, CALL_B], "")
 }
 
-/// Reasoning, words and two calls whose arguments come mixed.
+/// Reasoning, text and two calls whose arguments arrive interleaved.
 pub(in crate::provider) fn everything() -> String {
     let end =
         format!(r#"{{"type":"response.completed","response":{}}}"#, response("completed", &[], ""));

@@ -1,9 +1,9 @@
-//! Calls and catalogs, recorded and played again.
+//! Calls and catalogs, recorded and replayed.
 
 use std::sync::Arc;
 
 use consort_core::{
-    Caller, Event as Happened, Invocation, Json, Outcome, Passage, ServerId, Target, Toolbox,
+    Call, Caller, Event as Happened, Json, Operation, Outcome, ServerId, Target, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -16,9 +16,8 @@ async fn called(
     tool: &str,
     arguments: Value,
 ) -> Result<String, String> {
-    let invocation =
-        Invocation::new(Caller::person("ada"), tool.parse::<Target>().unwrap(), arguments.into());
-    let end = consort_core::end(toolbox.call(invocation)).await;
+    let call = Call::tool(Caller::person("ada"), tool.parse::<Target>().unwrap(), arguments.into());
+    let end = consort_core::end(toolbox.call(call)).await;
     match end {
         Ok(Outcome::Complete(result)) => Ok(result.flattened()),
         Ok(other) => Ok(other.object().json().to_string()),
@@ -60,7 +59,7 @@ async fn calls_are_told_apart_by_what_they_are_given_and_come_as_often_as_they_d
     );
 }
 
-/// A toolbox in which the same call comes to something else each time, the first of them last.
+/// A toolbox in which the same call has another result each time, the first of them last.
 struct Counting(std::sync::atomic::AtomicU64);
 
 impl Toolbox for Counting {
@@ -68,16 +67,12 @@ impl Toolbox for Counting {
         Arc::default()
     }
 
-    fn call(&self, _: Invocation) -> consort_core::Events {
+    fn call(&self, _: Call) -> consort_core::Events {
         let number = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        consort_core::Emitting::new(|_| async move {
+        consort_core::Events::new(|_| async move {
             tokio::time::sleep(std::time::Duration::from_millis(10 - number)).await;
             Happened::End(Ok(Outcome::Complete(consort_core::ToolResult::text(number.to_string()))))
         })
-    }
-
-    fn pass(&self, _: Passage) -> consort_core::Events {
-        unreachable!("nothing is passed on")
     }
 
     fn changes(&self) -> consort_core::Changes {
@@ -104,11 +99,11 @@ async fn whoever_gives_up_a_call_does_not_wait_for_it_again() {
     let recorder = Recorder::to(paper.clone(), redactor());
     let toolbox = recorder.toolbox(Arc::new(fake));
     let hangs: Target = "one.hangs".parse().unwrap();
-    let invocation = || Invocation::new(Caller::person("ada"), hangs.clone(), json!({}).into());
-    let mut events = toolbox.call(invocation());
+    let call = || Call::tool(Caller::person("ada"), hangs.clone(), json!({}).into());
+    let mut events = toolbox.call(call());
     assert!(matches!(events.next().await, Some(Happened::Progress(_))));
     drop(events);
-    drop(toolbox.call(invocation()));
+    drop(toolbox.call(call()));
     assert_eq!(paper.text().lines().count(), 2, "what was never read was never called");
     let toolbox = replayer(&paper.text()).toolbox();
     assert_eq!(called(&toolbox, "one.hangs", json!({})).await.unwrap_err(), "cancelled");
@@ -129,15 +124,13 @@ async fn what_a_caller_saw_is_seen_again() {
 }
 
 #[test]
-fn a_passage_is_known_without_what_differs_each_time() {
+fn a_request_is_known_without_what_differs_each_time() {
     let server: ServerId = "s".parse().unwrap();
     let request = |meta: u32| {
         let params = json!({ "uri": "old", "_meta": { "progressToken": meta } });
         let params = Json::from(params).to_object().unwrap();
-        let mut passage =
-            Passage::new(Caller::agent("a"), server.clone(), "resources/read", params);
-        passage.set("uri", Json::string("new"));
-        line::Request::pass(&passage)
+        let operation = Operation::ReadResource { server: server.clone(), uri: "new".to_owned() };
+        line::Request::of(&Call::new(Caller::agent("a"), operation, params))
     };
     assert_eq!(request(1), request(2));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What holds for every step and every file.
+//! Properties of every step and every file.
 
 use proptest::prelude::*;
 use serde_json::Value;

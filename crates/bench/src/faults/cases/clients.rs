@@ -1,4 +1,4 @@
-//! Clients that leave, do not read, and send what no server wants.
+//! Clients that disconnect, do not read, and send invalid requests.
 
 use std::time::{Duration, Instant};
 
@@ -13,16 +13,14 @@ use super::super::trial::{Trial, answer};
 use super::Done;
 use crate::Failure;
 
-/// How much more memory a gateway may take for clients that do not read.
+/// Additional memory in MiB that a gateway may take for clients that do not read.
 const BUFFERED: u32 = 64;
 
-/// F19: whoever leaves cancels what it asked for.
+/// F19: a client that disconnects cancels its request.
 pub(super) async fn leaves(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     for (n, server) in ["a5", "l0", "h", "a0"].into_iter().enumerate() {
         let ask = trial.ask(server, |_| vec![Step::Hang]);
-        let socket = trial.who(n).begin(&ask).await?;
-        trial.arrived(&ask).await?;
-        drop(socket);
+        trial.who(n).leave(&ask, trial.arrived(&ask)).await?;
         let begun = Instant::now();
         trial.written(&format!("cancelled {}", ask.nonce), SLACK).await?;
         if begun.elapsed() > SLACK {
@@ -35,7 +33,7 @@ pub(super) async fn leaves(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F20: who does not read waits alone, and not for ever.
+/// F20: a client that does not read delays only itself, and not for ever.
 pub(super) async fn does_not_read(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let before = Holdings::of(trial.stage.pid)?;
     let report = format!(
@@ -74,7 +72,7 @@ pub(super) async fn does_not_read(trial: &mut Trial<'_>) -> Result<Done, Failure
     Ok(Done::Inflicted)
 }
 
-/// F30: what is not to be had is refused, soon, and costs nobody else anything.
+/// F30: invalid requests are refused soon, at no cost to others.
 pub(super) async fn abuse(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let address = trial.stage.address.clone();
     let token = super::super::stage::canary("p0");
@@ -126,7 +124,7 @@ pub(super) async fn abuse(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// Sends a piece every half second, until the other end has had enough.
+/// Sends a chunk every half second, until the peer closes the connection.
 async fn slowly(
     address: &str,
     start: &str,

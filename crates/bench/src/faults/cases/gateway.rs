@@ -1,4 +1,4 @@
-//! What happens to the gateway itself: changes of its config, signals, no descriptors, all servers back at once.
+//! Faults of the gateway itself: config changes, signals, no file descriptors, all servers back at once.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn programs(names: &[&str]) -> Vec<(String, Server)> {
     names.iter().map(|name| ((*name).to_owned(), Server::Stdio(Manner::modern()))).collect()
 }
 
-/// F18: servers that were all gone and all come back are all used again soon, without a rush.
+/// F18: servers that were all down are all used again soon after they return, without a rush.
 pub(super) async fn all_come_back(plan: &Plan, chance: Chance) -> Result<Ran, Failure> {
     let names: Vec<String> = (0..8).map(|n| format!("r{n}")).collect();
     let servers = names.iter().map(|name| (name.clone(), Server::Http(Manner::modern())));
@@ -77,7 +77,7 @@ pub(super) async fn all_come_back(plan: &Plan, chance: Chance) -> Result<Ran, Fa
     check::finish_own(ran, stage).await
 }
 
-/// F24: calls end where they began, whatever the config says meanwhile.
+/// F24: calls in progress succeed, however the config changes meanwhile.
 pub(super) async fn reload(plan: &Plan, chance: Chance) -> Result<Ran, Failure> {
     let plan = Plan { servers: programs(&["x", "y"]), principals: 4, ..plan.clone() };
     let stage = Stage::start(plan).await?;
@@ -125,7 +125,7 @@ pub(super) async fn reload(plan: &Plan, chance: Chance) -> Result<Ran, Failure> 
     check::finish_own(ran, stage).await
 }
 
-/// F25: whoever was let in is answered; then everything ends.
+/// F25: accepted requests are answered; then everything ends.
 pub(super) async fn drain(plan: &Plan, chance: Chance) -> Result<Ran, Failure> {
     let mut servers = programs(&["x"]);
     servers.push(("h".to_owned(), Server::Http(Manner::modern())));
@@ -163,7 +163,7 @@ pub(super) async fn drain(plan: &Plan, chance: Chance) -> Result<Ran, Failure> {
     check::finish_own(ran, stage).await
 }
 
-/// F26: without descriptors it turns connections away, and does not spin; then it goes on.
+/// F26: without descriptors it rejects connections, and does not spin; then it continues.
 pub(super) async fn descriptors(plan: &Plan, chance: Chance) -> Result<Ran, Failure> {
     let before = Some("ulimit -n 96".to_owned());
     let plan = Plan { servers: programs(&["x"]), principals: 2, before, ..plan.clone() };
@@ -196,7 +196,7 @@ pub(super) async fn descriptors(plan: &Plan, chance: Chance) -> Result<Ran, Fail
     check::finish_own(ran, stage).await
 }
 
-/// Waits until a connection is served instead of turned away.
+/// Waits until a connection is served instead of rejected.
 async fn answered(address: &str) -> Result<(), Failure> {
     loop {
         let mut stream = TcpStream::connect(address).await?;

@@ -1,4 +1,4 @@
-//! Lists without end, storms of changes, and tools that become others.
+//! Endless listings, storms of changes, and tools whose definitions change.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::{Done, Ran};
 use crate::Failure;
 use crate::chance::Chance;
 
-/// How often a list may be read in a storm: at its begin, after it, and once a second between.
+/// Maximum number of listings in a storm: at its start, after it, and once a second between.
 const READINGS: u32 = 8;
 
-/// F14: what has no end is left out, and nobody waits for it.
+/// F14: an endless listing is left out, and nobody waits for it.
 pub(super) async fn endless(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     for n in 0..2 {
         let tools = trial.who(n).tools().await?;
@@ -33,7 +33,7 @@ pub(super) async fn endless(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F15: many changes are one reading.
+/// F15: many changes cause one listing.
 pub(super) async fn storm(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let before = trial.stage.ledger()?.times("tools/list");
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
@@ -56,7 +56,7 @@ fn page(about: &str) -> Value {
     json!({ "tools": [tool], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" })
 }
 
-/// F16: with a lock, a tool that is changed while it is called finishes, and is then no longer called.
+/// F16: with a lock, a call of a tool that changes meanwhile completes; later calls are blocked.
 pub(super) async fn changed(plan: &Plan, chance: Chance) -> Result<Ran, Failure> {
     let mut manner = Manner::legacy();
     manner.capabilities = json!({ "tools": { "listChanged": true } });
@@ -96,7 +96,7 @@ pub(super) async fn changed(plan: &Plan, chance: Chance) -> Result<Ran, Failure>
     check::finish_own(ran, stage).await
 }
 
-/// Agrees to what the servers of a stage say now, and waits until the gateway holds them to it.
+/// Approves the current tool definitions of a stage's servers, and waits until the gateway enforces the lock.
 async fn agree(plan: &Plan, stage: &Stage) -> Result<(), Failure> {
     let folder = stage.folder.path();
     let mut command = tokio::process::Command::new(&plan.consort);

@@ -1,4 +1,4 @@
-//! Messages that are malformed, too large, answer the wrong call, or are none.
+//! Messages that are malformed, too large, have a wrong id, or are no messages.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const MALFORMED: [&str; 11] = [
     r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":"x"}}"#,
 ];
 
-/// Calls of servers of every kind that all must end well.
+/// Calls servers of every kind; all calls must succeed.
 async fn fine(trial: &mut Trial<'_>, steps: impl Fn(&str) -> Vec<Step>) {
     for (n, server) in ["a3", "l0", "h", "hl"].into_iter().enumerate() {
         let ask = trial.ask(server, &steps);
@@ -33,7 +33,7 @@ async fn fine(trial: &mut Trial<'_>, steps: impl Fn(&str) -> Vec<Step>) {
     }
 }
 
-/// F8: what is malformed is passed over; who says nothing else is given up.
+/// F8: malformed messages are skipped; a server that sends nothing else is given up.
 pub(super) async fn malformed(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let bad = *trial.chance.pick(&MALFORMED);
     fine(trial, |nonce| {
@@ -52,7 +52,7 @@ pub(super) async fn malformed(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F9: an answer beyond the limit ends its own call; one without end the connection.
+/// F9: a response beyond the limit ends its own call; an endless one ends the connection.
 pub(super) async fn giant(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let Some(server) = trial.stage.victim(&FRAIL) else { return Ok(Done::Skipped) };
     let beside = trial.ask(server, |nonce| vec![Step::Sleep(200), answer(nonce)]);
@@ -75,14 +75,14 @@ pub(super) async fn giant(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F10: the first answer counts, and the second reaches nobody.
+/// F10: the first response counts, and the second is dropped.
 pub(super) async fn twice(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     fine(trial, |nonce| vec![answer(nonce), answer("somebody else")]).await;
     fine(trial, |nonce| vec![answer(nonce), answer(nonce)]).await;
     Ok(Done::Inflicted)
 }
 
-/// F11: what answers no known call is dropped.
+/// F11: a response to no known call is dropped.
 pub(super) async fn wrong_ids(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let far = trial.chance.within(1_000_000..=2_000_000);
     fine(trial, |nonce| {
@@ -103,7 +103,7 @@ pub(super) async fn wrong_ids(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F12: what a program prints beside its messages is passed over.
+/// F12: output of a program beside its messages is skipped.
 pub(super) async fn noise(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let controls: String = (0u8..0x20).filter(|byte| *byte != b'\n').map(char::from).collect();
     let controls = format!("{controls}\n");
@@ -127,7 +127,7 @@ pub(super) async fn noise(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F13: a message is whole however it is split; bytes that are no text make it none.
+/// F13: a message may be split anywhere; one with invalid UTF-8 is refused.
 pub(super) async fn split(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     fine(trial, |nonce| vec![Step::Dribble, answer(&format!("日本€𐍈 {nonce}"))]).await;
     for (n, server) in ["a3", "h"].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Servers that crash, hang, report for ever and start anew.
+//! Servers that crash, hang, report progress for ever and restart.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::super::trial::{FRAIL, Trial, answer, signal};
 use super::Done;
 use crate::Failure;
 
-/// F1: with another call in flight, which is lost with it.
+/// F1: with another call in flight, which is lost too.
 pub(super) async fn crash(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let Some(server) = trial.stage.victim(&FRAIL) else { return Ok(Done::Skipped) };
     let beside = trial.ask(server, |_| vec![Step::Hang]);
@@ -26,7 +26,7 @@ pub(super) async fn crash(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F2: what never left is sent once the server is back.
+/// F2: a call that was not sent is sent once the server is back.
 pub(super) async fn dead_before(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let Some(server) = trial.stage.victim(&FRAIL) else { return Ok(Done::Skipped) };
     trial.works(server).await;
@@ -59,7 +59,7 @@ pub(super) async fn hang(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F4: each report renews the time of silence, not that of the whole call.
+/// F4: each progress report resets the idle timeout, not the total timeout of the call.
 pub(super) async fn progress(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let report = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}"#;
     let steps = |_: &str| -> Vec<Step> {
@@ -112,7 +112,7 @@ pub(super) async fn restart(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F28: what a launcher started outlives it, and is not left behind.
+/// F28: the child of a launcher outlives it, and is not left behind.
 pub(super) async fn launcher(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let Some(server) = trial.stage.victim(&["launched"]) else { return Ok(Done::Skipped) };
     trial.works(server).await;

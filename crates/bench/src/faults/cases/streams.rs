@@ -1,4 +1,4 @@
-//! Streams that trickle, break off, and connections of which only one half is left.
+//! Streams that trickle or break off, and half-open connections.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::super::trial::{FRAIL, Trial, answer, signal, text};
 use super::Done;
 use crate::Failure;
 
-/// F5: what is no event keeps no call alive.
+/// F5: bytes that are no events keep no call alive.
 pub(super) async fn slow(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let comments = |nonce: &str| -> Vec<Step> {
         let comments = (0..60).flat_map(|_| [text(": still here\n\n"), Step::Sleep(50)]);
@@ -33,7 +33,7 @@ pub(super) async fn slow(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F6: by the server, where it is known what was whole; and by the proxy, at any byte.
+/// F6: cut by the server, at known message boundaries; and by the proxy, at any byte.
 pub(super) async fn cut(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let report = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}"#;
     for n in 0..8 {
@@ -74,7 +74,7 @@ pub(super) async fn cut(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     Ok(Done::Inflicted)
 }
 
-/// F7: nothing comes back, or the request is swallowed, or the server is stopped.
+/// F7: no response arrives, or the request is swallowed, or the server is stopped.
 pub(super) async fn half_open(trial: &mut Trial<'_>) -> Result<Done, Failure> {
     let stopped = *trial.chance.pick(&FRAIL);
     trial.works(stopped).await;

@@ -1,4 +1,4 @@
-//! Who takes part, and everybody running at once.
+//! The contestants, and all of them running at once.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use crate::load::{Client, Listing, Place};
 use crate::server::{Listen, Serve};
 use crate::{Failure, charge};
 
-/// How long anybody may take from its start to a list of all tools.
+/// Time limit from the start of a contestant to a listing of all tools.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long to wait before somebody who does not answer yet is asked again.
+/// Pause before a contestant that does not answer yet is asked again.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// One who takes part.
+/// A contestant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Entrant {
     Direct,
@@ -32,19 +32,19 @@ pub(super) enum Entrant {
     Peer(Installed, Via),
 }
 
-/// One who takes part and runs.
+/// A running contestant.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) entrant: Entrant,
     pub(super) process: Process,
-    /// From its start to a list of all tools.
+    /// Time from its start to a listing of all tools.
     pub(super) listed: Duration,
-    /// The only clients it speaks to, if not all.
+    /// The only era of clients it supports, if not all.
     pub(super) only: Option<Era>,
     folder: TempDir,
 }
 
-/// Everybody at once, before the same server.
+/// All contestants at once, before the same server.
 #[derive(Debug)]
 pub(super) struct Opened {
     server: Process,
@@ -52,7 +52,7 @@ pub(super) struct Opened {
     pub(super) failures: Vec<Failed>,
 }
 
-/// The HTTP server of everybody; it speaks both eras, so that each may reach it as it likes.
+/// The HTTP server of all contestants; it supports both eras, so that each may use its own.
 pub(super) async fn server(fillers: usize) -> Result<Process, Failure> {
     Process::server(&serve(Listen::Http, fillers)).await
 }
@@ -66,7 +66,7 @@ impl Entrant {
         [Via::Http, Via::Stdio].map(|via| Self::Consort(program.to_owned(), via))
     }
 
-    /// A peer before each kind of server it is meant for; an absent one before none.
+    /// A peer before each kind of server it is meant for; none if it is absent.
     pub(super) fn peer(installed: &Installed) -> Vec<Self> {
         let servers = if installed.version.is_some() { installed.peer.servers() } else { &[] };
         servers.iter().map(|via| Self::Peer(installed.clone(), *via)).collect()
@@ -86,7 +86,7 @@ impl Entrant {
         Lane { by: by.to_owned(), server }
     }
 
-    /// What is put before the names of tools here.
+    /// Returns the prefix that it adds to tool names.
     pub(super) fn prefix(&self) -> &'static str {
         match self {
             Self::Peer(installed, _) => installed.peer.prefix(),
@@ -104,7 +104,7 @@ impl Entrant {
         }))
     }
 
-    /// Starts it and waits for its first list with every tool.
+    /// Starts it and waits for its first complete listing.
     pub(super) async fn start(&self, server: &Process, fillers: usize) -> Result<Running, Failure> {
         let folder = TempDir::with_prefix("consort-bench-")?;
         let target = |via| -> Result<Value, Failure> {
@@ -134,7 +134,7 @@ impl Entrant {
         Ok(running)
     }
 
-    /// Notes what went wrong with a peer; what goes wrong with anybody else ends the run.
+    /// Records a failure of a peer; a failure of any other contestant ends the run.
     pub(super) fn note(
         &self,
         failures: &mut Vec<Failed>,
@@ -152,7 +152,7 @@ impl Entrant {
     }
 }
 
-/// What stands between an error and what the program said last.
+/// Separator between an error and the last output of the program.
 const LAST_WORDS: &str = "\nlast words: ";
 
 impl Running {
@@ -167,7 +167,7 @@ impl Running {
         self.only.is_none_or(|only| only == era)
     }
 
-    /// Notes what went wrong, with its last words.
+    /// Records a failure, with the last output.
     pub(super) fn note(
         &self,
         failures: &mut Vec<Failed>,
@@ -209,7 +209,7 @@ impl Running {
 }
 
 impl Opened {
-    /// Starts everybody; a peer that does not come up is noted.
+    /// Starts all contestants; a peer that does not start is recorded.
     pub(super) async fn open(entrants: &[Entrant], fillers: usize) -> Result<Self, Failure> {
         let server = server(fillers).await?;
         let mut opened = Self { server, running: Vec::new(), failures: Vec::new() };
@@ -222,7 +222,7 @@ impl Opened {
         Ok(opened)
     }
 
-    /// The memory of everybody who lives, in MiB.
+    /// The memory of all running contestants, in MiB.
     pub(super) fn resident(&self) -> Vec<(Lane, f64)> {
         let charged = self.running.iter().filter(|running| running.entrant != Entrant::Direct);
         let memory = charged.filter_map(|running| {
@@ -232,7 +232,7 @@ impl Opened {
         memory.collect()
     }
 
-    /// Ends everybody, the server last.
+    /// Ends all contestants, the server last.
     pub(super) async fn close(self) -> Result<(), Failure> {
         for running in self.running {
             running.process.end().await?;
@@ -241,7 +241,7 @@ impl Opened {
     }
 }
 
-/// A port that was free a moment ago, for who has to be told one.
+/// A port that was free a moment ago, for programs that require one.
 fn free_port() -> Result<u16, Failure> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -1,4 +1,4 @@
-//! What comes out of a program next to what its server wrote.
+//! Comparison of a program's output with what its server sent.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use crate::Failure;
 use crate::load::{Ask, Client};
 use crate::server::{EXACT_CONTENT, EXACT_META, EXACT_STRUCTURE};
 
-/// What one answer may take.
+/// Time limit of one answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What became of a result on its way.
+/// Fidelity of a result.
 #[derive(Debug, Serialize)]
 pub(super) struct Fidelity {
     pub(super) client: Era,
@@ -31,19 +31,19 @@ pub(super) struct Fidelity {
     pub(super) steps: usize,
 }
 
-/// How much of something is left.
+/// Degree to which a value is preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kept {
     Lost,
     Changed,
-    /// Other bytes that mean the same.
+    /// Other bytes with the same meaning.
     Same,
     /// The bytes of the server.
     Bytes,
 }
 
-/// Asks for the exact result once, and for progress as long as a turn is.
+/// Requests the exact result once, and progress for one turn.
 pub(super) async fn measure(
     running: &Running,
     era: Era,
@@ -85,7 +85,7 @@ async fn unlimited(
     Ok((fidelity, delays))
 }
 
-/// How many steps came, up to the first that is not the one expected.
+/// Returns the number of steps up to the first that is out of order.
 fn in_order(steps: &[Option<f64>]) -> usize {
     let expected = (1..).map(|n| Some(f64::from(n)));
     steps.iter().zip(expected).take_while(|(step, expected)| *step == expected).count()
@@ -101,7 +101,7 @@ fn kept(result: &Object, name: &str, written: &str) -> Result<Kept, Failure> {
     Ok(if same { Kept::Same } else { Kept::Changed })
 }
 
-/// Programs may add to `_meta`; what was in it shall stay.
+/// Compares `_meta`: programs may add members; the original ones must stay.
 fn kept_members(result: &Object, written: &str) -> Result<Kept, Failure> {
     let kept = kept(result, "_meta", written)?;
     let Some(got) = result.get_bytes("_meta").filter(|_| kept == Kept::Changed) else {
@@ -114,7 +114,7 @@ fn kept_members(result: &Object, written: &str) -> Result<Kept, Failure> {
     Ok(if all { Kept::Same } else { Kept::Lost })
 }
 
-/// Whether two values mean the same: `1.0` is `1`, but an integer is that very integer.
+/// Returns true if two values mean the same: `1.0` is `1`, but an integer must be exact.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {

@@ -1,30 +1,30 @@
-//! A way to an answer, as the report names it, and what went wrong on it.
+//! A route to an answer, as the report names it, and its failures.
 
 use serde::Serialize;
 
 use super::super::field::Via;
 
-/// Who answers, and how the server behind is reached.
+/// A contestant, and the transport of the server behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Lane {
     pub(super) by: String,
     pub(super) server: Via,
 }
 
-/// What went wrong.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Failed {
     pub(super) lane: Lane,
     pub(super) at: String,
     pub(super) error: String,
-    /// The end of what the program said, if it said anything.
+    /// The end of the program's output, if there is any.
     pub(super) last_words: String,
 }
 
-/// How much of what was said is repeated.
+/// Maximum length of the output that is repeated.
 const WORDS: usize = 400;
 
-/// The end of a text, on one line, without where this repository happens to be.
+/// The end of a text, on one line, without the path of this repository.
 pub(super) fn last_words(text: &str) -> String {
     let text = text.replace(root(), "");
     let words: Vec<_> = text.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! How peers are to be measured, as it was typed.
+//! Command-line options of the peer measurement.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use super::peer::Peer;
 use crate::Failure;
 use crate::options::{Format, USAGE, number};
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) format: Format,
-    /// How often the contestants take turns.
+    /// Number of rounds in which the contestants take turns.
     pub(crate) rounds: u32,
-    /// How long one turn is.
+    /// Duration of one turn in seconds.
     pub(crate) seconds: u32,
-    /// At most so many calls in one turn.
+    /// Maximum number of calls in one turn.
     pub(crate) calls: u32,
     /// The only peer to measure, if not all.
     pub(crate) only: Option<Peer>,
-    /// Where peers are installed, if not in `target/peers`.
+    /// Folder of the installed peers, if not `target/peers`.
     pub(crate) installed: Option<PathBuf>,
     pub(crate) consort: Consort,
 }

@@ -1,4 +1,4 @@
-//! The peers: where each is installed, how it is started, what it is meant for.
+//! The peers: their installation, command lines and supported servers.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::super::field::Via;
 use crate::Failure;
 
-/// What installs all of them.
+/// Script that installs all of them.
 const INSTALL: &str = "scripts/peers";
 
 /// A program that does a part of what Consort does.
@@ -17,7 +17,7 @@ const INSTALL: &str = "scripts/peers";
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Peer {
     FastMcp,
-    /// The same with one session for everybody.
+    /// The same with one session for all clients.
     FastMcpShared,
     McpProxyPypi,
     McpProxyNpm,
@@ -25,7 +25,7 @@ pub(crate) enum Peer {
     McpHub,
 }
 
-/// A peer, and where it is if it is anywhere.
+/// A peer with its folder, and its version if it is installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Installed {
     pub(super) name: &'static str,
@@ -36,7 +36,7 @@ pub(super) struct Installed {
     /// None if it is absent.
     pub(super) version: Option<String>,
     pub(super) setting: &'static str,
-    /// What installs it.
+    /// Command that installs it.
     pub(super) install: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Peer {
         }
     }
 
-    /// How it is run, for people.
+    /// Returns a description of its configuration.
     fn setting(self) -> &'static str {
         match self {
             Self::FastMcp => "`create_proxy(config)`: a session with the server for each request",
@@ -85,7 +85,7 @@ impl Peer {
         }
     }
 
-    /// What it puts before the names of tools.
+    /// Returns the prefix that it adds to tool names.
     pub(super) fn prefix(self) -> &'static str {
         match self {
             Self::McpHub => "bench__",
@@ -93,7 +93,7 @@ impl Peer {
         }
     }
 
-    /// The folder in that of all peers, and the package in it.
+    /// Its folder in that of all peers, and the package in it.
     fn package(self) -> (&'static str, &'static str) {
         match self {
             Self::FastMcp | Self::FastMcpShared => ("fastmcp", "fastmcp"),
@@ -104,7 +104,7 @@ impl Peer {
         }
     }
 
-    /// Whether it is in the folder of all peers.
+    /// Looks for it in the folder of all peers.
     pub(super) fn installed(self, peers: &Path) -> Installed {
         let (folder, package) = self.package();
         let folder = peers.join(folder);
@@ -118,7 +118,7 @@ impl Peer {
         Installed { name, peer: self, folder, version, setting, install: INSTALL }
     }
 
-    /// Where it is reached when it listens on a port.
+    /// Returns its URL when it listens on a port.
     pub(super) fn url(self, port: u16) -> String {
         match self {
             Self::McpHub => format!("http+sse://127.0.0.1:{port}/mcp"),
@@ -128,7 +128,7 @@ impl Peer {
 }
 
 impl Installed {
-    /// The program, to listen on `port` before the one server of `config`. It may write in `scratch`.
+    /// The command to listen on `port` before the one server of `config`. It may write in `scratch`.
     pub(super) fn command(
         &self,
         port: u16,
@@ -191,12 +191,12 @@ impl Installed {
     }
 }
 
-/// A file of ours that helps to start a peer.
+/// A file of this repository that helps to start a peer.
 fn ours(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name)
 }
 
-/// The command of a stdio server with its arguments.
+/// The command line of a stdio server.
 fn stdio_words(server: &Value) -> Result<Vec<String>, Failure> {
     let command = server["command"].as_str().ok_or("it takes servers on stdio only")?;
     let arguments = server["args"].as_array().into_iter().flatten();
@@ -204,13 +204,13 @@ fn stdio_words(server: &Value) -> Result<Vec<String>, Failure> {
     Ok([command.to_owned()].into_iter().chain(arguments).collect())
 }
 
-/// Words as a shell reads them.
+/// Words quoted for a shell.
 fn shell(words: &[String]) -> String {
     let quoted = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''")));
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The version of a Python package, out of the name of the folder that describes it.
+/// The version of a Python package, from the name of its metadata folder.
 fn python_version(folder: &Path, package: &str) -> Option<String> {
     for python in std::fs::read_dir(folder.join("lib")).ok()?.flatten() {
         let packages = std::fs::read_dir(python.path().join("site-packages")).ok()?;
@@ -225,7 +225,7 @@ fn python_version(folder: &Path, package: &str) -> Option<String> {
     None
 }
 
-/// The version in the description of an npm package.
+/// The version in the `package.json` of an npm package.
 fn node_version(folder: &Path, package: &str) -> Option<String> {
     let about = folder.join("node_modules").join(package).join("package.json");
     let about: Value = serde_json::from_str(&std::fs::read_to_string(about).ok()?).ok()?;

@@ -1,4 +1,4 @@
-//! How everybody did, next to the raw proxy and to Consort before the same kind of server.
+//! Results of all contestants, compared with the raw proxy and with Consort before the same kind of server.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::lane::Lane;
 use crate::load::Load;
 use crate::statistics::{median, ratio};
 
-/// How one did: medians over the rounds, and medians of each round's ratio.
+/// Results of one contestant: medians over the rounds, and medians of each round's ratio.
 #[derive(Debug, Serialize)]
 pub(super) struct Standing {
     pub(super) lane: Lane,
@@ -20,12 +20,12 @@ pub(super) struct Standing {
     pub(super) cpu_microseconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) times_raw: Option<Times>,
-    /// Next to Consort before the same kind of server.
+    /// Compared with Consort before the same kind of server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) times_consort: Option<Times>,
 }
 
-/// How many times the calls and the processor time of another.
+/// Ratios of call rate and processor time to those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Times {
     pub(super) rate: f64,
@@ -33,7 +33,7 @@ pub(super) struct Times {
     pub(super) cpu: Option<f64>,
 }
 
-/// Everybody's standing; each has a load a round.
+/// Returns the results of all contestants; each has a load per round.
 pub(super) fn of(loads: &[(Lane, Vec<Load>)]) -> Vec<Standing> {
     let raw = loads.iter().find(|(lane, _)| lane.by == By::Raw.as_str());
     let standing = |(lane, own): &(Lane, Vec<Load>)| {

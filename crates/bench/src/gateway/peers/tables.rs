@@ -1,4 +1,4 @@
-//! The report for people: who took part, a table a section, and what failed.
+//! The report for people: the participants, a table per section, and the failures.
 
 use super::super::field::Via;
 use super::fidelity::{Fidelity, Kept};
@@ -165,7 +165,7 @@ fn word(kept: Kept) -> &'static str {
     }
 }
 
-/// A text that does not end the cell of a table it stands in.
+/// Escapes a text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Arguments as people type them, read as the tool's schema says.
+//! Arguments typed on the command line, converted according to the tool's schema.
 
 use consort_core::{Json, nearest};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::exit::Failure;
 use crate::output::escaped;
 
-/// Reads `name=value` and `name:=JSON`.
+/// Parses `name=value` and `name:=JSON`.
 pub(super) fn read(words: &[String], schema: &Json) -> Result<Json, Failure> {
     let schema: Value = schema.read().unwrap_or_default();
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
@@ -49,7 +49,7 @@ fn given(name: &str, text: &str) -> Result<Value, Failure> {
     })
 }
 
-/// A value in the type the schema asks for; a text where it could be anything.
+/// Converts a value to a type that the schema allows, else to a string. Without a type in the schema, guesses it.
 fn meant(text: &str, schema: Option<&Value>) -> Value {
     let word = || Value::String(text.to_owned());
     let Some(schema) = schema else { return guessed(text) };
@@ -86,7 +86,7 @@ fn meant(text: &str, schema: Option<&Value>) -> Value {
     }
 }
 
-/// A number, a truth value or JSON if it looks like one, else a text.
+/// A number, a boolean or JSON if the text parses as one, else a string.
 fn guessed(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::Object(_) | Value::Array(_))) => {

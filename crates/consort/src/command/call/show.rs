@@ -1,4 +1,4 @@
-//! A call as it is shown: a live bar for people, a line of JSON an event for programs.
+//! Output of a call: a live progress bar for people, one line of JSON per event for programs.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(super) struct Show {
     save: PathBuf,
 }
 
-/// One event as programs get it: one line each, the last with `is_final`.
+/// One event as JSON output: one line each, the last with `is_final`.
 #[derive(Serialize)]
 #[expect(clippy::struct_field_names, reason = "the names are what programs read")]
 struct Chunk<'a> {
@@ -54,7 +54,7 @@ impl Show {
         Self { tool: tool.to_owned(), json: common.json, bar, sequence: 0, save: save.to_owned() }
     }
 
-    /// The bar, for those who must not draw over it.
+    /// The progress bar, for code that must not draw over it.
     pub(super) fn bar(&self) -> ProgressBar {
         self.bar.clone()
     }
@@ -154,7 +154,7 @@ impl Show {
         Ok(())
     }
 
-    /// Saves an image or a sound under a name of its own, and says where.
+    /// Saves an image or audio under a name of its own, and prints the path.
     fn media(&self, what: &str, at: usize, data: &str, kind: &str) -> Result<(), Failure> {
         let bytes = STANDARD
             .decode(data)

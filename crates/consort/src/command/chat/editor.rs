@@ -1,4 +1,4 @@
-//! Lines typed at a terminal, with a history and with completion of orders, prompts and resources.
+//! Line editor of a chat, with history and with completion of commands, prompts and resources.
 
 use std::path::PathBuf;
 
@@ -17,32 +17,29 @@ use crate::keyboard;
 use crate::output::{TerminalText, escaped_line};
 use crate::talk;
 
-/// How many lines of chats are remembered.
-const HISTORY: usize = 1000;
-
 /// A line editor.
 pub(super) struct Editor {
     editor: Rusty<Words, DefaultHistory>,
     history: Option<PathBuf>,
 }
 
-/// What came of asking for a line.
+/// Result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line.
     Typed(String),
     /// Ctrl-C.
     Interrupted,
-    /// The end.
+    /// End of input.
     End,
 }
 
 impl Editor {
-    /// An editor that remembers lines in this file; nothing where the terminal cannot do it.
-    pub(super) fn new(history: Option<PathBuf>) -> Option<Self> {
+    /// An editor that stores its history in this file; `None` if the terminal does not support it.
+    pub(super) fn new(history: Option<PathBuf>, lines: usize) -> Option<Self> {
         let mut editor = Rusty::with_config(keyboard::config()).ok()?;
         editor.set_completion_type(CompletionType::List);
-        editor.set_max_history_size(HISTORY).ok()?;
+        editor.set_max_history_size(lines).ok()?;
         editor.set_helper(Some(Words::default()));
         if let Some(path) = &history {
             // There is none before the first chat.
@@ -51,12 +48,12 @@ impl Editor {
         Some(Self { editor, history })
     }
 
-    /// From now on, completes from what is on offer here.
+    /// Replaces the completion candidates with those of this catalog.
     pub(super) fn know(&mut self, catalog: &Catalog) {
         self.editor.set_helper(Some(Words::of(catalog)));
     }
 
-    /// Asks for a line. It goes on behind a backslash, and holds what is pasted as a whole.
+    /// Reads a line. A backslash at its end continues it, and pasted text is kept whole.
     pub(super) fn line(&mut self, prompt: &str) -> Line {
         match self.editor.readline(prompt) {
             Ok(line) => {
@@ -70,7 +67,7 @@ impl Editor {
         }
     }
 
-    /// Keeps the last line for other chats, readable by nobody else.
+    /// Appends the last line to the history, readable only by its owner.
     fn remember(&mut self) {
         let Some(path) = &self.history else { return };
         if let Some(folder) = path.parent() {
@@ -80,10 +77,10 @@ impl Editor {
     }
 }
 
-/// What lines are completed from.
+/// Completion candidates.
 #[derive(Debug, Default)]
 struct Words {
-    /// Orders and prompts, without their slash, with what they take.
+    /// Commands and prompts, without their slash, with their arguments.
     orders: Vec<(String, Vec<String>)>,
     resources: Vec<String>,
 }
@@ -106,7 +103,7 @@ impl Words {
         Self { orders: orders.collect(), resources: resources.filter(is_clean).collect() }
     }
 
-    /// Where the word at the end of the text begins, and what it could be.
+    /// Returns the start of the last word of the text, and its possible completions.
     fn candidates(&self, text: &str) -> (usize, Vec<String>) {
         let space = text.char_indices().rev().find(|(_, c)| c.is_whitespace());
         let start = space.map_or(0, |(at, c)| at + c.len_utf8());
@@ -129,7 +126,7 @@ impl Words {
     }
 }
 
-/// What a prompt is called in a chat: its name where that is no other's and no order's.
+/// Name of a prompt in a chat: its own name if that is unambiguous and not a command, else its full id.
 pub(super) fn prompt_name(catalog: &Catalog, entry: &Entry) -> String {
     let is_order = ORDERS.iter().any(|(name, ..)| *name == entry.name);
     let meant = catalog.resolve_on(ShelfKind::Prompts, &entry.name);

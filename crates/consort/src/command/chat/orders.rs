@@ -1,4 +1,4 @@
-//! What can be done in a chat beside talking.
+//! Commands of a chat.
 
 use std::fmt::Write;
 
@@ -11,11 +11,11 @@ use crate::exit::Failure;
 use crate::output::{Cell, Styled, Table, escaped_line, styled, width};
 use crate::talk::{self, Kept};
 
-/// How many conversations are listed.
+/// Limit of listed conversations.
 const LISTED: usize = 15;
 
 impl Chatting<'_> {
-    /// Does what was ordered.
+    /// Executes a command.
     pub(super) async fn obey(&mut self, order: Order) -> Result<(), Failure> {
         match order {
             Order::Help => self.help(),
@@ -119,7 +119,7 @@ impl Chatting<'_> {
     }
 }
 
-/// The tools that the model sees, with what they do.
+/// The tools exposed to the model, with their descriptions.
 pub(super) fn tools(agent: &Agent) -> Vec<(String, String)> {
     let catalog = agent.toolbox.catalog(&agent.settings.caller);
     let bound = match &agent.settings.tools {

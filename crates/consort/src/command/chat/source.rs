@@ -1,4 +1,4 @@
-//! Where the lines of a chat come from.
+//! Source of the lines of a chat.
 
 use std::io::IsTerminal;
 
@@ -9,20 +9,21 @@ use super::editor::{Editor, Line};
 use crate::running::state_folder;
 use crate::talk::Audience;
 
-/// Where lines come from.
+/// Source of lines.
 pub(super) enum Source {
-    /// A terminal. The editor is away while it reads.
+    /// A terminal. The editor is taken out while it reads.
     Terminal(Option<Box<Editor>>),
     /// A pipe or a file.
     Pipe(Lines<BufReader<Stdin>>),
 }
 
 impl Source {
-    /// The terminal if there is one, else the standard input. Lines are remembered, or not.
-    pub(super) fn new(remember: bool) -> Self {
+    /// The terminal if there is one, else the standard input. The history keeps this many lines, or is off.
+    pub(super) fn new(remember: bool, lines: usize) -> Self {
         let history = if remember { state_folder() } else { None };
         let history = history.map(|folder| folder.join("chat_history"));
-        let editor = if std::io::stdin().is_terminal() { Editor::new(history) } else { None };
+        let terminal = std::io::stdin().is_terminal();
+        let editor = if terminal { Editor::new(history, lines) } else { None };
         match editor {
             Some(editor) => Self::Terminal(Some(Box::new(editor))),
             None => Self::Pipe(BufReader::new(tokio::io::stdin()).lines()),
@@ -33,7 +34,7 @@ impl Source {
         matches!(self, Self::Terminal(_))
     }
 
-    /// The next line; completed, at a terminal, from what is on offer.
+    /// The next line; at a terminal, completed from the catalog.
     pub(super) async fn line(&mut self, audience: &mut Audience, catalog: &Catalog) -> Line {
         match self {
             Self::Terminal(kept) => {

@@ -1,22 +1,22 @@
-//! What a line typed in a chat means.
+//! Parser of lines typed in a chat.
 
 use crate::exit::Failure;
 use crate::output::escaped_line;
 
-/// What a line means.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// Nothing.
+    /// An empty line.
     Nothing,
-    /// Something to say to the model.
+    /// A message to the model.
     Say(String),
-    /// Something to do.
+    /// A command.
     Do(Order),
     /// A prompt of a server, with its arguments.
     Prompt(String, Vec<(String, String)>),
 }
 
-/// Something to do.
+/// A chat command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Help,
@@ -31,7 +31,7 @@ pub(super) enum Order {
     Quit,
 }
 
-/// The orders there are, with what they take and do.
+/// The chat commands: name, arguments, description.
 pub(super) const ORDERS: [(&str, &str, &str); 10] = [
     ("help", "", "shows this"),
     (
@@ -49,7 +49,7 @@ pub(super) const ORDERS: [(&str, &str, &str); 10] = [
     ("quit", "", "ends the chat, as Ctrl-D does"),
 ];
 
-/// Reads a line.
+/// Parses a line.
 pub(super) fn read(line: &str) -> Result<Typed, Failure> {
     let line = line.trim();
     // Two of them are a word that begins with one.
@@ -89,7 +89,7 @@ pub(super) fn read(line: &str) -> Result<Typed, Failure> {
     Ok(Typed::Do(order))
 }
 
-/// Arguments as people write them: `name=value name="two words"`.
+/// Parses arguments of the form `name=value name="two words"`.
 fn arguments(text: &str) -> Result<Vec<(String, String)>, Failure> {
     let words = words(text).ok_or_else(|| Failure::usage("a quotation mark has no partner"))?;
     let read = |word: String| match word.split_once('=') {
@@ -100,7 +100,7 @@ fn arguments(text: &str) -> Result<Vec<(String, String)>, Failure> {
     words.into_iter().map(read).collect()
 }
 
-/// The words of a text, those in quotation marks as one; nothing if a mark has no partner.
+/// Splits a text into words, keeping quoted ones together; `None` if a quotation mark is unbalanced.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

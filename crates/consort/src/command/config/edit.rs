@@ -12,7 +12,9 @@ use crate::cli::{Add, Common};
 use crate::command::check;
 use crate::exit::{Exit, Failure};
 use crate::output::{escaped_line, json, line, note};
-use crate::rewrite::{RewriteError, Rewritten, of_pasted, own_config, pasted, rewrite};
+use crate::rewrite::{
+    RewriteError, Rewritten, of_pasted, own_config, pasted, refuse_included, rewrite,
+};
 use crate::running::tell;
 
 pub(super) fn add(common: &Common, wanted: &Add) -> Result<Exit, Failure> {
@@ -37,8 +39,11 @@ pub(super) fn add(common: &Common, wanted: &Add) -> Result<Exit, Failure> {
     if new.servers.is_empty() {
         return Err(Failure::usage("there is no server in it").hint("paste an `mcp.json`, say"));
     }
-    let rewritten =
-        rewrite(&file, |text| Ok(add_servers(&file, text, &new.servers)?)).map_err(failed)?;
+    let edit = |text: &str| {
+        refuse_included(&file, text, new.servers.iter().map(|server| &server.name))?;
+        Ok(add_servers(&file, text, &new.servers)?)
+    };
+    let rewritten = rewrite(&file, edit).map_err(failed)?;
     rewritten.problems.iter().for_each(tell);
     if common.json {
         let added: Vec<&ServerId> = new.servers.iter().map(|server| &server.name).collect();
@@ -56,6 +61,7 @@ pub(super) fn remove(common: &Common, name: &str) -> Result<Exit, Failure> {
     let file = target(common)?;
     let id = name.parse().unwrap_or_else(|_| ServerId::derive(name));
     let edit = |text: &str| {
+        refuse_included(&file, text, [&id])?;
         let text = remove_server(&file, text, &id)?;
         Ok(Edited { text, problems: Vec::new() })
     };
@@ -69,7 +75,7 @@ pub(super) fn remove(common: &Common, name: &str) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The config in use, or where one is made.
+/// The config in use, or the path where one is created.
 fn target(common: &Common) -> Result<PathBuf, Failure> {
     let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
     let variable = variable.filter(|path| !path.as_os_str().is_empty());
@@ -95,7 +101,7 @@ fn standard_input() -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What was typed, as it would be pasted.
+/// The typed server as JSON, in the form that `config add` accepts pasted.
 fn written(wanted: &Add) -> Result<String, Failure> {
     let name = wanted.name.as_deref().unwrap_or_default();
     let name: ServerId =

@@ -1,4 +1,4 @@
-//! A conversation, for people to read.
+//! Transcript of a conversation, for people.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::time;
 use crate::output::{Styled, TerminalText, escaped, escaped_line, shortened, styled};
 
-/// Characters that are shown of the arguments of a call.
+/// Limit of characters shown of the arguments of a call.
 const ARGUMENTS: usize = 160;
 
-/// Characters that are shown of a result.
+/// Limit of characters shown of a result.
 const RESULT: usize = 240;
 
-/// A conversation, for people to read: words as they are, calls and results shortened.
+/// Transcript of a conversation: messages in full, calls and results shortened.
 pub(super) fn of(head: &Head, steps: &[Step]) -> TerminalText {
     let mut transcript = Transcript::default();
     let title = escaped_line(&head.title);
@@ -164,7 +164,7 @@ impl Transcript {
     }
 }
 
-/// A part in words.
+/// A message part as text.
 pub(crate) fn words(part: &Part) -> String {
     let media = |kind: &str, media: &Media| match media {
         Media::Data { mime, data } => format!("[{kind}, {mime}, {} bytes of base64]", data.len()),

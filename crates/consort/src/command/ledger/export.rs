@@ -1,22 +1,24 @@
-//! `consort ledger export`: calls for other programs.
+//! `consort ledger export`: calls as CSV or JSON Lines for other programs.
 
-use std::path::Path;
-
-use consort_gateway::ledger::{CallRow, Cost, Filter, Row, UsageRow, visit};
+use consort_gateway::ledger::{CallRow, Cost, Filter, LedgerSource, Row, UsageRow, visit};
 
 use crate::cli::ExportFormat;
 use crate::exit::{Exit, Failure};
 use crate::output::{Styled, TerminalText, note, out, styled};
 
-/// How much is gathered before it is written.
+/// Buffered bytes before a write.
 const CHUNK: usize = 64 << 10;
 
-/// The columns of a table.
+/// The columns of the CSV output.
 const COLUMNS: &str = "sequence,time,caller_kind,caller,endpoint,server,method,name,outcome,reason,\
      code,sent,duration_us,bytes_in,bytes_out,trace,digest,agent,model,input_tokens,output_tokens,\
      cached_read_tokens,cached_write_tokens,reasoning_tokens,cost_usd";
 
-pub(super) fn run(path: &Path, format: ExportFormat, filter: &Filter) -> Result<Exit, Failure> {
+pub(super) fn run(
+    source: LedgerSource,
+    format: ExportFormat,
+    filter: &Filter,
+) -> Result<Exit, Failure> {
     let mut text = String::new();
     if format == ExportFormat::Csv {
         text = format!("{COLUMNS}\n");
@@ -29,7 +31,7 @@ pub(super) fn run(path: &Path, format: ExportFormat, filter: &Filter) -> Result<
             ExportFormat::Csv => TerminalText::from(piece),
         });
     };
-    let incomplete = visit(path, filter, |row| {
+    let incomplete = visit(source, filter, |row| {
         match (&row, format) {
             (Row::Lost { count, .. }, ExportFormat::Csv) => lost += count,
             (Row::Call(call), ExportFormat::Csv) => text.push_str(&csv(call)),
@@ -52,7 +54,7 @@ pub(super) fn run(path: &Path, format: ExportFormat, filter: &Filter) -> Result<
     Ok(Exit::Ok)
 }
 
-/// Returns a call as a line of a table.
+/// Returns a call as a CSV line.
 fn csv(call: &CallRow) -> String {
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let of = |get: fn(&UsageRow) -> i64| number(call.usage.as_ref().map(get));
@@ -88,8 +90,8 @@ fn csv(call: &CallRow) -> String {
     fields.join(",") + "\n"
 }
 
-/// Returns a string as a field of a table. One that a spreadsheet would take for a formula is marked as text:
-/// callers choose some of them.
+/// Returns a string as a CSV field. Callers choose some of them, so one that a spreadsheet would take for a formula is
+/// marked as text.
 fn field(text: &str) -> String {
     let mark = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if text.contains(['"', ',', '\n', '\r']) {

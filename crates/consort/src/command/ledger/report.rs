@@ -1,8 +1,6 @@
-//! `consort ledger report`: who spent what on which model and tool.
+//! `consort ledger report`: usage and cost by caller, model and tool.
 
-use std::path::Path;
-
-use consort_gateway::ledger::{Filter, ReportKey, ReportTotals, report};
+use consort_gateway::ledger::{Filter, LedgerSource, ReportKey, ReportTotals, report};
 
 use super::took;
 use crate::cli::Common;
@@ -11,11 +9,11 @@ use crate::output::{Cell, Styled, Table, json, line, note, styled, width};
 
 pub(super) fn run(
     common: &Common,
-    path: &Path,
+    source: LedgerSource,
     by: &[ReportKey],
     filter: &Filter,
 ) -> Result<Exit, Failure> {
-    let report = report(path, by, filter)?;
+    let report = report(source, by, filter)?;
     if common.json {
         json(&report);
         return Ok(Exit::Ok);

@@ -1,4 +1,4 @@
-//! What is locked and what differs, for people and for programs.
+//! Output of locked definitions and of differences, for people and for programs.
 
 use consort_core::{Json, ServerId};
 use consort_shape::pin::{Difference, Item, Kind, Line, Lock, Locked, Mark};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::differences::{self, findings, launch};
 use crate::output::{Cell, Styled, Table, TerminalText, escaped_line, line, styled, width};
 
-/// A server and everything that is locked of it.
+/// Prints a server and all its locked definitions.
 pub(super) fn server(server: &ServerId, locked: &Locked) {
     line(styled(Styled::Heading, server.as_str()));
     line(format!("  {}", launch(&locked.launch)));
@@ -35,7 +35,7 @@ pub(super) fn server(server: &ServerId, locked: &Locked) {
     line("");
 }
 
-/// Something for people to look at. It may be harmless.
+/// Prints a suspicious passage. It may be harmless.
 fn look(text: &str) {
     line(TerminalText::from("  ") + styled(Styled::Warning, "deserves a look") + ": " + text);
 }
@@ -44,7 +44,7 @@ fn named(kind: Kind, name: &str) -> String {
     if name.is_empty() { kind.to_string() } else { format!("{kind} `{}`", excerpt(name, 128)) }
 }
 
-/// All that a definition says in words: its description, and those of its parameters, a line each.
+/// All texts of a definition: its description, and those of its parameters, a line each.
 fn about(definition: &Json) -> Vec<String> {
     let value: Value = definition.read().unwrap_or_default();
     let own = value["description"].as_str().or(value.as_str()).unwrap_or_default();
@@ -55,7 +55,7 @@ fn about(definition: &Json) -> Vec<String> {
     lines
 }
 
-/// Adds every description within a value, with where it stands.
+/// Adds every description within a value, with its path.
 fn described(place: &str, value: &Value, lines: &mut Vec<String>) {
     if let Some(about) = value["description"].as_str() {
         lines.push(format!("{place}: {about}"));
@@ -69,14 +69,14 @@ fn described(place: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// Tools that point at others', among servers.
+/// Prints tools that refer to tools of other servers.
 pub(super) fn shadows(shadows: &[Shadow]) {
     for shadow in shadows {
         look(&escaped_line(&shadow.to_string()));
     }
 }
 
-/// How much is locked.
+/// Counts of locked definitions and findings.
 pub(super) fn summary(lock: &Lock) -> String {
     let items = || lock.servers.values().flat_map(|locked| &locked.items);
     let count = |kind: Kind| items().filter(|((of, _), _)| *of == kind).count();
@@ -93,7 +93,7 @@ pub(super) fn summary(lock: &Lock) -> String {
     format!("{}{look}", parts.join(", "))
 }
 
-/// One difference, with all that changed.
+/// Prints one difference, with all its changes.
 pub(super) fn difference(difference: &Difference, now: &Lock) {
     line(styled(Styled::Heading, escaped_line(&difference.to_string())));
     match difference {
@@ -129,7 +129,7 @@ fn lines(lines: &[Line]) {
     }
 }
 
-/// One difference, for programs.
+/// One difference as JSON.
 pub(super) fn difference_json(difference: &Difference) -> Value {
     let mut value = json!(difference);
     if let Some(changes) = differences::changes(difference) {
@@ -139,7 +139,7 @@ pub(super) fn difference_json(difference: &Difference) -> Value {
     value
 }
 
-/// Everything that is locked, for programs.
+/// All locked definitions as JSON.
 pub(super) fn servers(lock: &Lock) -> Vec<Value> {
     let item = |((kind, name), item): (&(Kind, String), &Item)| {
         let findings = scan(item.definition());

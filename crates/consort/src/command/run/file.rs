@@ -1,4 +1,4 @@
-//! A task as people write it down, in TOML or JSON.
+//! Task files, in TOML or JSON.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,35 +13,35 @@ use crate::cli::duration;
 use crate::exit::Failure;
 use crate::output::{escaped, escaped_line};
 
-/// A task as people write it down.
+/// A task file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TaskFile {
-    /// What tells it from others; the name of its file if absent.
+    /// Identifier; the name of the file if absent.
     #[serde(alias = "id")]
     task: Option<String>,
-    /// What kind of task it is, for whoever sorts them.
+    /// Category of the task, for sorting.
     #[serde(rename = "type")]
     pub(super) kind: String,
-    /// What is to be done.
+    /// The prompt.
     #[serde(alias = "prompt")]
     description: String,
-    /// The tools it needs, as people write them; every tool if there are none.
+    /// The tools it needs, by name; every tool if empty.
     pub(super) tools: Vec<String>,
     pub(super) model: Option<String>,
     pub(super) agent: Option<String>,
     pub(super) session: Option<String>,
     pub(super) instructions: Option<String>,
-    /// Resources of servers it needs.
+    /// URIs of resources to attach.
     pub(super) attach: Vec<String>,
     pub(super) limits: TaskLimits,
-    /// The form of the answer, a JSON Schema.
+    /// JSON Schema of the answer.
     pub(super) output: Option<Value>,
-    /// What stands for `{name}` in the description, unless something else is given.
+    /// Default values of the `{name}` placeholders in the description.
     input: BTreeMap<String, Value>,
 }
 
-/// How much the task may take.
+/// Limits of the task.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TaskLimits {
@@ -97,13 +97,13 @@ impl TaskFile {
         toml::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// What tells the task from others.
+    /// Identifier of the task; the name of its file by default.
     pub(super) fn id(&self, path: &Path) -> String {
         let name = || path.file_stem().map(|name| name.to_string_lossy().into_owned());
         self.task.clone().or_else(name).unwrap_or_default()
     }
 
-    /// What is to be done, with everything put in that is given as `name=value`.
+    /// The description of the task, with the values given as `name=value` inserted.
     pub(super) fn prompt(&self, set: &[String]) -> Result<String, Failure> {
         let mut values = self.input.clone();
         for given in set {
@@ -127,7 +127,7 @@ impl TaskFile {
     }
 }
 
-/// The names in `{name}`.
+/// The names in `{name}` placeholders.
 fn holes(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = text;
@@ -144,8 +144,8 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// A text with a value for each `{name}`. What is put in is not looked at again. `{{name}}` is left
-/// as `{name}`, and braces around anything but a name are left as they are.
+/// Replaces each `{name}` with its value. Inserted values are not expanded again. `{{name}}` is left as `{name}`, and
+/// braces around anything but a name are left as they are.
 fn filled(text: &str, values: &BTreeMap<String, Value>) -> Result<String, Failure> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

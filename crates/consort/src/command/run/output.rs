@@ -1,4 +1,4 @@
-//! The form that the answer to a task must have.
+//! The JSON Schema that the answer to a task must match.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use serde_json::Value;
 use crate::exit::{Exit, Failure};
 use crate::output::escaped;
 
-/// What providers are told the form is called.
+/// Name of the response schema sent to providers.
 const NAME: &str = "answer";
 
-/// A form: a JSON Schema.
+/// A JSON Schema for answers.
 #[derive(Clone, Debug)]
 pub(super) struct Output(Json);
 
@@ -37,14 +37,14 @@ impl Output {
         Ok(Self(schema))
     }
 
-    /// The same model, told of the form where it answers these words.
+    /// The same model, with the schema requested in its answer to this prompt.
     pub(super) fn wanted_of(&self, model: Model, words: &str) -> Model {
         let form = ResponseSchema { name: NAME.to_owned(), schema: self.0.clone() };
         let provider = Formed { inner: model.provider, form, words: words.to_owned() };
         Model { provider: Arc::new(provider), ..model }
     }
 
-    /// Whether an answer has the form.
+    /// Fails if an answer does not match the schema.
     pub(super) fn check(&self, answer: &str) -> Result<(), Failure> {
         check(&self.0, answer).map_err(|reason| Failure {
             exit: Exit::Tool,
@@ -53,21 +53,21 @@ impl Output {
     }
 }
 
-/// Checks an answer against a schema, and says what is wrong with it.
+/// Checks an answer against a schema; the error describes the mismatch.
 fn check(schema: &Json, answer: &str) -> Result<(), String> {
     let json =
         Json::parse(bare(answer).to_owned()).map_err(|error| format!("it is not JSON: {error}"))?;
     check_value(schema, &json, &SchemaLimits::default()).map_err(|problems| problems.join("; "))
 }
 
-/// An answer without the fence that models like to put around JSON.
+/// Strips the code fence that models like to put around JSON.
 fn bare(answer: &str) -> &str {
     let answer = answer.trim();
     let fenced = answer.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
     fenced.and_then(|text| text.split_once('\n')).map_or(answer, |(_, text)| text.trim())
 }
 
-/// A provider that is asked for a form. An answer that does not have it is asked for once more, with what is wrong.
+/// A provider that requests a schema. An answer that does not match is requested once more, with the mismatch.
 struct Formed {
     inner: Arc<dyn Provider>,
     form: ResponseSchema,
@@ -110,18 +110,18 @@ impl Provider for Formed {
     }
 }
 
-/// The words that a second answer is asked for with.
+/// Prompt of the second request.
 const AGAIN: &str = "That answer does not have the form that is wanted: {wrong}. Answer once more, with nothing but \
     JSON that fits the schema.";
 
-/// An answer that was heard to its end before it is told.
+/// An answer that was read to its end before it is passed on.
 struct Heard {
     deltas: Vec<Delta>,
     end: Result<Reply, ProviderError>,
 }
 
 impl Heard {
-    /// The reply, and what is wrong with it, if it is an answer without the form.
+    /// The reply and its mismatch, if it is an answer that does not match the schema.
     fn unfit(&self, schema: &Json) -> Option<(&Reply, String)> {
         let reply = self.end.as_ref().ok()?;
         let is_answer = reply.stop == Stop::End && reply.message.calls().next().is_none();
@@ -137,7 +137,7 @@ impl Heard {
     }
 }
 
-/// Hears an answer to its end; only what is asked again meanwhile is told at once.
+/// Reads an answer to its end. Only notices of retries are passed on at once.
 async fn heard(mut said: Emitting<Said>, emitter: &Emitter<Said>) -> Heard {
     let mut deltas = Vec::new();
     loop {

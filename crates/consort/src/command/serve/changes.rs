@@ -1,23 +1,26 @@
-//! The difference between the config in force and another one: what to report, and what to keep out.
+//! Differences between the config in force and another one: changes to report, and changes to reject.
 
 use std::collections::BTreeMap;
 
-use consort::config::{Config, Options};
+use consort::config::{Config, Fragment, Options};
 use consort_core::ServerId;
 use consort_hub::ServerSettings;
 use consort_shape::pin::Lock;
 use consort_shape::policy::{PolicySpec, RuleSpec};
 use serde::Serialize;
 
-/// The differences of a lock that are named one by one.
+/// Limit of differences of a lock that are named one by one.
 const NAMED_PINS: usize = 20;
 
-/// Returns the reason for which a config does not take effect by itself in the place of another, if there
-/// is one. It may have been cut off while it was written.
+/// Returns the reason not to replace a config by another automatically, if there is one: the new one may have been
+/// truncated while it was written.
 pub(crate) fn suspicious(old: &Options, new: &Config, may_be_empty: bool) -> Option<String> {
     let empty = new.servers.is_empty() && new.errors.is_empty();
     if empty && new.options == Options::default() && !may_be_empty {
         return Some("it is empty".to_owned());
+    }
+    if !old.include.is_empty() && new.options.include.is_empty() {
+        return Some("it has no `include`, and the one in force has".to_owned());
     }
     if has_policy(old.policy.as_ref()) && !has_policy(new.options.policy.as_ref()) {
         return Some("it has no `[consort.policy]`, and the one in force has".to_owned());
@@ -33,7 +36,7 @@ pub(crate) fn suspicious(old: &Options, new: &Config, may_be_empty: bool) -> Opt
     })
 }
 
-/// Returns true if a policy decides anything. Callers alone do not.
+/// Returns true if a policy sets more than callers, which alone decide nothing.
 fn has_policy(policy: Option<&PolicySpec>) -> bool {
     let decides = |policy: &PolicySpec| {
         *policy != PolicySpec { callers: policy.callers.clone(), ..PolicySpec::default() }
@@ -41,7 +44,7 @@ fn has_policy(policy: Option<&PolicySpec>) -> bool {
     policy.is_some_and(decides)
 }
 
-/// Names the differences between two configs, a line each.
+/// Lists the differences between two configs, a line each.
 pub(super) fn of_options(old: &Options, new: &Options) -> Vec<String> {
     let mut lines = Vec::new();
     of_policy("policy", old.policy.as_ref(), new.policy.as_ref(), &mut lines);
@@ -62,6 +65,7 @@ pub(super) fn of_options(old: &Options, new: &Options) -> Vec<String> {
         ("transforms", old.transforms != new.transforms),
         ("exposure", old.exposure != new.exposure),
         ("cache", old.cache != new.cache),
+        ("validate", old.validate != new.validate),
     ];
     let others = others.into_iter().filter(|(_, changed)| *changed);
     lines.extend(others.map(|(name, _)| format!("{name} changed")));
@@ -121,7 +125,7 @@ fn of_tables<T: PartialEq>(
     lines.extend(added.map(|name| format!("{kind} `{}` added", name.escape_debug())));
 }
 
-/// Names the servers that are there no longer, are new, or are started otherwise.
+/// Lists the servers that were removed, added or changed.
 pub(super) fn of_servers(old: &[ServerSettings], new: &[ServerSettings]) -> Vec<String> {
     let by_id = |servers: &[ServerSettings]| -> BTreeMap<String, ServerSettings> {
         servers.iter().map(|server| (server.id.to_string(), server.clone())).collect()
@@ -131,7 +135,16 @@ pub(super) fn of_servers(old: &[ServerSettings], new: &[ServerSettings]) -> Vec<
     lines
 }
 
-/// Names the differences between two locks.
+/// Lists the included files that were removed or added.
+pub(super) fn of_fragments(old: &[Fragment], new: &[Fragment]) -> Vec<String> {
+    let lacks = |all: &[Fragment], one: &Fragment| !all.iter().any(|it| it.file == one.file);
+    let told = |one: &Fragment, what: &str| format!("file `{}` {what}", one.file.display());
+    let gone = old.iter().filter(|one| lacks(new, one)).map(|one| told(one, "no longer included"));
+    let added = new.iter().filter(|one| lacks(old, one)).map(|one| told(one, "included"));
+    gone.chain(added).collect()
+}
+
+/// Lists the differences between two locks.
 pub(super) fn of_locks(old: Option<&Lock>, new: Option<&Lock>) -> Vec<String> {
     let (old, new) = match (old, new) {
         (None, None) => return Vec::new(),
@@ -178,6 +191,9 @@ mod tests {
         assert_eq!(told(rest), None, "a profile that is gone serves nothing");
         let profile = format!("{rest}[consort.profiles.p]\nservers = ['a']\n");
         let told = told(&profile).unwrap();
+        let included = Options { include: vec!["*.toml".to_owned()], ..Options::default() };
+        let lost = suspicious(&included, &config(rest), false);
+        assert_eq!(lost.as_deref(), Some("it has no `include`, and the one in force has"));
         assert_eq!(told, "it has no `[consort.profiles.p.policy]`, and the one in force has");
         assert_eq!(suspicious(&Options::default(), &config(""), true), None);
     }

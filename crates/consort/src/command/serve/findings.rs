@@ -10,14 +10,14 @@ use consort_hub::Hub;
 use consort_shape::pin::Pin;
 use consort_shape::scan::{excerpt, scan};
 
-/// The most characters of a name that are logged.
+/// Limit of characters of a name in the log.
 const NAMED: usize = 128;
 
-/// The definitions that were looked at, by server.
+/// The definitions already scanned, by server.
 #[derive(Default)]
 struct Seen(HashSet<(ServerId, Pin)>);
 
-/// Logs what deserves a look in every definition of every server, whenever there is a new one.
+/// Logs findings in every definition of every server, whenever there is a new one.
 pub(super) async fn log(hub: &Hub, limits: FindingLimits) -> Infallible {
     let mut offers = hub.watch();
     let mut seen = Seen::default();
@@ -35,7 +35,7 @@ pub(super) async fn log(hub: &Hub, limits: FindingLimits) -> Infallible {
 }
 
 impl Seen {
-    /// Looks at what is new in a catalog; returns the number of definitions with findings.
+    /// Scans the new definitions of a catalog; returns the number of definitions with findings.
     fn look(&mut self, catalog: &Catalog, limits: FindingLimits) -> usize {
         if self.0.len() > limits.remembered {
             self.0.clear();

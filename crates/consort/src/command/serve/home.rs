@@ -1,4 +1,4 @@
-//! The folders that a gateway writes to, looked at before anything is written: all that is wrong is said at once.
+//! The folders that a gateway writes to, checked before anything is written. All problems are reported at once.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use crate::running::{data_folder, kept_folder, state_folder};
 /// Folders that cannot be written to.
 #[derive(Default)]
 pub(super) struct UnwritableFolders {
-    /// That of the token, the ledger, names and logins.
+    /// The folder of the token, the ledger, names and logins.
     pub(super) state: bool,
-    /// That of what servers offered the last time.
+    /// The folder of stored catalogs.
     pub(super) cache: bool,
 }
 
-/// Finds the folders that cannot be written to. Fails if something that is asked for needs one of them; else says
-/// what is not kept.
+/// Finds the folders that cannot be written to. Fails if a requested option needs one of them; else reports the data
+/// that is not stored.
 pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
     let folders = [
         (state_folder(), "the token, the ledger, names and logins"),
@@ -55,7 +55,7 @@ pub(super) fn check(serve: &Serve) -> Result<UnwritableFolders, Failure> {
     Ok(unwritable)
 }
 
-/// Makes a folder if need be, and a file in it that is removed again.
+/// Creates a folder if needed, and a file in it that is removed again.
 fn try_to_write(folder: &Path) -> io::Result<()> {
     consort_files::create_private_folder(folder)?;
     let probe: PathBuf = folder.join(format!(".probe-{}", std::process::id()));

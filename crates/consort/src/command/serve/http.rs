@@ -1,4 +1,4 @@
-//! The gateway over HTTP: listening, saying where, and ending in order.
+//! The gateway over HTTP: listening, announcing the address, and shutting down in order.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -16,16 +16,16 @@ use crate::exit::{Exit, Failure};
 use crate::gateways::RunningGateway;
 use crate::output::{json_text, line, note};
 
-/// The most threads that are taken unasked.
+/// Default limit of threads.
 const THREADS: usize = 4;
 
-/// Where to listen.
+/// Addresses to listen on.
 pub(super) struct Places {
-    /// Sockets that were handed over; they take the place of what would be bound.
+    /// Sockets passed by socket activation; they replace those that would be bound.
     pub(super) activated: ActivatedSockets,
-    /// The address of the gateway, unless sockets were handed over.
+    /// The address of the gateway, unless sockets were passed.
     pub(super) main: Option<ListenAddress>,
-    /// The address for health and metrics alone.
+    /// A separate address for health and metrics only.
     pub(super) metrics: Option<ListenAddress>,
     /// The path prefix under which clients reach it.
     pub(super) base_path: BasePath,
@@ -38,7 +38,7 @@ impl Places {
     }
 }
 
-/// Serves until somebody wants us to end.
+/// Serves until shutdown is requested.
 pub(super) async fn serve(
     gateway: &Gateway,
     common: &Common,
@@ -117,11 +117,11 @@ pub(super) async fn serve(
     Ok(Exit::Ok)
 }
 
-/// What whoever starts us must know to come in.
+/// Connection details to announce at the start.
 pub(super) struct Entry<'a> {
     /// The owner's token, if one is needed.
     pub(super) kept: Option<Kept>,
-    /// Who can be asked.
+    /// Names of the agents and models that clients can use.
     pub(super) asked: Vec<String>,
     /// The console, if there is one.
     pub(super) console: Option<&'a Console>,
@@ -129,7 +129,7 @@ pub(super) struct Entry<'a> {
     pub(super) config: Option<PathBuf>,
 }
 
-/// Says where we are, and how to come in.
+/// Prints the URLs of the gateway, its token or the file of it, and snippets for clients.
 fn announce(common: &Common, at: &ListenAddress, base: &BasePath, entry: &Entry<'_>) {
     let Entry { kept, asked, console, .. } = entry;
     let kept = kept.as_ref();
@@ -182,7 +182,7 @@ fn announce(common: &Common, at: &ListenAddress, base: &BasePath, entry: &Entry<
     line("\n`consort config export CLIENT` writes this into the client's own config");
 }
 
-/// The signals that ask us to end, heard from the time this is made.
+/// Shutdown signals, received from the creation of this value on.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -201,7 +201,7 @@ impl Signals {
         })
     }
 
-    /// Waits until we are asked to end.
+    /// Waits for a shutdown signal.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

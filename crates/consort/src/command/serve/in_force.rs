@@ -1,10 +1,11 @@
-//! What is in force, the files it came from, and what they hold now.
+//! The config in force, its source files, and their current contents.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use consort::config::{Config, Folders, Found, Options, STDIN, find};
+use consort::config::{Config, ConfigFiles, Folders, Found, Options, STDIN, find};
 use consort::lock;
+use consort::shaping::Shaping;
 use consort_core::{Problem, Severity};
 use consort_hub::ServerSettings;
 use consort_shape::pin::Lock;
@@ -12,26 +13,70 @@ use consort_shape::pin::Lock;
 use super::changes;
 use super::watch::FileWatch;
 use crate::exit::Failure;
-use crate::reloading::{KeptOut, ReloadTrigger};
-use crate::running::{ConfigSource, Prepared};
+use crate::reloading::{KeptOut, NotInForce, ReloadTrigger, UnusableServer};
+use crate::running::{BadServer, ConfigSource, LastGood, Prepared, UsableServers};
 
-/// What is in force, and the files it came from.
+/// The config in force and its source files.
 pub(super) struct InForce {
     pub(super) source: Option<ConfigSource>,
-    /// The config, where there is one or one has appeared.
+    /// The config file, if there is one or one has appeared.
     pub(super) file: Option<PathBuf>,
     pub(super) options: Options,
     pub(super) servers: Vec<ServerSettings>,
     pub(super) lock: Option<Lock>,
-    /// What does not work in it.
+    /// Errors in the config.
     pub(super) broken: BTreeSet<String>,
     pub(super) config: FileWatch,
     lock_file: FileWatch,
     pub(super) secrets: FileWatch,
     pub(super) kept_out: KeptOutChanges,
+    /// The servers in use, kept as a fallback in case their settings become invalid.
+    pub(super) usable: UsableServers,
+    /// The servers with invalid settings.
+    pub(super) bad: Vec<BadServer>,
+    /// The secret files that only servers use.
+    pub(super) server_files: BTreeSet<PathBuf>,
+    /// The included files that are empty.
+    pub(super) empty_fragments: Vec<PathBuf>,
 }
 
-/// The changes that are kept out, one of each kind at most.
+/// The files of tokens, secrets and instructions.
+#[derive(Default)]
+pub(super) struct SecretFiles {
+    /// Those that servers refer to.
+    pub(super) servers: BTreeSet<PathBuf>,
+    /// Those of tokens, models and agents.
+    pub(super) others: BTreeSet<PathBuf>,
+}
+
+impl SecretFiles {
+    /// Collects the given files of servers and tokens, and those of models' keys and of agents' instructions.
+    pub(super) fn new(
+        servers: BTreeSet<PathBuf>,
+        tokens: impl IntoIterator<Item = PathBuf>,
+        config: Option<&Path>,
+        shaping: &Shaping,
+        options: &Options,
+    ) -> Self {
+        let mut others: BTreeSet<PathBuf> = tokens.into_iter().collect();
+        others.extend(shaping.models().into_iter().flat_map(|models| models.files().clone()));
+        let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
+        let instructed = options.agents.values().filter_map(|it| it.instructions_file.as_ref());
+        others.extend(instructed.map(|file| folder.join(file)));
+        Self { servers, others }
+    }
+
+    /// The files that only servers use.
+    pub(super) fn of_servers_alone(&self) -> BTreeSet<PathBuf> {
+        self.servers.difference(&self.others).cloned().collect()
+    }
+
+    pub(super) fn all(&self) -> BTreeSet<PathBuf> {
+        self.servers.union(&self.others).cloned().collect()
+    }
+}
+
+/// Rejected changes, at most one of each kind.
 #[derive(Clone, Default)]
 pub(super) struct KeptOutChanges {
     pub(super) config: Option<KeptOut>,
@@ -53,16 +98,19 @@ pub(super) struct SettledFiles {
 }
 
 impl InForce {
-    /// What is in force at the start.
+    /// The state at the start.
     pub(super) fn new(
         source: Option<ConfigSource>,
         prepared: &Prepared,
-        secrets: impl IntoIterator<Item = PathBuf>,
+        secrets: &SecretFiles,
     ) -> Self {
-        let file = source.as_ref().map(|source| source.file.clone());
+        let file = source.as_ref().map(|source| source.file().to_owned());
         let options = prepared.config.as_ref().map(|config| config.options.clone());
         let lock = prepared.shaping.lock().map(|lock| Lock::clone(lock));
-        let (config, lock_file) = watches(file.as_deref());
+        let (mut config, lock_file) = watches(file.as_deref());
+        if let Some(source) = source.as_ref().filter(|source| is_reread(source.file())) {
+            config.include(&source.0.includes);
+        }
         Self {
             source,
             file,
@@ -72,12 +120,59 @@ impl InForce {
             broken: broken(&prepared.problems),
             config,
             lock_file,
-            secrets: FileWatch::known(secrets),
+            secrets: FileWatch::known(secrets.all()),
             kept_out: KeptOutChanges::default(),
+            usable: prepared.servers.usable.clone(),
+            bad: prepared.servers.bad.clone(),
+            server_files: secrets.of_servers_alone(),
+            empty_fragments: prepared
+                .config
+                .as_ref()
+                .map(|config| config.empty_fragments.clone())
+                .unwrap_or_default(),
         }
     }
 
-    /// Looks at every file, or takes each as changed if somebody asked.
+    /// Returns written changes that are not in force.
+    pub(super) fn not_in_force(&self) -> NotInForce {
+        NotInForce {
+            kept_out: self.kept_out.all().cloned().collect(),
+            unusable: UnusableServer::all(&self.bad),
+        }
+    }
+
+    /// Lists the changes of another config and another lock, a line each.
+    pub(super) fn differences(
+        &self,
+        source: &ConfigSource,
+        servers: &[ServerSettings],
+        options: &Options,
+        lock: Option<&Lock>,
+    ) -> Vec<String> {
+        let before = self.source.as_ref().map(|source| source.0.fragments.as_slice());
+        let mut changes = changes::of_fragments(before.unwrap_or_default(), &source.0.fragments);
+        changes.extend(changes::of_servers(&self.servers, servers));
+        changes.extend(changes::of_options(&self.options, options));
+        changes.extend(changes::of_locks(self.lock.as_ref(), lock));
+        changes
+    }
+
+    /// The first file of a token, of a model's key or of instructions that is empty or missing.
+    pub(super) fn lost_secret(&self) -> Option<&Path> {
+        self.secrets.lost().find(|file| !self.server_files.contains(*file))
+    }
+
+    /// Returns the fallback for servers with invalid settings.
+    pub(super) fn last_good(&self, trigger: ReloadTrigger) -> LastGood {
+        let mut last_good = LastGood { servers: self.usable.clone(), ..LastGood::default() };
+        if trigger != ReloadTrigger::Accept {
+            let lost = self.secrets.lost().filter(|file| self.server_files.contains(*file));
+            last_good.lost_files = lost.map(Path::to_owned).collect();
+        }
+        last_good
+    }
+
+    /// Checks every file for changes, or treats each as changed if a reload was requested.
     pub(super) fn look(&mut self, asked: bool) -> SettledFiles {
         if self.file.is_none() {
             self.file = appeared();
@@ -93,14 +188,25 @@ impl InForce {
         SettledFiles { config, lock, secrets: self.secrets.look() }
     }
 
-    /// The config as it is written now, or the one in force where that must not count.
+    /// The config as currently written, or the one in force if that must not be applied.
     pub(super) fn read_config(&mut self, trigger: ReloadTrigger) -> Option<ConfigSource> {
         let file = self.file.clone().filter(|file| is_reread(file));
         let Some(file) = file else { return self.source.clone() };
-        let read = ConfigSource::read(&file);
-        if trigger == ReloadTrigger::Change && !self.config.is_still() {
+        let mut read = ConfigSource::read(&file);
+        // What is missing is looked for too: with it the config can be read.
+        let includes = match &read {
+            Ok(source) => Some(source.0.includes.clone()),
+            Err(_) => Config::text(&file).ok().map(|text| ConfigFiles::includes_of(&file, &text)),
+        };
+        let others = includes.is_some_and(|includes| self.config.include(&includes));
+        if trigger == ReloadTrigger::Change && (others || !self.config.is_still()) {
             self.config.forget();
             return self.source.clone();
+        }
+        if others {
+            // Whoever asks takes the files as they are from here on.
+            self.config.mark();
+            read = ConfigSource::read(&file);
         }
         match read.and_then(|source| Ok((source.parse()?, source))) {
             Ok((config, source)) => {
@@ -122,27 +228,35 @@ impl InForce {
         if self.source.is_none() || trigger == ReloadTrigger::Accept {
             return None;
         }
+        let was_empty = |file: &PathBuf| self.empty_fragments.contains(file);
+        let held = self.source.iter().flat_map(|source| &source.0.fragments);
+        let mut held = held.map(|fragment| &fragment.file).filter(|file| !was_empty(file));
+        if let Some(file) = held.find(|file| config.empty_fragments.contains(file)) {
+            return Some(format!("the included file `{}` is empty", file.display()));
+        }
         // Whoever takes the last server out at the console sees that it is the last one.
         changes::suspicious(&self.options, config, trigger == ReloadTrigger::Console)
     }
 
-    /// The lock as it is now, or the one in force where it is gone or cannot be read.
+    /// The current lock, or the one in force if it is missing or cannot be read.
     pub(super) fn read_lock(&mut self, trigger: ReloadTrigger) -> Option<Lock> {
         let file = self.file.as_deref()?;
         let path = lock::path(file);
-        let (reason, acceptable) = match lock::read(&path) {
-            Ok(None) if self.lock.is_some() && trigger != ReloadTrigger::Accept => {
-                let reason = "is gone: the last one stays in force";
-                (format!("the lock `{}` {reason}", path.display()), true)
-            }
-            Ok(lock) => {
-                self.kept_out.lock = None;
-                return lock;
-            }
-            Err(error) => {
-                (format!("{}: the last one stays in force", Failure::from(error).message), false)
-            }
-        };
+        let (reason, acceptable) =
+            match lock::read(&path, self.options.limits.settings().files.lock) {
+                Ok(None) if self.lock.is_some() && trigger != ReloadTrigger::Accept => {
+                    let reason = "is gone: the last one stays in force";
+                    (format!("the lock `{}` {reason}", path.display()), true)
+                }
+                Ok(lock) => {
+                    self.kept_out.lock = None;
+                    return lock;
+                }
+                Err(error) => (
+                    format!("{}: the last one stays in force", Failure::from(error).message),
+                    false,
+                ),
+            };
         self.kept_out.lock = Some(KeptOut::new("lock", reason, acceptable));
         self.lock.clone()
     }
@@ -157,7 +271,7 @@ fn watches(file: Option<&Path>) -> (FileWatch, FileWatch) {
     (FileWatch::new(followed), FileWatch::new(file.map(lock::path)))
 }
 
-/// Returns true for a config that is read again when it changes. A pipe is read once.
+/// Returns true for a config that is read again after a change. A pipe is read once.
 fn is_reread(file: &Path) -> bool {
     let device = file.starts_with("/dev") || file.starts_with("/proc");
     // What is gone for a moment comes back.
@@ -166,7 +280,7 @@ fn is_reread(file: &Path) -> bool {
         && std::fs::metadata(file).map_or(true, |about| about.is_file())
 }
 
-/// What does not work, so that the same is known again.
+/// Keys of the errors among the problems, to recognize the same ones later.
 pub(super) fn broken(problems: &[Problem]) -> BTreeSet<String> {
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
     errors.map(key).collect()
@@ -176,7 +290,7 @@ pub(super) fn key(problem: &Problem) -> String {
     problem.server.as_ref().map_or_else(|| problem.message.clone(), ToString::to_string)
 }
 
-/// A config where there was none.
+/// Returns a config file that has appeared since a start without one.
 fn appeared() -> Option<PathBuf> {
     match find(None, None, &Folders::of_process()).ok()?.found {
         Found::File(file) => Some(file),

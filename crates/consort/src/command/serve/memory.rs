@@ -1,15 +1,15 @@
-//! Memory that large messages took, given back to the system.
+//! Return of the memory of large messages to the system.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use consort_wire::MemoryBudget;
 
-/// How long there must be no large message before memory is given back.
+/// Time without a large message before memory is returned.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Gives memory back whenever large messages came and come no more. An allocator keeps it otherwise: it purges when
-/// it is used, and a gateway at rest does not use it.
+/// Returns memory after large messages have stopped arriving. The allocator purges only while it is used, and an idle
+/// gateway does not use it.
 pub(super) async fn give_back(budget: &MemoryBudget) -> Infallible {
     let usage = || (budget.messages(), budget.available());
     let (mut seen, mut purged) = (usage(), usage());
@@ -24,7 +24,7 @@ pub(super) async fn give_back(budget: &MemoryBudget) -> Infallible {
     }
 }
 
-/// Has the allocator return what is free to the system.
+/// Makes the allocator return free memory to the system.
 fn collect() {
     #[expect(unsafe_code, reason = "the crate `mimalloc` does not pass this function on")]
     unsafe extern "C" {

@@ -1,4 +1,4 @@
-//! Folders in which the names of tools, prompts and resources are kept.
+//! Folders that store the names of tools, prompts and resources.
 
 use std::fs;
 use std::io;
@@ -11,20 +11,21 @@ use consort_files::Readers;
 use crate::cli::Common;
 use crate::running;
 
-/// The folder of a config's names. A profile in the place of the whole has names of its own.
+/// The folder of a config's names. A profile served alone has its own names.
 pub(crate) fn folder(common: &Common, file: Option<&Path>) -> Option<PathBuf> {
     let folder = running::state_folder()?.join("names").join(of_config(file));
     Some(of_profile(common, folder))
 }
 
-/// Copies the names that earlier versions kept for all configs together, if none are kept for this one, so that
-/// things stay called what they were. Names of servers that this config lacks are freed after the usual grace.
+/// Copies the names that earlier versions stored for all configs together, if none are stored for this one, so that
+/// names stay the same. Names of servers that this config lacks are freed after the usual grace period.
 pub(super) fn adopt_earlier(common: &Common, folder: &Path) -> io::Result<()> {
     let Some(state) = running::state_folder() else { return Ok(()) };
     adopt(&of_profile(common, state.join("names")), folder)
 }
 
-fn of_config(file: Option<&Path>) -> String {
+/// Directory name for the data of a config.
+pub(super) fn of_config(file: Option<&Path>) -> String {
     let Some(file) = file else { return "demo".to_owned() };
     let file = located(file).unwrap_or_else(|| file.to_owned());
     let digest = ConfigDigest::of(file.as_os_str().as_encoded_bytes()).to_string();

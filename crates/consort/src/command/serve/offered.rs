@@ -1,4 +1,4 @@
-//! What is served: at each address of MCP, and to those who ask agents.
+//! Toolboxes served at each MCP endpoint, and agents served to clients.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,34 +16,34 @@ use consort_gateway::{Profile, Recorded, Records, Toolboxes};
 use consort_hub::Hub;
 use consort_shape::Elsewhere;
 
-use super::runs::RunRecorder;
 use super::settings::naming;
 use crate::console::{Attended, Desk, ToolViews};
 use crate::exit::Failure;
+use crate::recording::RunRecorder;
 
-/// What a config offers.
+/// Everything that a config serves.
 pub(super) struct Offered {
-    /// At each address of MCP.
+    /// The toolbox of each MCP endpoint.
     pub(super) toolboxes: Toolboxes,
-    /// Who can be asked.
+    /// Agents and models that clients can use.
     pub(super) askable: Arc<Askable>,
     /// Every tool by its name here, for the console.
     pub(super) tools: Arc<dyn Toolbox>,
-    /// The same as models see it.
+    /// The same as exposed to models.
     pub(super) views: ToolViews,
-    /// What all of it goes through.
+    /// The layers applied to all toolboxes.
     pub(super) shaping: Shaping,
-    /// Agents that cannot be used.
+    /// Problems of agents that cannot be used.
     pub(super) problems: Vec<Problem>,
-    /// Those that are tools of others, to be put on the roster when all of this is taken over.
+    /// Agents that are tools of others, added to the roster when the config takes effect.
     pub(super) agents: Vec<Agent>,
 }
 
-/// Who can be asked, and what models may use.
+/// Agents and models that clients can use, with the tools available to them.
 pub(crate) struct Askable {
     agents: BTreeMap<String, Helper>,
     models: Arc<Models>,
-    /// The models that the config names.
+    /// The models named in the config.
     named: Vec<String>,
     whole: Arc<dyn Toolbox>,
     profiles: BTreeMap<String, Arc<dyn Toolbox>>,
@@ -52,29 +52,29 @@ pub(crate) struct Askable {
     observer: Arc<dyn RunObserver>,
 }
 
-/// An agent that can be asked by its name.
+/// An agent that can be requested by its name.
 struct Helper {
     agent: Agent,
     description: Option<String>,
     profile: Option<String>,
 }
 
-/// What everything is made of.
+/// Inputs for building everything that is served.
 pub(super) struct Parts<'a> {
     pub(super) hub: &'a Hub,
     pub(super) records: &'a Records,
     pub(super) options: &'a Options,
-    /// Where the config is, if there is one.
+    /// Path of the config, if there is one.
     pub(super) file: Option<PathBuf>,
-    /// The profile that is all there is, if one is.
+    /// The profile that is served alone, if one is.
     pub(super) only: Option<&'a str>,
     pub(super) roster: &'a Arc<Roster>,
-    /// Where people are asked who look at the console, if there is one.
+    /// Pending requests for users of the console, if there is one.
     pub(super) desk: Option<&'a Arc<Desk>>,
 }
 
 impl Parts<'_> {
-    /// Makes everything, with every call recorded.
+    /// Builds everything, with every call recorded.
     pub(super) fn offered(&self, shaping: Shaping) -> Result<Offered, Failure> {
         let models = shaping.models().cloned().unwrap_or_else(|| Arc::new(Models::of(None)));
         let mut problems = Vec::new();
@@ -93,8 +93,12 @@ impl Parts<'_> {
         let recorded = |toolbox: Arc<dyn Toolbox>, front: &str| -> Arc<dyn Toolbox> {
             Arc::new(Recorded::new(toolbox, self.records.clone(), front))
         };
+        let answer = shaping.limits().approvals.answer;
         let wrap = |toolbox: Arc<dyn Toolbox>, front: &str| match self.desk {
-            Some(desk) => recorded(Arc::new(Attended::new(toolbox, Arc::clone(desk))), front),
+            Some(desk) => {
+                let attended = Attended::new(toolbox, Arc::clone(desk), answer);
+                recorded(Arc::new(attended), front)
+            }
             None => recorded(toolbox, front),
         };
         let layers = shaping.over(Arc::new(self.hub.clone()), &wrap);
@@ -154,8 +158,7 @@ impl Parts<'_> {
         Ok(Offered { toolboxes, askable, tools, views, shaping, problems, agents: made })
     }
 
-    /// The agents whose models can be used. Where one profile is everything, those of others are not
-    /// there.
+    /// The agents whose models can be used. If one profile is served alone, agents of others are left out.
     fn usable(&self, models: &Models, problems: &mut Vec<Problem>) -> Vec<(&String, &AgentConfig)> {
         let mut usable = Vec::new();
         for (name, config) in &self.options.agents {
@@ -171,7 +174,7 @@ impl Parts<'_> {
     }
 }
 
-/// That every run of an agent is refused, because its limit in US dollars cannot be held.
+/// Reports an agent whose runs are all refused because its limit in US dollars cannot be enforced.
 fn unpriced(name: &str, agent: &Agent) -> Option<Problem> {
     let model = &agent.model;
     let limited = agent.settings.limits.cost.is_some();
@@ -193,7 +196,7 @@ fn unusable(name: &str, error: &dyn std::error::Error, hint: Option<String>) -> 
 }
 
 impl Askable {
-    /// Who is meant by a name, at the address of a profile or of everything; else what comes nearest.
+    /// Finds an agent or model by name, at the endpoint of a profile or of everything; else returns the nearest name.
     pub(crate) fn find(
         &self,
         name: &str,
@@ -213,7 +216,7 @@ impl Askable {
             && self.models.is_named(name)
             && let Ok(model) = self.models.model(name)
         {
-            let mut settings = consort_agent::Settings::new(name);
+            let mut settings = self.models.agent_settings(name);
             settings.observer = Some(Arc::clone(&self.observer));
             return Ok(Agent::new(model, Arc::clone(toolbox), settings));
         }
@@ -223,7 +226,7 @@ impl Askable {
         Err(near.first().map(|near| (*near).to_owned()))
     }
 
-    /// Everybody who can be asked there, agents first, each with what it is good for.
+    /// Lists all agents and models available there, agents first, each with its description.
     pub(super) fn listed(
         &self,
         profile: Option<&str>,
@@ -234,7 +237,7 @@ impl Askable {
         agents.chain(self.named.iter().map(|id| (id.clone(), None))).collect()
     }
 
-    /// The agents a caller may ask, each with what it is good for and its profile.
+    /// The agents a caller may use, each with its description and its profile.
     pub(crate) fn agents(&self, caller: &Caller) -> Vec<(Agent, Option<String>, Option<String>)> {
         let agents = self.agents.values().filter(|helper| self.may(helper, None, caller));
         let told = |helper: &Helper| {
@@ -243,44 +246,44 @@ impl Askable {
         agents.map(told).collect()
     }
 
-    /// The models that the config names and that can be used, each with everything.
+    /// The usable models named in the config, each with all tools.
     pub(crate) fn named(&self) -> Vec<Agent> {
         self.named.iter().filter_map(|id| self.with_everything(id)).collect()
     }
 
-    /// A model with everything. Only for the owner, whom it costs.
+    /// A model with all tools. Only for the owner, who pays for it.
     pub(crate) fn with_everything(&self, model: &str) -> Option<Agent> {
         self.models.model(model).ok().map(|model| self.over_everything(model))
     }
 
-    /// The model that is meant where nobody says which, with everything.
+    /// The default model, with all tools.
     pub(crate) async fn usual(&self) -> Option<Agent> {
         let model = self.models.providers().choose(None).await.ok()?;
         Some(self.over_everything(model))
     }
 
     fn over_everything(&self, model: Model) -> Agent {
-        let mut settings = consort_agent::Settings::new(&model.id);
+        let mut settings = self.models.agent_settings(&model.id);
         settings.observer = Some(Arc::clone(&self.observer));
         Agent::new(model, Arc::clone(&self.whole), settings)
     }
 
-    /// What a model costs, if that is known.
+    /// Returns the price of a model, if known.
     pub(crate) fn price(&self, model: &str) -> Option<Price> {
         self.models.model(model).ok()?.facts.price
     }
 
-    /// The names of all of them.
+    /// The names of all agents and models.
     pub(super) fn names(&self) -> Vec<String> {
         self.agents.keys().chain(&self.named).cloned().collect()
     }
 
-    /// Whether there is such a profile.
+    /// Returns true if the profile exists.
     pub(super) fn has(&self, profile: &str) -> bool {
         self.profiles.contains_key(profile)
     }
 
-    /// Whether a caller may ask an agent there: whoever may not see its tool may not ask it here either.
+    /// Returns true if a caller may use an agent there: a caller that may not see its tool may not use it here either.
     fn may(&self, helper: &Helper, profile: Option<&str>, caller: &Caller) -> bool {
         let here = profile.is_none() || helper.profile.as_deref() == profile;
         let name = tool_name(&helper.agent.settings.name);

@@ -1,13 +1,14 @@
-//! `/v1`: agents and models for clients that speak `OpenAI`'s formats and know nothing of MCP.
+//! `/v1`: agents and models for clients that use `OpenAI`'s formats and not MCP.
 
 mod path;
 mod run;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use consort::config::AgentLimits;
 use consort_agent::openai::{ApiError, Asked, Format, HandedOut, Listed};
 use consort_core::{BoxFuture, Caller};
 use consort_gateway::{Site, SiteBody, Visit};
@@ -19,22 +20,24 @@ use super::offered::Askable;
 use path::{Place, What};
 use run::Running;
 
-/// Agents and models, served in `OpenAI`'s formats. Clones are the same.
+/// Agents and models, served in `OpenAI`'s formats. Clones share state.
 #[derive(Clone)]
 pub(super) struct OpenAi(Arc<Inner>);
 
 struct Inner {
     askable: RwLock<Arc<Askable>>,
     handed_out: HandedOut,
+    /// Time limit for the first token of a streamed answer. An error within it is sent with its HTTP status.
+    first_word: Duration,
 }
 
 impl OpenAi {
-    pub(super) fn new(askable: Arc<Askable>) -> Self {
-        let askable = RwLock::new(askable);
-        Self(Arc::new(Inner { askable, handed_out: HandedOut::default() }))
+    pub(super) fn new(askable: Arc<Askable>, limits: AgentLimits) -> Self {
+        let (askable, handed_out) = (RwLock::new(askable), HandedOut::new(limits.handed_calls));
+        Self(Arc::new(Inner { askable, handed_out, first_word: limits.first_word }))
     }
 
-    /// Goes over to others who can be asked. Whoever is asked now goes on.
+    /// Replaces the agents and models. Running requests continue with the old ones.
     pub(super) fn set(&self, askable: Arc<Askable>) {
         *self.0.askable.write().unwrap_or_else(PoisonError::into_inner) = askable;
     }
@@ -85,10 +88,10 @@ impl OpenAi {
     }
 }
 
-/// Why nothing is answered.
+/// A refused request.
 struct Refusal {
     error: ApiError,
-    /// What may be asked for instead.
+    /// The method for the `Allow` header.
     allow: Option<Method>,
 }
 
@@ -150,7 +153,7 @@ fn listing(id: String, description: Option<String>) -> Listed {
     Listed { id, owner, description }
 }
 
-/// An error as an answer.
+/// An error response.
 fn refused(error: &ApiError) -> Response<SiteBody> {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, &error.json());
@@ -173,7 +176,7 @@ fn json(status: StatusCode, value: &Value) -> Response<SiteBody> {
     response
 }
 
-/// An id that nobody else has.
+/// A unique id.
 fn id() -> String {
     let random = || RandomState::new().hash_one(0);
     format!("{:016x}{:08x}", random(), random() & 0xffff_ffff)

@@ -1,31 +1,28 @@
-//! Where calls are recorded: counters, ledger, traces.
+//! Recording of calls: counters, ledger, traces.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use consort::config::{Options, ServeConfig};
-use consort_gateway::feed::{Feed, RING};
-use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, Search, search};
-use consort_gateway::metrics::{Extra, MOST_TOOLS, Metrics};
+use consort::config::Options;
+use consort_gateway::feed::Feed;
+use consort_gateway::ledger::{Ledger, Search, search};
+use consort_gateway::metrics::{Extra, Metrics};
 use consort_gateway::otlp::{Exporter, OtlpSettings};
-use consort_gateway::{LINES_PER_SECOND, REFUSED_NAME_CHARS, Records, States};
+use consort_gateway::{Records, States};
 use consort_hub::Hub;
 use tokio::task::JoinHandle;
 
 use super::states;
 use crate::cli::Serve;
-use crate::command::ledger::ledger_path;
 use crate::exit::Failure;
 use crate::log::{self, ServerOutput};
 use crate::output::note;
+use crate::recording::{ledger_path, ledger_settings};
 
-const DAY: Duration = Duration::from_hours(24);
-
-/// What records calls while we serve.
+/// Recorders of calls while the gateway serves.
 pub(super) struct Recording {
     pub(super) records: Records,
-    /// Reads the last calls of earlier times.
+    /// Task that loads the last recorded calls.
     seeding: Option<JoinHandle<()>>,
     exporter: Option<Exporter>,
 }
@@ -42,7 +39,7 @@ impl Recording {
         let file = serve.ledger.clone().or_else(ledger_path).filter(|_| !serve.no_ledger);
         let ledger = match file {
             Some(file) => {
-                let settings = ledger_settings(&options.serve, config);
+                let settings = ledger_settings(options, config);
                 Some(Ledger::open(&file, settings).map_err(|error| {
                     Failure::from(error)
                         .hint("name another file with --ledger, or serve with --no-ledger")
@@ -70,13 +67,13 @@ impl Recording {
             records.tracer = exporter.tracer().clone();
         }
         let seeding = (!serve.no_console && !serve.stdio).then(|| {
-            records.feed = Feed::new();
+            records.feed = Feed::limited(options.limits.settings().feed);
             seed(&records)
         });
         Ok(Self { records, seeding: seeding.flatten(), exporter })
     }
 
-    /// Writes and sends what is left.
+    /// Writes and sends pending records.
     pub(super) async fn end(self) {
         if let Some(exporter) = self.exporter {
             exporter.drain().await;
@@ -90,21 +87,15 @@ impl Recording {
     }
 }
 
-/// Applies what a config says of metrics and the log.
+/// Applies the config of metrics and the log.
 pub(super) fn configure(records: &Records, serve: &Serve, options: &Options) {
-    let limit = |count: Option<u64>, usual: usize| {
-        count.map_or(usual, |count| usize::try_from(count).unwrap_or(usize::MAX))
-    };
+    let all = options.limits.settings();
+    let limits = all.records;
+    records.metrics.limit(all.metrics);
     let by_tool = options.serve.metrics_by_tool == Some(true);
-    let tools = limit(options.limits.metric_tools, MOST_TOOLS);
-    records.metrics.tell_tools(if by_tool { tools } else { 0 });
-    let lines = options
-        .limits
-        .log_lines
-        .map_or(LINES_PER_SECOND, |lines| u32::try_from(lines).unwrap_or(u32::MAX));
-    records.lines.set(lines);
-    let chars = limit(options.limits.refused_name_chars, REFUSED_NAME_CHARS);
-    records.lines.set_refused_name(chars);
+    records.metrics.tell_tools(if by_tool { limits.metric_tools } else { 0 });
+    records.lines.set(limits.log_lines);
+    records.lines.set_refused_name(limits.refused_name_chars);
     // The command line has the last word.
     if serve.log_server_output.is_none() {
         match options.serve.log_server_output.as_deref() {
@@ -115,26 +106,12 @@ pub(super) fn configure(records: &Records, serve: &Serve, options: &Options) {
     }
 }
 
-/// Returns how a config wants the ledger kept.
-fn ledger_settings(serve: &ServeConfig, config: Option<&Path>) -> LedgerSettings {
-    let usual = LedgerSettings::default();
-    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
-    LedgerSettings {
-        mode: if serve.ledger_strict == Some(true) { Mode::Strict } else { usual.mode },
-        size: serve.ledger_bytes.unwrap_or(usual.size),
-        age: serve
-            .ledger_days
-            .map(|days| DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX))),
-        archive: serve.ledger_archive.as_ref().map(|archive| folder.join(archive)),
-        ..usual
-    }
-}
-
-/// Has the feed know the last calls of the ledger. Nobody waits for it.
+/// Loads the last calls of the ledger into the feed, in the background.
 fn seed(records: &Records) -> Option<JoinHandle<()>> {
     let (feed, ledger) = (records.feed.clone(), records.ledger.clone()?);
     Some(tokio::task::spawn_blocking(move || {
-        let wanted = Search { most: RING, look: RING, ..Search::default() };
+        let calls = feed.capacity();
+        let wanted = Search { most: calls, look: calls, ..Search::default() };
         match search(ledger.path(), &wanted) {
             Ok(found) => feed.seed(found.calls.into_iter().rev().collect()),
             Err(error) => tracing::debug!(%error, "the last calls are not known"),

@@ -1,60 +1,88 @@
-//! The config, its lock and its secrets as they change: a sound change is taken over while we serve, and
-//! until then the last one stays in force.
+//! Reload of the config, its lock and its secrets: a valid change is applied while the gateway serves, and until then
+//! the last one stays in force.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use consort::config::{Options, System};
+use consort::config::{Config, Options, System};
 use consort_agent::sub::Roster;
 use consort_core::{Problem, Severity};
 use consort_gateway::{Access, Gateway, Records};
-use consort_hub::Hub;
+use consort_hub::{Hub, Settings};
 use consort_shape::Approved;
 use consort_shape::pin::Lock;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::changes;
-use super::in_force::{InForce, broken, key, lost};
+use super::in_force::{InForce, SecretFiles, broken, key, lost};
 use super::offered::{Offered, Parts};
 use super::openai::OpenAi;
 use super::records::configure;
 use super::settings::{access, permissions};
-use super::token::MissingToken;
+use super::token::{MissingToken, path_of};
 use super::watch::FileWatch;
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Scene};
 use crate::exit::Failure;
-use crate::reloading::{KeptOut, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger};
-use crate::running::{self, ConfigSource, Prepared, tell};
+use crate::reloading::{
+    KeptOut, NotInForce, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger, UnusableServer,
+};
+use crate::running::{
+    self, BadServer, ConfigSource, Prepared, ResolvedServers, UsableServers, tell,
+};
 
-/// How long calls to servers that are gone may take to end.
-const DRAIN: Duration = Duration::from_secs(30);
-
-/// What follows the config.
+/// Everything needed to follow the config.
 pub(super) struct Following<'a> {
     pub(super) common: &'a Common,
     pub(super) serve: &'a Serve,
     pub(super) hub: &'a Hub,
     pub(super) gateway: &'a Gateway,
     pub(super) records: &'a Records,
-    /// What people agreed to holds on, whatever the config becomes.
+    /// Approvals, which stay valid across changes of the config.
     pub(super) approvals: Arc<Approved>,
     pub(super) openai: &'a OpenAi,
     pub(super) console: Option<&'a Console>,
     pub(super) roster: &'a Arc<Roster>,
-    /// Answers that somebody gave once are not asked for again.
+    /// Resolver of references. It remembers user input, so that it is requested once.
     pub(super) resolve: &'a System,
     pub(super) handle: &'a ReloadHandle,
 }
 
-/// A config that cannot be taken over.
+/// A config that cannot be applied.
 struct Refused {
     reason: String,
-    /// Whether it can be once somebody accepts it.
+    /// True if it can be applied once somebody accepts it.
     acceptable: bool,
+}
+
+/// A config that is in force, or would be.
+#[derive(Default)]
+struct Applied {
+    /// Changes, a line each.
+    changes: Vec<String>,
+    /// The servers with invalid settings.
+    bad: Vec<BadServer>,
+}
+
+/// Everything built from a config and a lock, ready to take effect.
+struct NextConfig {
+    source: ConfigSource,
+    lock: Option<Lock>,
+    config: Option<Config>,
+    options: Options,
+    settings: Settings,
+    offered: Offered,
+    access: Access,
+    files: SecretFiles,
+    usable: UsableServers,
+    bad: Vec<BadServer>,
+    /// All errors and warnings.
+    problems: Vec<Problem>,
+    /// Errors, apart from those of servers.
+    broken: BTreeSet<String>,
+    changes: Vec<String>,
 }
 
 impl From<Failure> for Refused {
@@ -64,19 +92,19 @@ impl From<Failure> for Refused {
 }
 
 impl Following<'_> {
-    /// Follows the files, and takes them over whenever a change has settled, somebody asks for it or we
-    /// get SIGHUP.
+    /// Follows the files, and applies them whenever a change has settled, a reload is requested or SIGHUP arrives.
     pub(super) async fn follow(
         &self,
         mut state: InForce,
         mut requests: mpsc::Receiver<ReloadRequest>,
     ) -> Infallible {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else { std::future::pending().await };
+        self.publish(&state);
         loop {
             let (trigger, reply) = tokio::select! {
                 _ = hangup.recv() => (ReloadTrigger::Demand, None),
                 Some(request) = requests.recv() => (request.trigger, Some(request.reply)),
-                () = tokio::time::sleep(state.options.limits.reload().poll) => (ReloadTrigger::Change, None),
+                () = tokio::time::sleep(state.options.limits.settings().reload.poll) => (ReloadTrigger::Change, None),
             };
             let report = self.turn(&mut state, trigger);
             if let Some(reply) = reply {
@@ -86,7 +114,7 @@ impl Following<'_> {
         }
     }
 
-    /// Looks at the files once, and takes over what counts.
+    /// Checks the files once, and applies their changes.
     fn turn(&self, state: &mut InForce, trigger: ReloadTrigger) -> ReloadReport {
         if trigger == ReloadTrigger::DryRun {
             return self.rehearse(state);
@@ -100,7 +128,7 @@ impl Following<'_> {
         let source = if look.config { state.read_config(trigger) } else { state.source.clone() };
         let lock = if look.lock { state.read_lock(trigger) } else { state.lock.clone() };
         if look.secrets {
-            let gone = state.secrets.lost().next().map(lost);
+            let gone = state.lost_secret().map(lost);
             state.kept_out.secrets = gone.map(|reason| KeptOut::new("secrets", reason, false));
         }
         let changed = source != state.source || lock != state.lock;
@@ -111,43 +139,53 @@ impl Following<'_> {
         }
         let refused = state.kept_out.all().any(|it| !before.all().any(|known| known == it));
         if asked || changed || renewed || refused {
-            self.records.metrics.reloads.count(state.kept_out.all().next().is_none());
+            self.records.metrics.reloads.count(state.not_in_force().is_empty());
         }
         for kept_out in state.kept_out.all() {
             if asked || !before.all().any(|known| known == kept_out) {
                 kept_out.log();
             }
         }
-        if self.handle.publish(state.kept_out.all().cloned().collect())
+        self.publish(state);
+        let config = state.file.as_ref().map(|file| file.display().to_string());
+        let NotInForce { kept_out, unusable } = state.not_in_force();
+        ReloadReport { config, changes, kept_out, unusable }
+    }
+
+    /// Publishes the written changes that are not in force.
+    fn publish(&self, state: &InForce) {
+        let now = state.not_in_force();
+        self.records.metrics.reloads.set_unusable_servers(now.unusable.len());
+        if self.handle.publish(now)
             && let Some(console) = self.console
         {
             console.told();
         }
-        let config = state.file.as_ref().map(|file| file.display().to_string());
-        ReloadReport { config, changes, kept_out: state.kept_out.all().cloned().collect() }
     }
 
-    /// Returns what a reload would do, and does nothing of it.
+    /// Returns the effects of a reload without applying it.
     fn rehearse(&self, state: &mut InForce) -> ReloadReport {
         let before = state.kept_out.clone();
         let source = state.read_config(ReloadTrigger::DryRun);
         let lock = state.read_lock(ReloadTrigger::DryRun);
-        let changes = match self.apply(state, source, lock, ReloadTrigger::DryRun) {
-            Ok(changes) => changes,
+        let Applied { changes, bad } = match self.apply(state, source, lock, ReloadTrigger::DryRun)
+        {
+            Ok(applied) => applied,
             Err(refused) => {
                 let kept_out = KeptOut::new("config", refused.reason, refused.acceptable);
                 state.kept_out.config = Some(kept_out);
-                Vec::new()
+                Applied { changes: Vec::new(), bad: state.bad.clone() }
             }
         };
         let config = state.file.as_ref().map(|file| file.display().to_string());
         let kept_out = state.kept_out.all().cloned().collect();
         state.kept_out = before;
-        ReloadReport { config, changes, kept_out }
+        let unusable = UnusableServer::all(&bad);
+        ReloadReport { config, changes, kept_out, unusable }
     }
 
-    /// Takes over a config and a lock as a whole or not at all, and returns what is different. A config
-    /// that cannot be used does not keep a lock from counting.
+    /// Applies a config and a lock as a whole or not at all, and returns the changes. An unusable config does not stop
+    /// a lock from taking effect.
     fn take_over(
         &self,
         state: &mut InForce,
@@ -157,7 +195,8 @@ impl Following<'_> {
     ) -> Vec<String> {
         let is_new = source != state.source;
         match self.apply(state, source, lock.clone(), trigger) {
-            Ok(changes) => {
+            Ok(Applied { changes, bad }) => {
+                state.bad = bad;
                 state.kept_out.secrets = None;
                 for change in &changes {
                     tracing::info!(change, "the config changed");
@@ -188,24 +227,41 @@ impl Following<'_> {
         source: Option<ConfigSource>,
         lock: Option<Lock>,
         trigger: ReloadTrigger,
-    ) -> Result<Vec<String>, Refused> {
+    ) -> Result<Applied, Refused> {
         let Some(source) = source else {
             if trigger == ReloadTrigger::DryRun {
-                return Ok(Vec::new());
+                return Ok(Applied::default());
             }
-            self.gateway.set_access(&self.access(&Options::default())?.0);
+            self.gateway.set_access(&self.access(&Options::default(), None)?.0);
             state.secrets.mark();
-            return Ok(Vec::new());
+            return Ok(Applied::default());
         };
+        let next = self.build(state, source, lock, trigger)?;
+        let applied = Applied { changes: next.changes.clone(), bad: next.bad.clone() };
+        if trigger != ReloadTrigger::DryRun {
+            self.put_in_force(state, next, trigger);
+        }
+        Ok(applied)
+    }
+
+    /// Builds everything from a config and a lock. Nothing takes effect yet.
+    fn build(
+        &self,
+        state: &InForce,
+        source: ConfigSource,
+        lock: Option<Lock>,
+        trigger: ReloadTrigger,
+    ) -> Result<NextConfig, Refused> {
         let config = source.parse()?;
-        let options = config.options.clone();
-        let dangling = config.dangling_names();
-        let prepared = running::prepare_of(self.common, config, lock.clone(), self.resolve)?;
-        let Prepared { config, settings, shaping, problems } = prepared;
-        let shaping = shaping.approved(Arc::clone(&self.approvals));
-        let broken = broken(&problems);
+        let (options, dangling) = (config.options.clone(), config.dangling_names());
+        let last_good = state.last_good(trigger);
+        let prepared =
+            running::prepare_of(self.common, config, lock.clone(), self.resolve, &last_good)?;
+        let mut problems = prepared.all_problems();
+        let Prepared { config, settings, shaping, servers, problems: odd } = prepared;
+        let ResolvedServers { usable, bad, files } = servers;
         // What did not work before is no reason to refuse the rest.
-        let worse = problems.iter().find(|problem| {
+        let worse = odd.iter().find(|problem| {
             problem.severity == Severity::Error && !state.broken.contains(&key(problem))
         });
         if let Some(problem) = worse.filter(|_| trigger != ReloadTrigger::Accept) {
@@ -215,73 +271,94 @@ impl Following<'_> {
             hub: self.hub,
             records: self.records,
             options: &options,
-            file: Some(source.file.clone()),
+            file: Some(source.file().to_owned()),
             only: self.common.profile.as_deref(),
             roster: self.roster,
             desk: self.console.map(Console::desk),
         };
-        let Offered { toolboxes, askable, tools, views, shaping, problems: left_out, agents } =
-            parts.offered(shaping)?;
-        let (access, mut files) = self.access(&options)?;
-        files.extend(self.resolve.take_files());
-        files.extend(shaping.models().iter().flat_map(|models| models.files().clone()));
-        files.extend(instructions(&source.file, &options));
-        let gone = state.secrets.lost().find(|file| files.iter().any(|used| used == file));
+        let mut offered = parts.offered(shaping.approved(Arc::clone(&self.approvals)))?;
+        problems.extend(std::mem::take(&mut offered.problems).into_iter().chain(dangling));
+        let (access, tokens) = self.access(&options, Some(source.file()))?;
+        let files =
+            SecretFiles::new(files, tokens, Some(source.file()), &offered.shaping, &options);
+        let gone = state.secrets.lost().find(|file| files.others.contains(*file));
         if let Some(file) = gone.filter(|_| trigger != ReloadTrigger::Accept) {
             return Err(Refused { reason: lost(file), acceptable: true });
         }
-        let mut changes = changes::of_servers(&state.servers, &settings.servers);
-        changes.extend(changes::of_options(&state.options, &options));
-        changes.extend(changes::of_locks(state.lock.as_ref(), lock.as_ref()));
-        if trigger == ReloadTrigger::DryRun {
-            return Ok(changes);
-        }
-        let problems: Vec<Problem> = problems.into_iter().chain(left_out).chain(dangling).collect();
+        let changes = state.differences(&source, &settings.servers, &options, lock.as_ref());
+        let broken = broken(&odd);
+        Ok(NextConfig {
+            source,
+            lock,
+            config,
+            options,
+            settings,
+            offered,
+            access,
+            files,
+            usable,
+            bad,
+            problems,
+            broken,
+            changes,
+        })
+    }
+
+    /// Replaces the config in force.
+    fn put_in_force(&self, state: &mut InForce, next: NextConfig, trigger: ReloadTrigger) {
+        let NextConfig { config, options, settings, offered, problems, files, .. } = next;
+        let Offered { toolboxes, askable, tools, views, shaping, agents, problems: _ } = offered;
         problems.iter().for_each(tell);
         state.servers.clone_from(&settings.servers);
-        self.hub.reload(settings.servers, settings.reserved, DRAIN);
+        let drain = state.options.limits.settings().reload.drain;
+        self.hub.reload(settings.servers, settings.reserved, drain);
         self.roster.set(agents);
         self.openai.set(Arc::clone(&askable));
         self.gateway.set(toolboxes);
-        self.gateway.set_access(&access);
+        self.gateway.set_access(&next.access);
         self.gateway.set_permissions(permissions(self.serve, &options));
         configure(self.records, self.serve, &options);
+        state.empty_fragments =
+            config.as_ref().map(|config| config.empty_fragments.clone()).unwrap_or_default();
         // Last: whoever waits there for a config waits for all of this.
         if let Some(console) = self.console {
             console.set(Scene { config, shaping, tools, views, askable, problems });
         }
-        state.secrets = FileWatch::known(files);
-        (state.options, state.lock, state.broken) = (options, lock, broken);
-        state.source = Some(source);
-        Ok(changes)
+        state.secrets = match trigger {
+            ReloadTrigger::Accept => FileWatch::known(files.all()),
+            _ => state.secrets.renewed(files.all()),
+        };
+        (state.usable, state.server_files) = (next.usable, files.of_servers_alone());
+        (state.options, state.lock, state.broken) = (options, next.lock, next.broken);
+        state.source = Some(next.source);
     }
 
-    /// Who may use the gateway, and the files that say so.
-    fn access(&self, options: &Options) -> Result<(Access, Vec<PathBuf>), Refused> {
-        let (access, kept) = access(self.serve, options, MissingToken::Leave)?;
+    /// Returns the authentication settings, and the files they come from.
+    fn access(
+        &self,
+        options: &Options,
+        file: Option<&Path>,
+    ) -> Result<(Access, Vec<PathBuf>), Refused> {
+        let (access, kept) = access(self.serve, options, file, MissingToken::Leave)?;
         if matches!(access, Access::Tokens(_)) && kept.is_none() {
             let reason = "the owner's token is missing: the last one stays in force".to_owned();
             return Err(Refused { reason, acceptable: false });
         }
         let owner = kept.map(|kept| kept.file);
-        Ok((access, token_files(options, owner.as_deref())))
+        Ok((access, token_files(options, file, owner.as_deref())))
     }
 }
 
-/// The files that tokens are in.
-pub(super) fn token_files(options: &Options, owner: Option<&Path>) -> Vec<PathBuf> {
+/// The files that contain tokens.
+pub(super) fn token_files(
+    options: &Options,
+    config: Option<&Path>,
+    owner: Option<&Path>,
+) -> Vec<PathBuf> {
     // Without a token of the owner none is asked for.
     let Some(owner) = owner else { return Vec::new() };
-    let others = options.tokens.values().filter_map(|place| place.strip_prefix("file:"));
-    let others = others.filter_map(|file| {
-        consort::config::expand_variables(file, |name| std::env::var(name).ok()).ok()
-    });
-    others.map(PathBuf::from).chain([owner.to_owned()]).collect()
-}
-
-/// The files that agents are instructed by.
-pub(super) fn instructions(config: &Path, options: &Options) -> Vec<PathBuf> {
-    let folder = config.parent().unwrap_or(Path::new(""));
-    let files = options.agents.values().filter_map(|agent| agent.instructions_file.as_ref());
-    files.map(|file| folder.join(file)).collect()
+    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
+    let others = options.tokens.values().filter(|place| place.starts_with("file:"));
+    let others = others.filter_map(|place| path_of(place, folder).ok());
+    others.chain([owner.to_owned()]).collect()
 }

@@ -1,13 +1,13 @@
-//! How the gateway shall serve, from the command line and the config.
+//! Settings of the gateway, from the command line and the config.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use consort::config::{ListenAddress, Options, Period};
-use consort_core::Caller;
+use consort::config::{ListenAddress, Options};
+use consort_core::{Caller, CallerKind, IdentityId};
 use consort_gateway::{
-    Access, BasePath, Limits, Naming, Permissions, Settings, Token, TrustedProxy,
+    Access, BasePath, Naming, Permissions, ProxyHeaders, Settings, Token, TrustedProxy,
 };
 
 use super::http::Places;
@@ -25,54 +25,29 @@ pub(super) fn of(
     file: Option<&Path>,
     missing: MissingToken,
 ) -> Result<(Settings, Option<Kept>), Failure> {
-    let (access, kept) = access(serve, options, missing)?;
+    let (access, kept) = access(serve, options, file, missing)?;
     let profile = common.profile.as_ref().and_then(|name| options.profiles.get(name));
     let profile = profile.and_then(|profile| profile.naming.as_deref());
     let naming = naming(serve.naming.as_deref().or(profile).or(options.naming.as_deref()))?;
-    let mut limits = Limits { list_wait: options.limits.lists().wait, ..Limits::default() };
-    if let Some(most) = options.serve.max_browser_sessions {
-        limits.browser_sessions = usize::try_from(most).unwrap_or(usize::MAX);
-    }
-    if let Some(idle) = options.serve.browser_session_idle {
-        limits.browser_session_idle = idle.get();
-    }
-    if let Some(lifetime) = options.serve.browser_session_lifetime {
-        limits.browser_session_lifetime = lifetime.get();
-    }
-    options.limits.apply_to_gateway(&mut limits);
-    if let Some(linger) = options.serve.linger {
-        limits.linger = linger.get();
-    }
-    if let Some(bytes) = options.serve.linger_bytes {
-        limits.linger_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    }
-    if let Some(grace) = options.serve.name_grace {
-        limits.name_grace = grace.get();
-    }
-    if let Some(most) = options.serve.metrics_connections {
-        limits.metrics_connections = usize::try_from(most).unwrap_or(usize::MAX);
-    }
     let settings = Settings {
         access,
         hosts: serve.allow_host.clone(),
         base_path: base_path(options)?,
         trusted_proxies: trusted_proxies(options)?,
+        proxy_headers: proxy_headers(options)?,
         permissions: permissions(serve, options),
         naming: naming.unwrap_or_default(),
         names: names::folder(common, file),
-        limits,
+        limits: options.limits.settings().gateway,
         ..Settings::default()
     };
     Ok((settings, kept))
 }
 
-/// The time that load balancers get to notice that we leave, where some are.
-const LAME_DUCK: Duration = Duration::from_secs(5);
-
-/// The address that is taken unasked.
+/// The default address.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8808);
 
-/// Where to listen.
+/// Returns the addresses to listen on.
 pub(super) fn places(
     serve: &Serve,
     options: &Options,
@@ -93,11 +68,12 @@ pub(super) fn places(
     Ok(Places { activated, main, metrics, base_path: base_path(options)? })
 }
 
-/// The lame-duck time: none where nobody but this machine reaches us.
+/// The lame-duck time: zero by default if only this machine can reach the gateway.
 pub(super) fn lame_duck(serve: &Serve, options: &Options, places: &Places) -> Duration {
     let local = places.addresses().all(ListenAddress::is_local);
-    let usual = if local { Duration::ZERO } else { LAME_DUCK };
-    serve.lame_duck.or(options.serve.lame_duck.map(Period::get)).unwrap_or(usual)
+    let limits = &options.limits;
+    let usual = (!local || limits.is_set("lame_duck")).then(|| limits.settings().lame_duck);
+    serve.lame_duck.or(usual).unwrap_or_default()
 }
 
 fn base_path(options: &Options) -> Result<BasePath, Failure> {
@@ -110,40 +86,55 @@ fn trusted_proxies(options: &Options) -> Result<Vec<TrustedProxy>, Failure> {
     written.map(|text| text.parse().map_err(|error| wrong("trusted_proxies", &error))).collect()
 }
 
+fn proxy_headers(options: &Options) -> Result<ProxyHeaders, Failure> {
+    let written = options.serve.proxy_headers.as_deref().map(str::parse);
+    Ok(written.transpose().map_err(|error| wrong("proxy_headers", &error))?.unwrap_or_default())
+}
+
 fn wrong(key: &str, error: &dyn std::error::Error) -> Failure {
     Failure::usage(format!("`{key}` in `[consort.serve]`: {error}"))
 }
 
-/// What others than the owner and our own pages may do.
+/// Returns the permissions of callers and pages other than the owner and Consort's own.
 pub(super) fn permissions(serve: &Serve, options: &Options) -> Permissions {
     let (flags, config) = (&serve.allow_origin, &options.serve);
     Permissions {
         origins: flags.iter().chain(&config.allowed_origins).cloned().collect(),
-        metrics: config.metrics_callers.clone(),
+        metrics: config
+            .metrics_callers
+            .iter()
+            .map(|name| IdentityId::of(CallerKind::Client, name))
+            .collect(),
     }
 }
 
-/// Who may use the gateway, and the owner's token if one is needed.
+/// Returns the authentication settings of a config in this file, and the owner's token if one is needed.
 pub(super) fn access(
     serve: &Serve,
     options: &Options,
+    file: Option<&Path>,
     missing: MissingToken,
 ) -> Result<(Access, Option<Kept>), Failure> {
     if serve.stdio || serve.allow_unauthenticated {
         return Ok((Access::Anyone, None));
     }
     let kept = token::kept(serve.token_file.as_deref(), missing)?;
-    let owner = kept.iter().map(|kept| (Caller::OWNER, kept.secret.clone()));
     let mut tokens: Vec<Token> =
-        owner.map(|(name, secret)| Token { name: name.to_owned(), secret }).collect();
+        kept.iter().map(|kept| Token::owner(kept.secret.clone())).collect();
+    let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     for (name, place) in &options.tokens {
-        let secret = token::read_from(name, place)?;
+        if name == Caller::OWNER {
+            let message = "`owner` in `[consort.tokens]` is the name of the owner, whose token is in a file of its own";
+            return Err(Failure::usage(message)
+                .hint("choose another name, or name the owner's file with --token-file"));
+        }
+        let secret = token::read_from(name, place, folder)?;
         if let Some(other) = tokens.iter().find(|token| token.secret == secret) {
-            let (name, other) = (name.escape_debug(), other.name.escape_debug());
+            let (name, other) = (name.escape_debug(), other.caller.name().escape_debug());
             let message = format!("`{name}` and `{other}` have the same token");
             return Err(Failure::usage(message).hint("give each caller a token of its own"));
         }
-        tokens.push(Token { name: name.clone(), secret });
+        tokens.push(Token::client(name, secret));
     }
     Ok((Access::Tokens(tokens), kept))
 }

@@ -1,4 +1,4 @@
-//! The sockets that a gateway listens on: bound here, or handed over by whoever started us (socket activation).
+//! The sockets that a gateway listens on: bound here, or passed by the parent process (socket activation).
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,20 +14,20 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 use crate::exit::Failure;
 use crate::output::escaped_line;
 
-/// The first file descriptor that is handed over, as systemd counts them.
+/// The first file descriptor passed, by the convention of systemd.
 const FIRST: i32 = 3;
 
-/// The most sockets that are taken.
+/// Limit of sockets accepted from systemd.
 const MOST: i32 = 16;
 
-/// Who may open a Unix socket: its owner and its group, such as a reverse proxy.
+/// File mode of a Unix socket: its owner and its group may open it, such as a reverse proxy.
 const MODE: u32 = 0o660;
 
-/// Sockets that listen already, handed over with `LISTEN_FDS`.
+/// Listening sockets, passed with `LISTEN_FDS`.
 pub(super) struct ActivatedSockets(Vec<(OwnedFd, ListenAddress)>);
 
 impl ActivatedSockets {
-    /// Takes the sockets that were handed over to this process.
+    /// Takes the sockets passed to this process.
     pub(super) fn take() -> Result<Self, Failure> {
         let variable = |name| std::env::var(name).ok()?.parse::<i32>().ok();
         let ours = variable("LISTEN_PID") == i32::try_from(std::process::id()).ok();
@@ -55,7 +55,7 @@ impl ActivatedSockets {
         self.0.is_empty()
     }
 
-    /// Returns the sockets, ready to take connections in.
+    /// Returns the sockets, ready to accept connections.
     pub(super) fn listeners(self) -> Result<Vec<Listener>, Failure> {
         let unusable = |error: io::Error| {
             Failure::usage(format!("cannot use a socket of LISTEN_FDS: {error}"))
@@ -78,7 +78,7 @@ impl ActivatedSockets {
     }
 }
 
-/// A socket that was handed over, closed in programs that we start, with the address it listens on.
+/// Takes a socket passed to this process, with its address. Sets `CLOEXEC` on it for child processes.
 #[expect(unsafe_code, reason = "LISTEN_FDS hands file descriptors over by their numbers")]
 fn taken(number: i32) -> io::Result<(OwnedFd, ListenAddress)> {
     // SAFETY: `LISTEN_PID` says that this process was given the descriptor to own, and nobody else takes it:
@@ -106,7 +106,7 @@ fn taken(number: i32) -> io::Result<(OwnedFd, ListenAddress)> {
 /// A socket that was bound here, and its address.
 type BoundSocket = (Listener, ListenAddress, Option<SocketFile>);
 
-/// The file of a Unix socket, removed when we no longer listen.
+/// The file of a Unix socket, removed when the gateway stops listening.
 pub(super) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {

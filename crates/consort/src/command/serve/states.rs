@@ -43,13 +43,13 @@ fn tell(status: &Status, before: Option<State>) {
     }
 }
 
-/// Returns how every server is doing, whenever somebody wants to know.
+/// Returns a function that reports the state of every server.
 pub(super) fn all(hub: &Hub) -> States {
     let hub = hub.clone();
     Arc::new(move || hub.statuses().into_iter().map(|status| reached(&hub, status)).collect())
 }
 
-/// Returns how one server is doing, whenever somebody wants to know.
+/// Returns a function that reports the state of one server.
 pub(super) fn lookup(hub: &Hub) -> ServerLookup {
     let hub = hub.clone();
     ServerLookup::new(move |server| Some(reached(&hub, hub.status(server)?)))

@@ -1,4 +1,4 @@
-//! The token that clients show, kept in a file only its owner reads.
+//! The owner's token, stored in a file that only its owner can read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use consort::token::{self, SHORTEST};
 use crate::exit::Failure;
 use crate::running;
 
-/// A token as it is kept.
+/// A stored token.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) secret: String,
     pub(crate) file: PathBuf,
-    /// Whether it was made just now.
+    /// True if it was just created.
     pub(crate) created: bool,
 }
 
-/// The treatment of an owner's token that is not there.
+/// Handling of a missing owner's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingToken {
-    /// One is made and kept.
+    /// Creates and stores one.
     Create,
-    /// Nothing is written.
+    /// Writes nothing.
     Leave,
 }
 
-/// The token in this file, or where it is kept by default.
+/// The token in this file, or in the default one.
 pub(crate) fn kept(file: Option<&Path>, missing: MissingToken) -> Result<Option<Kept>, Failure> {
     let file = match file {
         Some(file) => file.to_owned(),
@@ -48,20 +48,21 @@ pub(crate) fn kept(file: Option<&Path>, missing: MissingToken) -> Result<Option<
     Ok(found.map(|(secret, created)| Kept { secret, file, created }))
 }
 
-/// The secret of one of those who may use the gateway: `env:NAME` or `file:PATH`.
-pub(crate) fn read_from(name: &str, place: &str) -> Result<String, Failure> {
+/// The secret of a caller of the gateway: `env:NAME` or `file:PATH`, relative to a folder.
+pub(crate) fn read_from(name: &str, place: &str, folder: &Path) -> Result<String, Failure> {
     let whose = name.escape_debug();
     let secret = if let Some(variable) = place.strip_prefix("env:") {
         std::env::var(variable).map_err(|_| {
             Failure::usage(format!("the token of `{whose}`: `{variable}` is not set"))
         })?
     } else {
-        let file = place.strip_prefix("file:").unwrap_or(place);
-        let path = expand_variables(file, |name| std::env::var(name).ok()).map_err(|name| {
-            Failure::usage(format!("the token of `{whose}`: `{name}` in `{file}` is not set"))
+        let path = path_of(place, folder).map_err(|name| {
+            Failure::usage(format!("the token of `{whose}`: `{name}` in `{place}` is not set"))
         })?;
-        fs::read_to_string(path).map_err(|error| {
-            Failure::usage(format!("the token of `{whose}`: cannot read `{file}`: {error}"))
+        fs::read_to_string(&path).map_err(|error| {
+            let path = path.display();
+            Failure::usage(format!("the token of `{whose}`: cannot read `{path}`: {error}"))
+                .hint("`file:` is relative to the config")
         })?
     };
     let secret = secret.trim().to_owned();
@@ -70,4 +71,15 @@ pub(crate) fn read_from(name: &str, place: &str) -> Result<String, Failure> {
         return Err(Failure::usage(message));
     }
     Ok(secret)
+}
+
+/// The path in `file:PATH`: relative to a folder, with variables, and with `~` for the user's home. The error is the
+/// name of a variable that is not set.
+pub(super) fn path_of(place: &str, folder: &Path) -> Result<PathBuf, String> {
+    let file = place.strip_prefix("file:").unwrap_or(place);
+    let path = expand_variables(file, |name| std::env::var(name).ok())?;
+    match path.strip_prefix("~/").and_then(|rest| Some(std::env::home_dir()?.join(rest))) {
+        Some(path) => Ok(path),
+        None => Ok(folder.join(path)),
+    }
 }

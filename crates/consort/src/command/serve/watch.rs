@@ -1,11 +1,13 @@
-//! Files that are followed: a change counts once it has settled.
+//! Watched files. A change counts once it has settled.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The properties by which one version of a file is told from another. They are those of the file behind
-/// a link, so a swapped link is another version.
+use consort::config::IncludePattern;
+
+/// The metadata that identify a version of a file. They are those of the target of a link, so a swapped link is another
+/// version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileStamp {
     device: u64,
@@ -28,30 +30,45 @@ impl FileStamp {
     }
 }
 
-/// Some files, as they were seen last.
+/// Files with their versions; `None` for a missing one.
+type Versions = Vec<(PathBuf, Option<FileStamp>)>;
+
+/// A set of files with the last version seen.
 #[derive(Debug, Default)]
 pub(super) struct FileWatch {
     files: Vec<PathBuf>,
-    seen: Option<Vec<Option<FileStamp>>>,
-    settled: Option<Vec<Option<FileStamp>>>,
-    /// The files that held something when they were taken as known.
+    /// The patterns of further files, expanded at every check.
+    includes: Vec<IncludePattern>,
+    seen: Option<Versions>,
+    settled: Option<Versions>,
+    /// True for each file that had contents when it was last marked as known.
     held: Vec<bool>,
 }
 
 impl FileWatch {
-    /// Follows these files. Their present version counts as a change, once it has settled.
+    /// Watches these files. Their present version counts as a change, once it has settled.
     pub(super) fn new(files: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { files: files.into_iter().collect(), ..Self::default() }
     }
 
-    /// Follows these files from their present version on.
+    /// Watches these files from their present version on.
     pub(super) fn known(files: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut watch = Self::new(files);
         watch.mark();
         watch
     }
 
-    /// Looks at the files. Returns true once for each change that has settled.
+    /// Watches these files from their present version on. Lost files stay lost until they have contents again.
+    pub(super) fn renewed(&self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut watch = Self::known(files);
+        for lost in self.lost() {
+            let known = watch.files.iter().zip(&mut watch.held);
+            known.filter(|(file, _)| *file == lost).for_each(|(_, held)| *held = true);
+        }
+        watch
+    }
+
+    /// Checks the files. Returns true once for each change that has settled.
     pub(super) fn look(&mut self) -> bool {
         let now = Some(self.stamps());
         let still = now == self.seen;
@@ -63,37 +80,50 @@ impl FileWatch {
         settled
     }
 
-    /// Takes the present version as known.
+    /// Marks the present version as known.
     pub(super) fn mark(&mut self) {
         self.settle();
         self.held = self.files.iter().map(|file| holds_something(file)).collect();
     }
 
-    /// Takes the present version as seen, whatever it holds.
+    /// Marks the present version as seen, whatever it contains.
     pub(super) fn settle(&mut self) {
         self.seen = Some(self.stamps());
         self.settled.clone_from(&self.seen);
     }
 
-    /// Returns true if the files are as they were at the last look.
+    /// Returns true if the files are unchanged since the last check.
     pub(super) fn is_still(&self) -> bool {
         self.seen.as_ref() == Some(&self.stamps())
     }
 
-    /// Has the present version count as a change again.
+    /// Makes the present version count as a change again.
     pub(super) fn forget(&mut self) {
         (self.seen, self.settled) = (None, None);
     }
 
-    /// The files that held something when they were taken as known, and are empty or gone.
+    /// The files that had contents when marked as known, and are now empty or missing.
     pub(super) fn lost(&self) -> impl Iterator<Item = &Path> {
         let files = self.files.iter().zip(&self.held);
         let lost = files.filter(|(file, held)| **held && !holds_something(file));
         lost.map(|(file, _)| file.as_path())
     }
 
-    fn stamps(&self) -> Vec<Option<FileStamp>> {
-        self.files.iter().map(|file| FileStamp::of(file)).collect()
+    /// Also watches the files that match these patterns. Returns false if they are unchanged.
+    pub(super) fn include(&mut self, includes: &[IncludePattern]) -> bool {
+        let changed = self.includes != includes;
+        self.includes = includes.to_vec();
+        changed
+    }
+
+    fn stamps(&self) -> Versions {
+        // A folder that cannot be looked at stands for its files.
+        let included = self.includes.iter().flat_map(|include| {
+            include.files().unwrap_or_else(|_| vec![include.folder().to_owned()])
+        });
+        let stamp = |file: PathBuf| (FileStamp::of(&file), file);
+        let stamps = self.files.iter().cloned().chain(included).map(stamp);
+        stamps.map(|(stamp, file)| (file, stamp)).collect()
     }
 }
 
@@ -123,7 +153,12 @@ mod tests {
         fs::remove_file(&file).unwrap();
         assert!(!watch.look());
         assert!(watch.look());
-        assert_eq!(watch.lost().collect::<Vec<_>>(), [file]);
+        assert_eq!(watch.lost().collect::<Vec<_>>(), [file.as_path()]);
+        let renewed = watch.renewed([file.clone(), folder.path().join("y")]);
+        assert_eq!(renewed.lost().collect::<Vec<_>>(), [file.as_path()]);
+        assert_eq!(renewed.renewed([]).lost().count(), 0);
+        fs::write(&file, "b").unwrap();
+        assert_eq!(renewed.lost().count(), 0);
     }
 
     #[test]

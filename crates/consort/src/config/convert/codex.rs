@@ -74,7 +74,7 @@ fn http(server: &ServerConfig, address: &Address, writer: &mut Writer) -> Out {
     ])
 }
 
-/// The variable a text is, or stands for, after this prefix and with nothing else.
+/// The name of the variable if the text is this prefix and one reference to a variable or an input.
 fn variable(text: &Text, prefix: &str) -> Option<String> {
     let parts = match text.parts() {
         [Part::Literal(start), rest @ ..] if start == prefix => rest,

@@ -1,9 +1,10 @@
-//! Writing our own `[mcp.NAME]`.
+//! Writing Consort's own `[mcp.NAME]`.
 
 use super::super::period::Period;
 use super::super::server::{
     Address, Auth, Connect, Era, Program, ServerConfig, ToolConfig, Transport,
 };
+use super::super::server_limits::WrittenLimit;
 use super::Writer;
 use super::out::Out;
 use super::own;
@@ -39,13 +40,16 @@ pub(super) fn entry(server: &ServerConfig, writer: &mut Writer) -> Out {
         ("era", era),
         ("connect", Out::when(server.connect == Connect::Call, Out::text("call"))),
         ("idle_stop", Out::maybe(server.idle_stop, period)),
+        ("validate", Out::maybe(server.validate, |check| Out::text(check.as_str()))),
         ("disabled", Out::when(server.disabled, Out::Bool(true))),
         ("keep", Out::strings(&server.keep)),
         ("drop", Out::strings(&server.drop)),
         ("timeout", timeout),
         ("tools", tools(server)),
     ]);
-    Out::joined([start, place, rest])
+    let limits = server.limits.written();
+    let limits = Out::table(limits.map(|(key, value)| (key, Out::maybe(value, limit))));
+    Out::joined([start, place, rest, limits])
 }
 
 fn stdio(server: &ServerConfig, program: &Program, writer: &mut Writer) -> Out {
@@ -92,6 +96,15 @@ fn tools(server: &ServerConfig) -> Out {
     };
     let tools = server.tools.iter().map(|(name, config)| (name.to_string(), tool(config)));
     Out::Table(tools.collect())
+}
+
+/// A limit as it is written.
+pub(super) fn limit(limit: WrittenLimit) -> Out {
+    match limit {
+        #[expect(clippy::cast_precision_loss, reason = "no limit is that large")]
+        WrittenLimit::Count(count) => Out::Number(count as f64),
+        WrittenLimit::Period(written) => period(written),
+    }
 }
 
 fn period(period: Period) -> Out {

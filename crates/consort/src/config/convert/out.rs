@@ -1,4 +1,4 @@
-//! What is written, in order, before it is JSON or TOML.
+//! Ordered output tree, independent of JSON or TOML.
 
 use jsonc_parser::cst::CstInputValue;
 use serde::ser::SerializeMap;
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 /// A value to be written.
 pub(in crate::config) enum Out {
-    /// In a table, no key at all.
+    /// No value; a table leaves the key out.
     Nothing,
     Bool(bool),
     Number(f64),
@@ -16,7 +16,7 @@ pub(in crate::config) enum Out {
 }
 
 impl Out {
-    /// A table without what is absent or empty.
+    /// A table without absent or empty values.
     pub(super) fn table<const N: usize>(entries: [(&str, Self); N]) -> Self {
         let given = entries.into_iter().filter(|(_, value)| !value.is_empty());
         Self::Table(given.map(|(key, value)| (key.to_owned(), value)).collect())
@@ -35,7 +35,7 @@ impl Out {
         Self::Text(text.into())
     }
 
-    /// This value, under this condition.
+    /// The value if the condition holds, else nothing.
     pub(super) fn when(condition: bool, value: Self) -> Self {
         if condition { value } else { Self::Nothing }
     }
@@ -57,7 +57,7 @@ impl Out {
         }
     }
 
-    /// As a value in a JSON text that is there already.
+    /// Converts to a value for an existing JSON text.
     pub(in crate::config) fn to_cst(&self) -> CstInputValue {
         match self {
             Self::Nothing => CstInputValue::Null,
@@ -72,7 +72,7 @@ impl Out {
         }
     }
 
-    /// As a value in a TOML text that is there already; tables are written in a line.
+    /// Converts to a value for an existing TOML text; tables are written inline.
     pub(in crate::config) fn to_value(&self) -> toml_edit::Value {
         match self {
             Self::Nothing => toml_edit::Value::from(""),
@@ -92,7 +92,7 @@ impl Out {
         }
     }
 
-    /// As a table of its own in a TOML text.
+    /// Converts to a table with its own header in a TOML text.
     pub(in crate::config) fn to_table(&self) -> toml_edit::Table {
         let mut table = toml_edit::Table::new();
         if let Self::Table(entries) = self {
@@ -103,7 +103,7 @@ impl Out {
         table
     }
 
-    /// What it says under a key.
+    /// Returns the string under a key.
     pub(in crate::config) fn get(&self, wanted: &str) -> Option<&str> {
         let Self::Table(entries) = self else { return None };
         entries.iter().find_map(|(key, value)| match value {

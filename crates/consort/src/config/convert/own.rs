@@ -1,18 +1,19 @@
-//! The keys of our own that every format takes.
+//! Consort's own keys, which every format accepts.
 
 use super::super::period::Period;
 use super::super::server::{Address, Connect, Era, Grant, OAuth, ServerConfig, Transport};
 use super::super::text::Text;
+use super::consort::limit;
 use super::out::Out;
 use super::{Target, Writer};
 
-/// Whether we read this key in a format that is not ours.
+/// Returns true if Consort reads this key in the format of another client.
 pub(super) fn can_say(target: Target, key: &str) -> bool {
     // Codex has words of its own for times; the rest have `timeout`, which takes ours.
     key != "tools" && (target != Target::Codex || !key.starts_with("timeout."))
 }
 
-/// What these keys say of a server.
+/// Returns the values of these keys of a server.
 pub(super) fn keys(writer: &mut Writer, server: &ServerConfig, wanted: &[&str]) -> Out {
     let target = writer.target;
     let is = |key: &str| wanted.contains(&key) && can_say(target, key);
@@ -37,10 +38,13 @@ pub(super) fn keys(writer: &mut Writer, server: &ServerConfig, wanted: &[&str]) 
         ("era", era),
         ("connect", Out::when(server.connect == Connect::Call, Out::text("call"))),
         ("idle_stop", period("idle_stop", server.idle_stop)),
+        ("validate", Out::maybe(server.validate, |check| Out::text(check.as_str()))),
         ("keep", strings("keep", &server.keep)),
         ("drop", strings("drop", &server.drop)),
         ("timeout", timeout),
     ]);
+    let limits = server.limits.written();
+    let limits = limits.map(|(key, value)| (key, Out::maybe(value.filter(|_| is(key)), limit)));
     // Those that have no HTTP+SSE have no word for it either; we know this one.
     let names_sse = !matches!(target, Target::Zed | Target::Codex);
     let place = match &server.transport {
@@ -66,7 +70,7 @@ pub(super) fn keys(writer: &mut Writer, server: &ServerConfig, wanted: &[&str]) 
             network(writer, server, address),
         ]),
     };
-    Out::joined([place, own])
+    Out::joined([place, own, Out::table(limits)])
 }
 
 /// The proxy and the certificates of a server.
@@ -77,7 +81,7 @@ pub(super) fn network(writer: &mut Writer, server: &ServerConfig, address: &Addr
     Out::Table(spelled.collect())
 }
 
-/// What a login needs to know beforehand.
+/// Returns the OAuth settings of a server.
 pub(super) fn login(writer: &mut Writer, server: &ServerConfig, oauth: &OAuth) -> Out {
     let mut text = |key: &str, text: &Option<Text>| {
         let key = format!("oauth.{key}");

@@ -1,4 +1,4 @@
-//! The pieces that several formats write alike.
+//! Parts that several formats write alike.
 
 use super::super::input::{Input, InputKind};
 use super::super::server::{Address, Program, ServerConfig};
@@ -29,7 +29,7 @@ impl Writer {
         Out::Text(self.spell(server, "url", &address.url))
     }
 
-    /// What all servers ask, each question once.
+    /// Returns the inputs of all servers, each once.
     pub(super) fn inputs(&mut self, servers: &[&ServerConfig]) -> Out {
         let mut written: Vec<&Input> = Vec::new();
         let mut inputs = Vec::new();

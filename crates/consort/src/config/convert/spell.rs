@@ -1,22 +1,22 @@
-//! References spelled as each format spells them.
+//! References in the syntax of each format.
 
 use super::super::server::ServerConfig;
 use super::super::text::{Part, Reference, Text};
 use super::{Reader, Target, Writer};
 
-/// What went wrong with the spelling of a text.
+/// Losses while a text was written.
 #[derive(Default)]
 struct Trouble {
-    /// References the format does not follow.
+    /// True if the format does not resolve a reference.
     stuck: bool,
-    /// Defaults the format does not have.
+    /// Defaults that the format does not support.
     defaults: Vec<String>,
-    /// Whether questions became variables.
+    /// True if inputs became variables.
     asked: bool,
 }
 
 impl Writer {
-    /// Writes a text, and says what the target will not understand of it.
+    /// Writes a text, and warns of parts that the target does not understand.
     pub(super) fn spell(&mut self, server: &ServerConfig, key: &str, text: &Text) -> String {
         let mut trouble = Trouble::default();
         let spelled = match (self.target, text.parts()) {
@@ -53,7 +53,7 @@ impl Writer {
         spelled
     }
 
-    /// Says which questions of a text became variables.
+    /// Warns of the inputs of a text that became variables.
     pub(super) fn asked(&mut self, server: &ServerConfig, text: &Text) {
         for reference in text.references() {
             if let Reference::Input(id) = reference {
@@ -65,7 +65,7 @@ impl Writer {
     }
 }
 
-/// Whose way of spelling it is, and who reads it.
+/// The output format and its reader.
 type Hand = (Target, Reader);
 
 fn spelled(hand: Hand, parts: &[Part], trouble: &mut Trouble) -> String {
@@ -117,7 +117,7 @@ fn reference_for(hand: Hand, reference: &Reference, trouble: &mut Trouble) -> St
     }
 }
 
-/// The variable for a question, where nobody asks: `github-token` is `GITHUB_TOKEN`.
+/// Name of the variable for an input in formats without inputs: `github-token` is `GITHUB_TOKEN`.
 pub(super) fn variable_for(id: &str) -> String {
     let letters = id.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     let name = letters.collect::<String>().to_ascii_uppercase();

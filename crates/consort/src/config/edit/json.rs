@@ -1,4 +1,4 @@
-//! Servers in a JSON text.
+//! Editing servers in a JSON text.
 
 use jsonc_parser::cst::{CstObject, CstRootNode};
 

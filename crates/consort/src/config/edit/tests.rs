@@ -1,4 +1,4 @@
-//! What stays, what comes and what goes.
+//! Tests of adding and removing servers.
 
 mod formats;
 

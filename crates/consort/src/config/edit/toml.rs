@@ -1,4 +1,4 @@
-//! Servers in a TOML text.
+//! Editing servers in a TOML text.
 
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, TableLike, Value};
 
@@ -78,7 +78,7 @@ fn parse(body: &str) -> Result<DocumentMut, EditError> {
     body.parse().map_err(|_| shape("the document"))
 }
 
-/// What is under a key, made if there is nothing.
+/// Returns the table under a key, created if absent.
 fn inner<'a>(item: &'a mut Item, key: &str) -> Result<&'a mut Item, EditError> {
     let table = item.as_table_like_mut().ok_or_else(|| shape(key))?;
     let fresh = || {
@@ -111,8 +111,7 @@ fn following(table: &dyn TableLike, name: &str) -> Option<String> {
     keys.find(|(_, item)| plain(item)).map(|(key, _)| key.to_owned())
 }
 
-/// The place of a table's first header, and the comments above that. What is written further down
-/// is in the midst of it.
+/// The position of a table's first header, and the comments above it. Comments further down are inside the table.
 fn header(table: &mut Table) -> Option<(isize, String)> {
     let mut first: Option<(isize, Option<String>)> = None;
     let mut look = |table: &mut Table| {
@@ -129,12 +128,12 @@ fn header(table: &mut Table) -> Option<(isize, String)> {
     first.and_then(|(position, above)| Some((position, above?)))
 }
 
-/// A text, if there is a comment in it.
+/// The text, if it contains a comment.
 fn comments(text: &str) -> Option<String> {
     text.contains('#').then(|| text.to_owned())
 }
 
-/// Writes a comment above the table that comes next, or at the end.
+/// Moves a comment above the next table, or to the end.
 fn hand_on(document: &mut DocumentMut, position: isize, comment: &str) {
     let mut next: Option<isize> = None;
     each(document.as_table_mut(), &mut |table| {
@@ -157,7 +156,7 @@ fn hand_on(document: &mut DocumentMut, position: isize, comment: &str) {
     });
 }
 
-/// Goes through every table that has a header.
+/// Visits every table that has a header.
 fn each(table: &mut Table, visit: &mut dyn FnMut(&mut Table)) {
     for (_, item) in table.iter_mut() {
         match item {
@@ -178,7 +177,7 @@ fn each(table: &mut Table, visit: &mut dyn FnMut(&mut Table)) {
     }
 }
 
-/// The text with the line ends it had.
+/// Restores the line ends of the original text.
 fn as_before(before: &str, after: String) -> String {
     let (all, windows) = (before.matches('\n').count(), before.matches("\r\n").count());
     if all == 0 || windows < all {

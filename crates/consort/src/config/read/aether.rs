@@ -8,7 +8,7 @@ use super::super::sketch::{Count, Keys, Sketch, USUAL};
 use super::super::tree::{Table, Value};
 use super::Reader;
 
-/// The key of the settings that hold the list.
+/// The key of the settings that contain the list.
 pub(in super::super) const OUTER: &str = "tool_service";
 
 /// The key of the list.
@@ -18,7 +18,7 @@ const SWITCH: &str = "enable_mcp";
 
 const KEYS: Keys = Keys { url: &["endpoint", "url"], ..USUAL };
 
-/// What a server without a timeout gets.
+/// Timeout of a server without one, in seconds.
 const TIMEOUT: f64 = 30.0;
 
 /// Reads the list, under `tool_service` or at the top.

@@ -9,13 +9,14 @@ use super::super::agents::{
 };
 use super::super::error::Mistake;
 use super::super::fields::{Fields, closest, listed, shortened};
+use super::super::network::NO_PROXY;
 use super::super::options::ProfileConfig;
 use super::super::tree::{Node, Value};
 
-/// The most characters of the name of an agent: `ask_NAME` is the name of a tool.
+/// Limit of characters of an agent's name: `ask_NAME` is the name of a tool.
 const LONGEST: usize = 48;
 
-/// `[consort.agents.NAME]`.
+/// Reads `[consort.agents.NAME]`.
 pub(super) fn agents(
     fields: &Fields<'_>,
     profiles: &BTreeMap<String, ProfileConfig>,
@@ -57,7 +58,7 @@ pub(super) fn agents(
     })
 }
 
-/// `[consort.models."provider:name"]`.
+/// Reads `[consort.models."provider:name"]`.
 pub(super) fn models(fields: &Fields<'_>) -> BTreeMap<String, ModelConfig> {
     named(fields, "models", "a table of models", |name, at, model| {
         let price = model.table("price").map(|price| {
@@ -85,7 +86,7 @@ pub(super) fn models(fields: &Fields<'_>) -> BTreeMap<String, ModelConfig> {
     })
 }
 
-/// `[consort.providers.NAME]`.
+/// Reads `[consort.providers.NAME]`.
 pub(super) fn providers(fields: &Fields<'_>) -> BTreeMap<String, ProviderConfig> {
     named(fields, "providers", "a table of providers", |_, _, provider| {
         let body = match provider.get("body") {
@@ -104,8 +105,27 @@ pub(super) fn providers(fields: &Fields<'_>) -> BTreeMap<String, ProviderConfig>
             model: provider.string("model").map(str::to_owned),
             silence: provider.period("silence"),
             tries: small(provider, "tries"),
+            proxy: proxy(provider),
+            ca_file: provider.string("ca_file").map(str::to_owned),
         })
     })
+}
+
+fn proxy(provider: &Fields<'_>) -> Option<String> {
+    let text = provider.string("proxy")?;
+    let is_reference = text.starts_with("env:") || text.starts_with("file:");
+    let reason = if is_reference || text == NO_PROXY {
+        None
+    } else if text.contains('@') {
+        Some("a URL with credentials is written as `env:NAME` or `file:PATH`".to_owned())
+    } else {
+        consort_wire::ProxyUrl::parse(text).err().map(|error| error.to_string())
+    };
+    if let Some(reason) = reason {
+        let at = provider.at_of("proxy");
+        provider.error(at, Mistake::Spec { key: provider.path("proxy"), reason });
+    }
+    Some(text.to_owned())
 }
 
 fn wire(provider: &Fields<'_>) -> Option<String> {
@@ -122,7 +142,7 @@ fn wire(provider: &Fields<'_>) -> Option<String> {
     None
 }
 
-/// Where a key is: never the key itself.
+/// Returns the reference to a key, never the key itself.
 fn key(provider: &Fields<'_>) -> Option<String> {
     let node = provider.get("key")?;
     match &node.value {
@@ -160,7 +180,7 @@ fn headers(provider: &Fields<'_>) -> BTreeMap<String, String> {
     headers
 }
 
-/// The model of an agent, which it must have.
+/// The model of an agent. It is required.
 fn model_of(agent: &Fields<'_>) -> Option<String> {
     match agent.string("model") {
         Some(model) if is_model(model) => Some(model.to_owned()),
@@ -179,7 +199,7 @@ fn model_of(agent: &Fields<'_>) -> Option<String> {
     }
 }
 
-/// The profile of an agent, which there must be.
+/// The profile of an agent. It must exist.
 fn profile(agent: &Fields<'_>, profiles: &BTreeMap<String, ProfileConfig>) -> Option<String> {
     let name = agent.string("profile")?;
     if !profiles.contains_key(name) {
@@ -199,12 +219,12 @@ fn thinking(agent: &Fields<'_>) -> Option<Thinking> {
     agent.word("reasoning", &Effort::ALL, &[("none", Effort::Off)]).map(Thinking::Word)
 }
 
-/// A count that is never large.
+/// A count, saturated at `u32::MAX`.
 fn small(fields: &Fields<'_>, key: &'static str) -> Option<u32> {
     fields.count(key).map(|count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// The tables of a table, each by its name, of those that can be used.
+/// The valid tables of a table, by name.
 fn named<'a, T>(
     fields: &Fields<'a>,
     key: &'static str,
@@ -236,7 +256,7 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Whether it is `provider:name`.
+/// Returns true for `provider:name`.
 fn is_model(text: &str) -> bool {
     text.split_once(':').is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty())
 }

@@ -7,15 +7,15 @@ use super::super::sketch::{Count, Keys, Sketch, USUAL};
 use super::super::tree::{Node, Value};
 use super::{Reader, auth};
 
-/// The key that says a server's name.
+/// The key of a server's name.
 pub(in super::super) const NAME: &str = "serverName";
 
-/// The key that says where it is.
+/// The key of a server's connection.
 pub(in super::super) const CONNECTION: &str = "connection";
 
 const KEYS: Keys = Keys { transport: &["transport"], ..USUAL };
 
-/// Reads one server, a list of them, or a table of them by their names.
+/// Reads one server, a list of them, or a table of them by name.
 pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Node) -> Vec<ServerConfig> {
     let mut reader = Reader::new(findings);
     match &root.value {

@@ -1,11 +1,11 @@
-//! How a server is told who we are.
+//! Authentication at a server.
 
 use super::super::error::Mistake;
 use super::super::fields::Fields;
 use super::super::server::Auth;
 use super::super::text::{Secrecy, Text};
 
-/// The header for a key without one.
+/// The default header of an API key.
 const API_KEY: &str = "X-API-Key";
 
 /// Reads `auth`: `{bearer}`, `{api_key, header}`, or `{type: bearer|api_key|custom, token, header}`.

@@ -11,7 +11,7 @@ use super::super::text::Text;
 use super::super::tree::{Entry, Table, Value};
 use super::Reader;
 
-/// The key all servers are under.
+/// The key of the servers.
 pub(in super::super) const KEY: &str = "mcp_servers";
 
 const KEYS: Keys = Keys { headers: &["http_headers"], ..USUAL };
@@ -49,7 +49,7 @@ fn server(fields: &Fields<'_>) -> Sketch {
     sketch
 }
 
-/// `env_http_headers`: headers with the names of the variables that hold their values.
+/// Reads `env_http_headers`: headers with the names of the variables that contain their values.
 fn headers(fields: &Fields<'_>) -> BTreeMap<String, Text> {
     const KEY: &str = "env_http_headers";
     let Some(node) = fields.get(KEY) else { return BTreeMap::new() };
@@ -66,7 +66,7 @@ fn headers(fields: &Fields<'_>) -> BTreeMap<String, Text> {
     table.0.iter().filter_map(header).collect()
 }
 
-/// `env_vars`: names, or tables with a name.
+/// Reads `env_vars`: names, or tables with a name.
 fn inherited(fields: &Fields<'_>) -> Vec<String> {
     let Some(node) = fields.get("env_vars") else { return Vec::new() };
     let Some(list) = node.list() else {

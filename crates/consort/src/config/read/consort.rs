@@ -1,4 +1,4 @@
-//! Our own `[mcp.NAME]`.
+//! Consort's own `[mcp.NAME]`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::super::sketch::{Count, Keys, Sketch, USUAL};
 use super::super::tree::{Table, Value};
 use super::{Reader, auth, inputs, options};
 
-/// The key all servers are under.
+/// The key of the servers.
 pub(in super::super) const KEY: &str = "mcp";
 
 const KEYS: Keys = Keys {
@@ -52,7 +52,7 @@ fn server(fields: &Fields<'_>) -> Sketch {
     sketch
 }
 
-/// `[mcp.NAME.tools.TOOL]`.
+/// Reads `[mcp.NAME.tools.TOOL]`.
 fn tools(fields: &Fields<'_>) -> BTreeMap<ToolName, ToolConfig> {
     let Some(node) = fields.get("tools") else { return BTreeMap::new() };
     let Value::Table(table) = &node.value else {

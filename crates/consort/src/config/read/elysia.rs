@@ -53,7 +53,7 @@ fn server(fields: &Fields<'_>) -> Sketch {
     sketch
 }
 
-/// Who runs a script, by how its name ends.
+/// Interpreter of a script, by its file extension.
 fn interpreter(script: &Text) -> Option<&'static str> {
     let Some(Part::Literal(end)) = script.parts().last() else { return None };
     let (_, extension) = end.rsplit_once('.')?;

@@ -1,4 +1,4 @@
-//! What the user is asked: `inputs` as VS Code writes them.
+//! Prompts to the user: `inputs` as VS Code writes them.
 
 use super::super::error::Mistake;
 use super::super::fields::Fields;
@@ -7,7 +7,7 @@ use super::super::input::{Input, InputKind};
 use super::super::text::Secrecy;
 use super::super::tree::{Node, Value};
 
-/// Reads a list of questions.
+/// Reads a list of inputs.
 pub(super) fn read<'a>(findings: &'a Findings<'a>, node: &'a Node) -> Vec<Input> {
     let Some(list) = node.list() else {
         let (expected, found) = ("a list of questions", node.value.kind());
@@ -41,7 +41,7 @@ fn input<'a>(findings: &'a Findings<'a>, n: usize, node: &'a Node) -> Option<Inp
     Some(Input { id: id?.to_owned(), description, kind, default })
 }
 
-/// What can be chosen: texts, or labels with values.
+/// Reads the choices: strings, or labels with values.
 fn options(fields: &Fields<'_>) -> Vec<String> {
     let Some(node) = fields.get("options") else {
         let hint = "a question of the type `pickString` says what can be chosen";

@@ -10,10 +10,10 @@ use super::super::sketch::{Count, Keys, Sketch, USUAL};
 use super::super::tree::{Node, Table, Value};
 use super::{Reader, auth, inputs, oauth};
 
-/// The key all servers are under.
+/// The key of the servers.
 pub(in super::super) const KEY: &str = "mcpServers";
 
-/// Where Claude Code keeps the servers of single projects.
+/// The key under which Claude Code stores the servers of single projects.
 pub(in super::super) const PROJECTS: &str = "projects";
 
 const KEYS: Keys = Keys {
@@ -34,7 +34,7 @@ pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) ->
     reader.into_servers()
 }
 
-/// Reads entries that are under no key.
+/// Reads entries without an enclosing key.
 pub(in super::super) fn entries<'a>(
     findings: &'a Findings<'a>,
     root: &'a Node,
@@ -44,7 +44,7 @@ pub(in super::super) fn entries<'a>(
     reader.into_servers()
 }
 
-/// Reads the servers of single projects, as `~/.claude.json` keeps them.
+/// Reads the servers of single projects, as `~/.claude.json` stores them.
 pub(in super::super) fn projects<'a>(
     findings: &'a Findings<'a>,
     root: &'a Table,
@@ -86,7 +86,7 @@ pub(super) fn server(fields: &Fields<'_>) -> Sketch {
     sketch
 }
 
-/// Cursor writes the client of an OAuth login under `auth`.
+/// Returns true for the OAuth client that Cursor writes under `auth`.
 fn has_client_id(value: &Value) -> bool {
     matches!(value, Value::Table(table) if table.get("CLIENT_ID").is_some())
 }

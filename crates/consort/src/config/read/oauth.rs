@@ -1,11 +1,11 @@
-//! What a login by OAuth needs to know beforehand.
+//! OAuth settings of a server.
 
 use super::super::error::Mistake;
 use super::super::fields::Fields;
 use super::super::server::{Grant, OAuth};
 use super::super::text::Secrecy;
 
-/// Reads `oauth`, in our words or Claude Code's: `{client_id, client_secret, scope, callback_port, …}`.
+/// Reads `oauth`, with Consort's keys or Claude Code's: `{client_id, client_secret, scope, callback_port, …}`.
 pub(in super::super) fn read(fields: &Fields<'_>) -> Option<OAuth> {
     let fields = fields.table("oauth")?;
     let grants = [("code", Grant::Code), ("client_credentials", Grant::ClientCredentials)];
@@ -46,7 +46,7 @@ pub(in super::super) fn of_cursor(fields: &Fields<'_>) -> Option<OAuth> {
     Some(oauth)
 }
 
-/// Scopes, as a text or as a list.
+/// Scopes, as a string or as a list.
 fn scope(fields: &Fields<'_>, key: &'static str) -> Option<String> {
     use super::super::tree::Value;
     match &fields.get(key)?.value {

@@ -1,8 +1,8 @@
-//! `[consort]`: what concerns all servers, in every format.
+//! `[consort]`: options for all servers, in every format.
 
 use std::collections::BTreeMap;
 
-use consort_gateway::{BasePath, TrustedProxy};
+use consort_gateway::{BasePath, ProxyHeaders, TrustedProxy};
 use consort_shape::CacheSpec;
 use consort_shape::exposure::{ExposureSpec, TableSpec};
 use consort_shape::policy::{CallerSpec, Policy, PolicyError, PolicySpec};
@@ -11,21 +11,27 @@ use consort_shape::transform::TransformSpec;
 use super::super::error::Mistake;
 use super::super::fields::{Fields, UnknownKeys, closest, shortened};
 use super::super::findings::Findings;
+use super::super::limits::LimitsConfig;
 use super::super::listen::{ListenAddress, is_origin};
-use super::super::options::{LimitsConfig, Options, ProfileConfig, ServeConfig, merged};
+use super::super::options::{Options, ProfileConfig, ServeConfig, merged};
+use super::super::server::Validate;
 use super::super::tree::{Entry, Node, Table, Value};
 use super::agents;
 
-/// The key it is under.
+/// The key of the section.
 pub(in super::super) const KEY: &str = "consort";
 
-/// The keys that it has.
-const KEYS: [&str; 12] = [
+/// The key of the included files.
+pub(in super::super) const INCLUDE: &str = "include";
+
+/// The keys of the section.
+const KEYS: [&str; 14] = [
     "agents",
     "builtin",
     "cache",
     "callers",
     "exposure",
+    INCLUDE,
     "models",
     "naming",
     "policy",
@@ -33,15 +39,16 @@ const KEYS: [&str; 12] = [
     "providers",
     "tokens",
     "transforms",
+    "validate",
 ];
 
-/// The keys whose lists select something.
+/// The keys whose lists are selections.
 const SELECTIONS: [&str; 2] = ["servers", "tools"];
 
-/// The keys under which anything may stand.
+/// The keys whose content is not checked.
 const FREE: [&str; 3] = ["body", "arguments", "provider"];
 
-/// Reads what concerns all servers.
+/// Reads the options for all servers.
 pub(in super::super) fn read<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Options {
     findings.blocking(|| {
         misspelt(findings, root);
@@ -66,6 +73,7 @@ fn section<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Options {
     let known = PolicySpec { callers: callers(&fields), ..PolicySpec::default() };
     let policy = with_callers(policy(&fields, Some(&known)), known);
     let profiles = profiles(&fields, policy.as_ref());
+    let mut limits = LimitsConfig::read(&fields);
     let options = Options {
         builtin: fields.bool("builtin"),
         naming: fields.string("naming").map(str::to_owned),
@@ -76,55 +84,19 @@ fn section<'a>(findings: &'a Findings<'a>, root: &'a Table) -> Options {
         profiles,
         policy,
         tokens: tokens(&fields),
-        serve: serve(&fields),
+        serve: serve(&fields, &mut limits),
         providers: agents::providers(&fields),
-        limits: limits(&fields),
+        limits,
         models: agents::models(&fields),
+        validate: fields.word("validate", &Validate::WORDS, &[]),
+        include: fields.strings(INCLUDE),
     };
     fields.finish();
     overlooked(findings, "", node);
     options
 }
 
-/// `[consort.limits]`.
-fn limits(fields: &Fields<'_>) -> LimitsConfig {
-    let Some(limits) = fields.table("limits") else { return LimitsConfig::default() };
-    let read = LimitsConfig {
-        held_bytes: limits.count("held_bytes"),
-        schema_bytes: limits.count("schema_bytes"),
-        schema_patterns: limits.count("schema_patterns"),
-        schema_states: limits.count("schema_states"),
-        pattern_states: limits.count("pattern_states"),
-        schema_wait: limits.period("schema_wait"),
-        schema_entries: limits.count("schema_entries"),
-        memory_wait: limits.period("memory_wait"),
-        shared_memory_wait: limits.period("shared_memory_wait"),
-        keeper_reply: limits.period("keeper_reply"),
-        orphan_close: limits.period("orphan_close"),
-        orphan_terminate: limits.period("orphan_terminate"),
-        kill_wait: limits.period("kill_wait"),
-        config_poll: limits.period("config_poll"),
-        reload_timeout: limits.period("reload_timeout"),
-        reload_queue: limits.count("reload_queue"),
-        reserved_descriptors: limits.count("reserved_descriptors"),
-        reserved_descriptor_hold: limits.period("reserved_descriptor_hold"),
-        scan_findings: limits.count("scan_findings"),
-        scan_definitions: limits.count("scan_definitions"),
-        list_wait: limits.period("list_wait"),
-        server_wait: limits.period("server_wait"),
-        list_max_age: limits.period("list_max_age"),
-        list_min_age: limits.period("list_min_age"),
-        list_change_wait: limits.period("list_change_wait"),
-        stream_ping: limits.period("stream_ping"),
-        metric_tools: limits.count("metric_tools"),
-        log_lines: limits.count("log_lines"),
-        refused_name_chars: limits.count("refused_name_chars"),
-    };
-    limits.finish();
-    read
-}
-
-/// Refuses a section whose name is nearly ours, in a file that has keys of others too.
+/// Refuses a section whose name is a misspelling of `consort`, in a file that has keys of others too.
 fn misspelt(findings: &Findings<'_>, root: &Table) {
     for entry in root.0.iter().filter(|entry| entry.key != KEY) {
         let ours = |table: &Table| table.keys().any(|key| KEYS.contains(&key));
@@ -138,8 +110,7 @@ fn misspelt(findings: &Findings<'_>, root: &Table) {
     }
 }
 
-/// Refuses what would count as nothing where it stands: dates, empty selections, and keys that are
-/// written twice.
+/// Refuses values that would silently have no effect: dates, empty selections, and duplicate keys.
 fn overlooked(findings: &Findings<'_>, within: &str, node: &Node) {
     let error = |at: usize, mistake: Mistake| {
         if !findings.has_error(at) {
@@ -179,12 +150,12 @@ fn overlooked(findings: &Findings<'_>, within: &str, node: &Node) {
     }
 }
 
-/// `[[consort.transforms]]`, each checked where it is written.
+/// Reads `[[consort.transforms]]`, each checked at its place.
 fn transforms(fields: &Fields<'_>) -> Vec<TransformSpec> {
     fields.specs("transforms", |spec: &TransformSpec| spec.compile().map(drop))
 }
 
-/// `exposure = "WORD"` or `[consort.exposure]`.
+/// Reads `exposure = "WORD"` or `[consort.exposure]`.
 fn exposure(fields: &Fields<'_>) -> Option<ExposureSpec> {
     let check = |spec: &ExposureSpec| spec.compile(&BTreeMap::new()).map(drop);
     // As a table it tells which of its keys is unknown.
@@ -196,7 +167,7 @@ fn exposure(fields: &Fields<'_>) -> Option<ExposureSpec> {
     }
 }
 
-/// `[consort.policy]`.
+/// Reads `[consort.policy]`.
 fn policy(fields: &Fields<'_>, everybody: Option<&PolicySpec>) -> Option<PolicySpec> {
     fields.spec("policy", |spec: &PolicySpec| {
         let failed = |error: &PolicyError| match error.hint() {
@@ -209,7 +180,7 @@ fn policy(fields: &Fields<'_>, everybody: Option<&PolicySpec>) -> Option<PolicyS
     })
 }
 
-/// A policy that also knows these callers.
+/// Adds callers to a policy.
 fn with_callers(policy: Option<PolicySpec>, known: PolicySpec) -> Option<PolicySpec> {
     if known.callers.is_empty() {
         return policy;
@@ -219,12 +190,12 @@ fn with_callers(policy: Option<PolicySpec>, known: PolicySpec) -> Option<PolicyS
     Some(policy)
 }
 
-/// `[consort.callers.NAME]`: what rules may want to know of callers.
+/// Reads `[consort.callers.NAME]`: facts about callers for rules.
 fn callers(fields: &Fields<'_>) -> BTreeMap<String, CallerSpec> {
     fields.spec("callers", |_| Ok(())).unwrap_or_default()
 }
 
-/// `[consort.profiles.NAME]`.
+/// Reads `[consort.profiles.NAME]`.
 fn profiles(
     fields: &Fields<'_>,
     everybody: Option<&PolicySpec>,
@@ -255,11 +226,8 @@ fn profiles(
     profiles
 }
 
-/// The least bytes that a ledger takes.
-const LEAST_LEDGER: u64 = 1 << 20;
-
-/// `[consort.serve]`.
-fn serve(fields: &Fields<'_>) -> ServeConfig {
+/// Reads `[consort.serve]`.
+fn serve(fields: &Fields<'_>, limits: &mut LimitsConfig) -> ServeConfig {
     let Some(serve) = fields.table("serve") else { return ServeConfig::default() };
     let allowed_origins = serve.strings("allowed_origins");
     if let Some(wrong) = allowed_origins.iter().find(|origin| !is_origin(origin)) {
@@ -276,17 +244,11 @@ fn serve(fields: &Fields<'_>) -> ServeConfig {
         let at = serve.at_of("log_server_output");
         serve.error(at, Mistake::Spec { key: serve.path("log_server_output"), reason });
     }
-    let ledger_bytes = serve.count("ledger_bytes");
-    if let Some(bytes) = ledger_bytes.filter(|bytes| *bytes < LEAST_LEDGER) {
-        let reason = format!("{bytes} bytes are too few: use at least {LEAST_LEDGER}");
-        let at = serve.at_of("ledger_bytes");
-        serve.error(at, Mistake::Spec { key: serve.path("ledger_bytes"), reason });
-    }
+    limits.read_serve(&serve);
     let made = ServeConfig {
         log_server_output,
         metrics_by_tool: serve.bool("metrics_by_tool"),
         ledger_strict: serve.bool("ledger_strict"),
-        ledger_bytes,
         ledger_days: serve.count("ledger_days"),
         ledger_archive: serve.string("ledger_archive").map(str::to_owned),
         allowed_origins,
@@ -294,20 +256,13 @@ fn serve(fields: &Fields<'_>) -> ServeConfig {
         base_path: parsed::<BasePath>(&serve, "base_path"),
         trusted_proxies: trusted_proxies(&serve),
         metrics_listen: parsed::<ListenAddress>(&serve, "metrics_listen"),
-        metrics_connections: serve.count("metrics_connections"),
-        name_grace: serve.period("name_grace"),
-        lame_duck: serve.period("lame_duck"),
-        max_browser_sessions: serve.count("max_browser_sessions"),
-        browser_session_idle: serve.period("browser_session_idle"),
-        browser_session_lifetime: serve.period("browser_session_lifetime"),
-        linger: serve.period("linger"),
-        linger_bytes: serve.count("linger_bytes"),
+        proxy_headers: parsed::<ProxyHeaders>(&serve, "proxy_headers"),
     };
     serve.finish();
     made
 }
 
-/// A text that can be read as something.
+/// A value parsed from a string.
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
     serve: &Fields<'_>,
     key: &'static str,
@@ -332,7 +287,7 @@ fn trusted_proxies(serve: &Fields<'_>) -> Vec<String> {
     proxies
 }
 
-/// `[consort.tokens]`.
+/// Reads `[consort.tokens]`.
 fn tokens(fields: &Fields<'_>) -> BTreeMap<String, String> {
     const EXPECTED: &str = "a text that says where the secret is: `env:NAME` or `file:PATH`";
     let Some(node) = fields.get("tokens") else { return BTreeMap::new() };

@@ -7,7 +7,7 @@ use super::super::sketch::{Count, Sketch, USUAL};
 use super::super::tree::Table;
 use super::{Reader, inputs};
 
-/// The key all servers are under.
+/// The key of the servers.
 pub(in super::super) const KEY: &str = "servers";
 
 /// Reads the servers of `mcp.json`, or of `mcp` in the editor's settings.

@@ -8,7 +8,7 @@ use super::super::text::Secrecy;
 use super::super::tree::{Table, Value};
 use super::Reader;
 
-/// The key all servers are under.
+/// The key of the servers.
 pub(in super::super) const KEY: &str = "context_servers";
 
 /// Reads the servers of Zed's settings.
@@ -42,7 +42,7 @@ fn server(fields: &Fields<'_>) -> Sketch {
     sketch
 }
 
-/// The older shape: `command: {path, args, env}`.
+/// Reads the older form: `command: {path, args, env}`.
 fn nested(fields: &Fields<'_>) -> Sketch {
     let mut sketch = Sketch::own(fields);
     let Some(command) = fields.table("command") else { return sketch };

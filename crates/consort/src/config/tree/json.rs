@@ -6,7 +6,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, ast, pars
 
 use super::{Entry, Node, SyntaxError, Table, Value};
 
-/// What editors accept in their settings; more than that is a slip, not a dialect.
+/// Syntax that editors accept in their settings; anything more is an error, not a dialect.
 pub(in super::super) const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,

@@ -1,10 +1,10 @@
-//! How many calls there were, and how long they took.
+//! Statistics of calls: counts and durations.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use consort_gateway::feed::{self, RING};
+use consort_gateway::feed;
 use consort_gateway::ledger::{Class, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,73 +13,69 @@ use super::{failed, look, micros, was_served};
 use crate::console::route::{Asked, Refusal, Told, number};
 use crate::console::{Console, iso};
 
-/// Into how many parts the time is cut.
+/// Number of time buckets.
 const BUCKETS: usize = 60;
 
-/// The most records of the ledger that are counted.
-const MOST: usize = 50_000;
-
-/// The most tools that are told of: those with the most calls.
+/// Limit of reported tools: those with the most calls.
 const TOOLS: usize = 200;
 
-/// How long what was read from the ledger is good for.
+/// Lifetime of data read from the ledger.
 const KEPT: Duration = Duration::from_secs(3);
 
-/// How far back.
+/// Time window.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Window {
-    /// 1 to 1440; 60 if absent.
+    /// Length of the window in minutes, 1 to 1440; 60 if absent.
     #[serde(default, deserialize_with = "number")]
     minutes: Option<u64>,
 }
 
-/// How many calls there were, and how long they took. A call counts when it began, once it is over. An
-/// error is whatever did not end well, unless its caller left. Durations are those of calls that reached
-/// their server and were not given up.
+/// Numbers and durations of calls. A call counts at its start time, once it ended. An error is a call that failed and
+/// was not cancelled. Durations are of calls that were sent and not cancelled.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Stats {
-    /// When the first bucket begins.
+    /// Start time of the first bucket.
     from: String,
-    /// How many seconds each has.
+    /// Length of a bucket in seconds.
     step_s: u64,
-    /// Oldest first; the last is not full yet.
+    /// Buckets, oldest first; the last is incomplete.
     buckets: Vec<Bucket>,
-    /// Those with the most calls first.
+    /// Servers, those with the most calls first.
     servers: Vec<Measured>,
-    /// The same for each tool.
+    /// Tools, those with the most calls first.
     tools: Vec<Measured>,
 }
 
-/// The calls of a part of the time.
+/// Calls of one time interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 struct Bucket {
     calls: u64,
     errors: u64,
-    /// Half of them took no longer, in microseconds.
+    /// Median duration in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     p50_us: Option<u64>,
-    /// 95 of 100 took no longer.
+    /// 95th percentile of the duration in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     p95_us: Option<u64>,
 }
 
-/// The calls of a server or of a tool.
+/// Calls of a server or of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct Measured {
     server: String,
-    /// The tool.
+    /// Name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     calls: u64,
     errors: u64,
-    /// Half of them took no longer, in microseconds; 0 if none reached the server.
+    /// Median duration in microseconds; 0 if no call reached the server.
     p50_us: u64,
-    /// 95 of 100 took no longer.
+    /// 95th percentile of the duration in microseconds.
     p95_us: u64,
     max_us: u64,
 }
 
-/// A call, as far as it counts.
+/// The facts of a call needed for statistics.
 #[derive(Clone, Debug)]
 struct Sample {
     begun: i64,
@@ -88,14 +84,14 @@ struct Sample {
     of: Arc<Of>,
 }
 
-/// Whose call it is; without a tool if it is no call of one.
+/// Server and tool of a call; no tool if it was another request.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Of {
     server: Option<String>,
     tool: Option<String>,
 }
 
-/// What was last read from the ledger.
+/// Cached result of the last read of the ledger.
 #[derive(Default)]
 pub(in crate::console) struct Past(Mutex<Option<Read>>);
 
@@ -117,7 +113,7 @@ pub(super) async fn read(
     let ring = console.0.records.feed.ended();
     let frame = Frame::new(minutes, SystemTime::now());
     let mut samples: BTreeMap<i64, Sample> = BTreeMap::new();
-    if !reaches(&ring, frame.from) {
+    if !reaches(&ring, console.0.records.feed.capacity(), frame.from) {
         for sample in past(&console, minutes, frame.from).await?.iter() {
             samples.insert(sample.begun, sample.clone());
         }
@@ -129,17 +125,17 @@ pub(super) async fn read(
     Ok(Told(frame.stats(&samples)))
 }
 
-/// Whether the last calls are all there were since then.
-fn reaches(ring: &[feed::Call], from: i64) -> bool {
+/// Returns true if the feed holds all calls since that time.
+fn reaches(ring: &[feed::Call], most: usize, from: i64) -> bool {
     let end = |call: &feed::Call| {
         let took = micros(call.end().and_then(|end| end.took).unwrap_or_default());
         call.id().saturating_add(i64::try_from(took).unwrap_or(i64::MAX))
     };
     // What fell out ended before those that are there.
-    ring.len() >= RING && ring.first().is_some_and(|oldest| end(oldest) <= from)
+    ring.len() >= most && ring.first().is_some_and(|oldest| end(oldest) <= from)
 }
 
-/// What the ledger has since then.
+/// Returns the calls in the ledger since that time.
 async fn past(console: &Console, minutes: u64, from: i64) -> Result<Arc<Vec<Sample>>, Refusal> {
     let kept = || console.0.past.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(read) = kept().as_ref()
@@ -148,7 +144,8 @@ async fn past(console: &Console, minutes: u64, from: i64) -> Result<Arc<Vec<Samp
     {
         return Ok(Arc::clone(&read.samples));
     }
-    let wanted = Search { since: Some(from), most: MOST, look: MOST, ..Search::default() };
+    let most = console.scene().shaping.limits().console.records;
+    let wanted = Search { since: Some(from), most, look: most, ..Search::default() };
     let rows = look(console, wanted).await?.calls;
     let mut names = HashSet::new();
     let calls = rows.into_iter().map(feed::Call::from);
@@ -174,8 +171,7 @@ fn sample(call: &feed::Call, names: &mut HashSet<Arc<Of>>) -> Option<Sample> {
     Some(Sample { begun: call.id(), class: end.class, took, of })
 }
 
-/// The time that is looked at. It begins and ends with whole steps, so that what is in a bucket stays
-/// there.
+/// The reported time window. It is aligned to whole buckets, so that a call stays in its bucket.
 struct Frame {
     /// Microseconds since 1970.
     from: i64,
@@ -217,7 +213,7 @@ impl Frame {
     }
 }
 
-/// What was counted, with the most calls first.
+/// Returns the totals, those with the most calls first.
 fn measured(tallies: BTreeMap<(&String, Option<&String>), Tally>) -> Vec<Measured> {
     let mut all: Vec<Measured> = tallies
         .into_iter()
@@ -259,7 +255,7 @@ impl Tally {
         Bucket { calls: self.calls, errors: self.errors, p50_us, p95_us }
     }
 
-    /// What so many of a hundred do not exceed.
+    /// Returns a percentile of the durations.
     fn share(&self, percent: usize) -> Option<u64> {
         let rank = (self.durations.len() * percent).div_ceil(100);
         self.durations.get(rank.checked_sub(1)?).copied()

@@ -1,4 +1,4 @@
-//! A run that is on: what happened in it so far, for those who follow it, and the way to stop it.
+//! A run in progress: its events so far, for subscribers, and its stop signal.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,32 +12,32 @@ use super::told::{Told, Words, told, words};
 use crate::console::desk::{Desk, Question, Slip};
 use crate::console::route::event;
 
-/// Bytes of what happened from which on what was said before is left to the conversation.
+/// Size in bytes of the stored events above which earlier ones are dropped: the conversation has their messages.
 const LARGE: usize = 4 << 20;
 
-/// How many messages of servers' logs are kept.
+/// Limit of stored log messages of servers.
 const LOGS: usize = 200;
 
-/// A run that is on.
+/// A run in progress.
 pub(super) struct Live {
     state: Mutex<State>,
     desk: Arc<Desk>,
-    /// Wakes those who follow.
+    /// Wakes subscribers.
     stirred: watch::Sender<u64>,
     stop: watch::Sender<bool>,
 }
 
 struct State {
-    /// While it is on: with it goes the lock on the file.
+    /// The conversation while the run is in progress. It holds the lock on the file.
     conversation: Option<Conversation>,
     pieces: Vec<Piece>,
-    /// How much memory they take.
+    /// Memory size of the pieces in bytes.
     size: usize,
-    /// How many messages of the conversation come before what is told here.
+    /// Number of messages of the conversation before the first event here.
     base: Option<usize>,
-    /// Where the words of the turn begin.
+    /// Index of the first piece of the turn.
     turn: usize,
-    /// Where the last progress of each call is told.
+    /// Index of the last progress piece of each call.
     progress: HashMap<String, usize>,
     logs: VecDeque<usize>,
     tools: HashMap<String, String>,
@@ -45,29 +45,29 @@ struct State {
     over: bool,
 }
 
-/// Something that happened.
+/// A stored event.
 enum Piece {
-    /// What came later says it as well.
+    /// Dropped: a later event supersedes it.
     Gone,
     Told(Bytes),
-    /// Words, as far as they came.
+    /// Text received so far.
     Words(Words, String),
-    /// A question, told as long as it waits.
+    /// A request to a person, sent only while it is pending.
     Question(String, Bytes),
 }
 
-/// A question of the run that was put on the desk.
+/// A pending request of the run.
 struct Open {
     call: String,
     kind: Why,
     slip: Slip,
 }
 
-/// How far somebody has read.
+/// Read position of a subscriber.
 #[derive(Default)]
 struct Cursor {
     piece: usize,
-    /// Bytes of its words.
+    /// Bytes read of the text of this piece.
     words: usize,
 }
 
@@ -89,22 +89,22 @@ impl Live {
         Self { state: Mutex::new(state), desk, stirred, stop }
     }
 
-    /// Stops it in order.
+    /// Stops the run gracefully.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Turns true when it is to stop.
+    /// A channel that turns true when the run must stop.
     pub(super) fn stopped(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
     }
 
-    /// How many messages of the conversation come before what is told here, once that is known.
+    /// Returns the number of messages of the conversation before the first event here, once known.
     pub(super) fn base(&self) -> Option<usize> {
         self.lock().base
     }
 
-    /// Takes in what happened.
+    /// Stores an event.
     pub(super) fn tell(&self, happened: Event) {
         let mut state = self.lock();
         match happened {
@@ -118,8 +118,7 @@ impl Live {
         self.stir();
     }
 
-    /// Puts a question on the desk, and tells of it. `asks` says the rest of it, given the tool it is
-    /// about.
+    /// Adds a pending request, and an event for it. `asks` builds the request, given the name of its tool.
     pub(super) fn ask(
         &self,
         question: &consort_agent::Question,
@@ -136,8 +135,8 @@ impl Live {
         self.stir();
     }
 
-    /// Takes its questions from the desk, if the run can wait for their answers: it ends, and goes on
-    /// when they are there. False if it has none, or has others.
+    /// Withdraws the pending requests of the run if it can be suspended for all of them: it ends, and resumes when they
+    /// are answered. Returns false if there are none, or some of another kind.
     pub(super) fn put_off(&self) -> bool {
         let mut state = self.lock();
         let desk = &self.desk;
@@ -152,7 +151,7 @@ impl Live {
         true
     }
 
-    /// The run is over, and the conversation free for others.
+    /// Releases the conversation after the run.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         let (conversation, questions) =
@@ -161,7 +160,7 @@ impl Live {
         drop((conversation, questions));
     }
 
-    /// Tells those who follow that there is no more.
+    /// Sends an optional last event and ends the stream of subscribers.
     pub(super) fn end(&self, last: Option<Event>) {
         if let Some(last) = last.and_then(told) {
             self.lock().put(Piece::Told(event(&last)));
@@ -170,7 +169,7 @@ impl Live {
         self.stir();
     }
 
-    /// What happens, from the beginning to the end.
+    /// Returns the events of the run from the beginning to the end.
     pub(super) fn follow(self: &Arc<Self>) -> Emitting<Bytes> {
         let live = Arc::clone(self);
         Emitting::new(|emitter| async move {
@@ -194,7 +193,7 @@ impl Live {
         })
     }
 
-    /// What somebody has not read yet, and whether that was the end.
+    /// Returns the unread events of a subscriber, and true if they are the last.
     fn read(&self, cursor: &mut Cursor) -> (Vec<Bytes>, bool) {
         let state = self.lock();
         let mut read = Vec::new();
@@ -230,7 +229,7 @@ impl Live {
 }
 
 impl State {
-    /// Takes in what happened, and forgets what that says as well.
+    /// Stores an event, and drops those that it supersedes.
     fn take(&mut self, happened: Event) {
         let messages = self.conversation.as_ref().map(|conversation| conversation.messages().len());
         let at = self.pieces.len();

@@ -1,4 +1,4 @@
-//! The runs that are on, whether or not anybody looks; and the questions of those that wait.
+//! Runs in progress, independent of subscribers, and pending requests of suspended conversations.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,52 +13,52 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::live::Live;
 use crate::command::conversations;
+use crate::console::Console;
 use crate::console::desk::{Kind, Question, Slip};
 use crate::console::route::Refusal;
-use crate::console::{Console, named};
 
-/// How many runs of the console's agents may be on at once.
-const MOST: usize = 16;
-
-/// How long a run may take to end in order when we do.
+/// Time limit for runs to end gracefully at shutdown.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How much of that is for those that wait for a person, before they are stopped.
+/// Part of that time for runs that wait for a person, before they are stopped.
 const PUT_OFF: Duration = Duration::from_secs(1);
 
-/// The word for a run that is on.
+/// State of a run in progress.
 const RUNNING: &str = "running";
 
-/// The word for one that waits for a person.
+/// State of a run that waits for a person.
 const WAITING: &str = "waiting";
 
-/// The runs that are on.
+/// All runs in progress.
 pub(in crate::console) struct Runs {
-    /// Where they run: not on the thread of whoever asked.
+    /// The runtime for runs, apart from the threads that serve requests.
     pub(super) handle: Handle,
     store: Option<Store>,
     live: Mutex<HashMap<Id, Arc<Live>>>,
-    /// Questions of conversations in which nothing goes on, by their ids there.
+    /// Pending requests of conversations without a run, by their ids there.
     kept: Mutex<BTreeMap<Id, Vec<(String, Slip)>>>,
     places: Arc<Semaphore>,
-    /// How many are on.
+    /// Limit of concurrent runs.
+    most: usize,
+    /// Number of runs in progress.
     count: watch::Sender<usize>,
 }
 
 impl Runs {
-    /// Nothing is on.
-    pub(in crate::console) fn new() -> Self {
+    /// No runs, with a limit of concurrent ones.
+    pub(in crate::console) fn new(most: usize) -> Self {
         Self {
             handle: Handle::current(),
             store: conversations::folder().map(Store::new),
             live: Mutex::default(),
             kept: Mutex::default(),
-            places: Arc::new(Semaphore::new(MOST)),
+            places: Arc::new(Semaphore::new(most)),
+            most,
             count: watch::Sender::new(0),
         }
     }
 
-    /// Where conversations are kept.
+    /// Returns the store of conversations.
     pub(super) fn store(&self) -> Result<Store, Refusal> {
         let nowhere = || {
             let error = "there is no home folder to keep conversations in";
@@ -67,23 +67,24 @@ impl Runs {
         self.store.clone().ok_or_else(nowhere)
     }
 
-    /// A place for a run, if there is one left.
+    /// Acquires a permit for a run, if one is left.
     pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         let full = |error: tokio::sync::TryAcquireError| {
             let (error, hint) = match error {
                 tokio::sync::TryAcquireError::Closed => {
                     ("the gateway is ending".to_owned(), "ask again when it is back")
                 }
-                tokio::sync::TryAcquireError::NoPermits => {
-                    (format!("{MOST} runs are on already"), "wait for one to end, or stop one")
-                }
+                tokio::sync::TryAcquireError::NoPermits => (
+                    format!("{} runs are on already", self.most),
+                    "wait for one to end, or stop one",
+                ),
             };
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error).hint(hint)
         };
         Arc::clone(&self.places).try_acquire_owned().map_err(full)
     }
 
-    /// The run that is on in a conversation.
+    /// The run in progress in a conversation.
     pub(super) fn live(&self, id: &Id) -> Option<Arc<Live>> {
         self.lock().get(id).cloned()
     }
@@ -96,14 +97,14 @@ impl Runs {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the questions of a conversation from the desk.
+    /// Withdraws the pending requests of a conversation.
     pub(super) fn forget(&self, id: &Id) {
         let slips = self.kept().remove(id);
         drop(slips);
     }
 }
 
-/// A run that is on until this is dropped, however that comes about.
+/// Guard of a run: it counts as in progress until this is dropped, also by a panic.
 struct OnStage {
     console: Console,
     id: Id,
@@ -133,7 +134,7 @@ impl Drop for OnStage {
 }
 
 impl Console {
-    /// Has an agent go on with a conversation, whether or not anybody looks.
+    /// Runs an agent on a conversation in the background.
     pub(super) fn run(
         &self,
         id: Id,
@@ -153,13 +154,13 @@ impl Console {
         runs.handle.spawn(stage.play(conversation, agent, input));
     }
 
-    /// Tells of how a conversation stands.
+    /// Publishes the state of a conversation.
     fn news(&self, id: &Id, state: &str) {
         // Nobody may be listening.
         let _ = self.0.news.send((id.to_string(), state.to_owned()));
     }
 
-    /// Puts what a conversation waits for on the desk, where nothing goes on in it.
+    /// Adds the pending requests of a conversation, if no run is in progress in it.
     pub(super) fn wait_for(&self, id: &Id, caller: &Caller, waiting: Vec<(Asked, Option<String>)>) {
         let runs = &self.0.runs;
         let mut gone = Vec::new();
@@ -197,7 +198,7 @@ impl Console {
         drop(gone);
     }
 
-    /// Ends what goes on, in order and soon: what is stopped can be gone on with.
+    /// Ends all runs gracefully and soon: a stopped run can be resumed.
     pub(crate) async fn end(&self) {
         let runs = &self.0.runs;
         runs.places.close();
@@ -230,7 +231,7 @@ impl Console {
 }
 
 impl OnStage {
-    /// Follows the run to its end.
+    /// Drives the run to its end.
     async fn play(mut self, conversation: Conversation, agent: Agent, input: Vec<Message>) {
         let caller = agent.settings.caller.clone();
         let mut events = agent.run(&conversation, input);
@@ -261,7 +262,7 @@ impl OnStage {
         }
     }
 
-    /// Asks whoever looks at the desk, now or later.
+    /// Adds a pending request, answered now or later.
     fn ask(&self, caller: &Caller, question: &Asked, answer: Reply) {
         let (console, id) = (self.console.clone(), self.id.clone());
         let reply = Reply::new(move |answered| {
@@ -275,7 +276,7 @@ impl OnStage {
     }
 }
 
-/// A question of a run as it lies on the desk.
+/// Converts a request of a run to a pending request.
 fn put(id: &Id, caller: &Caller, asked: &Asked, tool: Option<&str>) -> Question {
     let kind = match asked.kind {
         Why::Approval => Kind::Approval,
@@ -295,6 +296,6 @@ fn put(id: &Id, caller: &Caller, asked: &Asked, tool: Option<&str>) -> Question 
         tool,
         call: Some(asked.call.clone()),
         conversation: Some(id.to_string()),
-        ..Question::new(kind, named(caller), &params)
+        ..Question::new(kind, caller.label(), &params)
     }
 }

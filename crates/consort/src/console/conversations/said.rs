@@ -1,4 +1,4 @@
-//! What was said, as the console shows it.
+//! Messages of conversations, as the console shows them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Entry {
     parts: Vec<Piece>,
 }
 
-/// Who says something.
+/// Role of a message's author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Who {
@@ -28,71 +28,71 @@ enum Who {
     Tool,
 }
 
-/// A piece of a message.
+/// A content part of a message.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum Piece {
-    /// Words.
+    /// Text.
     Text { text: String },
-    /// The model says that it will not.
+    /// A refusal of the model.
     Refusal { text: String },
-    /// What the model thought.
+    /// Reasoning of the model.
     Thinking { text: String },
-    /// The model calls a tool.
+    /// A tool call of the model.
     Call {
         id: String,
         name: String,
-        /// A text if it is no JSON.
+        /// Arguments; a string if they are not JSON.
         arguments: Value,
     },
-    /// What a call came to.
+    /// Result of a tool call.
     Result {
-        /// The call's id.
+        /// Id of the call.
         call: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         is_error: bool,
         parts: Vec<Piece>,
     },
-    /// A picture.
+    /// An image.
     Image {
         mime: String,
-        /// In base64.
+        /// Base64 data.
         data: String,
     },
-    /// A sound.
+    /// Audio.
     Audio {
         mime: String,
-        /// In base64.
+        /// Base64 data.
         data: String,
     },
-    /// Anything else, in words.
+    /// Any other content, as text.
     Other { text: String },
 }
 
-/// What a run came to.
+/// Report of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Report {
-    /// How it ended: completed, waiting, cancelled and so on.
+    /// Status: completed, waiting, cancelled and so on.
     status: &'static str,
-    /// More about that.
+    /// Details of the status.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What to do about it.
+    /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// The model's last words.
+    /// Last text of the model.
     text: String,
-    /// How often the model was asked.
+    /// Number of turns (requests to the model).
     turns: u32,
     calls: u32,
-    /// How many of the calls came to an error.
+    /// Number of calls that failed.
     failed: u32,
-    /// Tokens that were read.
+    /// Input tokens.
     input: u64,
-    /// Tokens that were written.
+    /// Output tokens.
     output: u64,
-    /// In US dollars, if the price is known.
+    /// Cost in US dollars, if the price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
     took_ms: u64,
@@ -116,7 +116,7 @@ impl From<consort_agent::Report> for Report {
     }
 }
 
-/// Messages as they are shown, with the names of the tools that were called.
+/// Converts messages for display, with the names of the called tools.
 pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<Entry> {
     let mut names = HashMap::new();
     let mut entries = Vec::with_capacity(messages.len());
@@ -127,7 +127,7 @@ pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<Entry> {
     entries
 }
 
-/// One message as it is shown.
+/// Converts one message for display.
 pub(super) fn entry(message: &Message, names: &HashMap<&str, &str>) -> Entry {
     let role = match message.role {
         Role::System => Who::System,
@@ -138,7 +138,7 @@ pub(super) fn entry(message: &Message, names: &HashMap<&str, &str>) -> Entry {
     Entry { role, parts: pieces(&message.parts, names) }
 }
 
-/// Parts as they are shown.
+/// Converts parts for display.
 pub(super) fn pieces(parts: &[Part], names: &HashMap<&str, &str>) -> Vec<Piece> {
     parts.iter().map(|part| piece(part, names)).collect()
 }
@@ -171,7 +171,7 @@ fn piece(part: &Part, names: &HashMap<&str, &str>) -> Piece {
     }
 }
 
-/// The arguments of a call; a text if they are no JSON.
+/// The arguments of a call; a string if they are not JSON.
 pub(super) fn arguments(call: &consort_agent::Call) -> Value {
     let text = call.arguments.as_str();
     match call.arguments.object() {

@@ -1,4 +1,4 @@
-//! What happens in a run, as those are told who follow it.
+//! Events of a run, as sent to subscribers.
 
 use std::collections::HashMap;
 
@@ -11,40 +11,40 @@ use serde_json::Value;
 use super::said::{Entry, Piece, Report, arguments, entry, pieces};
 use crate::console::desk::Question;
 
-/// What happens in a run.
+/// Event of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
 pub(in crate::console) enum Told {
-    /// No run is on.
+    /// No run is in progress.
     Idle {},
-    /// The run begins, or goes on.
+    /// The run starts or continues.
     Began {
         model: String,
-        /// How many tools the model sees.
+        /// Number of tools the model sees.
         tools: usize,
     },
-    /// The model is asked.
+    /// A request is sent to the model.
     Asking {
-        /// Which time, from 1.
+        /// Number of the turn, from 1.
         turn: u32,
     },
-    /// A piece of the model's answer.
+    /// A chunk of the model's answer.
     Delta(Flow),
-    /// The model is asked again soon.
+    /// The request to the model is retried soon.
     Again { error: String, after_ms: u64 },
-    /// The model answered.
+    /// The answer of the model is complete.
     Said { message: Entry },
-    /// A call begins.
+    /// A tool call starts.
     Called {
-        /// The call's id.
+        /// Id of the call.
         call: String,
-        /// The tool as the model called it.
+        /// Name of the tool as the model called it.
         name: String,
-        /// The tool as its server is called, and it is called there.
+        /// Name of the tool with its server.
         tool: String,
         arguments: Value,
     },
-    /// How far a call has come.
+    /// Progress of a call.
     Progress {
         call: String,
         progress: f64,
@@ -53,32 +53,32 @@ pub(in crate::console) enum Told {
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// What a server logs during a call.
+    /// Log message of a server during a call.
     Log {
         call: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         level: Option<String>,
         data: Value,
     },
-    /// A person is asked.
+    /// A request for a person is pending.
     Question(Box<Question>),
-    /// A call came to something.
+    /// A call ended.
     Result {
         call: String,
         parts: Vec<Piece>,
         is_error: bool,
-        /// Why there is no result of the tool, in one word.
+        /// Code of the error, if the tool returned no result.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         took_ms: u64,
     },
-    /// Something worth knowing that changes nothing.
+    /// A note without effect on the run.
     Note { text: String },
-    /// The run is over.
+    /// The run ended.
     Over(Report),
 }
 
-/// A piece of the model's answer.
+/// A chunk of the model's answer.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(in crate::console) enum Flow {
@@ -91,11 +91,11 @@ pub(in crate::console) enum Flow {
     Refusal {
         text: String,
     },
-    /// It writes a call.
+    /// The model writes a tool call.
     Other,
 }
 
-/// What kind of words flow.
+/// Kind of streamed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
     Text,
@@ -114,7 +114,7 @@ impl Words {
     }
 }
 
-/// The words in a piece of an answer.
+/// The text in a delta.
 pub(super) fn words(delta: &Delta) -> Option<(Words, &str)> {
     match delta {
         Delta::Text(text) => Some((Words::Text, text)),
@@ -124,8 +124,8 @@ pub(super) fn words(delta: &Delta) -> Option<(Words, &str)> {
     }
 }
 
-/// What is told of an event; nothing of one that says nothing to people. Words and questions are told
-/// by those who keep them.
+/// Converts an event for subscribers; `None` if it is not shown. Text and pending requests are sent by the code that
+/// stores them.
 pub(super) fn told(event: Event) -> Option<Told> {
     let nobody = HashMap::new();
     Some(match event {

@@ -1,4 +1,4 @@
-//! Conversations that wait for a person, also since before we started.
+//! Conversations that wait for a person, including those from before the start.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::{before, blocking, open};
 use crate::console::Console;
 use crate::console::route::Refusal;
 
-/// How many conversations are looked into for questions when we start, the latest first.
+/// Limit of conversations searched for pending requests at the start, the latest first.
 const LOOKED_INTO: usize = 64;
 
 impl Console {
-    /// Puts what conversations wait for on the desk, as far as nobody else goes on with them.
+    /// Adds the pending requests of stored conversations, unless they are in use.
     pub(crate) fn begin(&self) {
         let console = self.clone();
         self.0.runs.handle.spawn(async move {
@@ -40,14 +40,14 @@ impl Console {
             Ok(read.collect::<Vec<_>>())
         })
         .await?;
-        let caller = Caller::client(Caller::OWNER);
+        let caller = Caller::owner();
         for (id, steps) in found {
             self.look_for(&store, &id, &caller, &steps, &Run::of(&steps)).await;
         }
         Ok(())
     }
 
-    /// Puts what a conversation waits for on the desk, if nobody goes on with it.
+    /// Adds the pending requests of a conversation, if it is not in use.
     pub(super) async fn look_for(
         &self,
         store: &Store,
@@ -85,7 +85,7 @@ impl Console {
         self.wait_for(id, caller, waiting.collect());
     }
 
-    /// Keeps an answer, and goes on once all are there.
+    /// Stores an answer, and resumes the conversation once all are given.
     pub(super) async fn answered(self, id: Id, caller: Caller, question: String, answer: Json) {
         if let Err(refusal) = self.take_answer(&id, &caller, &question, &answer).await {
             tracing::warn!(%id, ?refusal, "an answer led to nothing");

@@ -1,11 +1,11 @@
-//! Servers added to the config file in use, and taken out of it.
+//! Adding servers to the config file in use, and removing them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use consort::config::{
-    Config, EditError, Edited, ServerConfig, System, add_servers, remove_server,
+    ConfigError, ConfigFiles, EditError, Edited, ServerConfig, System, add_servers, remove_server,
 };
 use consort::shaping::Shaping;
 use consort_core::{Problem, ServerId, Severity};
@@ -13,18 +13,15 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Carrier, Place, all, unknown};
+use super::{Carrier, Place, all, unknown, unreadable};
 use crate::command::{check, suspicious};
 use crate::console::route::{Asked, Done, Nothing, Refusal, Route, Told, delete, post};
 use crate::console::session::Trouble;
 use crate::console::{Console, Scene, aside};
 use crate::reloading::ReloadTrigger;
-use crate::rewrite::{RewriteError, of_pasted, own_config, pasted, rewrite};
+use crate::rewrite::{RewriteError, of_pasted, own_config, pasted, refuse_included, rewrite};
 
-/// How long the gateway may take to go over to a config that was written.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How often it is looked whether it did.
+/// Poll interval while waiting for the config to take effect.
 const OFTEN: Duration = Duration::from_millis(25);
 
 pub(super) fn routes() -> Vec<Route> {
@@ -43,19 +40,19 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What to add.
+/// Servers to check before adding them.
 #[derive(Deserialize, JsonSchema)]
 struct Pasted {
-    /// An `mcp.json` in any format that is read, or entries of one.
+    /// An `mcp.json` in any known format, or entries of one.
     text: String,
 }
 
 /// Servers to add.
 #[derive(Deserialize, JsonSchema)]
 struct Addition {
-    /// An `mcp.json` in any format that is read, or entries of one.
+    /// An `mcp.json` in any known format, or entries of one.
     text: String,
-    /// The owner's token. Needed in a browser session: a server may be any program.
+    /// Token of the owner. Required in a browser session, as a server may be any program.
     token: Option<String>,
 }
 
@@ -63,32 +60,32 @@ struct Addition {
 #[derive(Serialize, JsonSchema)]
 struct Draft {
     name: String,
-    /// Absent if it cannot be told.
+    /// Transport; absent if it is unclear.
     #[serde(skip_serializing_if = "Option::is_none")]
     transport: Option<Carrier>,
     #[serde(flatten)]
     place: Place,
-    /// With an error among them it cannot be added.
+    /// Problems; with an error among them it cannot be added.
     problems: Vec<Trouble>,
-    /// Whether the name is taken.
+    /// True if the name is in use.
     exists: bool,
 }
 
-/// What was added.
+/// Added servers.
 #[derive(Serialize, JsonSchema)]
 struct Added {
-    /// The names of the servers.
+    /// Names of the servers.
     added: Vec<String>,
 }
 
-/// Servers that were read, and what is wrong with them.
+/// Parsed servers, with their problems.
 struct Read {
     servers: Vec<ServerConfig>,
     problems: Vec<Problem>,
 }
 
 impl Read {
-    /// Reads what was pasted. What concerns no server is in the way of all.
+    /// Parses pasted text. A problem that concerns no server blocks all.
     fn new(file: &Path, text: &str) -> Result<Self, Refusal> {
         let refused = |problem: Problem| {
             let problem = of_pasted(file, problem);
@@ -118,7 +115,7 @@ impl Read {
         Ok(read)
     }
 
-    /// Every server that is described, those that cannot be used at the end.
+    /// The names of all servers in the text, unusable ones last.
     fn names(&self) -> Vec<ServerId> {
         let mut names: Vec<ServerId> =
             self.servers.iter().map(|server| server.name.clone()).collect();
@@ -162,7 +159,7 @@ fn is_error(problem: &Problem) -> bool {
     problem.severity == Severity::Error
 }
 
-/// The config in use, or where one is made.
+/// The config in use, or the path where one is created.
 fn target(scene: &Scene) -> Result<PathBuf, Refusal> {
     let used = scene.config.as_ref().map(|config| config.file.clone());
     let none =
@@ -170,7 +167,7 @@ fn target(scene: &Scene) -> Result<PathBuf, Refusal> {
     used.or_else(own_config).ok_or_else(none)
 }
 
-/// The names nobody can be given any more. With the first config the demo goes.
+/// The names already in use. The first config replaces the demo, so its name is free.
 fn taken(console: &Console, scene: &Scene) -> BTreeSet<String> {
     let demo = |name: &String| scene.config.is_none() && name == "demo";
     all(console).into_iter().map(|server| server.name).filter(|name| !demo(name)).collect()
@@ -186,7 +183,7 @@ async fn preview(console: Console, _: Asked, wanted: Pasted) -> Result<Told<Vec<
 }
 
 async fn add(console: Console, asked: Asked, wanted: Addition) -> Result<Told<Added>, Refusal> {
-    asked.demand_token(wanted.token.as_deref())?;
+    asked.demand_token(wanted.token.as_deref()).await?;
     if let Some(why) = console.unchangeable(&asked.door) {
         return Err(Refusal::new(StatusCode::FORBIDDEN, why));
     }
@@ -206,7 +203,7 @@ async fn add(console: Console, asked: Asked, wanted: Addition) -> Result<Told<Ad
         }
         let edit = |text: &str| {
             let edited = add_servers(&file, text, &read.servers)?;
-            here.would_run(&file, &edited.text)?;
+            here.would_run(&file, &edited.text, &names)?;
             Ok(edited)
         };
         rewrite(&file, edit).map_err(|error| refused(&error))?;
@@ -231,7 +228,8 @@ async fn remove(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refu
             return Err(unknown(&here, name));
         };
         let written = scene.config.iter().flat_map(|config| &config.servers);
-        let written = written.map(|server| &server.name).find(|known| known.as_str() == name);
+        let written = written.map(|server| &server.name).chain(unreadable(&scene));
+        let written = written.into_iter().find(|known| known.as_str() == name);
         let (Some(config), Some(id)) = (&scene.config, written) else {
             let error = match server.transport {
                 Carrier::Local => format!("`{name}` is part of consort itself, not a server"),
@@ -240,8 +238,9 @@ async fn remove(console: Console, asked: Asked, _: Nothing) -> Result<Done, Refu
             return Err(Refusal::new(StatusCode::CONFLICT, error));
         };
         let edit = |text: &str| {
+            refuse_included(&config.file, text, [id])?;
             let text = remove_server(&config.file, text, id)?;
-            here.would_run(&config.file, &text)?;
+            here.would_run(&config.file, &text, &[])?;
             Ok(Edited { text, problems: Vec::new() })
         };
         rewrite(&config.file, edit).map_err(|error| refused(&error))?;
@@ -268,13 +267,18 @@ impl Draft {
 }
 
 impl Console {
-    /// Whether the config would be taken over if it were this. One with an error is not.
-    fn would_run(&self, file: &Path, text: &str) -> Result<(), RewriteError> {
-        let config = Config::parse(file, text).map_err(EditError::from)?;
-        let mut problems: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
+    /// Fails if the config could not take effect with this text and these new servers. Other unusable servers do not
+    /// matter.
+    fn would_run(&self, file: &Path, text: &str, new: &[ServerId]) -> Result<(), RewriteError> {
+        let files = ConfigFiles::of_text(file, text.to_owned()).map_err(EditError::from)?;
+        let config = files.parse().map_err(EditError::from)?;
+        let concerns = |error: &&ConfigError| {
+            error.is_blocking() || error.server().is_some_and(|server| new.contains(server))
+        };
+        let mut problems: Vec<Problem> =
+            config.errors.iter().filter(concerns).map(Problem::from).collect();
         let resolve = System::silent();
-        // What runs was resolved, if only by asking somebody.
-        let idle = config.servers.iter().filter(|server| !self.runs(&server.name));
+        let idle = config.servers.iter().filter(|server| new.contains(&server.name));
         let errors = idle.filter_map(|server| server.to_settings(&resolve).err());
         problems.extend(errors.map(|error| Problem::from(&error)));
         problems.extend(Shaping::of(&config).problems());
@@ -288,17 +292,14 @@ impl Console {
         }
     }
 
-    /// Whether a server is in the config in force.
+    /// Returns true if a server is in the config in force.
     fn has(&self, name: &ServerId) -> bool {
         super::configured(&self.scene(), name).is_some()
     }
 
-    fn runs(&self, name: &ServerId) -> bool {
-        self.0.hub.statuses().iter().any(|status| status.server == *name)
-    }
-
-    /// Waits until the gateway went over to what was written.
+    /// Waits until the written config is in force.
     async fn until(&self, done: impl Fn(&Self) -> bool) -> Result<(), Refusal> {
+        let patience = self.scene().shaping.limits().console.apply;
         let waiting = async {
             while !done(self) {
                 tokio::time::sleep(OFTEN).await;
@@ -309,11 +310,11 @@ impl Console {
             let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error);
             refusal.hint("the gateway's log says why it stays as it was")
         };
-        tokio::time::timeout(PATIENCE, waiting).await.map_err(late)
+        tokio::time::timeout(patience, waiting).await.map_err(late)
     }
 }
 
-/// Why a config stays as it was.
+/// Converts the error of a config change.
 fn refused(error: &RewriteError) -> Refusal {
     let status = match error {
         RewriteError::Edit(EditError::Unknown { .. }) => StatusCode::NOT_FOUND,

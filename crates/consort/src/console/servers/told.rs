@@ -1,4 +1,4 @@
-//! What is told of a server.
+//! Servers as reported by the API.
 
 use std::collections::BTreeSet;
 
@@ -10,41 +10,41 @@ use serde::Serialize;
 
 use crate::console::calls::Recent;
 
-/// A server and how it is doing.
+/// A server and its state.
 #[derive(Clone, PartialEq, Serialize, JsonSchema)]
 pub(in crate::console) struct Server {
     pub(in crate::console) name: String,
     pub(super) state: Condition,
-    /// Since when it is in that state.
+    /// Time of the last change of state.
     pub(super) since: String,
     pub(super) transport: Carrier,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) era: Option<Age>,
-    /// The protocol revision it speaks.
+    /// Protocol revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) revision: Option<&'static str>,
-    /// What it calls itself, with its version. Unverified.
+    /// Name and version that it reports. Unverified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<String>,
-    /// Why it is not ready.
+    /// Reason it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-    /// What to do about that.
+    /// Suggested remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hint: Option<String>,
-    /// How often it was started again.
+    /// Number of restarts.
     pub(super) restarts: u32,
     pub(super) tools: usize,
     pub(super) prompts: usize,
     pub(super) resources: usize,
     pub(super) templates: usize,
-    /// What the definitions of its tools cost a model.
+    /// Tokens of its tool definitions.
     pub(super) tokens: usize,
     #[serde(flatten)]
     pub(super) recent: Recent,
 }
 
-/// Where a server is in its life.
+/// State of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Condition {
@@ -59,18 +59,18 @@ pub(super) enum Condition {
     Disabled,
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Carrier {
     Stdio,
     Http,
     Sse,
-    /// Tools of our own.
+    /// Local tools of Consort.
     Local,
 }
 
-/// Which era of the protocol a server speaks.
+/// Protocol era of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Age {
@@ -78,36 +78,36 @@ pub(super) enum Age {
     Modern,
 }
 
-/// A server, with where it is and what it wrote.
+/// A server with its launch configuration and output.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ServerDetail {
     #[serde(flatten)]
     pub(super) server: Server,
     #[serde(flatten)]
     pub(super) place: Place,
-    /// The end of what it wrote to its standard error.
+    /// End of its standard error.
     pub(super) stderr: String,
-    /// What it tells models. Unverified.
+    /// Instructions for models. Unverified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) instructions: Option<String>,
-    /// Whether it can be taken out of the config here.
+    /// True if it can be removed from the config here.
     pub(super) removable: bool,
 }
 
-/// Where a server is, as it is written in the config, with secrets hidden.
+/// Command or URL of a server as configured, with secrets hidden.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Place {
-    /// The exact program and its arguments.
+    /// Command and its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) command: Option<Vec<String>>,
-    /// Where it starts.
+    /// Working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) folder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) url: Option<String>,
-    /// The names of the variables it is given besides the harmless ones.
+    /// Names of its environment variables, except the default ones.
     pub(super) variables: Vec<String>,
-    /// The names of the headers it is sent.
+    /// Names of its HTTP headers.
     pub(super) headers: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ impl Place {
         }
     }
 
-    /// Where the demo server is, which nobody configured.
+    /// The command of the demo server, which is in no config.
     pub(super) fn of_demo() -> Self {
         let program = std::env::current_exe().ok().map(|program| program.display().to_string());
         let command = program.map(|program| vec![program, demo::WORD.to_owned()]);

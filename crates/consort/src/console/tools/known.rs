@@ -1,4 +1,4 @@
-//! Every tool there is, made once of what is on offer, with what became of each.
+//! List of all tools with the effect of rules on each, cached while its inputs are unchanged.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -17,20 +17,17 @@ use super::super::route::Refusal;
 use super::super::{Console, Scene};
 use super::{Hints, PinState, Tool};
 
-/// How many characters of a description are listed.
+/// Limit of characters of a description in lists.
 const LISTED: usize = 300;
 
-/// How many tools a search finds at most.
-const HITS: usize = 1000;
-
-/// What it is made of.
+/// The inputs of the list.
 #[derive(Clone)]
 struct Of {
-    /// What servers offer.
+    /// The catalog of servers.
     hub: Arc<Catalog>,
     scene: Arc<Scene>,
     caller: Caller,
-    /// What things are called in front of clients.
+    /// The names that clients see.
     labelled: Option<Labelled>,
 }
 
@@ -48,41 +45,41 @@ impl Of {
     }
 }
 
-/// Every tool there is: by server, then in the server's order.
+/// All tools: by server, then in the server's order.
 pub(in crate::console) struct Known {
     of: Of,
-    /// What is on offer.
+    /// The offered catalog.
     pub(in crate::console) catalog: Arc<Catalog>,
     pub(in crate::console) tools: Vec<Listed>,
-    /// Places among the tools, by id.
+    /// Index of each tool, by id.
     ids: HashMap<String, usize>,
-    /// And by what clients call them.
+    /// Index of each tool, by the name that clients see.
     names: HashMap<String, usize>,
     offered: Search,
     hidden: Search,
 }
 
-/// One of them.
+/// One tool.
 pub(in crate::console) struct Listed {
     pub(in crate::console) tool: Tool,
-    /// Its place among what is on offer, if it is.
+    /// Its index in the offered catalog, if it is there.
     place: Option<usize>,
-    /// Its place among what servers offer, if a server does.
+    /// Its index in the catalog of servers, if it is there.
     origin: Option<usize>,
 }
 
-/// Some of them, found by words.
+/// Search index over some of the tools.
 struct Search {
     index: Index,
-    /// Where what is found is among all tools.
+    /// Index among all tools of each entry of the search index.
     places: Vec<usize>,
 }
 
-/// The last that was made.
+/// Cache of the last list.
 #[derive(Default)]
 pub(in crate::console) struct Kept {
     last: RwLock<Option<Arc<Known>>>,
-    /// Held by who makes the next.
+    /// Held while the next list is built.
     making: Mutex<()>,
 }
 
@@ -107,7 +104,7 @@ impl Kept {
 }
 
 impl Console {
-    /// Every tool there is, for a caller.
+    /// All tools, for a caller.
     pub(in crate::console) async fn known(&self, caller: Caller) -> Result<Arc<Known>, Refusal> {
         let labelled = self.0.labels.get().and_then(|labels| labels.now(&caller));
         let hub = self.0.hub.catalog(&caller);
@@ -120,7 +117,7 @@ impl Console {
         making.await.map_err(|_| Refusal::broken("the tools could not be listed"))
     }
 
-    /// The same. If none of them has a name, the servers that may have it are waited for.
+    /// Like `known`. If no tool has the name, waits for the servers that may have it.
     pub(in crate::console) async fn known_with(
         &self,
         caller: Caller,
@@ -139,7 +136,7 @@ impl Console {
 }
 
 impl Known {
-    /// Makes it, with what is still true of the last.
+    /// Builds the list, reusing unchanged parts of the last one.
     fn new(of: Of, last: Option<&Self>) -> Self {
         let catalog = of.scene.tools.catalog(&of.caller);
         let mut tools = Making { of: &of, catalog: &catalog, last, names: names(&of) }.tools();
@@ -153,13 +150,16 @@ impl Known {
             unseen.filter_map(|listed| Some(of.hub.tools.entries()[listed.origin?].clone()));
         let mut hidden = Catalog::default();
         hidden.set(ShelfKind::Tools, unseen.collect());
-        let offered = Search::new(&catalog, &ids, last.map(|last| &last.offered));
-        let hidden = Search::new(&hidden, &ids, last.map(|last| &last.hidden));
+        let limits = of.scene.shaping.limits();
+        let hits = limits.console.hits;
+        let limits = Limits { hits, ..limits.exposure.search.clone() };
+        let offered = Search::new(&catalog, &ids, last.map(|last| &last.offered), &limits);
+        let hidden = Search::new(&hidden, &ids, last.map(|last| &last.hidden), &limits);
         Self { of, catalog, tools, ids, names, offered, hidden }
     }
 
-    /// The tool that is meant: by its id, by what clients call it, or by its name here. A text that
-    /// begins with the name of a server means one of that server's.
+    /// Finds a tool: by its id, by the name that clients see, or by its name here. A name that begins with that of a
+    /// server means one of that server's tools.
     pub(in crate::console) fn find(&self, name: &str) -> Result<&Listed, Unresolved> {
         let label = || self.names.get(name).filter(|_| !self.catalog.names_server(name));
         if let Some(&at) = self.ids.get(name).or_else(label) {
@@ -175,7 +175,7 @@ impl Known {
         self.ids.get(id).map(|&at| &self.tools[at])
     }
 
-    /// The places of those that words find, best first; what is hidden comes last.
+    /// Searches the tools and returns their indices, best first; hidden ones come last.
     pub(super) fn search(&self, query: &str, most: usize, server: Option<&str>) -> Vec<usize> {
         let of = |at: usize| server.is_none_or(|server| self.tools[at].tool.server == server);
         let mut found = self.offered.find(query, most, of);
@@ -183,14 +183,14 @@ impl Known {
         found
     }
 
-    /// Whether the tools of a server are our own.
+    /// Returns true for a group of local tools.
     pub(super) fn is_local(&self, server: &ServerId) -> bool {
         self.of.hub.is_local(server)
     }
 }
 
 impl Listed {
-    /// It as clients see it; as its server wrote it if they do not.
+    /// The tool as clients see it; as its server wrote it if they do not.
     pub(in crate::console) fn entry<'a>(&self, known: &'a Known) -> &'a Entry {
         match (self.place, self.origin) {
             (Some(at), _) => &known.catalog.tools.entries()[at],
@@ -199,12 +199,12 @@ impl Listed {
         }
     }
 
-    /// It as its server wrote it, if a server did.
+    /// The tool as its server wrote it, if a server did.
     pub(super) fn original<'a>(&self, known: &'a Known) -> Option<&'a Entry> {
         self.origin.map(|at| &known.of.hub.tools.entries()[at])
     }
 
-    /// Why it cannot be called, if it cannot.
+    /// Returns the reason for which it cannot be called, if there is one.
     pub(in crate::console) fn unavailable(&self) -> Option<&'static str> {
         match self.tool.pin {
             _ if self.place.is_some() => None,
@@ -217,10 +217,15 @@ impl Listed {
 }
 
 impl Search {
-    fn new(catalog: &Catalog, ids: &HashMap<String, usize>, last: Option<&Self>) -> Self {
+    fn new(
+        catalog: &Catalog,
+        ids: &HashMap<String, usize>,
+        last: Option<&Self>,
+        limits: &Limits,
+    ) -> Self {
         let index = match last {
             Some(last) => last.index.updated(catalog),
-            None => Index::of(catalog, Limits { hits: HITS, ..Limits::default() }),
+            None => Index::of(catalog, limits.clone()),
         };
         let places = catalog.tools.entries().iter().map(|entry| ids[&id(&entry.route)]);
         Self { index, places: places.collect() }
@@ -232,18 +237,18 @@ impl Search {
     }
 }
 
-/// What a tool is told by, whatever it is called here.
+/// Id of a tool, independent of its name here.
 pub(in crate::console) fn id(route: &Route) -> String {
     format!("{}.{}", route.server, route.name)
 }
 
-/// What clients call each tool, by its name here.
+/// Returns the names that clients see, by the tool's name here.
 fn names(of: &Of) -> HashMap<Route, String> {
     let named = of.labelled.iter().flat_map(|labelled| labelled.names(ShelfKind::Tools));
     named.map(|(route, name)| (route.clone(), name.to_owned())).collect()
 }
 
-/// What is made of what.
+/// Inputs for building the list.
 struct Making<'a> {
     of: &'a Of,
     catalog: &'a Catalog,
@@ -297,13 +302,13 @@ impl Making<'_> {
         Listed { tool: listed, place, origin: original.map(|(at, _)| at) }
     }
 
-    /// What was known of it the last time.
+    /// Returns the tool in the last list.
     fn before(&self, id: &str) -> Option<(&Known, &Listed)> {
         let last = self.last?;
         Some((last, &last.tools[*last.ids.get(id)?]))
     }
 
-    /// What deserves a look in what a server says; not looked for again if it is the same.
+    /// Returns suspicious passages in a server's definition; reused if it is unchanged.
     fn findings(&self, entry: &Entry, before: Option<(&Known, &Listed)>) -> Vec<String> {
         if self.of.hub.is_local(&entry.route.server) {
             return Vec::new();
@@ -341,7 +346,7 @@ impl Making<'_> {
     }
 }
 
-/// What a definition costs a model; not counted again if it is the same.
+/// Returns the token cost of a definition; reused if it is unchanged.
 pub(super) fn tokens(definition: &Object, before: Option<(&Known, &Listed)>) -> usize {
     match before {
         Some((last, listed)) if listed.entry(last).definition == *definition => listed.tool.tokens,
@@ -357,7 +362,7 @@ pub(super) fn hints(annotations: consort_core::Annotations) -> Hints {
     Hints { read_only, destructive, idempotent, open_world }
 }
 
-/// A text that is not too long to be listed.
+/// Shortens a text for lists.
 pub(super) fn shortened(mut text: String) -> String {
     let Some((at, _)) = text.char_indices().nth(LISTED) else { return text };
     let last = text[..at].char_indices().next_back().map_or(0, |(at, _)| at);

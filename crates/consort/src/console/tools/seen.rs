@@ -19,14 +19,14 @@ impl SeenTools {
         Self { toolbox, catalog }
     }
 
-    /// The tool that is meant: by its id, or by its name in the view.
+    /// Finds a tool: by its id, or by its name in the view.
     pub(in crate::console) fn find(&self, name: &str) -> Result<&Entry, Unresolved> {
         let mut entries = self.catalog.tools.entries().iter();
         let own = entries.find(|entry| id(&entry.route) == name);
         own.map_or_else(|| self.catalog.resolve(name), Ok)
     }
 
-    /// All of them; with words, those whose name or description has all of these.
+    /// All tools; with words, those whose name or description contains all of them.
     pub(super) fn list(&self, known: &Known, words: &str, server: Option<&str>) -> Vec<Tool> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let entries = self.catalog.tools.entries().iter();
@@ -40,7 +40,7 @@ impl SeenTools {
         tools.filter(fits).collect()
     }
 
-    /// One as it is listed. A tool that is shown as it is has all that is known of it.
+    /// Converts one tool for a list. A tool that is exposed unchanged has all that is known of it.
     pub(super) fn tool(&self, known: &Known, entry: &Entry) -> Tool {
         let id = id(&entry.route);
         let name = match self.catalog.resolve(&entry.name) {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::talk::lines::Form;
 
-/// Keeps what is written, by where it goes.
+/// Collects the standard output and the standard error.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<(String, String)>>);
 

@@ -37,7 +37,10 @@ fn a_gateway_answers_while_a_schema_of_costly_patterns_is_checked() {
         "large": command(bomb(900, |at| format!(r"\p{{L}}{{90}}{at}"))),
         "fitting": command(bomb(2, |at| format!(r"^\p{{L}}{{6{at}}}"))),
     });
-    home.write("mcp.json", &json!({ "mcpServers": servers }).to_string());
+    home.write(
+        "mcp.json",
+        &json!({ "mcpServers": servers, "consort": { "validate": "refuse" } }).to_string(),
+    );
     let serving = Serving::start(&home, &["--config", "mcp.json"]);
     for name in ["large", "fitting"] {
         until(|| get(&serving, &format!("/api/tools?server={name}")).1 != json!([]));

@@ -167,7 +167,11 @@ fn the_policy_asks_before_a_call_leaves() {
 fn what_cannot_be_called_is_told_why() {
     let home = Home::new();
     let hide = json!([{ "tools": ["everything.get-env"], "drop": true }]);
-    let serving = serving(&home, &[Fixture::Everything], &json!({ "transforms": hide }));
+    let serving = serving(
+        &home,
+        &[Fixture::Everything],
+        &json!({ "transforms": hide, "validate": "refuse" }),
+    );
     let call = |tool: &str, arguments: Value| {
         post(&serving, "/api/calls", &json!({ "tool": tool, "arguments": arguments }))
     };

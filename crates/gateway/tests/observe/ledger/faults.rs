@@ -1,4 +1,4 @@
-//! The ledger on a disk that is full, and on one that has room again.
+//! The ledger on a full disk, and on one that has room again.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use consort_gateway::ledger::{Class, Ledger, LedgerError, LedgerSettings, verify
 
 use super::{calls, intent, strict};
 
-/// Starts a test of this binary that no file may grow beyond 64 KiB for.
+/// Runs a test of this binary with a file size limit of 64 KiB.
 fn cramped(test: &str, path: &Path) -> String {
     // The signal that comes with the limit is not for us; the error is.
     let script = "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\"";
@@ -18,7 +18,7 @@ fn cramped(test: &str, path: &Path) -> String {
     under(shell, test, path)
 }
 
-/// Starts a test of this binary under another program.
+/// Runs a test of this binary under another program.
 fn under(mut program: Command, test: &str, path: &Path) -> String {
     let output = program
         .arg(std::env::current_exe().unwrap())

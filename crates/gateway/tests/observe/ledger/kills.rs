@@ -9,7 +9,7 @@ use consort_gateway::ledger::{Class, Filter, Ledger, LedgerSettings, Mode, Row, 
 
 use super::{intent, strict};
 
-/// How often a writer is killed in each mode.
+/// Number of kills in each mode.
 const KILLS: u64 = 25;
 
 /// Not a test: what the tests below start and kill. It says which intents are on disk.
@@ -40,12 +40,12 @@ fn writes_until_it_is_killed() {
     }
 }
 
-/// So small that segments are dropped all the time.
+/// Settings so small that segments are dropped all the time.
 fn small() -> LedgerSettings {
     LedgerSettings { size: 128 << 10, ..LedgerSettings::default() }
 }
 
-/// Starts the writer, kills it after a while, and gives what it said.
+/// Starts the writer, kills it after a while, and returns its output.
 fn killed(path: &Path, mode: &str, after: Duration) -> Vec<String> {
     let mut writer = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "ledger::kills::writes_until_it_is_killed", "--ignored", "--nocapture"])
@@ -64,7 +64,7 @@ fn killed(path: &Path, mode: &str, after: Duration) -> Vec<String> {
     reader.join().unwrap()
 }
 
-/// Instants that differ from each other and from run to run.
+/// Instants that differ from each other and between runs.
 fn instant(round: u64) -> Duration {
     let noise = u64::from(std::time::UNIX_EPOCH.elapsed().unwrap().subsec_micros());
     Duration::from_micros(round * 1_500 + noise % 20_000)

@@ -1,4 +1,4 @@
-//! One schema without combinations: its type, and what may be said of that.
+//! One schema without combinations: its type, and the keywords that apply to it.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::loss::{Kind, Pointer};
 use super::{ONE_TYPE, SILENT, UNKNOWN, Walk, annotate, together};
 
-/// The longest text that is added to a description for what the schema cannot say.
+/// The longest text that is added to a description for constraints that the schema cannot express.
 const NOTE: usize = 300;
 
 const TOO_LARGE: &str = "all of it would be too large";
@@ -17,7 +17,7 @@ struct Typed<'a> {
     kind: &'a str,
     from: &'a Map<String, Value>,
     written: Map<String, Value>,
-    /// What the description has to say as well.
+    /// Text to add to the description.
     notes: Vec<String>,
     nullable: bool,
 }
@@ -61,7 +61,7 @@ impl Walk<'_> {
         together(written)
     }
 
-    /// A schema of which nobody knows what it is of.
+    /// Writes a schema that has no type.
     fn untyped(&mut self, map: &Map<String, Value>, nullable: bool, at: &Pointer<'_>) -> Value {
         if map.contains_key("enum") || map.contains_key("const") {
             self.losses.note(Kind::Widened, at, "`enum` left out", "Gemini takes texts only");
@@ -82,7 +82,7 @@ impl Walk<'_> {
         whole
     }
 
-    /// What is said of values of one type.
+    /// Writes the keywords that apply to one type.
     fn typed(&mut self, mut typed: Typed<'_>, at: &Pointer<'_>, depth: usize) -> Value {
         let kind = typed.kind;
         for (key, value) in typed.from {
@@ -147,7 +147,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Lists of properties, which may only name those that are there.
+    /// Writes lists of properties, which may only name properties that exist.
     fn named(&mut self, typed: &mut Typed<'_>, at: &Pointer<'_>) {
         for key in ["required", "propertyOrdering"] {
             let Some(names) = typed.from.get(key).and_then(Value::as_array) else { continue };
@@ -238,7 +238,7 @@ impl Walk<'_> {
         typed.notes.push(format!("Format: {format}."));
     }
 
-    /// A limit that is not itself allowed.
+    /// Writes an exclusive limit.
     fn limit(&mut self, typed: &mut Typed<'_>, key: &str, value: &Value, at: &Pointer<'_>) {
         let (plain, step) =
             if key == "exclusiveMinimum" { ("minimum", 1) } else { ("maximum", -1) };
@@ -255,7 +255,7 @@ impl Walk<'_> {
         typed.written.insert(plain.to_owned(), limit);
     }
 
-    /// Says in the description what the schema cannot.
+    /// Adds to the description what the schema cannot express.
     fn tell(&mut self, typed: &mut Typed<'_>) {
         for note in std::mem::take(&mut typed.notes) {
             if note.len() > NOTE || !self.spend(&json!(note)) {
@@ -270,7 +270,7 @@ impl Walk<'_> {
     }
 }
 
-/// Which types a keyword is of; `None` if of all.
+/// Returns the types that a keyword applies to; `None` if all.
 fn is_of(key: &str) -> Option<&'static [&'static str]> {
     Some(match key {
         "properties"
@@ -292,7 +292,7 @@ fn is_of(key: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Values as a text for a model, as many as there is room for.
+/// Returns values as text for a model, as many as fit.
 fn listed(what: &str, values: &[&Value]) -> String {
     let mut text = format!("{what}: ");
     for (n, value) in values.iter().enumerate() {
@@ -307,7 +307,7 @@ fn listed(what: &str, values: &[&Value]) -> String {
     text + "."
 }
 
-/// The type of what does not say it, by what else it says.
+/// Infers the type of a schema without one from its other keywords.
 fn inferred(map: &Map<String, Value>) -> Option<&'static str> {
     let has = |keys: &[&str]| keys.iter().any(|key| map.contains_key(*key));
     if has(&["properties", "required", "additionalProperties", "patternProperties"]) {

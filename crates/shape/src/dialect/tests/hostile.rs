@@ -1,4 +1,4 @@
-//! Schemas that were written to hurt.
+//! Hostile schemas.
 
 use super::super::*;
 use super::taken;

@@ -1,4 +1,4 @@
-//! What holds for every schema, however it was put together.
+//! Properties that hold for every schema, whatever its form.
 
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ fn values() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A schema of keywords as they should be, and now and then as they should not.
+/// A schema of mostly valid keywords, with an invalid one now and then.
 fn schemas() -> impl Strategy<Value = Value> {
     let types = prop::sample::select(vec![
         json!("string"),

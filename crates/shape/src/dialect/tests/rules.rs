@@ -1,10 +1,10 @@
-//! What each provider documents, as a check of what we would send.
+//! The documented rules of each provider, as a check of projected tools.
 
 use serde_json::{Map, Value, json};
 
 use super::super::{Dialect, GeminiForm};
 
-/// Whether the provider would take the tool; if not, why.
+/// Checks that the provider would accept the tool; else returns the reason.
 pub(super) fn check(dialect: Dialect, form: GeminiForm, tool: &Value) -> Result<(), String> {
     let (function, key) = match (dialect, form) {
         (Dialect::OpenAiChat, _) => (&tool["function"], "parameters"),
@@ -65,7 +65,7 @@ fn name(dialect: Dialect, name: &str) -> Result<(), String> {
     if legal { Ok(()) } else { Err(format!("the name `{name}`")) }
 }
 
-/// Schemas directly within one, but not what only looks like one in `default` or `enum`.
+/// Returns the direct subschemas of a schema, but not look-alikes in `default` or `enum`.
 fn within(schema: &Value) -> Vec<&Value> {
     let Some(map) = schema.as_object() else { return Vec::new() };
     let mut found = Vec::new();

@@ -9,10 +9,10 @@ use super::{ConditionSpec, Path, Truth};
 use crate::policy::arguments::kind;
 use crate::policy::error::PolicyError;
 
-/// The longest text that is matched with a pattern, in bytes: a pattern may take quadratic time.
+/// The longest string that is matched with a pattern, in bytes: a pattern may take quadratic time.
 const LONGEST: usize = 64 << 10;
 
-/// What is asked of a value. A value of another kind than the check is about leaves it unsure.
+/// A check of a value. A value of another type than the check expects leaves it unsure.
 #[derive(Clone, Debug)]
 pub(super) enum Check {
     OneOf(Vec<Value>),
@@ -110,14 +110,14 @@ fn scalar(place: &str, word: &str, value: &Value) -> Result<Value, PolicyError> 
     }
 }
 
-/// Whether it is one of these; `None` if it is of a kind that none of them is.
+/// Tests membership in the list; `None` if no item has the value's type.
 fn among(values: &[Value], value: &Value) -> Option<Truth> {
     let mut comparable = values.iter().filter_map(|one| same(one, value)).peekable();
     comparable.peek()?;
     Some(Truth::of(comparable.any(|same| same)))
 }
 
-/// Whether two values are the same; `None` if they are not of one kind.
+/// Compares two values for equality; `None` if their types differ.
 fn same(a: &Value, b: &Value) -> Option<bool> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Some(compare(a, b) == Some(Ordering::Equal)),
@@ -135,7 +135,7 @@ fn compare(a: &Number, b: &Number) -> Option<Ordering> {
     }
 }
 
-/// The steps of an absolute path, as written: links are not followed.
+/// Returns the segments of an absolute path, as written: links are not followed.
 fn parts(path: &str) -> Result<Vec<&str>, &'static str> {
     if !path.starts_with('/') {
         return Err("is not an absolute path");
@@ -147,7 +147,7 @@ fn parts(path: &str) -> Result<Vec<&str>, &'static str> {
     if parts.contains(&"..") { Err("is a path with `..`") } else { Ok(parts) }
 }
 
-/// Whether a path is a folder or in it.
+/// Returns true if a path is a folder or in it.
 fn within(folder: &str, path: &[&str]) -> bool {
     let folder: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     path.starts_with(&folder)

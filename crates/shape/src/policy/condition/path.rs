@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::policy::arguments::kind;
 use crate::policy::error::PolicyError;
 
-/// Where in the arguments to look.
+/// A parsed path into the arguments.
 #[derive(Clone, Debug)]
 pub(in crate::policy) struct Path {
     written: String,
@@ -23,7 +23,7 @@ enum Step {
 }
 
 impl Path {
-    /// Dotted, as in `filter.owner`, `to.*`, `to.0`; or a JSON pointer, as in `/filter/a.b`.
+    /// Parses a dotted path (`filter.owner`, `to.*`, `to.0`) or a JSON pointer (`/filter/a.b`).
     pub(super) fn parse(place: &str, written: &str) -> Result<Self, PolicyError> {
         let steps: Vec<Step> = match written.strip_prefix('/') {
             Some(pointer) => pointer
@@ -43,13 +43,13 @@ impl Path {
         Ok(Self { written: written.to_owned(), steps })
     }
 
-    /// Whether it may lead to several values.
+    /// Returns true if it may match several values.
     pub(super) fn spreads(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Items))
     }
 
-    /// What it leads to: nothing at all, or of each item a value or nothing. An error where the
-    /// arguments are not of the kind that the path supposes.
+    /// Returns the values at the path: none at all, or for each item a value or `None`. An error if the
+    /// arguments have other types than the path requires.
     pub(super) fn find<'a>(&self, arguments: &'a Value) -> Result<Vec<Option<&'a Value>>, String> {
         let mut found = Vec::new();
         self.collect(&self.steps, arguments, &mut found)?;
@@ -103,7 +103,7 @@ impl Path {
     }
 }
 
-/// A place in a list. Other spellings of a number are names.
+/// Parses an array index. Only the canonical spelling is one; others are names.
 fn index(name: &str) -> Option<usize> {
     name.parse().ok().filter(|at: &usize| at.to_string() == name)
 }

@@ -1,4 +1,4 @@
-//! Rules from what is known of attacks on models at large.
+//! Rules from general knowledge of attacks on models.
 
 use super::Weight::{Strong, Weak};
 use super::{Rule, rule};

@@ -1,4 +1,4 @@
-//! Rules from published sets of poisoned definitions, each with the sets that gave rise to it.
+//! Rules derived from published sets of poisoned definitions, each with its sets.
 
 use super::Weight::{Strong, Weak};
 use super::{Rule, rule};

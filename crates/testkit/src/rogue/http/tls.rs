@@ -1,4 +1,4 @@
-//! Rogues that speak TLS, with certificates made on the spot.
+//! Rogues with TLS, and certificates generated on demand.
 
 use std::sync::Arc;
 
@@ -14,6 +14,12 @@ fn issue(names: &[&str]) -> Issued {
     rcgen::generate_simple_self_signed(names).expect("plain names")
 }
 
+/// Issues a certificate for `localhost` and [`PROXIED_HOST`](crate::PROXIED_HOST). Returns it and its key, as PEM.
+pub fn self_signed() -> [String; 2] {
+    let issued = issue(&["localhost", crate::PROXIED_HOST]);
+    [issued.cert.pem(), issued.signing_key.serialize_pem()]
+}
+
 fn private_key(issued: &Issued) -> PrivateKeyDer<'static> {
     PrivateKeyDer::try_from(issued.signing_key.serialize_der()).expect("it was just made")
 }
@@ -26,8 +32,8 @@ fn server_config() -> rustls::ConfigBuilder<rustls::ServerConfig, rustls::WantsV
 }
 
 impl Http {
-    /// Starts one that speaks TLS, with a certificate of its own for `localhost` and
-    /// [`PROXIED_HOST`](crate::PROXIED_HOST). Returns that too, as PEM: who trusts it can connect.
+    /// Starts one with TLS, with a certificate of its own for `localhost` and [`PROXIED_HOST`](crate::PROXIED_HOST).
+    /// Returns that too, as PEM: a client that trusts it can connect.
     ///
     /// # Panics
     ///
@@ -40,8 +46,8 @@ impl Http {
         (Self::listen(manner, Some(acceptor)).await, issued.cert.pem())
     }
 
-    /// Starts one that speaks TLS with those alone that present a certificate. Returns its own certificate, as PEM,
-    /// and the certificate and the key to present.
+    /// Starts one with mutual TLS: clients must present a certificate. Returns its own certificate, as PEM, and the
+    /// certificate and the key to present.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! The channel between us and the keeper for one server: what is to be done with it, and what became of it.
+//! The channel between this program and the keeper for one server: commands and reports.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,15 +16,15 @@ use super::request::StartRequest;
 use super::times::times;
 use super::tree;
 
-/// The pause between two looks at processes that were killed.
+/// The polling interval for killed processes.
 pub(super) const LOOK: Duration = Duration::from_millis(5);
 
-/// Asks the keeper for SIGTERM to the server and all below it.
+/// Command to send SIGTERM to the server and all below it.
 pub(super) const TERMINATE: u8 = b't';
-/// Asks the keeper for SIGKILL to the server and all below it, with a report when they are gone.
+/// Command to send SIGKILL to the server and all below it, with a report when they are gone.
 pub(super) const KILL: u8 = b'k';
 
-/// News of one server, as the keeper writes it: one byte for the kind, four for the number.
+/// The keeper's report on one server: one byte for the kind, four for the number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Report {
     /// It runs.
@@ -33,7 +33,7 @@ pub(super) enum Report {
     Failed(i32),
     /// The process that was started has ended, with its wait status.
     Exited(i32),
-    /// Nothing of it is left.
+    /// No process of it is left.
     Gone,
 }
 
@@ -66,7 +66,7 @@ impl Report {
     }
 }
 
-/// Our end of the channel. The keeper ends the server when it closes.
+/// This program's end of the channel. The keeper ends the server when it closes.
 #[derive(Debug)]
 pub(in crate::transport) struct ServerChannel {
     stream: UnixStream,
@@ -78,16 +78,16 @@ pub(in crate::transport) struct ServerChannel {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ChannelState {
-    /// Something of the server may run, and the keeper looks after it.
+    /// Processes of the server may run, under the keeper's control.
     Kept,
     /// The keeper is gone.
     Lost,
-    /// Nothing of the server is left.
+    /// No process of the server is left.
     Ended,
 }
 
 impl ServerChannel {
-    /// Has the keeper start a program with these as its standard input, output and error.
+    /// Starts a program through the keeper, with these as its standard input, output and error.
     pub(in crate::transport) async fn start(
         request: &StartRequest,
         pipes: &[OwnedFd; 3],
@@ -126,7 +126,7 @@ impl ServerChannel {
         }
     }
 
-    /// Waits until the process that was started ends by itself, or the keeper is lost.
+    /// Waits until the started process exits by itself, or the keeper is lost.
     pub(in crate::transport) async fn exited(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.status {
@@ -146,7 +146,7 @@ impl ServerChannel {
         let _ = self.stream.write_all(&[TERMINATE]).await;
     }
 
-    /// Kills all that is left of the server and waits until it is gone.
+    /// Kills all processes of the server and waits until they are gone.
     pub(in crate::transport) async fn kill(&mut self) {
         let _ = self.stream.write_all(&[KILL]).await;
         let gone =
@@ -159,7 +159,7 @@ impl ServerChannel {
         }
     }
 
-    /// The next report. Can be dropped and called again.
+    /// Waits for the next report. Cancel safe.
     async fn report(&mut self) -> io::Result<Report> {
         let report = loop {
             if let Some(report) = Report::parse(&mut self.received) {

@@ -1,4 +1,4 @@
-//! The guard: starts the starter, and ends all that is left when it is gone.
+//! The guard: starts the starter, and ends all remaining processes when it is gone.
 
 use std::fs::File;
 use std::io;
@@ -39,7 +39,7 @@ pub(super) fn run(argument: &str) -> io::Result<()> {
     })
 }
 
-/// Reaps every child that has ended. True if the starter was among them, or no child is left.
+/// Reaps every child that has ended. Returns true if the starter was among them, or no child is left.
 fn reap(starter: u32) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {

@@ -24,7 +24,7 @@ pub(in crate::transport) struct StartRequest {
 }
 
 impl StartRequest {
-    /// Writes it into a file that only its descriptor leads to. Of any size: a socket would block at its buffer's.
+    /// Writes it into an anonymous file, which may have any size: a socket would block at its buffer's.
     pub(super) fn write(&self) -> io::Result<OwnedFd> {
         let mut file = File::from(memfd_create("keeper-request", MemfdFlags::CLOEXEC)?);
         let mut bytes = Vec::new();

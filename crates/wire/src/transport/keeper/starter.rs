@@ -1,4 +1,4 @@
-//! The starter: starts servers as they are requested, reports their ends, reaps orphans, and ends what is left.
+//! The starter: starts requested servers, reports their ends, reaps orphans, and ends all remaining processes.
 
 use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
@@ -20,7 +20,7 @@ use super::request::{DESCRIPTORS, StartRequest};
 use super::times::times;
 use super::{become_keeper, ignore_signals, runtime, tree};
 
-/// Runs until the program that we work for has ended, or the guard.
+/// Runs until the main program or the guard has ended.
 pub(super) fn run() -> io::Result<()> {
     become_keeper()?;
     runtime()?.block_on(async {
@@ -33,7 +33,7 @@ pub(super) fn run() -> io::Result<()> {
     })
 }
 
-/// The servers that run, and what waits for their ends.
+/// The running servers, and the receivers of their exits.
 #[derive(Debug, Default)]
 struct Starter {
     exits: HashMap<Pid, oneshot::Sender<i32>>,
@@ -67,7 +67,7 @@ impl Starter {
         Ok(())
     }
 
-    /// Reaps every child that has ended: servers, and orphans that became our children.
+    /// Reaps every child that has ended: servers, and orphans that became its children.
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if let Some(exit) = self.exits.remove(&pid) {
@@ -110,11 +110,11 @@ impl Starter {
     }
 }
 
-/// A server that was started, until nothing of it is left.
+/// A started server, until no process of it is left.
 #[derive(Debug)]
 struct KeptServer {
     channel: UnixStream,
-    /// The process that was started, until it has ended.
+    /// The started process, until it has ended.
     main: Option<Pid>,
     mark: u64,
 }
@@ -140,7 +140,7 @@ impl KeptServer {
         self.report(Report::Gone).await;
     }
 
-    /// Gives a server whose standard input has closed a little time to end by itself.
+    /// Gives a server whose standard input was closed some time to exit by itself.
     async fn wind_down(&mut self, mut exited: oneshot::Receiver<i32>) {
         if self.main.is_some() && tokio::time::timeout(times().close, &mut exited).await.is_err() {
             tree::signal(&self.processes(), Signal::TERM);
@@ -174,7 +174,7 @@ fn socket(descriptor: OwnedFd) -> io::Result<UnixStream> {
     UnixStream::from_std(socket)
 }
 
-/// The descriptors of the next request.
+/// Receives the descriptors of the next request.
 async fn receive(control: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     control
         .async_io(Interest::READABLE, || {

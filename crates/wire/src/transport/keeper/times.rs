@@ -1,4 +1,4 @@
-//! Time limits of the keeper, handed to its processes as an argument.
+//! Time limits of the keeper, passed to its processes as an argument.
 
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::keeper_times::KeeperTimes;
 
 impl KeeperTimes {
-    /// The argument that hands them to a keeper process.
+    /// Returns the argument that passes them to a keeper process.
     pub(super) fn to_argument(self) -> String {
         let Self { reply, close, terminate, kill } = self;
         let parts = [reply, close, terminate, kill].map(|time| time.as_millis().to_string());

@@ -1,7 +1,7 @@
-//! Process trees as `/proc` shows them: who is below whom, and which server a process belongs to.
+//! Process trees from `/proc`: descendants of a process, and the processes of a server.
 //!
-//! A process is known by its ancestors while they live. Behind that it is known by a mark: the soft limit of
-//! `RLIMIT_LOCKS`, which the kernel hands on to children and through `exec`, shows to everyone, and has not
+//! A process is identified by its ancestors while they live, and by a mark after that: the soft limit of
+//! `RLIMIT_LOCKS`, which the kernel passes on to children and through `exec`, shows to everyone, and has not
 //! enforced since Linux 2.4.25. Unlike an environment variable it survives a cleared environment.
 
 use std::collections::{BTreeSet, HashMap};
@@ -16,10 +16,10 @@ use rustix::process::{
 
 use super::channel::LOOK;
 
-/// Rounds of stopping before processes are killed, for those that start others faster than they are found.
+/// Rounds of stopping before processes are killed, for those that fork faster than they are found.
 const ROUNDS: usize = 20;
 
-/// The processes of this machine that run, each with its parent.
+/// The running processes of this machine, each with its parent.
 #[derive(Debug)]
 struct ProcessTable {
     parents: HashMap<i32, i32>,
@@ -42,7 +42,7 @@ impl ProcessTable {
         Self { parents }
     }
 
-    /// True if `pid` is one of `ancestors`, or below one of them.
+    /// Returns true if `pid` is one of `ancestors`, or below one of them.
     fn is_below(&self, mut pid: i32, ancestors: &BTreeSet<i32>) -> bool {
         // The table is no snapshot: parents that were read at different times could form a circle.
         for _ in 0..self.parents.len() {
@@ -57,7 +57,7 @@ impl ProcessTable {
         false
     }
 
-    /// All below `ancestors`, and those of them that run.
+    /// Returns the processes below `ancestors`, and `ancestors` themselves if they run.
     fn below(&self, ancestors: &BTreeSet<i32>) -> Vec<Pid> {
         let mut below: Vec<i32> = self.parents.keys().copied().collect();
         below.retain(|pid| self.is_below(*pid, ancestors));
@@ -76,25 +76,25 @@ pub(super) fn all_below_us() -> Vec<Pid> {
     below
 }
 
-/// False for a subreaper with nothing below it: no need to read all of `/proc`.
+/// Returns false for a subreaper without children, so that `/proc` need not be read.
 fn has_children() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
 }
 
-/// A process with all below it.
+/// Returns a process and all below it.
 pub(in crate::transport) fn below(process: Pid) -> Vec<Pid> {
     ProcessTable::read().below(&BTreeSet::from([process.as_raw_nonzero().get()]))
 }
 
-/// All processes with this mark, and all below them.
+/// Returns all processes with this mark, and all below them.
 pub(super) fn marked(mark: u64) -> Vec<Pid> {
     let table = ProcessTable::read();
     let marked = table.parents.keys().copied().filter(|pid| mark_of(*pid) == Some(mark)).collect();
     table.below(&marked)
 }
 
-/// All processes of a server below this one: `main` as long as it runs, those with the mark, and all below them.
+/// Returns the processes of a server below this one: `main` while it runs, the marked ones, and all below.
 pub(super) fn of_server(main: Option<Pid>, mark: u64) -> Vec<Pid> {
     if !has_children() {
         return Vec::new();
@@ -108,13 +108,13 @@ pub(super) fn of_server(main: Option<Pid>, mark: u64) -> Vec<Pid> {
     table.below(&roots.map(|pid| pid.as_raw_nonzero().get()).collect())
 }
 
-/// A mark that no other server has.
+/// Returns a mark that no other server has.
 pub(in crate::transport) fn new_mark() -> u64 {
     // `RandomState` is seeded by the operating system. Infinity is no mark, and 0 nobody's choice of a limit.
     RandomState::new().hash_one(std::process::id()) >> 2 | 1
 }
 
-/// Runs `start` so that what it starts has this mark. The caller has one thread: it has the mark meanwhile.
+/// Runs `start` so that its processes have this mark. The caller, which has it meanwhile, is single-threaded.
 pub(super) fn with_mark<T>(mark: u64, start: impl FnOnce() -> T) -> T {
     let own = getrlimit(Resource::Locks);
     // Without the mark a server is still known by its ancestors.
@@ -138,7 +138,7 @@ pub(super) fn signal(processes: &[Pid], signal: Signal) {
     }
 }
 
-/// Kills the processes that `find` finds. They are stopped first, so that none can start another unseen.
+/// Kills the processes that `find` returns. They are stopped first, so that none can fork unseen.
 pub(in crate::transport) fn kill(find: impl Fn() -> Vec<Pid>) {
     let mut stopped = BTreeSet::new();
     for _ in 0..ROUNDS {
@@ -156,7 +156,7 @@ pub(in crate::transport) fn kill(find: impl Fn() -> Vec<Pid>) {
     }
 }
 
-/// Kills until `find` finds nothing more that can be killed, at most for `limit`.
+/// Kills until `find` returns no process that can be killed, at most for `limit`.
 pub(super) async fn kill_until_gone(find: impl Fn() -> Vec<Pid>, limit: Duration) {
     let begun = Instant::now();
     let killable = || -> Vec<Pid> { find().into_iter().filter(|pid| is_killable(*pid)).collect() };
@@ -166,7 +166,7 @@ pub(super) async fn kill_until_gone(find: impl Fn() -> Vec<Pid>, limit: Duration
     }
 }
 
-/// False for a process of another user, which we may not end.
+/// Returns false for a process of another user, which cannot be killed.
 fn is_killable(process: Pid) -> bool {
     rustix::process::test_kill_process(process) != Err(rustix::io::Errno::PERM)
 }

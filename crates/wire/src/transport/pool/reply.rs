@@ -10,32 +10,33 @@ use hyper::body::{Body, Incoming};
 
 use super::{Connection, Pool};
 use crate::budget::Reservation;
+use crate::limits::Times;
 
-/// How much of the body of an error is kept.
+/// Bytes of an error body that are kept.
 const SHORT_BODY: usize = 64 << 10;
 
-/// Why there is no body.
+/// Reason for which there is no body.
 #[derive(Debug)]
 pub(crate) enum BodyError {
     TooLarge,
-    /// Other messages take all the memory that there is for large ones.
+    /// Other messages take all memory for large ones.
     NoRoom,
     Broken(String),
 }
 
-/// A response whose body is still to come.
+/// A response whose body is still to be read.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(super) body: Incoming,
-    /// Until the body has been read.
+    /// The connection, until the body has been read.
     pub(super) connection: Option<Connection>,
     pub(super) pool: Pool,
 }
 
 impl Reply {
-    /// The next piece of the body, `None` at its end.
+    /// Returns the next chunk of the body, `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Option<Result<Bytes, String>> {
         let connection = self.connection.as_mut()?;
         let body = &mut self.body;
@@ -49,12 +50,12 @@ impl Reply {
         chunk
     }
 
-    /// The whole body, if it is no larger than `most` and finds room within `limit`.
+    /// Returns the whole body, if it is no larger than `most` and gets memory in time.
     pub(crate) async fn collect(
         mut self,
         most: usize,
         mut room: Reservation,
-        limit: Duration,
+        times: &Times,
     ) -> Result<Bytes, BodyError> {
         if self.body.size_hint().lower() > most as u64 {
             return Err(BodyError::TooLarge);
@@ -75,7 +76,7 @@ impl Reply {
                 // Of a body whose length is known, no more than that is taken.
                 let grown = if left > 0 { held } else { most };
                 let extended = room.extend(held, grown);
-                let extended = crate::late::timeout(limit, extended).await;
+                let extended = crate::late::timeout(times.room, times.late, extended).await;
                 extended.map_err(|_| BodyError::NoRoom)?;
             }
             if all.is_empty() {
@@ -90,19 +91,19 @@ impl Reply {
         if bytes.len() > most { Err(BodyError::TooLarge) } else { Ok(room.attach(bytes)) }
     }
 
-    /// The proxy that may have answered in place of the server, because it did not reach it.
+    /// The proxy that may have answered in place of an unreachable server.
     pub(crate) fn gateway_proxy(&self) -> Option<String> {
         let proxy = self.pool.0.route.forward_proxy()?;
         matches!(self.status.as_u16(), 502..=504).then(|| proxy.to_string())
     }
 
-    /// The body of an error or of an answer that nobody waits for; nothing if it is large.
+    /// The body of an error or of an ignored answer; empty if it is large.
     pub(crate) async fn collect_short(self) -> Bytes {
-        let room = Reservation::default();
-        self.collect(SHORT_BODY, room, Duration::ZERO).await.unwrap_or_default()
+        let times = Times { room: Duration::ZERO, ..Times::default() };
+        self.collect(SHORT_BODY, Reservation::default(), &times).await.unwrap_or_default()
     }
 
-    /// Gives the connection back, if it can serve again.
+    /// Returns the connection to the pool, if it can be reused.
     async fn release(&mut self) {
         let Some(mut connection) = self.connection.take() else {
             return;
@@ -112,7 +113,7 @@ impl Reply {
             Poll::Ready(())
         })
         .await;
-        if !connection.ended && connection.sender.is_ready() {
+        if connection.end.is_none() && connection.sender.is_ready() {
             self.pool.keep(connection);
         }
     }

@@ -1,5 +1,5 @@
-//! A client on pipes of memory, before a server that chance makes split, delay, repeat, lie, flood and die, in a time
-//! that passes only when nobody works. `SEED=n cargo test -p consort-wire simulated` runs one course again.
+//! Simulation of a client on in-memory pipes, with a server that randomly splits, delays, repeats, lies, floods and
+//! dies, in virtual time. `SEED=n cargo test -p consort-wire simulated` reproduces one run.
 
 mod server;
 
@@ -24,13 +24,13 @@ use crate::revision::Revision;
 use crate::transport::Transport;
 use server::Rogue;
 
-/// How many courses are run.
+/// Number of simulated runs.
 const SEEDS: u64 = 12_000;
 
-/// How late an end may be, in a time that does not pass by itself.
+/// Tolerance for the time of an end, in virtual time.
 const SLACK: Duration = Duration::from_millis(2);
 
-/// Numbers by chance: the same for the same seed.
+/// Deterministic random numbers from a seed.
 struct Chance(u64);
 
 impl Chance {
@@ -54,24 +54,24 @@ impl Chance {
         Duration::from_millis(self.within(range))
     }
 
-    /// Once in so many times.
+    /// Returns true with a probability of one in this many.
     fn one_in(&mut self, times: u64) -> bool {
         self.within(1..=times) == 1
     }
 
-    /// Another source of numbers, for somebody who runs beside.
+    /// Returns another generator, for a concurrent task.
     fn fork(&mut self) -> Self {
         Self(self.next())
     }
 }
 
-/// What the server carried out, by nonce.
+/// Calls that the server executed, by nonce.
 type Ledger = Arc<Mutex<HashMap<String, u32>>>;
 
-/// What became of one call.
+/// Outcome of one call.
 struct Record {
     nonce: String,
-    /// Nothing if the caller left before the end.
+    /// Absent if the caller dropped the call before its end.
     end: Option<Result<Answer, CallError>>,
     took: Duration,
     /// The longest it may take.
@@ -79,7 +79,7 @@ struct Record {
     idle: Duration,
 }
 
-/// How often courses ended in each way.
+/// Number of outcomes by kind.
 type Tally = HashMap<&'static str, u32>;
 
 /// One call, read to its end, unless the caller cancels it or leaves.
@@ -140,7 +140,7 @@ fn settings(chance: &mut Chance) -> Settings {
     Settings { limits, times, ..Settings::default() }
 }
 
-/// One course: callers and a server, from the first call to the last, and what must hold of it.
+/// One run: callers and a server, from the first call to the last, and its invariants.
 async fn course(seed: u64, tally: &mut Tally) {
     let mut chance = Chance(seed);
     let settings = settings(&mut chance);
@@ -190,7 +190,7 @@ async fn course(seed: u64, tally: &mut Tally) {
     }
 }
 
-/// Checks one call, and says how it ended.
+/// Checks one call, and returns the kind of its outcome.
 fn judge(record: &Record, times: u32) -> &'static str {
     let Record { nonce, end, took, most, idle } = record;
     assert!(times <= 1, "{nonce}: carried out {times} times");

@@ -1,4 +1,4 @@
-//! JSON is what `serde_json` takes and UTF-8 and our depth allow; a message is what all readers read alike.
+//! JSON is accepted as by `serde_json`, within UTF-8 and the depth limit; a message has one reading.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use consort_wire::{Json, Message};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-/// Reads bytes as JSON and as a message, and compares with what others make of them.
+/// Parses bytes as JSON and as a message, and compares with `serde_json`.
 pub(super) fn check(bytes: &[u8]) {
     let shared = Bytes::copy_from_slice(bytes);
     let json = Json::parse(shared.clone());
@@ -40,7 +40,7 @@ pub(super) fn check(bytes: &[u8]) {
     }
 }
 
-/// How deep a text nests that is JSON.
+/// Returns the nesting depth of a JSON text.
 fn depth(bytes: &[u8]) -> u32 {
     let (mut now, mut most) = (0_u32, 0);
     let (mut quoted, mut escaped) = (false, false);
@@ -60,7 +60,7 @@ fn depth(bytes: &[u8]) -> u32 {
     most
 }
 
-/// Everything in it can be had, and stands in the text where it is.
+/// Checks that every nested value can be read, and is a slice of the text.
 fn walk(json: &Json) {
     if let Some(object) = json.to_object() {
         for (_, value) in object.members() {
@@ -81,7 +81,7 @@ fn walk(json: &Json) {
     assert_eq!(json.integer().filter(|_| json.as_str() != "-0"), json.read().ok(), "{json}");
 }
 
-/// Whoever reads the same text finds the same message, for want of names that stand twice.
+/// Checks that `serde_json` reads the same message, as no name occurs twice.
 fn faithful(message: &Message, bytes: &[u8]) {
     if let Ok(Names(names)) = serde_json::from_slice(bytes) {
         let distinct: HashSet<&String> = names.iter().collect();
@@ -114,7 +114,7 @@ fn faithful(message: &Message, bytes: &[u8]) {
     }
 }
 
-/// The names of an object's members, each as often as it stands there.
+/// The names of an object's members, with duplicates.
 struct Names(Vec<String>);
 
 impl<'de> Deserialize<'de> for Names {

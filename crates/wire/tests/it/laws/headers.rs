@@ -1,4 +1,4 @@
-//! A header carries any text there and back, and whatever it holds is survived.
+//! A header value round-trips any text, and any value is handled without a panic.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use consort_wire::Json;
 use consort_wire::headers::{Mirrors, decode, encode};
 use http::HeaderValue;
 
-/// Takes bytes as the value of a header, as a text for one, and as a schema with a value behind a zero.
+/// Takes bytes as a header value, as a text to encode, and as a schema and arguments around a zero.
 pub(super) fn check(bytes: &[u8]) {
     if let Ok(value) = HeaderValue::from_bytes(bytes)
         && let Some(text) = decode(&value)

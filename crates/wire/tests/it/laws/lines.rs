@@ -1,9 +1,9 @@
-//! However the bytes of a stream arrive, the same lines come of them.
+//! The lines of a stream do not depend on its chunks.
 
 use consort_wire::line::{Line, Lines};
 
-/// Cuts a stream into lines, as one piece and as several. The first bytes say how long lines may be and
-/// where it is cut.
+/// Splits a stream into lines, as one chunk and as several. The first bytes are the limits of a line
+/// and the lengths of the chunks.
 pub(super) fn check(bytes: &[u8]) {
     let Some(([limit, skip, cuts @ ..], stream)) = bytes.split_first_chunk::<6>() else { return };
     let (limit, skip) = (usize::from(*limit), usize::from(*limit) + usize::from(*skip));
@@ -26,7 +26,7 @@ pub(super) fn check(bytes: &[u8]) {
     }
 }
 
-/// The lines up to the one that makes the stream useless.
+/// Returns the lines up to the one that makes the stream unusable.
 fn lines<'a>(limit: usize, skip: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Line> {
     let mut lines = Lines::new(limit, skip);
     let mut found = Vec::new();
@@ -43,7 +43,7 @@ fn lines<'a>(limit: usize, skip: usize, pieces: impl IntoIterator<Item = &'a [u8
     found
 }
 
-/// The stream in pieces as long as these say, over and over.
+/// Splits the stream into chunks of these lengths, repeatedly.
 fn pieces<'a>(mut stream: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for length in lengths.iter().cycle() {

@@ -1,11 +1,11 @@
-//! However the bytes of a stream arrive, the same events come of them.
+//! The events of a stream do not depend on its chunks.
 
 use std::time::Duration;
 
 use consort_wire::sse::{Event, Events, TooLarge};
 
-/// Reads a stream of events, as one piece and as several. The first bytes say how large an event may be
-/// and where it is cut.
+/// Parses an SSE stream, as one chunk and as several. The first bytes are the limit of an event and the
+/// lengths of the chunks.
 pub(super) fn check(bytes: &[u8]) {
     let Some(([limit, cuts @ ..], stream)) = bytes.split_first_chunk::<5>() else { return };
     let limit = usize::from(*limit) * 2;
@@ -17,7 +17,7 @@ pub(super) fn check(bytes: &[u8]) {
     }
 }
 
-/// What came of a stream.
+/// Result of parsing a stream.
 #[derive(Debug, PartialEq, Eq)]
 struct Read {
     events: Vec<Event>,
@@ -47,7 +47,7 @@ fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
     Read { events: found, last_id, retry: events.retry(), ended }
 }
 
-/// The stream in pieces as long as these say, over and over.
+/// Splits the stream into chunks of these lengths, repeatedly.
 fn pieces<'a>(mut stream: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for length in lengths.iter().cycle() {

@@ -1,4 +1,4 @@
-//! Being told of changes.
+//! Subscriptions to changes.
 
 use consort_wire::{Client, Era, Filter, Notice, ShelfKind, Subscription};
 use serde_json::json;
@@ -9,7 +9,7 @@ fn everything() -> Filter {
     Filter { resource_subscriptions: vec!["memo://note".to_owned()], ..Filter::lists() }
 }
 
-/// Makes a change and says what the subscription hears of it.
+/// Makes a change and returns the events of the subscription.
 async fn heard(client: &Client, subscription: &mut Subscription, what: &str) -> String {
     call(client, "change", json!({ "what": what })).await;
     match soon(subscription.next()).await {

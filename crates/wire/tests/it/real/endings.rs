@@ -1,4 +1,4 @@
-//! Cancelling, closing, and servers that go away.
+//! Cancellation, closing, and servers that disappear.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use testkit::{Everything, Leftovers, Listening, everything, everything_stdio};
 
 use super::{Scripted, call, connect, endpoint, events, names, soon, text, tool};
 
-/// The tools it shows a client that offers forms, sampling and roots.
+/// The tools it lists for a client with the capabilities for forms, sampling and roots.
 const TOOLS: [&str; 16] = [
     "echo",
     "get-annotated-message",
@@ -30,7 +30,7 @@ const TOOLS: [&str; 16] = [
     "simulate-research-query",
 ];
 
-/// The server by each of its transports, with what keeps it running.
+/// Returns the server on each of its transports, with the handle that keeps it running.
 fn servers() -> Vec<(Way, Server, Option<Listening>)> {
     let sse = everything(Everything::Sse);
     let http = everything(Everything::StreamableHttp);

@@ -1,4 +1,4 @@
-//! Finding out what a server speaks.
+//! Negotiation of the protocol.
 
 use std::sync::Arc;
 use std::time::Duration;

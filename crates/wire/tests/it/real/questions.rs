@@ -1,4 +1,4 @@
-//! What servers ask in the middle of a call.
+//! Requests of servers during a call.
 
 use consort_wire::{Answer, CallError, Era, Questions};
 use serde_json::json;

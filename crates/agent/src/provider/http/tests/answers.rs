@@ -1,4 +1,4 @@
-//! What is heard when all goes well.
+//! Successful answers.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Conversations that are longer than a model reads: found out by its provider, and sent again with less.
+//! Conversations that exceed the context window: refused by the provider, and sent again with less.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::message::{Call, CallResult, Kind, Part, Role};
 use crate::settings::Settings;
 use crate::step::{Report, Status};
 
-/// How each provider says that a conversation is too long: the status and the body.
+/// Each provider's error for a conversation that is too long: the status and the body.
 fn too_long() -> [(Wire, u16, Value); 4] {
     [
         (
@@ -52,7 +52,7 @@ fn too_long() -> [(Wire, u16, Value); 4] {
     ]
 }
 
-/// A whole answer with these words, on each wire.
+/// A non-streamed response with this text, in each wire format.
 fn words(wire: Wire, text: &str) -> Does {
     let body = match wire {
         Wire::OpenAiChat => json!({ "id": "1", "model": "m", "choices": [{ "index": 0,
@@ -84,7 +84,7 @@ fn agent(wire: Wire, peer: &Peer) -> Agent {
     Agent::new(model, Arc::new(Fake::new()), Settings::new("tester"))
 }
 
-/// A person and a model that talked at length.
+/// A long conversation between a user and a model.
 fn long() -> Vec<Message> {
     let mut messages = vec![Message::user("the first thing that was said")];
     for n in 0..8 {

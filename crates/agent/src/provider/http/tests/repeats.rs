@@ -1,4 +1,4 @@
-//! What is asked again, and what is not.
+//! Retries, and errors that are not retried.
 
 use super::*;
 use crate::message::{Kind, Part, Role};

@@ -1,4 +1,4 @@
-//! What goes wrong, and what is said of it.
+//! Failures and their errors.
 
 use consort_wire::Barrier;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

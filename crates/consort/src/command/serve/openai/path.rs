@@ -1,27 +1,27 @@
-//! What is at a path.
+//! Routing of request paths.
 
 use consort_agent::openai::Format;
 
-/// What is at a path: at that of everything, or of a profile.
+/// A route: that of everything, or of a profile.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) profile: Option<String>,
     pub(super) what: What,
 }
 
-/// What can be wanted.
+/// A resource of the API.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// A list of who can be asked.
+    /// The list of agents and models.
     Models,
-    /// One of them.
+    /// One agent or model.
     Model(String),
-    /// An answer.
+    /// A completion.
     Ask(Format),
 }
 
 impl Place {
-    /// `/v1/…` or `/profiles/NAME/v1/…`.
+    /// Parses `/v1/…` or `/profiles/NAME/v1/…`.
     pub(super) fn of(path: &str) -> Option<Self> {
         let path = path.trim_end_matches('/');
         let (profile, rest) = match path.strip_prefix("/profiles/") {
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// A text with `%3A` and the like read.
+/// Decodes percent-encoding.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

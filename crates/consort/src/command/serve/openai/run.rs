@@ -1,29 +1,24 @@
-//! One answer: an agent at work for a client, told at once or piece by piece.
+//! A run of an agent for one request, answered as a whole or as a stream.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use consort_agent::openai::{Answer, ApiError, Asked, Handed, Wishful};
 use consort_agent::provider::Delivery;
 use consort_agent::{Agent, Conversation, Event, Report, Status};
-use consort_core::{Caller, Emitting};
+use consort_core::{Caller, Emitting, IdentityId};
 use consort_gateway::SiteBody;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 
 use super::{OpenAi, id, json, now};
 
-/// How long the first word may take before the answer begins without it. An error that comes sooner has
-/// a status that says so.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// An agent at work for a client. Dropped, its calls are cancelled.
+/// A running agent of one client. Dropping it cancels its calls.
 pub(super) struct Running {
     site: OpenAi,
-    client: String,
+    client: IdentityId,
     asked: Asked,
-    /// How many messages the agent was given for what was asked.
+    /// Number of input messages given to the agent.
     given: usize,
     conversation: Conversation,
     provider: Wishful,
@@ -32,7 +27,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Puts an agent to work, on the account of whoever asks, with the client's wishes and tools.
+    /// Starts an agent for the caller, with the client's parameters and tools.
     pub(super) fn start(site: OpenAi, mut agent: Agent, caller: Caller, asked: Asked) -> Self {
         let provider = Wishful::new(Arc::clone(&agent.model.provider), asked.wishes.clone());
         agent.model.provider = Arc::new(provider.clone());
@@ -42,16 +37,16 @@ impl Running {
         settings.reasoning = asked.reasoning.or(settings.reasoning);
         settings.foreign.clone_from(&asked.tools);
         settings.tools = without(&asked, &agent.toolbox.catalog(&caller));
-        let client = caller.name.clone();
+        let client = caller.id().clone();
         settings.caller = caller;
-        let said = site.0.handed_out.restored(&client, &asked.messages);
+        let said = site.0.handed_out.restored(client.as_str(), &asked.messages);
         let (given, conversation) = (said.len(), Conversation::new());
         let events = agent.run(&conversation, said);
         let answer = Answer::new(&asked, id(), now());
         Self { site, client, asked, given, conversation, provider, events, answer }
     }
 
-    /// The answer, when it is there or when it begins.
+    /// The response, sent when the run ends or, for a stream, when output begins.
     pub(super) async fn respond(mut self) -> Result<Response<SiteBody>, ApiError> {
         if self.asked.delivery == Delivery::Whole {
             let report = loop {
@@ -67,7 +62,7 @@ impl Running {
             };
         }
         let mut first = String::new();
-        let begun = tokio::time::timeout(PATIENCE, self.begun(&mut first)).await;
+        let begun = tokio::time::timeout(self.site.0.first_word, self.begun(&mut first)).await;
         let ended = match begun {
             Ok(Some(report)) => match self.over(&report) {
                 Some(error) => return Err(error),
@@ -102,7 +97,7 @@ impl Running {
         Ok(response)
     }
 
-    /// Waits until something is said or called; the report if it is over before.
+    /// Waits for the first output or tool call; returns the report if the run ends before.
     async fn begun(&mut self, first: &mut String) -> Option<Report> {
         loop {
             match self.events.next().await {
@@ -122,13 +117,12 @@ impl Running {
         }
     }
 
-    /// What is to be done when a run is over: what it handed out is remembered, and what went wrong is
-    /// told.
+    /// Finishes a run: stores the tool calls handed to the client, and returns the error if the run failed.
     fn over(&self, report: &Report) -> Option<ApiError> {
         if report.status == Status::Waiting {
             let said = self.asked.messages.clone();
             if let Some((calls, handed)) = Handed::of(&self.conversation.run(), self.given, said) {
-                self.site.0.handed_out.keep(&self.client, &calls, handed);
+                self.site.0.handed_out.keep(self.client.as_str(), &calls, handed);
             }
         }
         let failed = matches!(report.status, Status::Error | Status::Cancelled);
@@ -136,8 +130,8 @@ impl Running {
     }
 }
 
-/// Everything but what has the name of one of the client's tools, which come first; nothing if there is
-/// no such thing.
+/// Names of all tools except those that share a name with one of the client's tools, which take precedence; `None` if
+/// no name is shared.
 fn without(asked: &Asked, catalog: &consort_core::Catalog) -> Option<Vec<String>> {
     let theirs: Vec<String> = asked.tools.iter().map(consort_core::Tool::name).collect();
     let entries = catalog.tools.entries();

@@ -1,4 +1,4 @@
-//! Every format in its own words.
+//! Tests of every format.
 
 use insta::assert_snapshot;
 

@@ -1,4 +1,4 @@
-//! The server of a course: it writes down what it carries out before it does anything else.
+//! The simulated server: it records a call as executed before anything else.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Chance, Ledger};
 
-/// A server that chance leads.
+/// A server with random behaviour.
 pub(super) struct Rogue {
     ledger: Ledger,
     chance: Chance,
@@ -22,7 +22,7 @@ pub(super) struct Rogue {
 struct Output {
     pipe: Arc<Turns<Option<DuplexStream>>>,
     chance: Arc<Mutex<Chance>>,
-    /// It reads no more.
+    /// Cancelled when it stops reading.
     deaf: CancellationToken,
     dead: CancellationToken,
 }
@@ -32,7 +32,7 @@ impl Rogue {
         Self { ledger, chance }
     }
 
-    /// Serves until the input ends or chance ends it.
+    /// Serves until the input ends or it randomly dies.
     pub(super) async fn serve(mut self, input: DuplexStream, output: DuplexStream) {
         let output = Output {
             pipe: Arc::new(Turns::new(Some(output))),
@@ -98,7 +98,7 @@ impl Rogue {
     }
 }
 
-/// What it does about one call.
+/// Handles one call.
 async fn answer(id: &Value, nonce: &str, chance: &mut Chance, output: &Output) {
     let whole = json!({ "jsonrpc": "2.0", "id": id, "result": { "nonce": nonce } });
     let lie = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "result": { "nonce": "a lie" } });

@@ -1,4 +1,4 @@
-//! Runs of agents, recorded where calls are: in the ledger, in metrics, in traces.
+//! Recording of agent runs: in the ledger, in metrics, in traces.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use consort_gateway::ledger::{Class, Cost, ModelUsage};
 use consort_gateway::{ModelRequestRecord, Records, RunRecord};
 
 /// Records runs.
-pub(super) struct RunRecorder(pub(super) Records);
+pub(crate) struct RunRecorder(pub(crate) Records);
 
 impl RunObserver for RunRecorder {
     fn begin(&self, run: &RunStart<'_>) -> Arc<dyn RunObservation> {
@@ -25,11 +25,11 @@ impl RunObserver for RunRecorder {
     }
 }
 
-/// A run that is recorded.
+/// A recorded run.
 struct RecordedRun {
     price: Option<Price>,
     context: Vec<(&'static str, String)>,
-    /// None once it has ended.
+    /// `None` once it has ended.
     record: Mutex<Option<RunRecord>>,
 }
 
@@ -62,7 +62,7 @@ impl RunObservation for RecordedRun {
     }
 }
 
-/// A model request that is recorded.
+/// A recorded model request.
 struct RecordedRequest {
     record: ModelRequestRecord,
     price: Option<Price>,

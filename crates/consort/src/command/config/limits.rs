@@ -1,0 +1,87 @@
+//! `consort config limits`: every limit, and the value in force.
+
+use consort::config::{LIMIT_SECTIONS, Limit, LimitSettings, LimitUnit, LimitsConfig};
+use serde_json::{Value, json};
+
+use crate::cli::Common;
+use crate::exit::{Exit, Failure};
+use crate::output::{Cell, Styled, Table, json, line, note, width};
+use crate::running::read_untrusted;
+
+/// Shows all limits, or those with a word in their key or description.
+pub(super) fn show(common: &Common, word: Option<&str>) -> Result<Exit, Failure> {
+    let config = read_untrusted(common)?;
+    let written = config.map(|config| config.options.limits).unwrap_or_default();
+    let settings = written.settings();
+    let word = word.map(str::to_lowercase);
+    let fits = |limit: &&Limit| match &word {
+        Some(word) => limit.key.contains(word) || limit.about.to_lowercase().contains(word),
+        None => true,
+    };
+    if common.json {
+        let rows = LIMIT_SECTIONS.iter().flat_map(|section| {
+            let limits = section.limits.iter().filter(fits);
+            limits.map(|limit| row(section.heading, limit, &written, &settings))
+        });
+        json(&json!({ "limits": rows.collect::<Vec<_>>() }));
+        return Ok(Exit::Ok);
+    }
+    let mut found = false;
+    for section in LIMIT_SECTIONS {
+        let limits: Vec<&Limit> = section.limits.iter().filter(fits).collect();
+        if limits.is_empty() {
+            continue;
+        }
+        if found {
+            line("");
+        }
+        found = true;
+        line(section.heading);
+        let mut table = Table::new(&["KEY", "IN FORCE", "DEFAULT", "ALLOWED", "LIMIT"]);
+        for limit in limits {
+            let text = |value: Option<u64>| match value {
+                Some(value) => limit.written(value),
+                None => "none".to_owned(),
+            };
+            let (value, default) = (limit.in_force(&settings), limit.default());
+            let cell = if value == default {
+                Cell::from(text(value))
+            } else {
+                Cell::styled(Styled::Good, text(value))
+            };
+            table.row([
+                Cell::from(limit.key),
+                cell,
+                Cell::from(text(default)),
+                Cell::from(limit.allowed()),
+                Cell::from(limit.about.trim_end_matches('.')),
+            ]);
+        }
+        line(table.render(width()));
+    }
+    if !found {
+        note("no limit has this word in its key or description");
+    }
+    Ok(Exit::Ok)
+}
+
+/// A limit as JSON: durations are in milliseconds.
+fn row(section: &str, limit: &Limit, written: &LimitsConfig, settings: &LimitSettings) -> Value {
+    let unit = match limit.unit {
+        LimitUnit::Time => "milliseconds",
+        LimitUnit::Bytes => "bytes",
+        LimitUnit::Count => "count",
+    };
+    json!({
+        "key": limit.key,
+        "section": section,
+        "unit": unit,
+        "value": limit.in_force(settings),
+        "default": limit.default(),
+        "min": limit.min,
+        "max": limit.max,
+        "set": written.get(limit).is_some(),
+        "about": limit.about,
+        "reached": limit.reached,
+    })
+}

@@ -1,0 +1,40 @@
+//! The key that seals state carried by clients, and the ended sessions, stored between runs.
+
+use std::path::Path;
+
+use consort_gateway::{SealingKey, SealingKeyError, Settings};
+
+use super::names;
+use crate::cli::Common;
+use crate::exit::Failure;
+use crate::output::escaped_line;
+use crate::running;
+
+/// Makes session ids, task ids and `requestState` survive a restart. They are valid only for the same config, or the
+/// same profile served alone. Without a state folder they end with the process.
+pub(super) fn keep(
+    settings: &mut Settings,
+    common: &Common,
+    file: Option<&Path>,
+) -> Result<(), Failure> {
+    let Some(state) = running::state_folder() else { return Ok(()) };
+    let path = state.join("key");
+    let key = SealingKey::kept(&path).map_err(|error| {
+        let hint = match &error {
+            SealingKeyError::Unreadable { .. } => {
+                "make it readable for this user, or remove it: sessions, tasks and questions of before are then refused"
+            }
+            SealingKeyError::Damaged { .. } => {
+                "remove it to have a new one made: sessions, tasks and questions of before are then refused"
+            }
+        };
+        Failure::usage(escaped_line(&error.to_string())).hint(hint)
+    })?;
+    let mut scope = names::of_config(file);
+    if let Some(profile) = &common.profile {
+        scope = format!("{scope}-only-{}", consort_core::ServerId::derive(profile));
+    }
+    settings.key = key.derive(&scope);
+    settings.ended_sessions = Some(state.join("sessions").join(format!("{scope}.ended")));
+    Ok(())
+}

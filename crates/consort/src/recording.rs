@@ -1,0 +1,106 @@
+//! The ledger in which commands and gateways record calls and model requests.
+
+mod runs;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use consort::config::{Config, Options};
+use consort_agent::RunObserver;
+use consort_core::Toolbox;
+use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, WriterRole};
+use consort_gateway::{LogLimits, Recorded, Records};
+
+use crate::cli::LedgerChoice;
+use crate::exit::Failure;
+use crate::output::{escaped_line, note};
+use crate::running::{caller, state_folder};
+pub(crate) use runs::RunRecorder;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// Time limit for a call of a command to have its intent on disk, in strict mode: the file is opened meanwhile.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The endpoint under which calls of commands are recorded.
+const ENDPOINT: &str = "cli";
+
+/// Path of the ledger: in `$XDG_STATE_HOME`, or in `~/.local/state`.
+pub(crate) fn ledger_path() -> Option<PathBuf> {
+    Some(state_folder()?.join("ledger.db"))
+}
+
+/// Returns the ledger settings of a config.
+pub(crate) fn ledger_settings(options: &Options, config: Option<&Path>) -> LedgerSettings {
+    let (serve, usual) = (&options.serve, options.limits.settings().ledger);
+    let folder = config.and_then(Path::parent).unwrap_or(Path::new(""));
+    LedgerSettings {
+        mode: if serve.ledger_strict == Some(true) { Mode::Strict } else { usual.mode },
+        age: serve
+            .ledger_days
+            .map(|days| DAY.saturating_mul(u32::try_from(days).unwrap_or(u32::MAX))),
+        archive: serve.ledger_archive.as_ref().map(|archive| folder.join(archive)),
+        ..usual
+    }
+}
+
+/// The records of one command.
+#[derive(Clone)]
+pub(crate) struct CommandRecords(Option<Records>);
+
+impl CommandRecords {
+    /// Records nothing.
+    pub(crate) fn off() -> Self {
+        Self(None)
+    }
+
+    /// Records to the ledger, which is opened at the first write.
+    pub(crate) fn new(choice: &LedgerChoice, config: Option<&Config>) -> Result<Self, Failure> {
+        let path = choice.ledger.clone().or_else(ledger_path).filter(|_| !choice.no_ledger);
+        let Some(path) = path else { return Ok(Self::off()) };
+        let usual = Options::default();
+        let options = config.map_or(&usual, |config| &config.options);
+        let settings = LedgerSettings {
+            role: WriterRole::Command,
+            ..ledger_settings(options, config.map(|config| config.file.as_path()))
+        };
+        let patience = settings.patience.max(PATIENCE);
+        let settings = LedgerSettings { patience, ..settings };
+        Ok(Self(Some(Records {
+            ledger: Some(Ledger::open(&path, settings)?),
+            lines: Arc::new(LogLimits::silent()),
+            on_behalf_of: Some(caller()),
+            ..Records::default()
+        })))
+    }
+
+    /// Returns a toolbox whose calls are recorded.
+    pub(crate) fn recorded(&self, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
+        match &self.0 {
+            Some(records) => Arc::new(Recorded::new(toolbox, records.clone(), ENDPOINT)),
+            None => toolbox,
+        }
+    }
+
+    /// Returns an observer that records runs of agents.
+    pub(crate) fn observer(&self) -> Option<Arc<dyn RunObserver>> {
+        Some(Arc::new(RunRecorder(self.0.clone()?)))
+    }
+
+    /// Writes pending records, and warns once if that failed.
+    pub(crate) fn end(&self) {
+        let Some(ledger) = self.0.as_ref().and_then(|records| records.ledger.as_ref()) else {
+            return;
+        };
+        ledger.close();
+        let lost = ledger.stats().lost + ledger.stats().refused;
+        if let Some(reason) = ledger.failure().filter(|_| lost > 0) {
+            let file = ledger.path().display();
+            let text = format!(
+                "warning: {lost} calls or model requests are not in the ledger `{file}`: {reason}"
+            );
+            note(escaped_line(&text));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The servers of a config: usable ones, and those with invalid settings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use consort::config::{Config, ConfigError, ServerConfig, System};
+use consort_core::{Problem, ServerId};
+use consort_hub::ServerSettings;
+
+use crate::logins;
+
+/// A usable server.
+#[derive(Clone, Debug)]
+pub(crate) struct UsableServer {
+    /// The server as written.
+    config: ServerConfig,
+    /// The server with its references resolved.
+    settings: ServerSettings,
+    /// The files that its references led to.
+    files: BTreeSet<PathBuf>,
+}
+
+/// Usable servers, by name.
+pub(crate) type UsableServers = BTreeMap<ServerId, UsableServer>;
+
+/// A server with invalid settings, or an entry without a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadServer {
+    /// The error, with its place.
+    pub(crate) problem: Problem,
+    /// True if its last good settings stay in force; else it is left out.
+    pub(crate) is_kept: bool,
+}
+
+impl BadServer {
+    /// Returns the error and its effect.
+    pub(crate) fn to_problem(&self) -> Problem {
+        let effect =
+            if self.is_kept { "its last good settings stay in force" } else { "it is left out" };
+        let message = format!("{}; {effect}", self.problem.message);
+        Problem { message, ..self.problem.clone() }
+    }
+}
+
+/// Fallback for servers with invalid settings. It is empty at the start.
+#[derive(Debug, Default)]
+pub(crate) struct LastGood {
+    /// The servers in force.
+    pub(crate) servers: UsableServers,
+    /// Secret files that had contents and are now empty or missing: servers that refer to them cannot be used.
+    pub(crate) lost_files: Vec<PathBuf>,
+}
+
+/// The servers of a config, resolved.
+#[derive(Debug, Default)]
+pub(crate) struct ResolvedServers {
+    /// The servers to use: the usable ones, and the last good ones.
+    pub(crate) usable: UsableServers,
+    /// The servers with invalid settings, with one entry for each error.
+    pub(crate) bad: Vec<BadServer>,
+    /// The files that references led to, also those of unusable servers.
+    pub(crate) files: BTreeSet<PathBuf>,
+}
+
+impl ResolvedServers {
+    /// Resolves the references of every server. One with invalid settings keeps its last good ones.
+    pub(crate) fn new(config: &Config, resolve: &System, last_good: &LastGood) -> Self {
+        let mut resolved = Self::default();
+        let limits = config.options.limits.settings();
+        let mut mistakes: Vec<Problem> = config.errors.iter().map(Problem::from).collect();
+        // Whatever was asked for before is of no server.
+        resolve.take_files();
+        for server in &config.servers {
+            let made = logins::settings(server, resolve, &limits);
+            let files = resolve.take_files();
+            resolved.files.extend(files.iter().cloned());
+            match made.map_err(|error: ConfigError| Problem::from(&error)) {
+                Ok(mut settings) => match last_good.lost_file(&files) {
+                    None => {
+                        server.limits.apply(&mut settings);
+                        let validate = server.validate.or(config.options.validate);
+                        settings.validate = validate.map(Into::into).unwrap_or_default();
+                        let usable = UsableServer { config: server.clone(), settings, files };
+                        resolved.usable.insert(server.name.clone(), usable);
+                    }
+                    Some(problem) => mistakes.push(problem.of(&server.name)),
+                },
+                Err(problem) => mistakes.push(problem),
+            }
+        }
+        for problem in mistakes {
+            let last =
+                problem.server.as_ref().and_then(|name| last_good.servers.get_key_value(name));
+            let is_kept = last.is_some();
+            if let Some((name, server)) = last {
+                resolved.files.extend(server.files.iter().cloned());
+                resolved.usable.insert(name.clone(), server.clone());
+            }
+            resolved.bad.push(BadServer { problem, is_kept });
+        }
+        resolved
+    }
+
+    /// The settings of the servers to use.
+    pub(crate) fn settings(&self) -> Vec<ServerSettings> {
+        self.usable.values().map(|server| server.settings.clone()).collect()
+    }
+
+    /// The last good servers among them, as written.
+    pub(crate) fn kept(&self) -> Vec<ServerConfig> {
+        let kept = self.bad.iter().filter(|bad| bad.is_kept);
+        let names: BTreeSet<&ServerId> =
+            kept.filter_map(|bad| bad.problem.server.as_ref()).collect();
+        let servers = names.into_iter().filter_map(|name| self.usable.get(name));
+        servers.map(|server| server.config.clone()).collect()
+    }
+}
+
+impl LastGood {
+    fn lost_file(&self, files: &BTreeSet<PathBuf>) -> Option<Problem> {
+        let lost = self.lost_files.iter().find(|file| files.contains(*file))?;
+        let message = format!("the file `{}` that it refers to is empty", lost.display());
+        Some(Problem::error(message).hint("write it, or accept it with `consort reload --accept`"))
+    }
+}

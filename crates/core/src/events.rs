@@ -1,0 +1,137 @@
+//! The events of one call as a stream.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use consort_wire::{Emitter, Emitting};
+use futures_core::Stream;
+
+use crate::content::ToolResult;
+use crate::error::CallError;
+use crate::event::{Event, Outcome};
+
+/// The events of a call, in order, up to exactly one end. The call runs while they are read; dropping them cancels it.
+#[must_use = "a call does nothing unless its events are read"]
+pub struct Events {
+    stream: Emitting<Event>,
+    observers: Vec<Box<dyn CallObserver>>,
+    is_begun: bool,
+}
+
+/// An observer of the events of one call. It is dropped with them: without an end before, the call was cancelled.
+pub trait CallObserver: Send {
+    /// Called once, when the events are first read.
+    fn begin(&mut self) {}
+
+    /// Called with each event before the reader gets it. An observer may change the event, never withhold it.
+    fn event(&mut self, event: &mut Event);
+}
+
+impl Events {
+    /// Creates the events that `run` emits, and then the one it returns.
+    pub fn new<F>(run: impl FnOnce(Emitter<Event>) -> F) -> Self
+    where
+        F: Future<Output = Event> + Send + 'static,
+    {
+        Self { stream: Emitting::new(run), observers: Vec::new(), is_begun: false }
+    }
+
+    /// Creates the events of a call that ended before it began.
+    pub fn ended(end: Result<Outcome, CallError>) -> Self {
+        Self::new(|_| std::future::ready(Event::End(end)))
+    }
+
+    /// Creates the events of a call that is answered at once.
+    pub fn answered(result: ToolResult) -> Self {
+        Self::ended(Ok(Outcome::Complete(result)))
+    }
+
+    /// The same events with one more observer, which sees them after those before it.
+    pub fn observed(mut self, observer: impl CallObserver + 'static) -> Self {
+        self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// Returns the next event; `None` after the end.
+    pub async fn next(&mut self) -> Option<Event> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Forwards events up to the end, and returns the end.
+    pub async fn forward(mut self, emitter: &Emitter<Event>) -> Event {
+        loop {
+            match self.next().await {
+                Some(end @ Event::End(_)) => return end,
+                Some(event) => emitter.emit(event).await,
+                None => unreachable!("an end comes before nothing"),
+            }
+        }
+    }
+}
+
+impl Stream for Events {
+    type Item = Event;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        let this = self.get_mut();
+        if !std::mem::replace(&mut this.is_begun, true) {
+            this.observers.iter_mut().for_each(|observer| observer.begin());
+        }
+        let mut next = Pin::new(&mut this.stream).poll_next(cx);
+        if let Poll::Ready(Some(event)) = &mut next {
+            this.observers.iter_mut().for_each(|observer| observer.event(event));
+        }
+        next
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("observers", &self.observers.len()).finish_non_exhaustive()
+    }
+}
+
+/// An observer that changes the result of a call that completes.
+pub struct MapResult<F>(Option<F>);
+
+impl<F> MapResult<F>
+where
+    F: FnOnce(ToolResult) -> ToolResult + Send,
+{
+    /// An observer that passes the result through a function.
+    pub fn new(map: F) -> Self {
+        Self(Some(map))
+    }
+}
+
+impl<F> fmt::Debug for MapResult<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MapResult")
+    }
+}
+
+impl<F> CallObserver for MapResult<F>
+where
+    F: FnOnce(ToolResult) -> ToolResult + Send,
+{
+    fn event(&mut self, event: &mut Event) {
+        if let Event::End(Ok(Outcome::Complete(result))) = event
+            && let Some(map) = self.0.take()
+        {
+            *result = map(result.clone());
+        }
+    }
+}
+
+/// Returns the end of a call and discards the events before it.
+pub async fn end(mut events: Events) -> Result<Outcome, CallError> {
+    loop {
+        match events.next().await {
+            Some(Event::End(end)) => return end,
+            Some(_) => {}
+            None => unreachable!("a call that was not read has its end before it"),
+        }
+    }
+}

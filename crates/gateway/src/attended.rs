@@ -1,0 +1,102 @@
+//! A request being answered while its client waits: as one message, or as a stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::body::event;
+use crate::gateway::Inner;
+use crate::http::{Reply, bare, message, resumable, stream};
+use crate::pieces::Pieces;
+use crate::request::{Answering, Out};
+use crate::session::Session;
+use crate::streams::ResumableStreams;
+
+/// A request being answered to a client. If a legacy client disconnects, the call continues: to disconnect is not to
+/// cancel.
+pub(crate) struct Attended<'a> {
+    gateway: &'a Arc<Inner>,
+    /// The session of a legacy client.
+    session: Option<Arc<Session>>,
+    call: Option<Answering>,
+}
+
+impl<'a> Attended<'a> {
+    pub(crate) fn new(
+        gateway: &'a Arc<Inner>,
+        session: Option<Arc<Session>>,
+        call: Answering,
+    ) -> Self {
+        Self { gateway, session, call: Some(call) }
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<Out> {
+        let out = match &mut self.call {
+            Some(call) => call.next().await,
+            None => None,
+        };
+        if !matches!(out, Some(Out::Message(_))) {
+            self.call = None;
+        }
+        out
+    }
+
+    /// The rest of the response as a stream that begins with a message.
+    fn stream(mut self, first: Option<Pieces>) -> Reply {
+        let gateway = self.gateway;
+        match (self.session.take(), self.call.take()) {
+            (Some(session), Some(call)) => {
+                resumable(gateway, ResumableStreams::request(gateway, &session, call, first))
+            }
+            (None, Some(call)) => stream(gateway, call, first.map(|first| event(first, None))),
+            (_, None) => bare(StatusCode::ACCEPTED),
+        }
+    }
+
+    /// Time before a response becomes a stream. One that its client can resume becomes a stream soon.
+    fn patience(&self) -> Duration {
+        let limits = &self.gateway.settings.limits;
+        let primed = |session: &Arc<Session>| session.revision.has_priming_events();
+        if self.session.as_ref().is_some_and(primed) {
+            limits.stream_after.min(limits.silence)
+        } else {
+            limits.silence
+        }
+    }
+}
+
+impl Drop for Attended<'_> {
+    fn drop(&mut self) {
+        if let (Some(session), Some(call)) = (&self.session, self.call.take()) {
+            ResumableStreams::detach(self.gateway, session, call);
+        }
+    }
+}
+
+/// The response to a request: a single message if nothing precedes it, a stream if something does or it takes long.
+pub(crate) async fn answer(mut attended: Attended<'_>, events: bool) -> Reply {
+    let gateway = attended.gateway;
+    loop {
+        let first = if events {
+            match tokio::time::timeout(attended.patience(), attended.next()).await {
+                Ok(first) => first,
+                Err(_) => return attended.stream(None),
+            }
+        } else {
+            attended.next().await
+        };
+        match first {
+            Some(Out::End(end)) => {
+                return match end.message {
+                    Some(whole) => message(gateway, end.status, whole).await,
+                    None => bare(StatusCode::ACCEPTED),
+                };
+            }
+            Some(Out::Message(first)) if events => return attended.stream(Some(first)),
+            // A client that takes no events does without.
+            Some(Out::Message(_)) => {}
+            None => return bare(StatusCode::ACCEPTED),
+        }
+    }
+}

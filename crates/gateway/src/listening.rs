@@ -1,0 +1,84 @@
+//! GET and DELETE of legacy clients: the notification stream, resumption of streams, and the end of a session.
+
+use std::sync::Arc;
+
+use consort_core::Emitting;
+use http::{HeaderMap, StatusCode};
+
+use crate::answer::Answer;
+use crate::http::{Reply, bare, only, resumable, text};
+use crate::listen;
+use crate::post::{Here, accepts_events, header};
+use crate::request::{Answering, Out};
+use crate::session::Session;
+use crate::streams::{ResumableStreams, Resumed};
+
+impl Here<'_> {
+    /// Opens or resumes the event stream of a legacy client: messages that belong to no request.
+    pub(crate) fn listen(&self, headers: &HeaderMap) -> Reply {
+        if !accepts_events(headers) {
+            return text(StatusCode::NOT_ACCEPTABLE, "accept text/event-stream");
+        }
+        let session = match self.session(headers) {
+            Ok(session) => session,
+            Err(reply) => return reply,
+        };
+        let listen = || self.notices(&session);
+        let taken = || text(StatusCode::CONFLICT, "this session is listened to already");
+        if let Some(last) = header(headers, "last-event-id").filter(|last| !last.is_empty()) {
+            match ResumableStreams::resume(self.gateway, &session, last, listen) {
+                Resumed::Stream(stream) => return resumable(self.gateway, stream),
+                // To answer with a stream that ends at once has some clients ask for ever.
+                Resumed::Complete => return only("POST, DELETE"),
+                Resumed::Taken => return taken(),
+                Resumed::Unknown => {
+                    return text(
+                        StatusCode::BAD_REQUEST,
+                        "unknown `Last-Event-ID`: of another session, or too old",
+                    );
+                }
+                // What it missed is said anew: every list may have changed.
+                Resumed::Anew => {
+                    ResumableStreams::end_notices(self.gateway, &session);
+                    listen::announce(&session);
+                }
+            }
+        }
+        match listen() {
+            Some(notices) => {
+                let stream = ResumableStreams::notices(self.gateway, &session, notices);
+                resumable(self.gateway, stream)
+            }
+            None => taken(),
+        }
+    }
+
+    /// Returns the stream of a session's notifications. `None` if it already has a reader.
+    fn notices(&self, session: &Arc<Session>) -> Option<Answering> {
+        let listening = session.listen()?;
+        let draining = self.gateway.draining.clone();
+        Some(Emitting::new(|emitter| async move {
+            loop {
+                tokio::select! {
+                    notice = listening.next() => match notice {
+                        Some(notice) => emitter.emit(Out::Message(notice.into())).await,
+                        None => return Out::End(Answer::nothing()),
+                    },
+                    () = draining.cancelled() => return Out::End(Answer::nothing()),
+                }
+            }
+        }))
+    }
+
+    /// Ends the session of a legacy client.
+    pub(crate) async fn leave(&self, headers: &HeaderMap) -> Reply {
+        match self.session(headers) {
+            Ok(session) => {
+                self.gateway.sessions.remove(&session).await;
+                ResumableStreams::forget(self.gateway, &session);
+                bare(StatusCode::OK)
+            }
+            Err(reply) => reply,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Numbers that go up and down.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// A number that goes up and down.
+#[derive(Clone, Debug, Default)]
+pub struct Gauge(Arc<AtomicI64>);
+
+impl Gauge {
+    /// Increments the gauge until the returned guard is dropped.
+    #[must_use = "it counts until it is dropped"]
+    pub fn hold(&self) -> Held {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Held(Arc::clone(&self.0))
+    }
+
+    /// Sets it to a number that was counted elsewhere.
+    pub fn set(&self, count: usize) {
+        self.0.store(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    /// Returns the current number.
+    pub fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A guard that a [`Gauge`] counts.
+#[derive(Debug)]
+pub struct Held(Arc<AtomicI64>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

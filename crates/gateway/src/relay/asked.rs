@@ -1,0 +1,58 @@
+//! Questions to a legacy client during one request.
+
+use std::sync::Arc;
+
+use consort_core::{Asked, Refusal};
+use consort_wire::Id;
+use consort_wire::splice::{self, Writer};
+
+use crate::seal::secret;
+use crate::session::Session;
+
+/// The open questions to a legacy client during one request. They end with the request.
+pub(super) struct Open<'a> {
+    pub(super) session: &'a Arc<Session>,
+    pub(super) numbers: Vec<u64>,
+    /// True if the client accepts events; without them, it cannot be asked.
+    pub(super) hears: bool,
+}
+
+impl Open<'_> {
+    /// Returns the message that asks the client, if it may be asked.
+    pub(super) fn put(&mut self, question: Asked) -> Option<bytes::Bytes> {
+        let Asked { method, params, reply } = question;
+        let reply = reply?;
+        if !self.hears || !self.session.offers.allow(&method, &params) {
+            reply.send(Err(Refusal::not_offered(&method)));
+            return None;
+        }
+        let number = self.session.ask(reply);
+        self.numbers.push(number);
+        let url = params.text("mode").as_deref() == Some("url");
+        let lacks_id = url && params.get_bytes("elicitationId").is_none();
+        Some(splice::request(&Id::from(number), &method, params.as_bytes().len(), |writer| {
+            writer.members(&params, &[]);
+            if lacks_id {
+                writer.text("elicitationId", &secret());
+            }
+        }))
+    }
+
+    /// Returns the messages that cancel unanswered questions.
+    pub(super) fn withdraw(&mut self) -> Vec<bytes::Bytes> {
+        let open = self.session.forget(&std::mem::take(&mut self.numbers));
+        let cancelled = |number: u64| {
+            let mut params = Writer::new();
+            params.raw("requestId", number.to_string().as_bytes());
+            params.text("reason", "no longer asked");
+            splice::notification("notifications/cancelled", Some(&params.finish()))
+        };
+        open.into_iter().map(cancelled).collect()
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.session.forget(&self.numbers);
+    }
+}

@@ -1,0 +1,376 @@
+//! Fair shares of client connections. One identity may use all connections that no other needs; at the limit, the
+//! identity with the most connections gives some up, and a reserve belongs to the owner.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use consort_core::{Caller, IdentityId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::settings::Limits;
+
+/// The client connections of a gateway, by identity.
+#[derive(Debug)]
+pub(crate) struct ConnectionShares {
+    places: Arc<Semaphore>,
+    /// Further places, in which a client is authenticated before it is admitted.
+    reserve: Arc<Semaphore>,
+    /// The number of places in the reserve.
+    reserved: usize,
+    most: usize,
+    open: Mutex<HashMap<u64, Arc<ClientConnection>>>,
+    next: AtomicU64,
+}
+
+/// A place for one connection.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+    is_reserved: bool,
+}
+
+impl Place {
+    fn of(places: &Arc<Semaphore>, is_reserved: bool) -> Option<Self> {
+        let permit = Arc::clone(places).try_acquire_owned().ok()?;
+        Some(Self { _permit: permit, is_reserved })
+    }
+}
+
+/// A client connection that takes part in the sharing.
+#[derive(Debug)]
+pub(crate) struct ClientConnection {
+    state: Mutex<ConnectionState>,
+    /// Cancelled to close it: immediately if it carries a stream of notifications, else after the response in progress.
+    pub(crate) close: CancellationToken,
+}
+
+#[derive(Debug)]
+struct ConnectionState {
+    /// Absent once it is closed.
+    place: Option<Place>,
+    /// Absent until a request is authenticated.
+    identity: Option<IdentityId>,
+    is_owner: bool,
+    activity: Activity,
+}
+
+/// The use of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Activity {
+    /// A request is in progress.
+    Request,
+    /// Between requests.
+    Idle(Instant),
+    /// A stream of notifications that has no end of its own; a client can resume it on another connection.
+    Notifications(Instant),
+}
+
+/// A request on a connection, until it and its response are dropped.
+#[derive(Debug)]
+pub(crate) struct RequestInProgress(Arc<ClientConnection>);
+
+impl RequestInProgress {
+    /// Notes that its response is a stream of notifications.
+    pub(crate) fn streams_notifications(&self) {
+        self.0.lock().activity = Activity::Notifications(Instant::now());
+    }
+}
+
+impl Drop for RequestInProgress {
+    fn drop(&mut self) {
+        self.0.lock().activity = Activity::Idle(Instant::now());
+    }
+}
+
+/// A connection in the registry, until it is dropped.
+pub(crate) struct OpenConnection {
+    shares: Arc<ConnectionShares>,
+    number: u64,
+    pub(crate) connection: Arc<ClientConnection>,
+}
+
+impl ConnectionShares {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let reserved = reserve(limits.connections, limits.owner_reserve);
+        Self {
+            places: Arc::new(Semaphore::new(limits.connections - reserved)),
+            reserve: Arc::new(Semaphore::new(reserved)),
+            reserved,
+            most: limits.connections - reserved,
+            open: Mutex::default(),
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns a place for a new connection, if there is one. If there is none, the connection that is idle for longest
+    /// without ever having been authenticated is asked to close.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let place = self.regular_place().or_else(|| Place::of(&self.reserve, true));
+        if place.is_none() {
+            self.close_unauthenticated();
+        }
+        place
+    }
+
+    fn close_unauthenticated(&self) {
+        let open = self.lock();
+        let idle = open.values().filter_map(|connection| {
+            let state = connection.lock();
+            let since = match state.activity {
+                Activity::Idle(since) if state.identity.is_none() => since,
+                _ => return None,
+            };
+            (!connection.close.is_cancelled()).then_some((since, connection))
+        });
+        if let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) {
+            connection.close.cancel();
+        }
+    }
+
+    fn regular_place(&self) -> Option<Place> {
+        Place::of(&self.places, false)
+    }
+
+    /// Registers a connection.
+    pub(crate) fn open(self: &Arc<Self>, place: Place) -> OpenConnection {
+        let activity = Activity::Idle(Instant::now());
+        let place = Some(place);
+        let state = ConnectionState { place, identity: None, is_owner: false, activity };
+        let connection = Arc::new(ClientConnection {
+            state: Mutex::new(state),
+            close: CancellationToken::new(),
+        });
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.lock().insert(number, Arc::clone(&connection));
+        OpenConnection { shares: Arc::clone(self), number, connection }
+    }
+
+    /// Decides whether a connection whose request was authenticated stays open.
+    pub(crate) fn admit(&self, connection: &ClientConnection, caller: &Caller) -> bool {
+        let mut state = connection.lock();
+        if state.identity.as_ref() != Some(caller.id()) {
+            state.identity = Some(caller.id().clone());
+            state.is_owner = caller.is_owner();
+        }
+        if !state.is_reserved() || state.is_owner {
+            return true;
+        }
+        if let Some(place) = self.regular_place() {
+            state.place = Some(place);
+            return true;
+        }
+        drop(state);
+        self.reclaim(caller.id())
+    }
+
+    /// Closes a connection in favour of an identity: one that is idle, or a stream of the identity with the most if
+    /// that has more than its share. Returns false if there is none.
+    fn reclaim(&self, identity: &IdentityId) -> bool {
+        let open = self.lock();
+        let holders = open.values().map(|connection| connection.lock().identity.clone());
+        let holdings = Holdings::new(self.most, holders);
+        let candidates = open.values().filter_map(|connection| {
+            let state = connection.lock();
+            if connection.close.is_cancelled() || state.is_owner {
+                return None;
+            }
+            let count = holdings.of(state.identity.as_ref());
+            let yields = holdings.yields(state.identity.as_ref(), identity);
+            match state.activity {
+                Activity::Idle(since) => Some((true, count, since.elapsed(), connection)),
+                Activity::Notifications(since) if yields => {
+                    Some((false, count, since.elapsed(), connection))
+                }
+                _ => None,
+            }
+        });
+        let victim = candidates.max_by_key(|(idle, count, since, _)| (*idle, *count, *since));
+        victim.is_some_and(|(_, _, _, connection)| {
+            connection.close.cancel();
+            true
+        })
+    }
+
+    /// Gives a place that became free to a connection in the reserve.
+    fn promote(&self) {
+        if self.reserve.available_permits() == self.reserved {
+            return;
+        }
+        let open = self.lock();
+        let reserved = open.values().find(|connection| connection.lock().is_reserved());
+        if let Some(connection) = reserved
+            && let Some(place) = self.regular_place()
+        {
+            connection.lock().place = Some(place);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<ClientConnection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ConnectionState {
+    fn is_reserved(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| place.is_reserved)
+    }
+}
+
+impl ClientConnection {
+    /// Begins a request.
+    pub(crate) fn begin(self: &Arc<Self>) -> RequestInProgress {
+        self.lock().activity = Activity::Request;
+        RequestInProgress(Arc::clone(self))
+    }
+
+    /// Returns true if it is in the reserve and no request of it was authenticated: it closes after the response.
+    pub(crate) fn is_provisional(&self) -> bool {
+        let state = self.lock();
+        state.is_reserved() && state.identity.is_none()
+    }
+
+    /// Returns true if nothing but notifications is lost when it closes at once.
+    pub(crate) fn may_end_now(&self) -> bool {
+        matches!(self.lock().activity, Activity::Notifications(_))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.shares.lock().remove(&self.number);
+        drop(self.connection.lock().place.take());
+        self.shares.promote();
+    }
+}
+
+/// The number of places that each identity holds; `None` stands for all that are not authenticated.
+pub(crate) struct Holdings {
+    counts: HashMap<Option<IdentityId>, usize>,
+    most: usize,
+}
+
+impl Holdings {
+    /// Counts the holders of `most` places.
+    pub(crate) fn new(most: usize, holders: impl Iterator<Item = Option<IdentityId>>) -> Self {
+        let mut counts = HashMap::new();
+        holders.for_each(|holder| *counts.entry(holder).or_default() += 1);
+        Self { counts, most }
+    }
+
+    /// Returns the number of places that an identity holds.
+    pub(crate) fn of(&self, identity: Option<&IdentityId>) -> usize {
+        self.counts.get(&identity.cloned()).copied().unwrap_or_default()
+    }
+
+    /// Returns true if a holder has more than its share and `other` not more than its own.
+    pub(crate) fn yields(&self, holder: Option<&IdentityId>, other: &IdentityId) -> bool {
+        let is_new = !self.counts.contains_key(&Some(other.clone()));
+        let share = self.most / (self.counts.len() + usize::from(is_new)).max(1);
+        let own = self.of(Some(other)) + usize::from(is_new);
+        holder != Some(other) && self.of(holder) > share && own <= share
+    }
+}
+
+/// Returns the number of places that are reserved for the owner.
+pub(crate) fn reserve(places: usize, percent: usize) -> usize {
+    places * percent / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(connections: usize) -> Arc<ConnectionShares> {
+        Arc::new(ConnectionShares::new(&Limits { connections, ..Limits::default() }))
+    }
+
+    type Busy = (OpenConnection, RequestInProgress);
+
+    /// A connection of a caller with a request that is served; none if it is refused.
+    fn connected(shares: &Arc<ConnectionShares>, caller: &Caller) -> Option<Busy> {
+        let open = shares.open(shares.place()?);
+        let request = open.connection.begin();
+        shares.admit(&open.connection, caller).then_some((open, request))
+    }
+
+    fn listening(shares: &Arc<ConnectionShares>, caller: &Caller) -> Option<Busy> {
+        let (open, request) = connected(shares, caller)?;
+        request.streams_notifications();
+        Some((open, request))
+    }
+
+    fn is_closing((open, _): &Busy) -> bool {
+        open.connection.close.is_cancelled()
+    }
+
+    #[tokio::test]
+    async fn one_identity_may_have_everything_and_gives_way_to_others_up_to_their_share() {
+        let shares = shares(40);
+        let (hog, ada) = (Caller::client("hog"), Caller::client("ada"));
+        let mut streams: Vec<_> = (0..38).map(|_| listening(&shares, &hog).unwrap()).collect();
+        // All places are taken, and its own streams are not closed for its own sake.
+        assert!(listening(&shares, &hog).is_none());
+        let mut others = Vec::new();
+        for _ in 0..19 {
+            others.push(listening(&shares, &ada).expect("ada is below her share"));
+            // The stream that was told to close does so.
+            let before = streams.len();
+            streams.retain(|open| !is_closing(open));
+            assert_eq!(streams.len(), before - 1);
+        }
+        assert!(others.iter().all(|(open, _)| !open.connection.lock().is_reserved()));
+        // She has her share now: nobody gives way.
+        assert!(listening(&shares, &ada).is_none());
+        assert!(listening(&shares, &hog).is_none());
+        assert_eq!(streams.len(), 19);
+    }
+
+    #[tokio::test]
+    async fn the_reserve_is_the_owners_and_requests_in_progress_are_never_closed() {
+        let shares = shares(20);
+        let (hog, ada) = (Caller::client("hog"), Caller::client("ada"));
+        let requests: Vec<_> = (0..19).map(|_| connected(&shares, &hog).unwrap()).collect();
+        assert!(connected(&shares, &ada).is_none());
+        let owner = connected(&shares, &Caller::owner()).expect("the owner has a reserve");
+        assert!(requests.iter().all(|open| !is_closing(open)));
+        // The reserve is used up: nobody is authenticated any more until a place is free.
+        assert!(shares.place().is_none());
+        drop(requests);
+        assert!(!owner.0.connection.lock().is_reserved());
+        assert!(connected(&shares, &ada).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_connections_give_way_first_those_of_the_largest_holder() {
+        let shares = shares(20);
+        let (hog, ada) = (Caller::client("hog"), Caller::client("ada"));
+        let idle = |caller: &Caller| connected(&shares, caller).unwrap().0;
+        let kept = idle(&ada);
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        let hogged: Vec<_> = (0..18).map(|_| idle(&hog)).collect();
+        let bob = connected(&shares, &Caller::client("bob"));
+        assert!(bob.is_some());
+        assert!(!kept.connection.close.is_cancelled());
+        let closed = hogged.iter().filter(|open| open.connection.close.is_cancelled()).count();
+        assert_eq!(closed, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_were_never_authenticated_give_way_to_new_ones() {
+        let shares = shares(20);
+        let open = || shares.place().map(|place| shares.open(place));
+        let mut idle: Vec<_> = (0..20).map(|_| open().unwrap()).collect();
+        assert!(idle.iter().filter(|open| open.connection.is_provisional()).count() == 1);
+        assert!(open().is_none());
+        idle.retain(|open| !open.connection.close.is_cancelled());
+        assert_eq!(idle.len(), 19);
+        assert!(connected(&shares, &Caller::client("ada")).is_some());
+    }
+}

@@ -1,0 +1,126 @@
+//! The events of a stream as a connection reads them.
+
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use tokio_util::sync::CancellationToken;
+
+use super::buffer::ReadStep;
+use super::entry::{CallSlot, StreamSource};
+use super::{IdentityStreams, dispose, own};
+use crate::gateway::Inner;
+use crate::pieces::Pieces;
+use crate::request::Out;
+
+/// A connection that reads a stream, and drives its call unless a task does. Dropped before the end, it hands the call
+/// over to a task.
+pub(crate) struct StreamBody {
+    gateway: Arc<Inner>,
+    pub(super) identity: Arc<IdentityStreams>,
+    pub(super) number: u64,
+    call: CallSlot,
+    /// The event that primes the client.
+    first: Option<Pieces>,
+    reader: u64,
+    /// The number of the next event to send.
+    cursor: u64,
+    drives: bool,
+}
+
+impl StreamBody {
+    /// The first reader of a stream.
+    pub(super) fn new(
+        gateway: &Arc<Inner>,
+        identity: Arc<IdentityStreams>,
+        number: u64,
+        call: CallSlot,
+        first: Option<Pieces>,
+    ) -> Self {
+        let gateway = Arc::clone(gateway);
+        Self { gateway, identity, number, call, first, reader: 0, cursor: 1, drives: true }
+    }
+
+    /// Turns it into a later reader, which has the events up to `last`.
+    pub(super) fn resumed(mut self, reader: u64, last: u64, drives: bool) -> Self {
+        (self.reader, self.cursor, self.drives) = (reader, last + 1, drives);
+        self
+    }
+
+    /// Returns the next event; `None` at the end, and when another connection reads the stream.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        let call = self.drives.then(|| Arc::clone(&self.call));
+        // Locked before it is seen who reads, so that nobody takes it over in between.
+        let mut running = call.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        let read = self.identity.lock().read(self.number, self.reader, self.cursor, cx.waker());
+        match read {
+            ReadStep::Event(event) => {
+                self.cursor += 1;
+                return Poll::Ready(Some(event));
+            }
+            ReadStep::End => return Poll::Ready(None),
+            ReadStep::Wait => {}
+        }
+        let Some(running) = &mut running else { return Poll::Pending };
+        let Some(answering) = running.as_mut() else { return Poll::Ready(None) };
+        let said = ready!(Pin::new(answering).poll_next(cx));
+        let (message, is_last) = match said {
+            Some(Out::Message(message)) => (Some(message), false),
+            Some(Out::End(answer)) => (answer.message, true),
+            None => (None, true),
+        };
+        let streams = &self.gateway.streams;
+        let event = message.map(|message| {
+            self.cursor += 1;
+            streams.push(&self.gateway, &self.identity, self.number, message, true)
+        });
+        if is_last {
+            **running = None;
+            streams.finish(&self.identity, self.number);
+        }
+        Poll::Ready(
+            event.or_else(|| self.gateway.draining.is_cancelled().then(|| streams.farewell())),
+        )
+    }
+}
+
+impl Drop for StreamBody {
+    fn drop(&mut self) {
+        let streams = &self.gateway.streams;
+        let mut running = self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owner = None;
+        let removed = streams.with(&self.identity, |buffer, _| {
+            let entry = buffer.get(self.number).filter(|entry| entry.reader == self.reader)?;
+            if self.drives && running.is_some() && entry.source == StreamSource::Request {
+                owner = Some(entry.owner.insert(CancellationToken::new()).clone());
+            }
+            let is_over = self.drives && entry.source == StreamSource::Notices;
+            if is_over {
+                buffer.finish(self.number);
+            }
+            Some(buffer.detach(self.number, &streams.limits))
+        });
+        // Another's, or of a session that is over.
+        let Some(removed) = removed else {
+            let unknown = self.identity.lock().get(self.number).is_none();
+            let call = unknown.then(|| running.take());
+            drop(running);
+            drop(call);
+            return;
+        };
+        let may_go_on =
+            tokio::runtime::Handle::try_current().is_ok() && !self.gateway.stop.is_cancelled();
+        let call =
+            if owner.is_some() && may_go_on { None } else { self.drives.then(|| running.take()) };
+        drop(running);
+        drop(call);
+        if let Some(owner) = owner.filter(|_| may_go_on) {
+            own(&self.gateway, &self.identity, self.number, &self.call, owner);
+        }
+        dispose(&self.gateway, removed);
+    }
+}

@@ -1,0 +1,207 @@
+//! An input request on a channel that calls share reaches the client of its call, and no other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use consort_gateway::{Limits, Settings};
+use consort_hub::ServerSettings;
+use consort_wire::Speak;
+use serde_json::{Value, json};
+use testkit::raw::{PATIENCE, Peer};
+use testkit::rogue::{Manner, Step};
+use tokio::task::JoinSet;
+
+use crate::{Served, at, program, quick, stdio, steps, with_tokens};
+
+const TRIES: usize = 30;
+
+fn able() -> Value {
+    json!({ "elicitation": { "form": {} } })
+}
+
+/// A server of `FastMCP` whose tool `ask` uses `ctx.elicit`, connected in the legacy era.
+fn fastmcp() -> ServerSettings {
+    let mut settings = program("r", testkit::fastmcp_stdio());
+    settings.speak = Speak::Legacy;
+    (settings.times.idle, settings.times.total) = (PATIENCE, PATIENCE);
+    settings
+}
+
+/// Calls the tool that requests input, answers with a name and returns the result.
+async fn named(peer: &Peer, is_modern: bool, name: &str) -> String {
+    told(peer, "ask", is_modern, name).await
+}
+
+async fn told(peer: &Peer, tool: &str, is_modern: bool, name: &str) -> String {
+    let answer = json!({ "action": "accept", "content": { "value": name } });
+    let end = if is_modern {
+        let asked = peer.call(tool, json!({})).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        let keys = asked["result"]["inputRequests"].as_object().unwrap();
+        assert_eq!(keys.len(), 1, "{asked}");
+        let key = keys.keys().next().unwrap();
+        let mut again = json!({ "name": tool, "arguments": {}, "inputResponses": { key: answer } });
+        if let Some(state) = asked["result"].get("requestState") {
+            again["requestState"] = state.clone();
+        }
+        peer.ask("tools/call", again).await
+    } else {
+        let mut call = peer.begin_call(tool, json!({})).await;
+        // Whichever call of a session carries a question, its client answers.
+        loop {
+            let is_asked = |m: &Value| m["method"] == "elicitation/create";
+            let message = call.until(|m| is_asked(m) || m.get("method").is_none()).await;
+            if !is_asked(&message) {
+                break message;
+            }
+            peer.post(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": answer })).await;
+        }
+    };
+    end["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{end}")).to_owned()
+}
+
+async fn client(url: &str, is_modern: bool) -> Peer {
+    if is_modern { Peer::modern(url, None, able()) } else { Peer::legacy(url, None, able()).await }
+}
+
+/// Makes calls without input requests until it is stopped. Returns the number of calls, and of input requests it
+/// received.
+async fn busy(peer: Peer, stop: Arc<AtomicBool>) -> (usize, usize) {
+    let (mut calls, mut asked) = (0, 0);
+    while !stop.load(Ordering::Relaxed) {
+        let arguments = json!({ "steps": 1, "milliseconds": 30 });
+        let messages = peer.begin_call("compute", arguments).await.all().await;
+        calls += 1;
+        let is_asked = |m: &Value| {
+            m["method"] == "elicitation/create" || m["result"]["resultType"] == "input_required"
+        };
+        asked += messages.iter().filter(|m| is_asked(m)).count();
+        let end = messages.last().unwrap();
+        assert!(is_asked(end) || end["result"]["content"][0]["text"] == "1 steps", "{end}");
+    }
+    (calls, asked)
+}
+
+// R1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_calls_ask_nothing_is_never_asked_what_another_client_is() {
+    for (asker, other) in [(false, false), (true, true), (false, true)] {
+        let served = Served::new(vec![fastmcp()], quick()).await;
+        let (peer, bystander) =
+            (client(&served.url, asker).await, client(&served.url, other).await);
+        let stop = Arc::new(AtomicBool::new(false));
+        let busy = tokio::spawn(busy(bystander, Arc::clone(&stop)));
+        for n in 0..TRIES {
+            let name = format!("ada-{n}");
+            assert_eq!(named(&peer, asker, &name).await, format!("accept {name}"));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let (calls, asked) = busy.await.unwrap();
+        assert!(calls > 0);
+        assert_eq!(asked, 0, "modern: {asker}, {other}");
+        served.end().await;
+    }
+}
+
+// P1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_legacy_client_is_asked_by_ctx_elicit_of_a_server_of_both_eras() {
+    let http = tokio::task::spawn_blocking(testkit::fastmcp_elicit).await.unwrap();
+    for server in [program("r", testkit::fastmcp_elicit_stdio()), at("r", &http.url("/mcp"))] {
+        let served = Served::new(vec![server], quick()).await;
+        let peer = client(&served.url, false).await;
+        assert_eq!(told(&peer, "elicit", false, "Ada").await, "accept Ada");
+        // A modern client is asked in its own way, over the modern connection.
+        let peer = client(&served.url, true).await;
+        assert_eq!(told(&peer, "require", true, "Bob").await, "accept Bob");
+        served.end().await;
+    }
+}
+
+// P1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_legacy_client_is_served_by_a_server_that_opens_no_legacy_session() {
+    let served = Served::new(vec![stdio("r", &Manner::modern())], quick()).await;
+    let peer = client(&served.url, false).await;
+    for n in 0..3 {
+        let answer = peer.call("result", json!({ "raw": json!({ "n": n }).to_string() })).await;
+        assert_eq!(answer["result"]["n"], n, "{answer}");
+    }
+    served.end().await;
+}
+
+// R1
+#[tokio::test(flavor = "multi_thread")]
+async fn of_four_calls_at_once_each_is_asked_and_none_of_their_questions_fails() {
+    for (is_modern, own_sessions) in [(false, false), (false, true), (true, true)] {
+        let served = Served::new(vec![fastmcp()], quick()).await;
+        let shared = Arc::new(client(&served.url, is_modern).await);
+        let mut clients = JoinSet::new();
+        for n in 0..4 {
+            let peer = if own_sessions {
+                Arc::new(client(&served.url, is_modern).await)
+            } else {
+                Arc::clone(&shared)
+            };
+            clients.spawn(async move {
+                for round in 0..3 {
+                    let name = format!("client-{n}-{round}");
+                    let told = named(&peer, is_modern, &name).await;
+                    // Calls of one session are one client's: any of them may carry its question.
+                    assert!(told.starts_with("accept client-"), "{told}");
+                    if own_sessions {
+                        assert_eq!(told, format!("accept {name}"));
+                    }
+                }
+            });
+        }
+        clients.join_all().await;
+        served.end().await;
+    }
+}
+
+// P2
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_that_a_caller_abandons_keep_nobody_from_being_asked() {
+    let settings = with_tokens(["ada".to_owned(), "bob".to_owned()]);
+    let limits = Limits { parked_each: 4, ..settings.limits.clone() };
+    let served = Served::new(vec![fastmcp()], Settings { limits, ..settings }).await;
+    let ada = Peer::modern(&served.url, Some("t-ada"), able());
+    // More than a server may have open on one connection.
+    for _ in 0..18 {
+        let asked = ada.call("ask", json!({})).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        assert!(served.gateway.counts().parked <= 4);
+    }
+    let bob = Peer::modern(&served.url, Some("t-bob"), able());
+    for (peer, name) in [(&ada, "Ada"), (&bob, "Bob")] {
+        assert_eq!(named(peer, true, name).await, format!("accept {name}"));
+    }
+    served.end().await;
+}
+
+/// A call of a rogue that ends after a while without an input request.
+fn silent(milliseconds: u64) -> Value {
+    let answer = Step::result(&json!({ "content": [], "is": "silent" }));
+    steps(&[Step::Sleep(milliseconds), answer])
+}
+
+// R1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_moves_on_when_the_call_that_it_was_put_to_ends() {
+    let mut server = stdio("r", &Manner::legacy());
+    (server.times.idle, server.times.total) = (PATIENCE, PATIENCE);
+    let served = Served::new(vec![server], quick()).await;
+    let peer = Peer::legacy(&served.url, None, able()).await;
+    let form = json!({ "method": "elicitation/create", "params": { "message": "who?", "requestedSchema": { "type": "object" } } });
+    // The older of two calls of one session is asked first, and ends without having asked.
+    let silent = peer.begin_call("write", silent(300)).await;
+    let mut asking = peer.begin_call("ask", form).await;
+    let asked = asking.until(|m| m["method"] == "elicitation/create").await;
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    peer.post(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer })).await;
+    let end = asking.end().await;
+    assert_eq!(end["result"]["answer"]["result"], answer, "{end}");
+    assert_eq!(silent.end().await["result"]["is"], "silent");
+    served.end().await;
+}

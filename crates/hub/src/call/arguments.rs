@@ -1,0 +1,64 @@
+//! Validation of a call's arguments against the input schema of its tool.
+
+use consort_core::{Call, CallError, Event, Json, Tool};
+use consort_wire::{Answer, Emitter};
+
+use crate::schema::ValidatorStore;
+use crate::settings::ArgumentCheck;
+
+/// The arguments of a tool call, and the validation mode of its server.
+pub(super) struct CheckedArguments<'a> {
+    pub(super) validators: &'a ValidatorStore,
+    pub(super) tool: Tool,
+    pub(super) call: &'a Call,
+    pub(super) mode: ArgumentCheck,
+}
+
+impl CheckedArguments<'_> {
+    /// Validates arguments before the call is sent, if invalid calls are refused.
+    pub(super) async fn before(&self) -> Result<(), CallError> {
+        match self.mode {
+            ArgumentCheck::Refuse => {
+                Box::pin(self.check()).await.map_err(|problems| super::refused(self.call, problems))
+            }
+            ArgumentCheck::Warn | ArgumentCheck::Off => Ok(()),
+        }
+    }
+
+    async fn check(&self) -> Result<(), Vec<String>> {
+        self.validators.check(&self.tool.input_schema(), &self.call.arguments()).await
+    }
+
+    /// Validates the arguments of a call that failed at its server: problems become a log message before the end. A
+    /// successful call costs nothing.
+    pub(super) async fn after(&self, answer: &Result<Answer, CallError>, emitter: &Emitter<Event>) {
+        let failed = match answer {
+            Ok(Answer::Complete(result)) => result.get_bytes("isError") == Some(b"true"),
+            Err(CallError::Execution { .. }) => true,
+            _ => false,
+        };
+        if self.mode == ArgumentCheck::Warn
+            && failed
+            && let Err(problems) = Box::pin(self.check()).await
+        {
+            Box::pin(self.warn(&problems.join("; "), emitter)).await;
+        }
+    }
+
+    async fn warn(&self, problems: &str, emitter: &Emitter<Event>) {
+        let Call { operation, log, .. } = self.call;
+        let (server, tool) = (operation.server().as_str(), operation.name());
+        // The problems quote arguments, which are the caller's alone.
+        tracing::info!(server, tool, "arguments do not fit the tool's input schema");
+        let message = serde_json::json!({
+            "level": "warning",
+            "logger": "consort",
+            "data": format!("the arguments do not fit the tool's input schema: {problems}"),
+        });
+        if let Some(params) = Json::from(message).to_object()
+            && log.include(&params)
+        {
+            emitter.emit(Event::Log(params)).await;
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Use counts of connections, and exclusive leases of them.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::Notify;
+
+/// Guard of a connection in use. Dropped by the last user, it frees the connection for another.
+#[derive(Debug)]
+pub(crate) struct LineUse(Arc<Notify>);
+
+impl LineUse {
+    pub(crate) fn new(freed: &Arc<Notify>) -> Self {
+        Self(Arc::clone(freed))
+    }
+}
+
+impl Drop for LineUse {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// Exclusive right of one call to receive server requests on a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lease(Arc<Mutex<Weak<LineUse>>>);
+
+impl Lease {
+    pub(crate) fn is_free(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).strong_count() == 0
+    }
+
+    pub(crate) fn take(&self, freed: &Arc<Notify>) -> Option<Arc<LineUse>> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.strong_count() > 0 {
+            return None;
+        }
+        let leased = Arc::new(LineUse::new(freed));
+        *held = Arc::downgrade(&leased);
+        Some(leased)
+    }
+}

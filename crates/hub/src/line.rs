@@ -1,0 +1,252 @@
+//! One connection to a server, with its resource subscriptions and log level.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use consort_core::{LogLevel, Offers};
+use consort_wire::{Client, Json, Request};
+use tokio::sync::Notify;
+
+use crate::lease::{Lease, LineUse};
+use crate::probation::Probation;
+use crate::tasks::ServerTasks;
+
+/// An upstream connection, and the capabilities declared on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) client: Client,
+    pub(crate) offers: Arc<Offers>,
+    /// Resource subscriptions and the requested log level.
+    state: Arc<LineState>,
+    /// The first session that received a server request on it, or [`STATELESS`](crate::key::STATELESS). Once the server
+    /// is known to send requests, the connection belongs to that session.
+    pub(crate) owner: Arc<OnceLock<u64>>,
+    /// Probation of first calls of clients that share it.
+    pub(crate) probation: Probation,
+    lease: Lease,
+    /// Held by a call whose client cannot be distinguished from others, until it receives a server request.
+    leased: Option<Arc<LineUse>>,
+    /// Guard of its use.
+    _used: Option<Arc<LineUse>>,
+    /// Tasks of its server.
+    tasks: Option<ServerTasks>,
+}
+
+/// State that requests set at the server. The lock is never held across a request.
+#[derive(Debug, Default)]
+struct LineState {
+    requested: Mutex<Requested>,
+    /// Notified at the end of each request.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Requested {
+    /// The log level, and the session in which it was set.
+    level: Option<(LogLevel, u64)>,
+    /// True while a request for another level is in flight.
+    is_setting_level: bool,
+    resources: HashMap<String, WatchedResource>,
+}
+
+/// State of a resource that has or had subscribers.
+#[derive(Debug, Default)]
+struct WatchedResource {
+    watchers: usize,
+    /// The session in which the server accepted the subscription.
+    session: Option<u64>,
+    /// True while a request about it is in flight.
+    is_busy: bool,
+}
+
+impl LineState {
+    fn lock(&self) -> MutexGuard<'_, Requested> {
+        self.requested.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    pub(crate) fn new(client: Client, offers: Arc<Offers>, tasks: Option<ServerTasks>) -> Self {
+        Self {
+            client,
+            offers,
+            state: Arc::default(),
+            owner: Arc::default(),
+            probation: Probation::default(),
+            lease: Lease::default(),
+            leased: None,
+            _used: None,
+            tasks,
+        }
+    }
+
+    /// Returns the same connection, with the owner and lease of its slot.
+    pub(crate) fn of_slot(self, owner: Arc<OnceLock<u64>>, lease: Lease) -> Self {
+        Self { owner, lease, ..self }
+    }
+
+    /// Returns the same connection, marked as in use.
+    pub(crate) fn in_use(self, used: Arc<LineUse>, leased: Option<Arc<LineUse>>) -> Self {
+        Self { leased, _used: Some(used), ..self }
+    }
+
+    /// Leases the connection to a call whose client cannot be distinguished from others; `None` if another such call
+    /// has it.
+    pub(crate) fn leased(&self, freed: &Arc<Notify>) -> Option<Self> {
+        let leased = self.lease.take(freed)?;
+        Some(Self { leased: Some(leased), ..self.clone() })
+    }
+
+    /// Ends the lease, so that the next such call may have the connection. The current call waits for its client's
+    /// answer, so later server requests are not its own.
+    pub(crate) fn release(&mut self) {
+        self.leased = None;
+    }
+
+    /// Sets the log level of a legacy server, unless it sends these messages already. Calls that wait for the same
+    /// request share its end: if it fails, all of them continue.
+    pub(crate) async fn log(&self, level: LogLevel) {
+        // A session that replaced another knows nothing of it.
+        let session = self.client.session();
+        let is_set = |state: &Requested| {
+            state.level.is_some_and(|(current, of)| current <= level && of == session)
+        };
+        if is_set(&self.state.lock()) || !self.client.about().offers("logging") {
+            return;
+        }
+        loop {
+            let changed = self.state.changed.notified();
+            let before = {
+                let mut state = self.state.lock();
+                if is_set(&state) {
+                    return;
+                }
+                if !std::mem::replace(&mut state.is_setting_level, true) {
+                    break;
+                }
+                state.level
+            };
+            changed.await;
+            let state = self.state.lock();
+            if !state.is_setting_level && state.level == before {
+                return;
+            }
+        }
+        let _over = RequestGuard { state: &self.state, subject: Subject::Level };
+        if self.client.log_level(level).await.is_ok() {
+            self.state.lock().level = Some((level, session));
+        }
+    }
+
+    /// Subscribes to a resource of a legacy server until the returned guard is dropped.
+    pub(crate) async fn watch(&self, uri: &str) -> Result<Watching, consort_wire::CallError> {
+        self.state.lock().resources.entry(uri.to_owned()).or_default().watchers += 1;
+        let watching = Watching { line: self.clone(), uri: uri.to_owned() };
+        self.watch_again(uri).await?;
+        Ok(watching)
+    }
+
+    /// Subscribes again to a resource, unless the current session already has the subscription.
+    pub(crate) async fn watch_again(&self, uri: &str) -> Result<(), consort_wire::CallError> {
+        let session = self.client.session();
+        let is_done = |resource: &WatchedResource| resource.session == Some(session);
+        let Some(_over) = self.begin(uri, is_done).await else { return Ok(()) };
+        let request = Request::new("resources/subscribe").with("uri", Json::string(uri));
+        self.client.request(request).await?;
+        if let Some(resource) = self.state.lock().resources.get_mut(uri) {
+            resource.session = Some(session);
+        }
+        Ok(())
+    }
+
+    /// Unsubscribes from a resource without subscribers.
+    async fn unwatch(&self, uri: &str) {
+        let is_done =
+            |resource: &WatchedResource| resource.watchers > 0 || resource.session.is_none();
+        if let Some(_over) = self.begin(uri, is_done).await {
+            let request = Request::new("resources/unsubscribe").with("uri", Json::string(uri));
+            let _ = self.client.request(request).await;
+            if let Some(resource) = self.state.lock().resources.get_mut(uri) {
+                resource.session = None;
+            }
+        }
+        let is_unused = |resource: &WatchedResource| resource.watchers == 0 && !resource.is_busy;
+        let mut state = self.state.lock();
+        if state.resources.get(uri).is_some_and(is_unused) {
+            state.resources.remove(uri);
+        }
+    }
+
+    /// Waits until no other request about a resource is in flight. Returns `None` if there is nothing to do.
+    async fn begin<'a>(
+        &'a self,
+        uri: &'a str,
+        is_done: impl Fn(&WatchedResource) -> bool,
+    ) -> Option<RequestGuard<'a>> {
+        loop {
+            let changed = self.state.changed.notified();
+            {
+                let mut state = self.state.lock();
+                let resource = state.resources.get_mut(uri)?;
+                if !resource.is_busy {
+                    if is_done(resource) {
+                        return None;
+                    }
+                    resource.is_busy = true;
+                    return Some(RequestGuard {
+                        state: &self.state,
+                        subject: Subject::Resource(uri),
+                    });
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Guard of a request in flight. When dropped, the next one about the same subject may be sent.
+struct RequestGuard<'a> {
+    state: &'a LineState,
+    subject: Subject<'a>,
+}
+
+enum Subject<'a> {
+    Level,
+    Resource(&'a str),
+}
+
+impl Drop for RequestGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.state.lock();
+        match self.subject {
+            Subject::Level => state.is_setting_level = false,
+            Subject::Resource(uri) => {
+                if let Some(resource) = state.resources.get_mut(uri) {
+                    resource.is_busy = false;
+                }
+            }
+        }
+        drop(state);
+        self.state.changed.notify_waiters();
+    }
+}
+
+/// Subscription to a resource. When the last one is dropped, the server receives `resources/unsubscribe`.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    line: Line,
+    uri: String,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let (line, uri) = (self.line.clone(), std::mem::take(&mut self.uri));
+        let is_last = line.state.lock().resources.get_mut(&uri).is_some_and(|resource| {
+            resource.watchers -= 1;
+            resource.watchers == 0
+        });
+        if let Some(tasks) = line.tasks.clone().filter(|_| is_last) {
+            tasks.spawn(async move { line.unwatch(&uri).await });
+        }
+    }
+}

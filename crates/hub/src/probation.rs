@@ -1,0 +1,144 @@
+//! Probation: first calls of tools during which a server may send requests, of one client at a time.
+//!
+//! Many clients share the connection to a server that never sends requests. Only calls show whether it does. The first
+//! call of each tool is therefore made while no other client makes such a first call on the same connection. A server
+//! request that arrives then has one owner, and from then on the server is known to send requests.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Time that a first call waits for those of other clients. Beyond it, a server request waits for calls instead.
+const PROBATION_WAIT: Duration = Duration::from_secs(2);
+
+/// First calls in flight on one connection, all of one client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Probation(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: Mutex<ProbationState>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct ProbationState {
+    /// The session whose first calls are in flight; `None` if the client has no session.
+    session: Option<u64>,
+    calls: usize,
+}
+
+impl Probation {
+    /// Waits until a client may make first calls. Returns `None` once `is_over` is true.
+    pub(crate) async fn enter(
+        &self,
+        session: Option<u64>,
+        is_over: impl Fn() -> bool,
+    ) -> Option<ProbationCall> {
+        let limit = Instant::now() + PROBATION_WAIT;
+        loop {
+            let mut changed = std::pin::pin!(self.0.changed.notified());
+            changed.as_mut().enable();
+            if is_over() {
+                return None;
+            }
+            {
+                let mut state = self.0.lock();
+                if state.calls == 0 || session.is_some() && state.session == session {
+                    state.session = session;
+                    state.calls += 1;
+                    return Some(ProbationCall(Some(Arc::clone(&self.0))));
+                }
+            }
+            if tokio::time::timeout_at(limit, changed).await.is_err() {
+                return Some(ProbationCall(None));
+            }
+        }
+    }
+
+    /// Wakes all waiting calls, which check `is_over` again.
+    pub(crate) fn wake(&self) {
+        self.0.changed.notify_waiters();
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, ProbationState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Guard of a first call in flight, or of one whose wait timed out.
+#[derive(Debug)]
+pub(crate) struct ProbationCall(Option<Arc<Inner>>);
+
+impl Drop for ProbationCall {
+    fn drop(&mut self) {
+        if let Some(inner) = &self.0 {
+            inner.lock().calls -= 1;
+            inner.changed.notify_waiters();
+        }
+    }
+}
+
+/// Tools of a server during whose calls it sent no request.
+#[derive(Debug, Default)]
+pub(crate) struct SilentTools(Mutex<HashSet<Box<str>>>);
+
+impl SilentTools {
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    /// Adds a tool, at most `most`: as many as a server may list.
+    pub(crate) fn add(&self, name: &str, most: usize) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() < most && !names.contains(name) {
+            names.insert(name.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn first_calls_of_another_client_wait_and_those_of_the_same_session_do_not() {
+        let probation = Probation::default();
+        let first = probation.enter(Some(1), || false).await.unwrap();
+        let same = probation.enter(Some(1), || false).await.unwrap();
+        let begun = Instant::now();
+        let ending = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            drop((first, same));
+        };
+        let (other, ()) = tokio::join!(probation.enter(Some(2), || false), ending);
+        assert_eq!(begun.elapsed(), Duration::from_millis(500));
+        drop(other);
+        // Calls whose clients cannot be told apart are clients of their own.
+        let _one = probation.enter(None, || false).await.unwrap();
+        let begun = Instant::now();
+        let two = probation.enter(None, || false).await.unwrap();
+        assert_eq!(begun.elapsed(), PROBATION_WAIT);
+        assert!(two.0.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_are_told_that_the_server_asks() {
+        let probation = Probation::default();
+        let _first = probation.enter(Some(1), || false).await.unwrap();
+        let asks = std::sync::atomic::AtomicBool::new(false);
+        let is_over = || asks.load(std::sync::atomic::Ordering::Relaxed);
+        let asking = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            asks.store(true, std::sync::atomic::Ordering::Relaxed);
+            probation.wake();
+        };
+        let (other, ()) = tokio::join!(probation.enter(Some(2), is_over), asking);
+        assert!(other.is_none());
+    }
+}

@@ -1,0 +1,164 @@
+//! Subscriptions to updates of resources and tasks of one server.
+
+use std::sync::Arc;
+
+use consort_core::{
+    CallError, Emitter, Json, ServerId, Subscription, SubscriptionEvent, attributed_requests,
+};
+use consort_wire::{Era, Notice};
+use tokio::sync::mpsc;
+
+use crate::call::explained;
+use crate::connection::{Connection, chance};
+use crate::hub::Inner;
+use crate::key::ConnectionParty;
+
+/// Queued notifications of a subscriber.
+const HEARD: usize = 256;
+
+/// The delay before a lost subscription is requested again.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Error code if a server does not report updates of a resource.
+const NOT_TOLD: i64 = -32601;
+
+/// Forwards notifications until it is dropped, and subscribes again if a connection ends. Returns the error if the
+/// server refused the first subscription.
+pub(crate) async fn run(
+    hub: &Inner,
+    subscription: &Subscription,
+    emitter: &Emitter<SubscriptionEvent>,
+) -> CallError {
+    let Some(connection) = &hub.connection(&subscription.server) else {
+        let name = subscription.server.to_string();
+        return CallError::Unknown { kind: "server", name, nearest: Vec::new() };
+    };
+    let (sender, mut heard) = mpsc::channel(HEARD);
+    let hearing = async {
+        let mut first = true;
+        loop {
+            match hear(connection, subscription, &sender, first).await {
+                Err(error) if first => return error,
+                _ => first = false,
+            }
+            tokio::time::sleep(AGAIN.mul_f64(1.0 + chance())).await;
+        }
+    };
+    let mut hearing = std::pin::pin!(hearing);
+    loop {
+        tokio::select! {
+            biased;
+            Some(event) = heard.recv() => emitter.emit(event).await,
+            error = &mut hearing => return error,
+        }
+    }
+}
+
+/// Subscribes on one connection until it ends. If it is not the `first`, notifications may have been missed.
+async fn hear(
+    connection: &Arc<Connection>,
+    subscription: &Subscription,
+    sender: &mpsc::Sender<SubscriptionEvent>,
+    first: bool,
+) -> Result<(), CallError> {
+    let line = connection.line_for(&ConnectionParty::of_subscriber(subscription)).await?;
+    let _in_use = connection.in_use();
+    let failed = |error| explained(&connection.id, error);
+    let uris = &subscription.resources;
+    let updated = |uri: &str| {
+        let params = Json::from(serde_json::json!({ "uri": uri })).to_object();
+        SubscriptionEvent::Notification {
+            method: "notifications/resources/updated".to_owned(),
+            params: params.expect("it was written as one"),
+        }
+    };
+    if line.client.about().found.revision.era() == Era::Modern {
+        let filter = consort_wire::Filter {
+            resource_subscriptions: uris.clone(),
+            task_ids: subscription.tasks.clone(),
+            ..consort_wire::Filter::default()
+        };
+        let mut notices = line.client.listen(filter).await.map_err(failed)?;
+        let promised = &notices.accepted().resource_subscriptions;
+        if let Some(uri) = uris.iter().find(|uri| !promised.contains(uri)) {
+            return Err(untold(&connection.id, uri));
+        }
+        announce(sender, first, uris, updated).await;
+        while let Some(notice) = notices.next().await {
+            pass_on(&connection.id, sender, notice, uris, updated, |_| true).await;
+        }
+        return Ok(());
+    }
+    let mut notices = line.client.notices();
+    let mut watching = Vec::new();
+    for uri in uris {
+        watching.push(line.watch(uri).await.map_err(failed)?);
+    }
+    announce(sender, first, uris, updated).await;
+    while let Some(notice) = notices.next().await {
+        if notice == Notice::Renewed {
+            // The server forgot with its session what it was asked to tell.
+            for uri in uris {
+                line.watch_again(uri).await.map_err(failed)?;
+            }
+        }
+        let known = |uri: &str| uris.iter().any(|known| known == uri);
+        pass_on(&connection.id, sender, notice, uris, updated, known).await;
+    }
+    Ok(())
+}
+
+/// Returns the error of a server that accepts the subscription, but not for this resource.
+fn untold(server: &ServerId, uri: &str) -> CallError {
+    let message = format!("it does not tell of updates of `{uri}`");
+    let raw = serde_json::json!({ "code": NOT_TOLD, "message": message }).into();
+    CallError::Execution { server: server.clone(), message, code: NOT_TOLD, raw }
+}
+
+/// Sends `Accepted` for the first subscription. For later ones, sends an update of every resource, since some may have
+/// been missed.
+async fn announce(
+    sender: &mpsc::Sender<SubscriptionEvent>,
+    first: bool,
+    uris: &[String],
+    updated: impl Fn(&str) -> SubscriptionEvent,
+) {
+    if first {
+        let _ = sender.send(SubscriptionEvent::Accepted).await;
+        return;
+    }
+    for uri in uris {
+        let _ = sender.send(updated(uri)).await;
+    }
+}
+
+async fn pass_on(
+    server: &ServerId,
+    sender: &mpsc::Sender<SubscriptionEvent>,
+    notice: Notice,
+    uris: &[String],
+    updated: impl Fn(&str) -> SubscriptionEvent,
+    wanted: impl Fn(&str) -> bool,
+) {
+    match notice {
+        Notice::Notification(body) if body.method == "notifications/resources/updated" => {
+            if body.params.text("uri").is_some_and(|uri| wanted(&uri)) {
+                let event =
+                    SubscriptionEvent::Notification { method: body.method, params: body.params };
+                let _ = sender.send(event).await;
+            }
+        }
+        Notice::Notification(body) if body.method.starts_with("notifications/tasks") => {
+            // A task that waits for answers says in its state what it asks.
+            let params = attributed_requests(server, body.params);
+            let event = SubscriptionEvent::Notification { method: body.method, params };
+            let _ = sender.send(event).await;
+        }
+        Notice::Notification(_) => {}
+        Notice::Lost(_) | Notice::Renewed | Notice::Reopened => {
+            for uri in uris {
+                let _ = sender.send(updated(uri)).await;
+            }
+        }
+    }
+}
