@@ -12,7 +12,8 @@ use crate::serve::{Serving, call};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Starts a daemon that leaves group, session, parent and environment, and becomes a server.
+/// Starts a daemon that leaves group, session, parent and environment, and becomes a server. The file that
+/// `DAEMON` names is there once the daemon was started.
 const SERVER: &str = r"
 import os, sys
 mark, server = sys.argv[1], sys.argv[2:]
@@ -23,6 +24,8 @@ if os.fork() == 0:
         for descriptor in range(3):
             os.dup2(null, descriptor)
         os.execve(sys.executable, [sys.executable, '-Sc', 'import time; time.sleep(600)', mark], {})
+    if 'DAEMON' in os.environ:
+        open(os.environ['DAEMON'], 'w').close()
     os._exit(0)
 os.wait()
 os.execv(server[0], server)
@@ -60,10 +63,12 @@ fn mark(name: &str) -> String {
 fn a_command_that_ends_leaves_no_daemon_of_a_server() {
     let home = Home::new();
     let mark = mark("clean");
-    home.write("mcp.json", &json!({ "mcpServers": { "r": server(&mark) } }).to_string());
-    let mut child = home.command(&["tools"]).stdout(std::process::Stdio::null()).spawn().unwrap();
-    wait_for(&mark, 1);
-    assert!(child.wait().unwrap().success());
+    let mut server = server(&mark);
+    let daemon = home.path("daemon");
+    server["env"] = json!({ "DAEMON": daemon });
+    home.write("mcp.json", &json!({ "mcpServers": { "r": server } }).to_string());
+    assert!(home.command(&["tools"]).output().unwrap().status.success());
+    assert!(daemon.exists(), "the server started its daemon before it answered");
     wait_for(&mark, 0);
 }
 
