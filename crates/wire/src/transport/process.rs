@@ -241,6 +241,11 @@ impl Process {
         Self { program: command.program(), running, launcher: Launcher::Unreported, tail }
     }
 
+    /// Returns true if it was started by the keeper.
+    pub(crate) fn is_kept(&self) -> bool {
+        !matches!(self.running, RunningServer::Own(_))
+    }
+
     /// Waits until it exits by itself.
     pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
         match &mut self.running {

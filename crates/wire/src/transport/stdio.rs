@@ -147,9 +147,15 @@ impl Pipes {
         // The writer is gone, and with it the server's standard input is closed.
         link.close(&match closed {
             Closed::Broken(reason) => {
-                let last_words = async { tokio::join!(process.ended(), stderr.follow()).0 };
+                let output = async {
+                    stderr.follow().await;
+                    Ok(())
+                };
+                let last_words = async { tokio::try_join!(process.ended(), output) };
                 match tokio::time::timeout(LAST_WORDS, last_words).await {
-                    Ok(Ok(status)) => exited(&link, status, stderr.tail.text()),
+                    Ok(Ok((status, ()))) => exited(&link, status, stderr.tail.text()),
+                    // The server ends with its keeper, so its closed output may be noticed first.
+                    Ok(Err(_)) if process.is_kept() => Closed::Broken(KEEPER_LOST.to_owned()),
                     _ => Closed::Broken(reason),
                 }
             }
