@@ -281,6 +281,17 @@ impl ListVariants {
         changed
     }
 
+    /// Notes that every list may be another, because the server's credentials were replaced. Returns true if lists of
+    /// some identity changed.
+    pub(crate) fn expire(&mut self) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|entry| entry.identity.is_none());
+        for entry in &mut self.entries {
+            (entry.reader, entry.read) = (None, None);
+        }
+        self.entries.len() != before
+    }
+
     fn position(&self, identity: Option<&IdentityId>, capabilities: &Arc<Offers>) -> Option<usize> {
         self.entries.iter().position(|entry| {
             entry.identity.as_ref() == identity && entry.capabilities == *capabilities
@@ -302,7 +313,7 @@ impl ListVariants {
     }
 
     /// Returns true if some identity gets other lists than others with the same capabilities.
-    fn differs_by_identity(&self, capabilities: &Arc<Offers>) -> bool {
+    pub(crate) fn differs_by_identity(&self, capabilities: &Arc<Offers>) -> bool {
         let base = self.position(None, capabilities).and_then(|at| self.entries[at].lists.as_ref());
         self.entries.iter().any(|entry| {
             entry.identity.is_some()
