@@ -16,9 +16,9 @@ use consort_core::{
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::time::Instant;
 
+use crate::chance::chance;
 use crate::hub::Inner;
 use crate::key::{ConnectionParty, STATELESS};
-use crate::lifecycle::chance;
 use crate::managed::{ManagedServer, chain};
 use crate::probation::ProbationCall;
 use crate::retry;

@@ -6,6 +6,7 @@
 mod attribution;
 mod builtin;
 mod call;
+mod chance;
 mod hub;
 mod kept;
 mod key;

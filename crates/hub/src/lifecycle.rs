@@ -12,7 +12,7 @@ mod policy;
 mod schedule;
 
 pub(crate) use action::{ConnectRequest, LifecycleAction, ListPublication, ListRequest};
-pub(crate) use backoff::{FailureKind, chance};
+pub(crate) use backoff::FailureKind;
 pub(crate) use followed::{FollowInput, FollowStep, FollowedLists};
 pub(crate) use input::{
     ChangeDelivery, CommandId, CommandOutcome, ConnectFailure, ConnectedServer, ConnectionCommand,

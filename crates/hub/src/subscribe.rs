@@ -9,9 +9,9 @@ use consort_wire::{Era, Notice};
 use tokio::sync::mpsc;
 
 use crate::call::explained;
+use crate::chance::chance;
 use crate::hub::Inner;
 use crate::key::ConnectionParty;
-use crate::lifecycle::chance;
 use crate::managed::ManagedServer;
 use crate::upstream::UpstreamConnection;
 

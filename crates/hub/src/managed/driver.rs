@@ -14,11 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CommandReceiver, ManagedServer};
 use crate::attribution::AttributedHost;
+use crate::chance::chance;
 use crate::kept::{Kept, Memory};
 use crate::key::CallerHost;
 use crate::lifecycle::{
     ConnectRequest, LifecycleAction, LifecycleInput, LifecycleMoment, LifecyclePolicy,
-    ServerLifecycle, chance,
+    ServerLifecycle,
 };
 use crate::shared::Shared;
 use crate::tasks::ServerTasks;

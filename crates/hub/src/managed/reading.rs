@@ -7,7 +7,8 @@ use consort_wire::{Client, Era, ListError, Listing, Request};
 use tokio::time::Instant;
 
 use super::chain;
-use crate::lifecycle::{ListReading, ListRequest, chance};
+use crate::chance::chance;
+use crate::lifecycle::{ListReading, ListRequest};
 
 /// Timeout of a health probe.
 const PROBE: Duration = Duration::from_secs(10);

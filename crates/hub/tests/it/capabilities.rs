@@ -77,7 +77,7 @@ fn call(caller: &Caller, tool: &str, arguments: serde_json::Value) -> Call {
 async fn lists_follow_capabilities(server: Server) {
     let hub = patient(vec![ServerSettings::new(id("all"), server)]);
     ready(&hub, "all").await;
-    for plain in [Caller::owner(), Caller::client("ada")] {
+    for plain in [Caller::owner(), Caller::client("ada"), Caller::agent("bot")] {
         let (weak, strong) = (
             plain.clone().with_capabilities(Arc::default()),
             plain.clone().with_capabilities(able()),

@@ -97,10 +97,10 @@ fn shown(http: &Http, method: &str) -> Vec<(String, String)> {
     shown.collect()
 }
 
-/// The session of the last request with this HTTP method that had one.
+/// The session of the last message that had one.
 fn last_session(http: &Http) -> String {
-    let with_session = shown(http, "POST").into_iter().filter(|(_, session)| !session.is_empty());
-    with_session.last().unwrap().1
+    let sessions = shown(http, "POST").into_iter().map(|(_, session)| session);
+    sessions.rev().find(|session| !session.is_empty()).unwrap()
 }
 
 async fn until(what: &str, is_so: impl Fn() -> bool) {
