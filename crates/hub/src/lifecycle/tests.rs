@@ -5,6 +5,7 @@ mod connecting;
 mod laws;
 mod lists;
 mod upkeep;
+mod world;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -77,7 +77,7 @@ fn call(caller: &Caller, tool: &str, arguments: serde_json::Value) -> Call {
 async fn lists_follow_capabilities(server: Server) {
     let hub = patient(vec![ServerSettings::new(id("all"), server)]);
     ready(&hub, "all").await;
-    for plain in [Caller::owner(), Caller::client("ada"), Caller::agent("bot")] {
+    for plain in [Caller::owner(), Caller::client("ada")] {
         let (weak, strong) = (
             plain.clone().with_capabilities(Arc::default()),
             plain.clone().with_capabilities(able()),
@@ -98,6 +98,10 @@ async fn lists_follow_capabilities(server: Server) {
             consort_core::end(hub.call(call(&weak, &format!("all.{gated}"), json!({})))).await;
         assert!(matches!(refused, Err(CallError::Unknown { .. })), "{refused:?}");
     }
+    // So is an agent, or what else calls in this process, if it declares capabilities.
+    let agent = Caller::agent("bot").with_capabilities(able());
+    listed(&hub, &agent).await;
+    until_listed(&hub, &agent, |names| names.len() >= 16).await;
     hub.drain().await;
 }
 
