@@ -166,7 +166,7 @@ async fn remote(
     if admission.is_some() {
         request = request.without_repeat();
     }
-    let patience = managed.settings.upkeep.retry_wait;
+    let retry_wait = managed.settings.upkeep.retry_wait;
     let (mut n, begun, mut failed) = (1, Instant::now(), None);
     loop {
         let party = call.client.as_ref().map(|it| ConnectionParty::of_client(&call.caller, it));
@@ -187,7 +187,7 @@ async fn remote(
                 && let Err(unread) = Box::pin(hub.read_definitions(managed)).await
             {
                 let elapsed = begun.elapsed();
-                let pause = retry::again(request.method(), error, n, elapsed, patience, chance());
+                let pause = retry::again(request.method(), error, n, elapsed, retry_wait, chance());
                 tokio::time::sleep(pause.ok_or(unread)?).await;
                 n += 1;
                 continue;
@@ -228,7 +228,8 @@ async fn remote(
                 // The lock may say why its headers are others.
                 let is_mismatch = admission.is_some() && n == 1 && error.is_header_mismatch();
                 let elapsed = begun.elapsed();
-                let pause = retry::again(request.method(), &error, n, elapsed, patience, chance());
+                let pause =
+                    retry::again(request.method(), &error, n, elapsed, retry_wait, chance());
                 let Some(pause) = pause.or(is_mismatch.then_some(Duration::ZERO)) else {
                     return Err(explained(&managed.id, error));
                 };

@@ -120,16 +120,23 @@ impl Login {
     }
 
     /// Adopts the stored login. Returns true if another process replaced, renewed or removed it.
-    fn take_stored(&self) -> bool {
-        let Some(store) = &self.store else { return false };
-        // Read under the lock: what this process stores meanwhile is never replaced by what was stored before.
+    async fn take_stored(&self) -> bool {
+        let Some(store) = self.store.clone() else { return false };
+        let (known, server) = (self.kept(), self.settings.server.clone());
+        let read = tokio::task::spawn_blocking(move || store.get(&server)).await;
+        let Ok(Ok(stored)) = read else { return false };
         let mut state = self.state();
-        let Ok(stored) = store.get(&self.settings.server) else { return false };
-        state.looked = true;
+        // What this process stored meanwhile is newer than what was read.
+        let is_current = match (&state.kept, &known) {
+            (Some(kept), Some(known)) => Arc::ptr_eq(kept, known),
+            (kept, known) => kept.is_none() && known.is_none(),
+        };
         let tokens = |kept: Option<&Kept>| kept.map(|kept| kept.tokens.clone());
-        let is_changed = tokens(state.kept.as_deref()) != tokens(stored.as_ref());
+        if !is_current || tokens(state.kept.as_deref()) == tokens(stored.as_ref()) {
+            return false;
+        }
         state.kept = stored.map(Arc::new);
-        is_changed
+        true
     }
 
     fn keep(&self, kept: Kept) -> Result<Arc<Kept>, LoginError> {
@@ -337,7 +344,7 @@ impl Credentials for Login {
             let before = self.generation();
             loop {
                 tokio::time::sleep(LOOK).await;
-                if self.take_stored() || self.generation() != before {
+                if self.take_stored().await || self.generation() != before {
                     return;
                 }
             }

@@ -19,7 +19,7 @@ impl Agent {
 
     /// Returns the caller of its tools, which is listed the tools that servers have for these capabilities. Those of
     /// the client that called the agent do not count: it is the agent that answers servers.
-    pub(super) fn caller(&self) -> Caller {
+    pub fn caller(&self) -> Caller {
         let (caller, offers) = (self.settings.caller.clone(), self.offers());
         if offers.any() { caller.with_capabilities(offers) } else { caller.without_capabilities() }
     }

@@ -100,10 +100,7 @@ impl ServerDriver {
                 self.is_stopping = true;
                 LifecycleInput::Stop
             }
-            command = commands.next() => match command {
-                Some((id, command)) => LifecycleInput::Command(id, command),
-                None => LifecycleInput::Stop,
-            },
+            Some((id, command)) = commands.next() => LifecycleInput::Command(id, command),
             () = managed.connect_now.notified() => LifecycleInput::ConnectNow,
             () = managed.retry_now.notified() => LifecycleInput::RetryNow,
             () = changed(&mut self.credentials) => {
