@@ -163,6 +163,13 @@ impl Caller {
         self
     }
 
+    /// Returns the same caller without the capabilities of a client: it declares none to servers.
+    #[must_use]
+    pub fn without_capabilities(mut self) -> Self {
+        self.capabilities = None;
+        self
+    }
+
     /// Returns the capabilities that its client declared, if there is such a client.
     pub fn capabilities(&self) -> Option<&Arc<Offers>> {
         self.capabilities.as_ref()

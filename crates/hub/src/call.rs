@@ -16,12 +16,13 @@ use consort_core::{
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::time::Instant;
 
-use crate::connection::{Connection, chain, chance};
+use crate::chance::chance;
 use crate::hub::Inner;
 use crate::key::{ConnectionParty, STATELESS};
-use crate::line::Line;
+use crate::managed::{ManagedServer, chain};
 use crate::probation::ProbationCall;
 use crate::retry;
+use crate::upstream::UpstreamConnection;
 use arguments::CheckedArguments;
 
 /// Runs a call to its end.
@@ -41,22 +42,22 @@ pub(crate) async fn run(
     if let Some(tools) = hub.local.get(call.server()) {
         return Box::pin(run_local(hub, tools, &call, emitter)).await.map(Outcome::Complete);
     }
-    let connection = hub.connection(call.server());
-    let connection = &connection.ok_or_else(|| unknown("server", call.server().as_str()))?;
+    let managed = hub.server(call.server());
+    let managed = &managed.ok_or_else(|| unknown("server", call.server().as_str()))?;
     let checked = definition.map(|tool| CheckedArguments {
         validators: &hub.validators,
         tool,
         call: &call,
-        mode: connection.settings.validate,
+        mode: managed.settings.validate,
     });
     if let Some(checked) = &checked {
         checked.before().await?;
     }
-    let answer = remote(hub, connection, &call, emitter).await;
+    let answer = remote(hub, managed, &call, emitter).await;
     if let Some(checked) = &checked {
         checked.after(&answer, emitter).await;
     }
-    answer.map(|answer| outcome(&connection.id, &call, answer))
+    answer.map(|answer| outcome(&managed.id, &call, answer))
 }
 
 /// Returns the definition of the called tool, waiting for a server that may have it.
@@ -156,7 +157,7 @@ fn wants_logs(request: Request, logs: Logs) -> Request {
 /// Sends a request to a server, and retries it where [`retry::again`] allows.
 async fn remote(
     hub: &Inner,
-    connection: &Arc<Connection>,
+    managed: &Arc<ManagedServer>,
     call: &Call,
     emitter: &Emitter<Event>,
 ) -> Result<Answer, CallError> {
@@ -165,71 +166,72 @@ async fn remote(
     if admission.is_some() {
         request = request.without_repeat();
     }
-    let patience = connection.settings.upkeep.retry_wait;
+    let retry_wait = managed.settings.upkeep.retry_wait;
     let (mut n, begun, mut failed) = (1, Instant::now(), None);
     loop {
         let party = call.client.as_ref().map(|it| ConnectionParty::of_client(&call.caller, it));
-        let (mut line, probation) = match &party {
-            Some(party) => lead(connection, party, &request).await?,
-            None => (connection.main().await?, None),
+        let (mut upstream, probation) = match &party {
+            Some(party) => lead(managed, party, &request).await?,
+            None => (managed.main().await?, None),
         };
         let mut asked = false;
-        let in_use = connection.in_use();
+        let in_use = managed.in_use();
         if let Logs::From(level) = *logs
-            && line.client.about().found.revision.era() == Era::Legacy
+            && upstream.client.about().found.revision.era() == Era::Legacy
         {
-            Box::pin(line.log(level)).await;
+            Box::pin(upstream.log(level)).await;
         }
         if let Some(admission) = admission {
             // What answers now may be another process than what was asked first.
             if let Some(error) = &failed
-                && let Err(unread) = Box::pin(hub.read_definitions(connection)).await
+                && let Err(unread) = Box::pin(hub.read_definitions(managed)).await
             {
                 let elapsed = begun.elapsed();
-                let pause = retry::again(request.method(), error, n, elapsed, patience, chance());
+                let pause = retry::again(request.method(), error, n, elapsed, retry_wait, chance());
                 tokio::time::sleep(pause.ok_or(unread)?).await;
                 n += 1;
                 continue;
             }
             admission.check()?;
         }
-        let mut pending = line.client.call(request.clone());
+        let mut pending = upstream.client.call(request.clone());
         let end = loop {
             match pending.next().await {
                 Some(consort_wire::Event::End(end)) => break end,
                 Some(consort_wire::Event::Log(params)) if !logs.include(&params) => {}
                 Some(event @ consort_wire::Event::Question(_)) => {
                     asked = true;
-                    line.probation.wake();
-                    line.release();
+                    upstream.probation.wake();
+                    upstream.release();
                     if let Some(party) = party {
                         let session = party.session.map_or(STATELESS, ClientSession::id);
-                        let _ = line.owner.set(session);
+                        let _ = upstream.owner.set(session);
                     }
-                    emitter.emit(translated(&connection.id, event)).await;
+                    emitter.emit(translated(&managed.id, event)).await;
                 }
-                Some(event) => emitter.emit(translated(&connection.id, event)).await,
+                Some(event) => emitter.emit(translated(&managed.id, event)).await,
                 None => unreachable!("an end comes before nothing"),
             }
         };
         drop(in_use);
         if probation.is_some() && !asked && end.is_ok() {
-            let most = connection.settings.limits.items;
-            connection.silent.add(&subject(&request), most);
+            let most = managed.settings.limits.items;
+            managed.silent.add(&subject(&request), most);
         }
         drop(probation);
         match end {
             Ok(Answer::InputRequired(result)) => {
-                return Ok(Answer::InputRequired(attributed_requests(&connection.id, result)));
+                return Ok(Answer::InputRequired(attributed_requests(&managed.id, result)));
             }
             Ok(answer) => return Ok(answer),
             Err(error) => {
                 // The lock may say why its headers are others.
                 let is_mismatch = admission.is_some() && n == 1 && error.is_header_mismatch();
                 let elapsed = begun.elapsed();
-                let pause = retry::again(request.method(), &error, n, elapsed, patience, chance());
+                let pause =
+                    retry::again(request.method(), &error, n, elapsed, retry_wait, chance());
                 let Some(pause) = pause.or(is_mismatch.then_some(Duration::ZERO)) else {
-                    return Err(explained(&connection.id, error));
+                    return Err(explained(&managed.id, error));
                 };
                 tokio::time::sleep(pause).await;
                 failed = Some(error);
@@ -242,24 +244,24 @@ async fn remote(
 /// Returns the connection for a request. Also returns its place in the probation, if it is not known whether the server
 /// sends requests during it.
 async fn lead(
-    connection: &Arc<Connection>,
+    managed: &Arc<ManagedServer>,
     party: &ConnectionParty<'_>,
     request: &Request,
-) -> Result<(Line, Option<ProbationCall>), CallError> {
+) -> Result<(UpstreamConnection, Option<ProbationCall>), CallError> {
     loop {
-        let line = connection.line_for(party).await?;
-        let asks = || connection.asks.load(Ordering::Relaxed);
+        let upstream = managed.upstream_for(party).await?;
+        let asks = || managed.asks.load(Ordering::Relaxed);
         if asks()
             || !party.offers.any()
-            || line.client.about().found.revision.era() == Era::Modern
-            || !line.client.has_shared_channel()
-            || connection.silent.contains(&subject(request))
+            || upstream.client.about().found.revision.era() == Era::Modern
+            || !upstream.client.has_shared_channel()
+            || managed.silent.contains(&subject(request))
         {
-            return Ok((line, None));
+            return Ok((upstream, None));
         }
         let session = party.session.map(ClientSession::id);
-        if let Some(call) = Box::pin(line.probation.enter(session, asks)).await {
-            return Ok((line, Some(call)));
+        if let Some(call) = Box::pin(upstream.probation.enter(session, asks)).await {
+            return Ok((upstream, Some(call)));
         }
     }
 }

@@ -18,16 +18,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call;
-use crate::connection::{self, Connection, Wish, keep::Keeper};
 use crate::kept::Kept;
+use crate::lifecycle::ConnectionCommand;
 use crate::local;
+use crate::managed::driver::ServerDriver;
+use crate::managed::{self, ManagedServer};
 use crate::schema::ValidatorStore;
 use crate::settings::{ServerSettings, Settings};
 use crate::shared::{ServerNames, Shared};
 use crate::state::Status;
 use crate::subscribe;
 use crate::tasks::ServerTasks;
-use starter::{Prepared, Starter};
+use starter::{PreparedServer, Starter};
 
 /// Interval between two sweeps of unused connections.
 const SWEEP: Duration = Duration::from_secs(30);
@@ -52,11 +54,11 @@ const SWEEP: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Hub(Arc<Inner>);
 
-pub(crate) type Connections = BTreeMap<ServerId, Arc<Connection>>;
+pub(crate) type ManagedServers = BTreeMap<ServerId, Arc<ManagedServer>>;
 
 pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared>,
-    connections: RwLock<Arc<Connections>>,
+    servers: RwLock<Arc<ManagedServers>>,
     starter: Starter,
     pub(crate) local: BTreeMap<ServerId, Vec<Arc<dyn LocalTool>>>,
     pub(crate) validators: ValidatorStore,
@@ -68,7 +70,7 @@ pub(crate) struct Inner {
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hub").field("servers", &self.connections().keys()).finish_non_exhaustive()
+        f.debug_struct("Hub").field("servers", &self.servers().keys()).finish_non_exhaustive()
     }
 }
 
@@ -92,7 +94,7 @@ impl Hub {
         let crew = TaskTracker::new();
         let inner = Arc::new(Inner {
             shared: Arc::new(Shared::new(offers, names, lists, stream_ping)),
-            connections: RwLock::default(),
+            servers: RwLock::default(),
             starter,
             local,
             validators: ValidatorStore::new(schemas, crew.clone()),
@@ -100,8 +102,8 @@ impl Hub {
             stop: CancellationToken::new(),
             crew,
         });
-        let connections = prepared.into_iter().map(|prepared| inner.keep(prepared)).collect();
-        inner.replace(connections);
+        let servers = prepared.into_iter().map(|prepared| inner.manage(prepared)).collect();
+        inner.replace(servers);
         inner.crew.spawn(sweep(Arc::downgrade(&inner), inner.stop.clone()));
         inner.crew.spawn(watch_resumes(Arc::downgrade(&inner), resumes, inner.stop.clone()));
         Self(inner)
@@ -120,31 +122,31 @@ impl Hub {
         reserved.extend(inner.local.keys().cloned());
         reserved.extend(servers.iter().map(|server| server.id.clone()));
         let names = ServerNames { reserved, expected: expected(&servers) };
-        let before = inner.connections();
+        let before = inner.servers();
         let mut offers = BTreeMap::new();
-        let (mut now, mut new) = (Connections::new(), Vec::new());
+        let (mut now, mut new) = (ManagedServers::new(), Vec::new());
         for server in servers {
             match before.get(&server.id) {
-                Some(connection) if connection.settings == server => {
-                    now.insert(server.id.clone(), Arc::clone(connection));
+                Some(managed) if managed.settings == server => {
+                    now.insert(server.id.clone(), Arc::clone(managed));
                 }
                 _ => new.push(inner.starter.prepare(server, &mut offers)),
             }
         }
-        let gone: Vec<Arc<Connection>> = before
+        let gone: Vec<Arc<ManagedServer>> = before
             .iter()
             .filter(|(server, _)| !now.contains_key(*server))
-            .map(|(_, connection)| Arc::clone(connection))
+            .map(|(_, managed)| Arc::clone(managed))
             .collect();
-        for connection in &gone {
-            connection.unwanted();
+        for managed in &gone {
+            managed.unwanted();
         }
-        let ids: Vec<ServerId> = gone.iter().map(|connection| connection.id.clone()).collect();
+        let ids: Vec<ServerId> = gone.iter().map(|managed| managed.id.clone()).collect();
         inner.shared.reload(&ids, offers, names);
-        now.extend(new.into_iter().map(|prepared| inner.keep(prepared)));
+        now.extend(new.into_iter().map(|prepared| inner.manage(prepared)));
         inner.replace(now);
-        for connection in gone {
-            inner.crew.spawn(async move { connection.retire(drain).await });
+        for managed in gone {
+            inner.crew.spawn(async move { managed.retire(drain).await });
         }
     }
 
@@ -155,17 +157,17 @@ impl Hub {
 
     /// Returns the status of every server.
     pub fn statuses(&self) -> Vec<Status> {
-        self.0.connections().values().map(|connection| connection.status()).collect()
+        self.0.servers().values().map(|managed| managed.status()).collect()
     }
 
     /// Returns the status of one server.
     pub fn status(&self, server: &ServerId) -> Option<Status> {
-        self.0.connection(server).map(|connection| connection.status())
+        self.0.server(server).map(|managed| managed.status())
     }
 
     /// Returns the host and the port of a server that is connected over HTTP.
     pub fn address(&self, server: &ServerId) -> Option<(String, u16)> {
-        match &self.0.connection(server)?.settings.server {
+        match &self.0.server(server)?.settings.server {
             consort_wire::Server::Command(_) => None,
             consort_wire::Server::Http(endpoint) | consort_wire::Server::Sse(endpoint) => {
                 Some(endpoint.address())
@@ -180,53 +182,53 @@ impl Hub {
 
     /// Waits until every server that connects at the start is connected, or its attempt has failed.
     pub async fn settled(&self) {
-        for connection in self.0.connections().values() {
-            connection.settled().await;
+        for managed in self.0.servers().values() {
+            managed.settled().await;
         }
     }
 
     /// Waits until the lists of each server are known, from now or from the last run, or its connection attempt has
     /// failed.
     pub async fn known(&self) {
-        for (server, connection) in self.0.connections().iter() {
+        for (server, managed) in self.0.servers().iter() {
             if !self.0.shared.catalog().abouts().contains_key(server) {
-                connection.settled().await;
+                managed.settled().await;
             }
         }
     }
 
     /// Waits until the connection attempt to one server has ended.
     pub async fn settled_one(&self, server: &ServerId) {
-        if let Some(connection) = self.0.connection(server) {
-            connection.settled().await;
+        if let Some(managed) = self.0.server(server) {
+            managed.settled().await;
         }
     }
 
     /// Connects a server that is not connected, and waits until the attempt has ended, at most
     /// [`ListLimits::server_wait`](crate::ListLimits::server_wait). Returns false if there is no such server.
     pub async fn connect(&self, server: &ServerId) -> bool {
-        self.wish(server, Wish::Connect).await
+        self.command(server, ConnectionCommand::Connect).await
     }
 
     /// Disconnects a server and waits until the connection is closed; a call connects it again.
     pub async fn disconnect(&self, server: &ServerId) -> bool {
-        self.wish(server, Wish::Disconnect).await
+        self.command(server, ConnectionCommand::Disconnect).await
     }
 
     /// Restarts a server in any state. It waits as [`Self::connect`] does: a later call uses the new connection.
     pub async fn restart(&self, server: &ServerId) -> bool {
-        self.wish(server, Wish::Restart).await
+        self.command(server, ConnectionCommand::Restart).await
     }
 
     /// Disables a server until it is connected or restarted, and waits until its connections are closed.
     pub async fn disable(&self, server: &ServerId) -> bool {
-        self.wish(server, Wish::Disable).await
+        self.command(server, ConnectionCommand::Disable).await
     }
 
-    async fn wish(&self, server: &ServerId, wish: Wish) -> bool {
-        match self.0.connection(server) {
-            Some(connection) => {
-                connection.fulfil(wish, self.0.shared.limits.server_wait).await;
+    async fn command(&self, server: &ServerId, command: ConnectionCommand) -> bool {
+        match self.0.server(server) {
+            Some(managed) => {
+                managed.run_command(command, self.0.shared.limits.server_wait).await;
                 true
             }
             None => false,
@@ -235,13 +237,13 @@ impl Hub {
 
     /// Returns the end of a server's standard error.
     pub fn stderr(&self, server: &ServerId) -> OperatorText {
-        self.0.connection(server).map(|connection| connection.stderr()).unwrap_or_default()
+        self.0.server(server).map(|managed| managed.stderr()).unwrap_or_default()
     }
 
     /// Returns the client of a server, connected if need be, for methods that [`Toolbox`] does not have.
     pub async fn client(&self, server: &ServerId) -> Result<Client, CallError> {
-        match self.0.connection(server) {
-            Some(connection) => connection.client().await,
+        match self.0.server(server) {
+            Some(managed) => managed.client().await,
             None => Err(unknown_server(server)),
         }
     }
@@ -249,9 +251,9 @@ impl Hub {
     /// Connects to a server and probes it: `ping`, or `server/discover` of a modern one. Returns an error if it does
     /// not answer, also if it ended after it connected: the first failure counts.
     pub async fn probe(&self, server: &ServerId) -> Result<(), CallError> {
-        let connection = self.0.connection(server).ok_or_else(|| unknown_server(server))?;
-        let client = connection.reach_once().await?;
-        connection::probe(&client).await.map_err(|error| call::explained(server, error))
+        let managed = self.0.server(server).ok_or_else(|| unknown_server(server))?;
+        let client = managed.connect_once().await?;
+        managed::probe(&client).await.map_err(|error| call::explained(server, error))
     }
 
     /// Ends every connection and waits until all are closed.
@@ -328,8 +330,8 @@ async fn sweep(hub: Weak<Inner>, stop: CancellationToken) {
             () = tokio::time::sleep(SWEEP) => {}
         }
         let Some(hub) = hub.upgrade() else { return };
-        for connection in hub.connections().values() {
-            connection.lines.sweep(connection.settings.connection_idle());
+        for managed in hub.servers().values() {
+            managed.pool.sweep(managed.settings.connection_idle());
         }
     }
 }
@@ -338,8 +340,8 @@ async fn sweep(hub: Weak<Inner>, stop: CancellationToken) {
 async fn watch_resumes(hub: Weak<Inner>, times: ResumeTimes, stop: CancellationToken) {
     let resumed = || {
         if let Some(hub) = hub.upgrade() {
-            for connection in hub.connections().values() {
-                connection.retry_now();
+            for managed in hub.servers().values() {
+                managed.retry_now();
             }
         }
     };
@@ -356,35 +358,34 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// Returns the connections of all servers.
-    pub(crate) fn connections(&self) -> Arc<Connections> {
-        Arc::clone(&self.connections.read().unwrap_or_else(PoisonError::into_inner))
+    /// Returns all servers.
+    pub(crate) fn servers(&self) -> Arc<ManagedServers> {
+        Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the connection of a server.
-    pub(crate) fn connection(&self, server: &ServerId) -> Option<Arc<Connection>> {
-        self.connections.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
+    /// Returns a server.
+    pub(crate) fn server(&self, server: &ServerId) -> Option<Arc<ManagedServer>> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
     }
 
-    fn replace(&self, connections: Connections) {
-        *self.connections.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(connections);
+    fn replace(&self, servers: ManagedServers) {
+        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(servers);
     }
 
-    /// Starts the task that maintains a connection.
-    fn keep(&self, (connection, wishes): Prepared) -> (ServerId, Arc<Connection>) {
+    /// Starts the task of a server.
+    fn manage(&self, (managed, commands): PreparedServer) -> (ServerId, Arc<ManagedServer>) {
         let Starter { kept, host, client, .. } = &self.starter;
         let stop = self.stop.child_token();
-        connection.stops_by(stop.clone());
-        let keeper = Keeper::new(
-            Arc::clone(&connection),
+        managed.stops_by(stop.clone());
+        let driver = ServerDriver::new(
+            Arc::clone(&managed),
             Arc::clone(&self.shared),
             Arc::clone(host),
             client.clone(),
             kept.clone(),
-            stop.clone(),
             ServerTasks::new(self.crew.clone(), stop),
         );
-        self.crew.spawn(keeper.keep(wishes));
-        (connection.id.clone(), connection)
+        self.crew.spawn(driver.run(commands));
+        (managed.id.clone(), managed)
     }
 }

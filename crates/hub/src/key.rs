@@ -12,6 +12,8 @@ use consort_wire::{BoxFuture, Client, Declared, Era, Host, Question, Refusal, Ta
 pub(crate) struct ConnectionKey {
     /// The caller's identity.
     pub(crate) identity: IdentityId,
+    /// Generation of the server's credentials. A connection made with earlier ones serves no new calls.
+    pub(crate) credentials: u64,
     /// The capabilities that are declared to the server.
     pub(crate) capabilities: Arc<Offers>,
     /// The protocol era.
@@ -77,9 +79,15 @@ impl Hash for ConnectionKey {
 
 impl ConnectionKey {
     /// Makes the key of the connection that a party needs to a server in this era.
-    pub(crate) fn new(party: &ConnectionParty<'_>, era: Era, scope: SessionScope) -> Self {
+    pub(crate) fn new(
+        party: &ConnectionParty<'_>,
+        credentials: u64,
+        era: Era,
+        scope: SessionScope,
+    ) -> Self {
         Self {
             identity: party.caller.id().clone(),
+            credentials,
             capabilities: Arc::clone(party.offers),
             era,
             scope,
@@ -145,13 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_capabilities_make_equal_keys_and_one_session_differs_from_another() {
+    fn equal_capabilities_make_equal_keys_and_sessions_and_credentials_differ() {
         let offers = || Arc::new(Offers { form: true, ..Offers::default() });
-        let key = |scope| {
+        let key_with = |credentials, scope| {
             let (caller, client) = (Caller::client("ada"), ClientContext::new(offers()));
             let party = ConnectionParty::of_client(&caller, &client);
-            ConnectionKey::new(&party, Era::Legacy, scope)
+            ConnectionKey::new(&party, credentials, Era::Legacy, scope)
         };
+        let key = |scope| key_with(1, scope);
         let digest = |key: &ConnectionKey| {
             let mut hasher = std::hash::DefaultHasher::new();
             key.hash(&mut hasher);
@@ -162,5 +171,6 @@ mod tests {
         assert_eq!(digest(&one), digest(&same));
         assert_ne!(one, key(SessionScope::Session(2)));
         assert_ne!(one, key(SessionScope::Shared));
+        assert_ne!(one, key_with(2, SessionScope::Session(1)));
     }
 }

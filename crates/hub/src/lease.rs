@@ -6,15 +6,15 @@ use tokio::sync::Notify;
 
 /// Guard of a connection in use. Dropped by the last user, it frees the connection for another.
 #[derive(Debug)]
-pub(crate) struct LineUse(Arc<Notify>);
+pub(crate) struct ConnectionUse(Arc<Notify>);
 
-impl LineUse {
+impl ConnectionUse {
     pub(crate) fn new(freed: &Arc<Notify>) -> Self {
         Self(Arc::clone(freed))
     }
 }
 
-impl Drop for LineUse {
+impl Drop for ConnectionUse {
     fn drop(&mut self) {
         self.0.notify_one();
     }
@@ -22,19 +22,19 @@ impl Drop for LineUse {
 
 /// Exclusive right of one call to receive server requests on a connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lease(Arc<Mutex<Weak<LineUse>>>);
+pub(crate) struct Lease(Arc<Mutex<Weak<ConnectionUse>>>);
 
 impl Lease {
     pub(crate) fn is_free(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).strong_count() == 0
     }
 
-    pub(crate) fn take(&self, freed: &Arc<Notify>) -> Option<Arc<LineUse>> {
+    pub(crate) fn take(&self, freed: &Arc<Notify>) -> Option<Arc<ConnectionUse>> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if held.strong_count() > 0 {
             return None;
         }
-        let leased = Arc::new(LineUse::new(freed));
+        let leased = Arc::new(ConnectionUse::new(freed));
         *held = Arc::downgrade(&leased);
         Some(leased)
     }

@@ -6,15 +6,16 @@
 mod attribution;
 mod builtin;
 mod call;
-mod connection;
+mod chance;
 mod hub;
 mod kept;
 mod key;
 mod lease;
+mod lifecycle;
 mod limits;
-mod line;
-mod lines;
 mod local;
+mod managed;
+mod pool;
 mod probation;
 mod readiness;
 mod retry;
@@ -24,6 +25,7 @@ mod shared;
 mod state;
 mod subscribe;
 mod tasks;
+mod upstream;
 mod variants;
 mod writer;
 

@@ -8,14 +8,14 @@ use consort_core::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::connection::{AwaitedVariant, Connection};
 use crate::hub::Inner;
+use crate::managed::{AwaitedVariant, ManagedServer};
 
 /// Minimum interval between two checks for stale lists that clients' list requests cause.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A server to wait for, and the deadline.
-type Awaited = (Arc<Connection>, Instant);
+type Awaited = (Arc<ManagedServer>, Instant);
 
 impl Inner {
     /// Waits for servers whose lists are not known, and requests stale lists to be read again.
@@ -58,11 +58,11 @@ impl Inner {
         if caller.capabilities().is_none() {
             return Vec::new();
         }
-        let connections = self.connections();
-        let connections = connections.values().filter(|connection| wanted(&connection.id));
+        let servers = self.servers();
+        let servers = servers.values().filter(|managed| wanted(&managed.id));
         let read =
-            |connection: &Arc<Connection>| connection.read_variant(&self.shared, caller, max_age);
-        connections.filter_map(read).collect()
+            |managed: &Arc<ManagedServer>| managed.read_variant(&self.shared, caller, max_age);
+        servers.filter_map(read).collect()
     }
 
     /// Requests stale lists to be read again, without waiting.
@@ -75,8 +75,8 @@ impl Inner {
         }
         *last = Some(now);
         drop(looked);
-        for connection in self.connections().values() {
-            connection.readings.ask_stale(kind, self.shared.limits.min_age);
+        for managed in self.servers().values() {
+            managed.readings.ask_stale(kind, self.shared.limits.min_age);
         }
     }
 
@@ -90,10 +90,10 @@ impl Inner {
     ) -> Vec<Awaited> {
         let pending = catalog.pending().iter().filter(|server| wanted(server));
         let awaited = pending.filter_map(|server| {
-            let connection = self.connection(server)?;
-            let until = connection.want() + limit;
-            let is_awaited = until > Instant::now() && !connection.is_settled();
-            is_awaited.then_some((connection, until))
+            let managed = self.server(server)?;
+            let until = managed.request_lists() + limit;
+            let is_awaited = until > Instant::now() && !managed.is_settled();
+            is_awaited.then_some((managed, until))
         });
         awaited.collect()
     }
@@ -108,31 +108,30 @@ impl Inner {
         let before = self.shared.catalog_for(&caller);
         let (wait, min_age) = (self.shared.limits.server_wait, Some(self.shared.limits.min_age));
         if named {
-            let Some(connection) = servers.first().and_then(|server| self.connection(server))
-            else {
+            let Some(managed) = servers.first().and_then(|server| self.server(server)) else {
                 return Ok(false);
             };
-            if before.abouts().contains_key(&connection.id) && connection.is_connected() {
-                let variant = self.variants(&caller, min_age, |server| *server == connection.id);
+            if before.abouts().contains_key(&managed.id) && managed.is_connected() {
+                let variant = self.variants(&caller, min_age, |server| *server == managed.id);
                 learn_variants(variant, wait).await;
                 if self.is_newer(&caller, &before) {
                     return Ok(true);
                 }
-                self.read_again(&[Arc::clone(&connection)], kind).await;
-                if !connection.readings.is_read(kind) {
-                    return Err(connection.unreachable(None));
+                self.read_again(&[Arc::clone(&managed)], kind).await;
+                if !managed.readings.is_read(kind) {
+                    return Err(managed.unreachable(None));
                 }
             } else {
-                connection.client().await?;
+                managed.client().await?;
             }
             return Ok(self.is_newer(&caller, &before));
         }
         let awaited = self.awaited(&before, wait, |server| servers.contains(server));
-        let known: Vec<Arc<Connection>> = servers
+        let known: Vec<Arc<ManagedServer>> = servers
             .iter()
             .filter(|server| before.abouts().contains_key(*server))
-            .filter_map(|server| self.connection(server))
-            .filter(|connection| connection.is_connected())
+            .filter_map(|server| self.server(server))
+            .filter(|managed| managed.is_connected())
             .collect();
         let variants = self.variants(&caller, min_age, |server| servers.contains(server));
         tokio::join!(learn(awaited), learn_variants(variants, wait), self.read_again(&known, kind));
@@ -140,32 +139,31 @@ impl Inner {
             return Ok(true);
         }
         let mut unknown = before.pending().iter().filter(|server| servers.contains(*server));
-        let unknown = unknown.find_map(|server| {
-            self.connection(server).filter(|connection| !connection.is_disabled())
-        });
+        let unknown =
+            unknown.find_map(|server| self.server(server).filter(|managed| !managed.is_disabled()));
         match unknown {
-            Some(connection) => Err(connection.unreachable(Some(&name))),
+            Some(managed) => Err(managed.unreachable(Some(&name))),
             None => Ok(false),
         }
     }
 
     /// Reads lists again, and waits for that.
-    async fn read_again(&self, connections: &[Arc<Connection>], kind: ShelfKind) {
+    async fn read_again(&self, servers: &[Arc<ManagedServer>], kind: ShelfKind) {
         let limits = self.shared.limits;
         let kinds: &[ShelfKind] = match kind {
             ShelfKind::Resources => &[ShelfKind::Resources, ShelfKind::Templates],
             _ => &[kind],
         };
         let mut asked = Vec::new();
-        for connection in connections {
+        for managed in servers {
             for kind in kinds {
-                let since = connection.readings.ask(*kind, limits.min_age);
-                asked.extend(since.map(|since| (connection, *kind, since)));
+                let since = managed.readings.ask(*kind, limits.min_age);
+                asked.extend(since.map(|since| (managed, *kind, since)));
             }
         }
         let read = async {
-            for (connection, kind, since) in asked {
-                connection.readings.reading_since(kind, since).await;
+            for (managed, kind, since) in asked {
+                managed.readings.reading_since(kind, since).await;
             }
         };
         let _ = timeout(limits.server_wait, read).await;
@@ -174,14 +172,14 @@ impl Inner {
     /// Reads the tools and prompts of a server again, and waits for that.
     pub(crate) async fn read_definitions(
         &self,
-        connection: &Arc<Connection>,
+        managed: &Arc<ManagedServer>,
     ) -> Result<(), CallError> {
         let since = Instant::now();
         let read = async {
             for kind in [ShelfKind::Tools, ShelfKind::Prompts] {
-                if connection.readings.is_read(kind) {
-                    connection.readings.ask(kind, Duration::ZERO);
-                    if !connection.readings.reading_since(kind, since).await {
+                if managed.readings.is_read(kind) {
+                    managed.readings.ask(kind, Duration::ZERO);
+                    if !managed.readings.reading_since(kind, since).await {
                         return false;
                     }
                 }
@@ -190,7 +188,7 @@ impl Inner {
         };
         match timeout(self.shared.limits.change_wait, read).await {
             Ok(true) => Ok(()),
-            _ => Err(connection.unread()),
+            _ => Err(managed.unread()),
         }
     }
 
@@ -200,25 +198,25 @@ impl Inner {
         caller: &Caller,
         server: &ServerId,
     ) -> Option<BoxFuture<'static, Result<(), CallError>>> {
-        let connection = self.connection(server)?;
-        if !connection.is_connected() {
+        let managed = self.server(server)?;
+        if !managed.is_connected() {
             // Once it is connected, its lists are read.
-            return Some(Box::pin(async move { connection.client().await.map(drop) }));
+            return Some(Box::pin(async move { managed.client().await.map(drop) }));
         }
-        let behind = connection.readings.behind();
-        let line = connection.changed_lines.read(caller);
-        if behind.is_empty() && line.is_none() {
+        let behind = managed.readings.behind();
+        let upstream = managed.changed_connections.read(caller);
+        if behind.is_empty() && upstream.is_none() {
             return None;
         }
         let limit = self.shared.limits.change_wait;
         Some(Box::pin(async move {
             let read = async {
-                if let Some(line) = line {
-                    line.await;
+                if let Some(upstream) = upstream {
+                    upstream.await;
                 }
                 for (kind, changed) in behind {
-                    connection.readings.ask(kind, Duration::ZERO);
-                    if !connection.readings.reading_since(kind, changed).await {
+                    managed.readings.ask(kind, Duration::ZERO);
+                    if !managed.readings.reading_since(kind, changed).await {
                         return false;
                     }
                 }
@@ -226,7 +224,7 @@ impl Inner {
             };
             match timeout(limit, read).await {
                 Ok(true) => Ok(()),
-                _ => Err(connection.unread()),
+                _ => Err(managed.unread()),
             }
         }))
     }
@@ -241,7 +239,7 @@ async fn learn_variants(readings: Vec<AwaitedVariant>, limit: Duration) {
 
 /// Waits until each server is connected, or its attempt has failed, or its deadline has passed.
 async fn learn(awaited: Vec<Awaited>) {
-    for (connection, until) in awaited {
-        let _ = timeout_at(until, connection.learned()).await;
+    for (managed, until) in awaited {
+        let _ = timeout_at(until, managed.learned()).await;
     }
 }

@@ -13,18 +13,18 @@ const REFUSED: Duration = Duration::from_millis(200);
 
 /// Returns the delay before `method` is retried after it failed with `error` for the `n`th time (from 1), `elapsed`
 /// after the first attempt; `None` if it must not be retried. Hints of the server never allow a retry. A server that
-/// refuses connections is retried for as long as `patience`.
+/// refuses connections is retried for as long as `retry_wait`.
 pub(crate) fn again(
     method: &str,
     error: &CallError,
     n: u32,
     elapsed: Duration,
-    patience: Duration,
+    retry_wait: Duration,
     chance: f64,
 ) -> Option<Duration> {
     if matches!(error, CallError::NotSent(NotSent::Unreachable { .. })) {
         // Its server may be restarting. Nothing was sent.
-        return (elapsed + REFUSED <= patience).then(|| REFUSED.mul_f64(0.5 + chance / 2.0));
+        return (elapsed + REFUSED <= retry_wait).then(|| REFUSED.mul_f64(0.5 + chance / 2.0));
     }
     let effect = error.effect();
     let most = match method {
@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(2);
+    const RETRY_WAIT: Duration = Duration::from_secs(2);
 
     fn lost() -> CallError {
         CallError::Unknown(Closed::Broken("x".to_owned()))
@@ -70,7 +70,7 @@ mod tests {
     /// Returns the number of retries of a method that always fails like this.
     fn repeats(method: &str, error: &CallError) -> u32 {
         (1..10)
-            .take_while(|&n| again(method, error, n, Duration::ZERO, PATIENCE, 1.0).is_some())
+            .take_while(|&n| again(method, error, n, Duration::ZERO, RETRY_WAIT, 1.0).is_some())
             .count()
             .try_into()
             .unwrap()
@@ -133,8 +133,9 @@ mod tests {
 
     #[test]
     fn the_pause_doubles_and_chance_spreads_it() {
-        let pause =
-            |n, chance| again("tools/list", &lost(), n, Duration::ZERO, PATIENCE, chance).unwrap();
+        let pause = |n, chance| {
+            again("tools/list", &lost(), n, Duration::ZERO, RETRY_WAIT, chance).unwrap()
+        };
         assert_eq!((pause(1, 1.0), pause(2, 1.0)), (FIRST, FIRST * 2));
         assert_eq!(pause(1, 0.25), FIRST / 4);
     }
@@ -146,10 +147,10 @@ mod tests {
             reason: "connection refused".to_owned(),
         });
         let (mut elapsed, mut n) = (Duration::ZERO, 1);
-        while let Some(pause) = again("tools/call", &refused, n, elapsed, PATIENCE, 1.0) {
+        while let Some(pause) = again("tools/call", &refused, n, elapsed, RETRY_WAIT, 1.0) {
             elapsed += pause;
             n += 1;
         }
-        assert_eq!(elapsed, PATIENCE);
+        assert_eq!(elapsed, RETRY_WAIT);
     }
 }

@@ -122,6 +122,14 @@ impl Shared {
         self.refresh_views(offers, changed);
     }
 
+    /// Notes that the lists of a server for other identities and capabilities may be others.
+    pub(crate) fn expire_variants(&self, server: &ServerId) {
+        let mut offers = self.lock();
+        let Some(variants) = offers.variants.get_mut(server) else { return };
+        let changed = variants.expire();
+        self.refresh_views(offers, changed);
+    }
+
     /// Drops catalogs of replaced variants, and notifies subscribers if `changed`.
     fn refresh_views(&self, mut offers: MutexGuard<'_, Offers>, changed: bool) {
         let Offers { variants, views, .. } = &mut *offers;

@@ -9,9 +9,11 @@ use consort_wire::{Era, Notice};
 use tokio::sync::mpsc;
 
 use crate::call::explained;
-use crate::connection::{Connection, chance};
+use crate::chance::chance;
 use crate::hub::Inner;
 use crate::key::ConnectionParty;
+use crate::managed::ManagedServer;
+use crate::upstream::UpstreamConnection;
 
 /// Queued notifications of a subscriber.
 const HEARD: usize = 256;
@@ -29,7 +31,7 @@ pub(crate) async fn run(
     subscription: &Subscription,
     emitter: &Emitter<SubscriptionEvent>,
 ) -> CallError {
-    let Some(connection) = &hub.connection(&subscription.server) else {
+    let Some(managed) = &hub.server(&subscription.server) else {
         let name = subscription.server.to_string();
         return CallError::Unknown { kind: "server", name, nearest: Vec::new() };
     };
@@ -37,7 +39,7 @@ pub(crate) async fn run(
     let hearing = async {
         let mut first = true;
         loop {
-            match hear(connection, subscription, &sender, first).await {
+            match hear(managed, subscription, &sender, first).await {
                 Err(error) if first => return error,
                 _ => first = false,
             }
@@ -56,14 +58,14 @@ pub(crate) async fn run(
 
 /// Subscribes on one connection until it ends. If it is not the `first`, notifications may have been missed.
 async fn hear(
-    connection: &Arc<Connection>,
+    managed: &Arc<ManagedServer>,
     subscription: &Subscription,
     sender: &mpsc::Sender<SubscriptionEvent>,
     first: bool,
 ) -> Result<(), CallError> {
-    let line = connection.line_for(&ConnectionParty::of_subscriber(subscription)).await?;
-    let _in_use = connection.in_use();
-    let failed = |error| explained(&connection.id, error);
+    let upstream = managed.upstream_for(&ConnectionParty::of_subscriber(subscription)).await?;
+    let _in_use = managed.in_use();
+    let failed = |error| explained(&managed.id, error);
     let uris = &subscription.resources;
     let updated = |uri: &str| {
         let params = Json::from(serde_json::json!({ "uri": uri })).to_object();
@@ -72,40 +74,53 @@ async fn hear(
             params: params.expect("it was written as one"),
         }
     };
-    if line.client.about().found.revision.era() == Era::Modern {
+    if upstream.client.about().found.revision.era() == Era::Modern {
         let filter = consort_wire::Filter {
             resource_subscriptions: uris.clone(),
             task_ids: subscription.tasks.clone(),
             ..consort_wire::Filter::default()
         };
-        let mut notices = line.client.listen(filter).await.map_err(failed)?;
+        let mut notices = upstream.client.listen(filter).await.map_err(failed)?;
         let promised = &notices.accepted().resource_subscriptions;
         if let Some(uri) = uris.iter().find(|uri| !promised.contains(uri)) {
-            return Err(untold(&connection.id, uri));
+            return Err(untold(&managed.id, uri));
         }
         announce(sender, first, uris, updated).await;
-        while let Some(notice) = notices.next().await {
-            pass_on(&connection.id, sender, notice, uris, updated, |_| true).await;
+        while let Some(notice) = until_retired(&upstream, notices.next()).await {
+            pass_on(&managed.id, sender, notice, uris, updated, |_| true).await;
         }
         return Ok(());
     }
-    let mut notices = line.client.notices();
+    let mut notices = upstream.client.notices();
     let mut watching = Vec::new();
     for uri in uris {
-        watching.push(line.watch(uri).await.map_err(failed)?);
+        watching.push(upstream.watch(uri).await.map_err(failed)?);
     }
     announce(sender, first, uris, updated).await;
-    while let Some(notice) = notices.next().await {
+    while let Some(notice) = until_retired(&upstream, notices.next()).await {
         if notice == Notice::Renewed {
             // The server forgot with its session what it was asked to tell.
             for uri in uris {
-                line.watch_again(uri).await.map_err(failed)?;
+                upstream.watch_again(uri).await.map_err(failed)?;
             }
         }
         let known = |uri: &str| uris.iter().any(|known| known == uri);
-        pass_on(&connection.id, sender, notice, uris, updated, known).await;
+        pass_on(&managed.id, sender, notice, uris, updated, known).await;
     }
     Ok(())
+}
+
+/// Waits for the next notice; `None` also if the connection serves no new calls, because it was made with earlier
+/// credentials.
+async fn until_retired(
+    upstream: &UpstreamConnection,
+    next: impl Future<Output = Option<Notice>>,
+) -> Option<Notice> {
+    tokio::select! {
+        biased;
+        () = upstream.retired() => None,
+        notice = next => notice,
+    }
 }
 
 /// Returns the error of a server that accepts the subscription, but not for this resource.

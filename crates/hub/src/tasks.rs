@@ -18,6 +18,11 @@ impl ServerTasks {
         Self { tracker, runtime: Handle::current(), stop }
     }
 
+    /// Returns the token that ends them.
+    pub(crate) fn stop(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
     /// Spawns a task that runs until it is over or the server ends.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
@@ -29,6 +34,14 @@ impl ServerTasks {
             }
         };
         self.tracker.spawn_on(task, &self.runtime);
+    }
+
+    /// Spawns a task that runs to its end, soon after the given token is cancelled because the server ends.
+    pub(crate) fn spawn_until_stop<F>(&self, task: impl FnOnce(CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tracker.spawn_on(task(self.stop.clone()), &self.runtime);
     }
 
     /// Spawns blocking work, which runs to its end.

@@ -4,10 +4,11 @@
 //! client with other capabilities gets the lists that a connection with its capabilities read. An identity with
 //! different lists on its own connection gets those.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort_core::{Caller, IdentityId, Offer, Offers, Problem};
+use consort_core::{Caller, CallerKind, IdentityId, Json, Offer, Offers, Problem};
 use tokio::time::Instant;
 
 /// The lists of a server as one connection read them.
@@ -83,6 +84,9 @@ impl ListVariants {
     /// Returns the lists of a caller; `None` if they are the main ones.
     pub(crate) fn of(&mut self, caller: &Caller) -> Option<Arc<ServerLists>> {
         let capabilities = caller.capabilities()?;
+        if self.is_served_by_main(caller, capabilities) {
+            return None;
+        }
         let own = self.position(Some(caller.id()), capabilities);
         let at = own.or_else(|| self.position(None, capabilities))?;
         let entry = &mut self.entries[at];
@@ -104,6 +108,9 @@ impl ListVariants {
     /// at `max_age`.
     pub(crate) fn state(&self, caller: &Caller, max_age: Duration) -> VariantState {
         let Some(capabilities) = caller.capabilities() else { return VariantState::Current };
+        if self.is_served_by_main(caller, capabilities) {
+            return VariantState::Current;
+        }
         if self.position(Some(caller.id()), capabilities).is_some() {
             return VariantState::Current;
         }
@@ -146,6 +153,13 @@ impl ListVariants {
     /// Returns true if the main connection declared these capabilities.
     pub(crate) fn is_main(&self, capabilities: &Arc<Offers>) -> bool {
         self.main.as_ref() == Some(capabilities)
+    }
+
+    /// Returns true for an agent or a command whose capabilities the main connection declared, perhaps among others.
+    /// What the main lists have beyond them does no harm there, and a connection of its own would cost a process.
+    fn is_served_by_main(&self, caller: &Caller, capabilities: &Arc<Offers>) -> bool {
+        caller.kind != CallerKind::Client
+            && self.main.as_ref().is_some_and(|main| covers(main, capabilities))
     }
 
     /// Returns the version of the lists that identities with these capabilities share.
@@ -281,6 +295,17 @@ impl ListVariants {
         changed
     }
 
+    /// Notes that every list may be another, because the server's credentials were replaced. Returns true if lists of
+    /// some identity changed.
+    pub(crate) fn expire(&mut self) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|entry| entry.identity.is_none());
+        for entry in &mut self.entries {
+            (entry.reader, entry.read) = (None, None);
+        }
+        self.entries.len() != before
+    }
+
     fn position(&self, identity: Option<&IdentityId>, capabilities: &Arc<Offers>) -> Option<usize> {
         self.entries.iter().position(|entry| {
             entry.identity.as_ref() == identity && entry.capabilities == *capabilities
@@ -302,7 +327,7 @@ impl ListVariants {
     }
 
     /// Returns true if some identity gets other lists than others with the same capabilities.
-    fn differs_by_identity(&self, capabilities: &Arc<Offers>) -> bool {
+    pub(crate) fn differs_by_identity(&self, capabilities: &Arc<Offers>) -> bool {
         let base = self.position(None, capabilities).and_then(|at| self.entries[at].lists.as_ref());
         self.entries.iter().any(|entry| {
             entry.identity.is_some()
@@ -320,6 +345,22 @@ impl ListVariants {
         let mut needed = needed.into_iter();
         self.entries.retain(|_| needed.next().unwrap_or(true));
     }
+}
+
+/// Returns true if all of these capabilities are among those declared.
+fn covers(declared: &Offers, capabilities: &Offers) -> bool {
+    let Offers { form, url, sampling, sampling_tools, roots, extensions, experimental } =
+        capabilities;
+    let has = |name, value, of: &BTreeMap<String, Json>| of.get(name) == Some(value);
+    let mut extensions = extensions.iter();
+    let mut experimental = experimental.iter();
+    (declared.form || !form)
+        && (declared.url || !url)
+        && (declared.sampling || !sampling)
+        && (declared.sampling_tools || !sampling_tools)
+        && (declared.roots || !roots)
+        && extensions.all(|(name, value)| has(name, value, &declared.extensions))
+        && experimental.all(|(name, value)| has(name, value, &declared.experimental))
 }
 
 fn same(one: Option<&Arc<ServerLists>>, other: Option<&Arc<ServerLists>>) -> bool {

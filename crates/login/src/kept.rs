@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use consort_files::Readers;
+use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -33,6 +34,18 @@ pub struct Kept {
     /// Scopes that the server has required since, and that were not granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<WantedScope>,
+    /// Number of this login, which stays when its tokens are refreshed; zero if an earlier version stored it.
+    #[serde(default)]
+    pub generation: u64,
+}
+
+impl Kept {
+    /// Returns the number of a new login. It is random: a login that was removed in between leaves nothing to count from.
+    pub(crate) fn new_generation() -> u64 {
+        let mut bytes = [0; 8];
+        SystemRandom::new().fill(&mut bytes).expect("the system has randomness");
+        u64::from_le_bytes(bytes)
+    }
 }
 
 /// Folder of stored logins.
@@ -137,6 +150,7 @@ mod tests {
             },
             tokens: Tokens { access: "a".to_owned(), refresh: None, expires: Some(7), scope: None },
             wanted: None,
+            generation: 7,
         }
     }
 

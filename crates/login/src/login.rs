@@ -119,6 +119,26 @@ impl Login {
         self.kept()
     }
 
+    /// Adopts the stored login. Returns true if another process replaced, renewed or removed it.
+    async fn take_stored(&self) -> bool {
+        let Some(store) = self.store.clone() else { return false };
+        let (known, server) = (self.kept(), self.settings.server.clone());
+        let read = tokio::task::spawn_blocking(move || store.get(&server)).await;
+        let Ok(Ok(stored)) = read else { return false };
+        let mut state = self.state();
+        // What this process stored meanwhile is newer than what was read.
+        let is_current = match (&state.kept, &known) {
+            (Some(kept), Some(known)) => Arc::ptr_eq(kept, known),
+            (kept, known) => kept.is_none() && known.is_none(),
+        };
+        let tokens = |kept: Option<&Kept>| kept.map(|kept| kept.tokens.clone());
+        if !is_current || tokens(state.kept.as_deref()) == tokens(stored.as_ref()) {
+            return false;
+        }
+        state.kept = stored.map(Arc::new);
+        true
+    }
+
     fn keep(&self, kept: Kept) -> Result<Arc<Kept>, LoginError> {
         if let Some(store) = &self.store {
             store.put(&kept)?;
@@ -247,6 +267,9 @@ impl Login {
             }
         };
         let tokens = Tokens { scope: tokens.scope.or_else(|| scope.map(str::to_owned)), ..tokens };
+        // Client credentials are the same identity again; a person may have chosen another account.
+        let same = before.filter(|kept| self.settings.alone && kept.client.id == client.id);
+        let generation = same.map_or_else(Kept::new_generation, |kept| kept.generation);
         self.keep(Kept {
             server: self.settings.server.clone(),
             issuer: found.issuer.issuer,
@@ -255,6 +278,7 @@ impl Login {
             client,
             tokens,
             wanted: None,
+            generation,
         })?;
         Ok(())
     }
@@ -310,26 +334,21 @@ impl Credentials for Login {
         })
     }
 
+    fn generation(&self) -> u64 {
+        // A login that an earlier version stored has no number, and is a login all the same.
+        self.kept().map_or(0, |kept| kept.generation.max(1))
+    }
+
     fn changed(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            match &self.store {
-                Some(store) => replaced(store, &self.settings.server).await,
-                None => std::future::pending().await,
+            let before = self.generation();
+            loop {
+                tokio::time::sleep(LOOK).await;
+                if self.take_stored().await || self.generation() != before {
+                    return;
+                }
             }
         })
-    }
-}
-
-/// Waits until another login is stored.
-async fn replaced(store: &Store, server: &str) {
-    let tokens = || store.get(server).ok().flatten().map(|kept| kept.tokens);
-    let before = tokens();
-    loop {
-        tokio::time::sleep(LOOK).await;
-        let now = tokens();
-        if now.is_some() && now != before {
-            return;
-        }
     }
 }
 
@@ -358,16 +377,13 @@ mod tests {
         assert!(asked.again(now + WITHIN + Duration::from_secs(1), 3));
     }
 
-    #[test]
-    fn what_another_process_forgot_is_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(folder.path());
+    fn kept(access: &str, generation: u64) -> Kept {
         let server = "https://mcp.example".to_owned();
-        let kept = Kept {
+        Kept {
             server: server.clone(),
             issuer: "https://as.example".to_owned(),
             endpoint: "https://as.example/token".to_owned(),
-            resource: server.clone(),
+            resource: server,
             client: Registration {
                 id: "me".to_owned(),
                 secret: None,
@@ -375,9 +391,18 @@ mod tests {
                 back: None,
                 scope: None,
             },
-            tokens: Tokens { access: "a".to_owned(), refresh: None, expires: None, scope: None },
+            tokens: Tokens { access: access.to_owned(), refresh: None, expires: None, scope: None },
             wanted: None,
-        };
+            generation,
+        }
+    }
+
+    #[test]
+    fn what_another_process_forgot_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let server = "https://mcp.example".to_owned();
+        let kept = kept("a", 0);
         store.put(&kept).unwrap();
         let settings = Settings { server: server.clone(), ..Settings::default() };
         let login = Login::new(settings, Some(store.clone()), None);
@@ -385,5 +410,28 @@ mod tests {
         assert!(store.remove(&server).unwrap());
         assert_eq!(login.look_again(), None);
         assert_eq!(login.kept(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_login_has_another_generation_and_a_refreshed_one_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        let settings = Settings { server: "https://mcp.example".to_owned(), ..Settings::default() };
+        let login = Login::new(settings, Some(store.clone()), None);
+        assert_eq!(login.generation(), 0);
+        store.put(&kept("by an earlier version", 0)).unwrap();
+        login.changed().await;
+        assert_eq!(login.generation(), 1);
+        for (access, generation) in [("a", 5), ("refreshed", 5), ("b", 6)] {
+            store.put(&kept(access, generation)).unwrap();
+            login.changed().await;
+            assert_eq!(login.generation(), generation);
+            assert_eq!(login.current().await.unwrap(), format!("Bearer {access}"));
+        }
+        let unchanged = tokio::time::timeout(LOOK * 3, login.changed()).await;
+        assert!(unchanged.is_err());
+        store.remove("https://mcp.example").unwrap();
+        login.changed().await;
+        assert_eq!((login.generation(), login.kept()), (0, None));
     }
 }

@@ -247,7 +247,7 @@ const WALL_CLOCK: &[(&str, &str)] = &[
     ("gateway/src/otlp.rs", "when a metric was taken"),
     ("gateway/src/otlp/span.rs", "when a span began"),
     ("hub/src/builtin.rs", "the tool that tells the time"),
-    ("hub/src/connection.rs", "since when a server is as it is"),
+    ("hub/src/managed.rs", "since when a server is as it is"),
     ("hub/src/state.rs", "since when a server is as it is"),
 ];
 
@@ -338,5 +338,77 @@ fn a_comparison_of_revisions_is_recognised() {
         ["// as in 2025-11-25", "let newest = Revision::V2025_11_25;", "revision.has_batches()"]
     {
         assert!(!compares_revisions(line), "{line}");
+    }
+}
+
+/// The code of a source before its tests, without comments.
+fn code_of(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+    let code = lines.map(|line| line.split("//").next().unwrap());
+    code.collect::<Vec<_>>().join("\n")
+}
+
+/// Sources in a folder of a crate, without its tests.
+fn sources_of(folder: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    sources(&root().join("crates").join(folder), &mut files);
+    files.retain(|path| !path.iter().any(|part| part == "tests" || part == "tests.rs"));
+    assert!(!files.is_empty(), "{folder}");
+    files
+}
+
+/// Expressions that a lifecycle does without: it waits for nothing, locks nothing, and reads no clock.
+const IMPURE: [&str; 14] = [
+    "async ",
+    ".await",
+    "select!",
+    "tokio::sync",
+    "tokio::spawn",
+    "tokio::time::sleep",
+    "Mutex",
+    "RwLock",
+    "Atomic",
+    "Instant::now",
+    "SystemTime",
+    "RandomState",
+    "std::fs",
+    "tracing::",
+];
+
+#[test]
+fn the_lifecycle_of_a_server_does_no_io_and_reads_no_clock() {
+    let mut files = sources_of("hub/src/lifecycle");
+    files.push(root().join("crates/hub/src/lifecycle.rs"));
+    for path in files {
+        let code = code_of(&path);
+        for word in IMPURE {
+            assert!(!code.contains(word), "{}: `{word}`", path.display());
+        }
+    }
+}
+
+/// Files of the hub that write to disk, each on a thread for blocking work.
+const HUB_WRITERS: [&str; 1] = ["kept.rs"];
+
+// A lock that is held across a wait holds up everybody; a task that nobody holds outlives its server.
+#[test]
+fn the_hub_holds_no_lock_across_a_wait_and_no_task_is_detached() {
+    let tokio_locks = ["Mutex", "RwLock"];
+    for path in sources_of("hub/src") {
+        let code = code_of(&path);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        // Locks of the standard library cannot be held across a wait: the compiler refuses such a task.
+        for import in code.split("use tokio::sync::").skip(1) {
+            let import = import.split(';').next().unwrap();
+            let is_lock = tokio_locks.iter().any(|lock| import.contains(lock));
+            assert!(!is_lock, "{}: {import}", path.display());
+        }
+        for word in ["tokio::sync::Mutex", "tokio::sync::RwLock", "tokio::spawn(", "task::spawn("] {
+            assert!(!code.contains(word), "{}: `{word}`", path.display());
+        }
+        let writes = ["fs::write", "File::create", "OpenOptions", "consort_files::"];
+        let is_writer = writes.iter().any(|word| code.contains(word));
+        assert!(!is_writer || HUB_WRITERS.contains(&name), "{}", path.display());
     }
 }

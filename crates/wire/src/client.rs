@@ -10,6 +10,7 @@ use tokio_util::sync::DropGuard;
 
 pub(crate) mod about;
 pub(crate) mod call;
+pub(crate) mod changes;
 pub(crate) mod connect;
 pub(crate) mod dialect;
 pub(crate) mod error;
@@ -36,6 +37,7 @@ use crate::ask::LogLevel;
 use crate::budget::MemoryBudget;
 use about::{About, Found};
 use call::{Answer, Call, Event};
+use changes::ListChanges;
 use dialect::ClientInfo;
 use error::{CallError, Closed, ConnectError};
 use facts::Facts;
@@ -233,6 +235,12 @@ impl Client {
     /// [`listen`](Client::listen).
     pub fn notices(&self) -> Notices {
         Notices { received: self.link.notices.subscribe(), stop: self.link.stop.clone() }
+    }
+
+    /// Follows the changes of the server's lists that are notified outside of calls and subscriptions: those of a
+    /// legacy server, and those that may have been missed.
+    pub fn list_changes(&self) -> ListChanges {
+        self.link.notices.list_changes(self.link.stop.clone())
     }
 
     /// Subscribes to changes, in the way of the server's era.

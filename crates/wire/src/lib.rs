@@ -49,6 +49,7 @@ pub use client::{
     Client, Server, Settings, Speak, ToolTimes,
     about::{About, Found, Way},
     call::{Answer, Call, CallId, Event},
+    changes::{ChangedLists, ListChanges},
     dialect::ClientInfo,
     error::{CallError, Closed, ConnectError, Effect, Limit, NotSent},
     faults::Faults,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use consort_core::{
     Call as ServerCall, CallError, ClientContext, Emitter, Event as Happening, Json, Object,
-    Offers, Outcome, Repeat, SESSION,
+    Outcome, Repeat, SESSION,
 };
 use consort_wire::splice::Writer;
 use serde_json::Value;
@@ -216,20 +216,16 @@ impl Making<'_> {
         arguments: &Object,
         meter: &Arc<CallMeter>,
     ) -> Result<Option<Result<Outcome, CallError>>, End> {
-        let settings = &self.worker.agent.settings;
-        let offers = Offers {
-            form: settings.person,
-            sampling: settings.sampling.is_offered(settings.person),
-            ..Offers::default()
-        };
+        let agent = &self.worker.agent;
+        let settings = &agent.settings;
         let mut meta = Writer::new();
         meta.text(SESSION, settings.session.as_deref().unwrap_or(&self.worker.run));
         for (key, value) in self.worker.observation.iter().flat_map(|it| it.context()) {
             meta.text(key, &value);
         }
-        let (caller, target) = (settings.caller.clone(), bound.target.clone());
+        let (caller, target) = (agent.caller(), bound.target.clone());
         let mut call = ServerCall::tool(caller, target, arguments.json().clone())
-            .by(ClientContext::local(Arc::new(offers), self.worker.session.clone()));
+            .by(ClientContext::local(agent.offers(), self.worker.session.clone()));
         call.set_meta(&meta.finish_object());
         call.agent = Some(Arc::clone(&self.worker.calling));
         call.meter = Some(Arc::<CallMeter>::clone(meter));

@@ -260,3 +260,19 @@ async fn calls_of_others_are_handed_out() {
     let ready = run.pending().iter().find(|pending| pending.state == CallState::Ready).unwrap();
     assert_eq!(ready.call.name, "theirs");
 }
+
+#[test]
+fn an_agent_is_listed_tools_by_the_capabilities_that_its_calls_declare() {
+    let mut agent = agent(&Fake::new(), json!([]));
+    // Those of the client that called it are not its own.
+    let of_client = consort_core::Offers { roots: true, ..consort_core::Offers::default() };
+    let client = consort_core::Caller::client("ada").with_capabilities(Arc::new(of_client));
+    agent.settings.caller = client;
+    agent.settings.person = true;
+    let capabilities = agent.caller().capabilities().cloned().unwrap();
+    assert_eq!(capabilities, agent.offers());
+    assert!(capabilities.form && !capabilities.roots);
+    agent.settings.person = false;
+    assert!(!agent.offers().any());
+    assert_eq!(agent.caller().capabilities(), None);
+}

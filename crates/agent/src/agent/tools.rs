@@ -1,15 +1,32 @@
 //! The tools of a run, after waiting for the servers that have them.
 
-use consort_core::{CallError, ListPurpose, ShelfKind, resolve};
+use std::sync::Arc;
+
+use consort_core::{CallError, Caller, ListPurpose, Offers, ShelfKind, resolve};
 
 use super::{Agent, End};
 use crate::bound::Bound;
+use crate::settings::Settings;
 use crate::step::{Began, Status};
 
 impl Agent {
+    /// Returns the client capabilities that its calls declare.
+    pub(super) fn offers(&self) -> Arc<Offers> {
+        let Settings { person, sampling, .. } = &self.settings;
+        let sampling = sampling.is_offered(*person);
+        Arc::new(Offers { form: *person, sampling, ..Offers::default() })
+    }
+
+    /// Returns the caller of its tools, which is listed the tools that servers have for these capabilities. Those of
+    /// the client that called the agent do not count: it is the agent that answers servers.
+    pub fn caller(&self) -> Caller {
+        let (caller, offers) = (self.settings.caller.clone(), self.offers());
+        if offers.any() { caller.with_capabilities(offers) } else { caller.without_capabilities() }
+    }
+
     /// Returns the tools of a run. A resumed run has those it had, as far as they are still listed.
     pub(super) async fn choose(&self, began: Option<&Began>) -> Result<Bound, CallError> {
-        let caller = &self.settings.caller;
+        let caller = &self.caller();
         let names = began.map(|began| &began.tools).or(self.settings.tools.as_ref());
         let Some(names) = names else {
             if let Some(lists) = self.toolbox.await_lists(caller, ListPurpose::Run) {

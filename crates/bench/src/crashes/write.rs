@@ -223,6 +223,7 @@ pub(super) fn login_of(number: u64) -> Kept {
             scope: None,
         },
         wanted: None,
+        generation: 1,
     }
 }
 

@@ -41,12 +41,14 @@ pub(super) struct Listed {
 
 impl Listed {
     fn new(agent: &Agent, caller: &Caller) -> Self {
+        // A server may have tools only for those who can be asked.
+        let working = at_work(agent.clone(), caller).caller();
         Self {
             name: agent.settings.name.clone(),
             description: None,
             model: agent.model.id.clone(),
             profile: None,
-            tools: agent.toolbox.catalog(caller).tools.entries().len(),
+            tools: agent.toolbox.catalog(&working).tools.entries().len(),
             scripted: agent.model.id.starts_with(SCRIPTED),
             default: false,
         }

@@ -109,7 +109,7 @@ async fn make(
     mut wanted: Wanted,
 ) -> Result<Events<Happening>, Refusal> {
     let arguments = read(wanted.arguments.take())?;
-    let caller = asked.caller()?;
+    let caller = asked.client()?;
     let (toolbox, entry) = find(&console, &caller, &wanted).await?;
     let mut call =
         Call::tool(caller.clone(), &entry, arguments).by(ClientContext::local(offers(), session()));

@@ -57,7 +57,7 @@ impl Console {
 }
 
 async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Prompt>>, Refusal> {
-    let caller = asked.caller()?;
+    let caller = asked.client()?;
     let names = console.labelled(&caller, ShelfKind::Prompts);
     let catalog = console.scene().tools.catalog(&caller);
     let prompt = |entry: &Entry| {
@@ -147,7 +147,7 @@ async fn render(
     asked: Asked,
     filled: Filled,
 ) -> Result<Told<Written<Rendered>>, Refusal> {
-    let caller = asked.caller()?;
+    let caller = asked.client()?;
     let way = console.prompt(&caller, asked.part(0)).await?;
     let target = Target { server: way.server, name: way.name };
     let call = Call::prompt(caller, target, json!(filled.arguments).into());
@@ -248,7 +248,7 @@ async fn complete(
     asked: Asked,
     mut wanted: Unfinished,
 ) -> Result<Told<Completed>, Refusal> {
-    let caller = asked.caller()?;
+    let caller = asked.client()?;
     let server = console.server(&caller, &wanted.server)?;
     let catalog = console.scene().tools.catalog(&caller);
     if catalog.abouts().get(&server).is_some_and(|about| !about.offers("completions")) {

@@ -41,7 +41,7 @@ struct Resource {
 }
 
 async fn list(console: Console, asked: Asked, _: Nothing) -> Result<Told<Vec<Resource>>, Refusal> {
-    let catalog = console.scene().tools.catalog(&asked.caller()?);
+    let catalog = console.scene().tools.catalog(&asked.client()?);
     let of = |kind: ShelfKind| {
         let resource = move |entry: &Entry| {
             let definition = &entry.definition;
@@ -96,7 +96,7 @@ async fn read(
     asked: Asked,
     which: Which,
 ) -> Result<Told<Written<Held>>, Refusal> {
-    let caller = asked.caller()?;
+    let caller = asked.client()?;
     let server = console.server(&caller, &which.server)?;
     let call = Call::resource(caller, server, which.uri);
     Ok(Told(Written::new(&console.request(call).await?)))
@@ -114,7 +114,7 @@ enum Watched {
 }
 
 async fn watch(console: Console, asked: Asked, which: Which) -> Result<Events<Watched>, Refusal> {
-    let caller = asked.caller()?;
+    let caller = asked.client()?;
     let server = console.server(&caller, &which.server)?;
     let scene = console.scene();
     let untold = |why: &str| {

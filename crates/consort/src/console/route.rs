@@ -58,6 +58,11 @@ impl Asked {
         self.caller.clone().ok_or_else(super::not_signed_in)
     }
 
+    /// Returns the caller with the capabilities that the console declares in its calls, which servers' lists follow.
+    pub(super) fn client(&self) -> Result<Caller, Refusal> {
+        Ok(self.caller()?.with_capabilities(super::asking::offers()))
+    }
+
     /// Requires the owner's token in a request of a browser session. Other requests carry it already.
     pub(super) async fn demand_token(&self, token: Option<&str>) -> Result<(), Refusal> {
         if self.session.is_none() {

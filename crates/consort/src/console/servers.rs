@@ -219,7 +219,7 @@ async fn read(console: Console, asked: Asked, _: Nothing) -> Result<Told<ServerD
             }
             None => Place::default(),
         };
-        let catalog = scene.tools.catalog(&asked.caller()?);
+        let catalog = scene.tools.catalog(&asked.client()?);
         let about = catalog.abouts().get(&id);
         Ok(Told(ServerDetail {
             place,

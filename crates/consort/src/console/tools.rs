@@ -207,12 +207,12 @@ impl JsonSchema for Listing {
 }
 
 async fn list(console: Console, asked: Asked, wanted: Wanted) -> Result<Told<Listing>, Refusal> {
-    let known = console.known(asked.caller()?).await?;
+    let known = console.known(asked.client()?).await?;
     let limit = wanted.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let server = wanted.server.as_deref();
     let (profile, exposure) = (wanted.profile.as_deref(), wanted.exposure.as_deref());
     if let Some(toolbox) = console.scene().views.find(profile, exposure)? {
-        let caller = asked.caller()?;
+        let caller = asked.client()?;
         let words = wanted.q.unwrap_or_default();
         let server = server.map(str::to_owned);
         let list = move || {
@@ -233,7 +233,7 @@ async fn list(console: Console, asked: Asked, wanted: Wanted) -> Result<Told<Lis
 }
 
 async fn show(console: Console, asked: Asked, seen: SeenIn) -> Result<Told<ToolDetail>, Refusal> {
-    let caller = asked.caller()?;
+    let caller = asked.client()?;
     let known = console.known(caller.clone()).await?;
     let scene = console.scene();
     let view = scene.views.find(seen.profile.as_deref(), seen.exposure.as_deref())?;

@@ -185,6 +185,21 @@ fn a_gateway_takes_a_login_up_while_it_runs() {
     until(|| state() == "ready");
 }
 
+#[test]
+fn a_gateway_stops_using_a_login_that_was_removed_and_takes_up_the_next() {
+    let server = testkit::fastmcp_with_login(3600);
+    let home = configured(&server);
+    assert_eq!(log_in(&home, &[]).0.code, 0);
+    let serving = Serving::start(&home, &[]);
+    let state = || serving.api("GET", "/servers/web", None).1["state"].clone();
+    until(|| state() == "ready");
+    assert_eq!(home.run(&["logout", "web"]).code, 0);
+    until(|| state() == "needs auth");
+    assert_eq!(log_in(&home, &[]).0.code, 0);
+    until(|| state() == "ready");
+    serving.end();
+}
+
 /// A server on this machine that names an authorization server on another port of it, and that port. Whoever connects to
 /// it is counted.
 struct Misleading {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testkit::clients::Fixture;
 
 use crate::Home;
-use crate::serve::{Running, Serving};
+use crate::serve::{Running, Serving, until};
 use crate::spending::OtlpReceiver;
 
 /// How long what must happen soon may take on a busy machine.
@@ -588,6 +588,8 @@ fn a_request_over_http_and_sse_continues_the_trace_in_its_headers() {
     let receiver = OtlpReceiver::start();
     let home = home(&json!({}));
     let serving = traced(&home, &receiver);
+    // The span of a call names a tool that is known.
+    until(|| serving.api("GET", "/servers/everything", None).1["state"] == "ready");
     let trace = "2af7651916cd43dd8448eb211c80319c";
     let sdk = testkit::fixtures::node_modules().join("@modelcontextprotocol/sdk/dist/esm/client");
     let script = format!(

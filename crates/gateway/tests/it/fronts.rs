@@ -86,10 +86,14 @@ async fn an_old_client_that_leaves_cancels_what_it_began() {
         let client = client.clone();
         async move { client.request(tool("write", steps(&[Step::Hang]))).await.is_err() }
     });
-    until("it runs", async || (served.gateway.counts().requests == 1).then_some(())).await;
+    let peer = served.modern();
+    until("it runs", async || {
+        let seen = peer.seen("seen").await;
+        seen.iter().any(|m| m["params"]["name"] == "write").then_some(())
+    })
+    .await;
     client.close().await;
     assert!(calling.await.unwrap());
-    let peer = served.modern();
     until("the server is told", async || {
         let seen = peer.seen("seen").await;
         seen.iter().any(|m| m["method"] == "notifications/cancelled").then_some(())

@@ -1,4 +1,4 @@
-//! Preparation of server connections.
+//! Preparation of servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use consort_core::{Offer, ServerId};
 use consort_wire::{ClientInfo, Host, MemoryBudget};
 
-use crate::connection::{Connection, Wishes};
 use crate::kept::Kept;
+use crate::managed::{CommandReceiver, ManagedServer};
 use crate::settings::ServerSettings;
 
 /// Context with which every server is started.
@@ -18,23 +18,23 @@ pub(super) struct Starter {
     pub(super) budget: MemoryBudget,
 }
 
-/// A connection whose task is not started yet, and the receiver of its commands.
-pub(super) type Prepared = (Arc<Connection>, Wishes);
+/// A server whose task is not started yet, and the receiver of its commands.
+pub(super) type PreparedServer = (Arc<ManagedServer>, CommandReceiver);
 
 impl Starter {
-    /// Prepares a connection, and offers the stored lists of its last run.
+    /// Prepares a server, and offers the stored lists of its last run.
     pub(super) fn prepare(
         &self,
         server: ServerSettings,
         offers: &mut BTreeMap<ServerId, Offer>,
-    ) -> Prepared {
+    ) -> PreparedServer {
         let kept = self.kept.as_ref().filter(|_| !server.disabled);
         let memory = kept.and_then(|kept| kept.load(&server));
-        let (connection, wishes) = Connection::new(server, self.budget.clone());
+        let (managed, commands) = ManagedServer::new(server, self.budget.clone());
         if let Some(memory) = memory {
-            connection.remember(&memory);
-            offers.insert(connection.id.clone(), memory.offer);
+            managed.remember(&memory);
+            offers.insert(managed.id.clone(), memory.offer);
         }
-        (connection, wishes)
+        (managed, commands)
     }
 }

@@ -163,3 +163,25 @@ async fn what_changed_for_the_identity_that_read_the_lists_is_its_own_until_anot
     assert_eq!(variants.entries.len(), 1);
     assert_eq!(variants.state(&caller("cyd", &sampling()), HOUR), VariantState::Current);
 }
+
+#[tokio::test(start_paused = true)]
+async fn agents_have_the_main_lists_if_the_main_connection_declared_all_that_they_declare() {
+    let form = Arc::new(Offers { form: true, ..Offers::default() });
+    let both = Arc::new(Offers { form: true, sampling: true, ..Offers::default() });
+    let agent = |capabilities: &Arc<Offers>| {
+        Caller::agent("ada").with_capabilities(Arc::clone(capabilities))
+    };
+    let (main, mut variants) = (lists(&["a"]), ListVariants::default());
+    variants.put_main(&both, None, &main);
+    for capabilities in [&form, &sampling(), &both, &none()] {
+        assert_eq!(variants.state(&agent(capabilities), HOUR), VariantState::Current);
+    }
+    // A client is listed exactly what the server has for it.
+    assert_eq!(variants.state(&caller("ada", &form), HOUR), VariantState::Unknown);
+    variants.put_main(&form, Some(main), &lists(&["a"]));
+    assert_eq!(variants.state(&agent(&form), HOUR), VariantState::Current);
+    assert_eq!(variants.state(&agent(&sampling()), HOUR), VariantState::Unknown);
+    let extension = [("x".to_owned(), Json::from(serde_json::json!({})))];
+    let extended = Arc::new(Offers { extensions: extension.into(), ..Offers::default() });
+    assert_eq!(variants.state(&agent(&extended), HOUR), VariantState::Unknown);
+}

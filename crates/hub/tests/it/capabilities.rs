@@ -98,6 +98,10 @@ async fn lists_follow_capabilities(server: Server) {
             consort_core::end(hub.call(call(&weak, &format!("all.{gated}"), json!({})))).await;
         assert!(matches!(refused, Err(CallError::Unknown { .. })), "{refused:?}");
     }
+    // So is an agent, or what else calls in this process, if it declares capabilities.
+    let agent = Caller::agent("bot").with_capabilities(able());
+    listed(&hub, &agent).await;
+    until_listed(&hub, &agent, |names| names.len() >= 16).await;
     hub.drain().await;
 }
 

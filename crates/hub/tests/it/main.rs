@@ -5,6 +5,7 @@
 mod bombs;
 mod calls;
 mod capabilities;
+mod credentials;
 mod kept;
 mod laws;
 mod lifecycle;

@@ -1,11 +1,12 @@
 //! Notifications that belong to no call: changed lists, updated resources.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
+use crate::client::changes::{ChangeCounters, ListChanges};
 use crate::message::Notification;
 
 /// A notification that belongs to no call.
@@ -26,25 +27,33 @@ pub enum Notice {
 /// Sends the notices of one connection to whoever reads them.
 ///
 /// The places of a broadcast channel are allocated when it is made. So it is made for the first reader: a gateway has
-/// a connection for each identity and legacy server, and hardly any of them is read.
+/// a connection for each identity and legacy server, and hardly any of them is read. Who follows the lists alone needs
+/// no channel.
 #[derive(Debug)]
 pub(crate) struct NoticeSender {
     capacity: usize,
+    list_changes: Arc<ChangeCounters>,
     channel: OnceLock<broadcast::Sender<Notice>>,
 }
 
 impl NoticeSender {
     /// Keeps so many notices for a reader that is behind.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, channel: OnceLock::new() }
+        Self { capacity, list_changes: Arc::default(), channel: OnceLock::new() }
     }
 
     /// Sends a notice to all readers there are.
     pub(crate) fn send(&self, notice: Notice) {
+        self.list_changes.count(&notice);
         if let Some(channel) = self.channel.get() {
             // Without a reader it is lost, as it should be.
             let _ = channel.send(notice);
         }
+    }
+
+    /// Returns a follower of list changes from now on.
+    pub(crate) fn list_changes(&self, stop: CancellationToken) -> ListChanges {
+        ListChanges::new(Arc::clone(&self.list_changes), stop)
     }
 
     /// Returns a receiver of the notifications from now on.
@@ -84,7 +93,8 @@ mod tests {
     async fn memory_for_notices_is_allocated_for_the_first_reader_only() {
         let sender = NoticeSender::new(2);
         sender.send(Notice::Renewed);
-        assert!(sender.channel.get().is_none(), "nobody reads");
+        let _lists = sender.list_changes(CancellationToken::new());
+        assert!(sender.channel.get().is_none(), "nobody reads more than the lists");
         let (mut first, stop) = (sender.subscribe(), CancellationToken::new());
         sender.send(Notice::Reopened);
         let mut second = Notices { received: sender.subscribe(), stop: stop.clone() };

@@ -17,7 +17,13 @@ pub trait Credentials: Send + Sync + Debug {
     /// Handles a refused request. `Ok` if it is worth another try now; else advice for a person.
     fn refused(&self, refused: Refused) -> BoxFuture<'_, Result<(), String>>;
 
-    /// Waits until the credentials change.
+    /// Number of the login that the credentials come from. It changes when another login replaces it, and not when its
+    /// token is refreshed. What was connected with an earlier one serves no new calls.
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    /// Waits until the credentials are replaced, or renewed by another process.
     fn changed(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }

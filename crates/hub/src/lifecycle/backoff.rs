@@ -24,7 +24,7 @@ pub(crate) enum FailureKind {
 
 /// Failure history of a server, which determines the next delay.
 #[derive(Debug, Default)]
-pub(crate) struct Backoff {
+pub(crate) struct ReconnectBackoff {
     limits: ConnectionLimits,
     /// Failures in a row.
     row: u32,
@@ -39,14 +39,14 @@ pub(crate) struct Backoff {
 
 /// Delay before the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pause {
+pub(crate) enum ReconnectPause {
     /// Delay by exponential backoff.
     Short(Duration),
     /// The breaker is open: too many failures.
     Breaker(Duration),
 }
 
-impl Pause {
+impl ReconnectPause {
     pub(crate) fn time(self) -> Duration {
         match self {
             Self::Short(time) | Self::Breaker(time) => time,
@@ -54,7 +54,7 @@ impl Pause {
     }
 }
 
-impl Backoff {
+impl ReconnectBackoff {
     pub(crate) fn new(limits: ConnectionLimits) -> Self {
         Self { limits, ..Self::default() }
     }
@@ -65,7 +65,12 @@ impl Backoff {
     }
 
     /// Notes a failure and returns the delay before the next attempt. `chance`, between 0 and 1, is the jitter.
-    pub(crate) fn failed(&mut self, kind: FailureKind, now: Instant, chance: f64) -> Pause {
+    pub(crate) fn failed(
+        &mut self,
+        kind: FailureKind,
+        now: Instant,
+        chance: f64,
+    ) -> ReconnectPause {
         let limits = self.limits;
         match self.up_since.take().map(|since| now - since) {
             Some(up) if up >= limits.recovered => *self = Self::new(limits),
@@ -81,7 +86,9 @@ impl Backoff {
         if kind == FailureKind::Connection {
             let absent = self.first.map_or(Duration::ZERO, |first| now - first);
             let longest = if absent < ABSENT { limits.refused_pause } else { limits.longest_pause };
-            return Pause::Short(doubled(limits.first_pause, self.row, longest).mul_f64(spread));
+            return ReconnectPause::Short(
+                doubled(limits.first_pause, self.row, longest).mul_f64(spread),
+            );
         }
         self.recent.push_back(now);
         while self.recent.front().is_some_and(|&first| now - first > WINDOW) {
@@ -91,25 +98,20 @@ impl Backoff {
             self.recent.clear();
             self.row = 0;
             self.opened += 1;
-            return Pause::Breaker(doubled(
+            return ReconnectPause::Breaker(doubled(
                 limits.breaker_open,
                 self.opened,
                 limits.breaker_longest,
             ));
         }
-        Pause::Short(doubled(limits.first_pause, self.row, limits.longest_pause).mul_f64(spread))
+        ReconnectPause::Short(
+            doubled(limits.first_pause, self.row, limits.longest_pause).mul_f64(spread),
+        )
     }
 }
 
 fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(times - 1)).min(longest)
-}
-
-/// Returns a random number between 0 and 1.
-pub(crate) fn chance() -> f64 {
-    use std::hash::{BuildHasher, Hasher};
-    let bits = std::hash::RandomState::new().build_hasher().finish();
-    f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]
@@ -130,89 +132,93 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pauses_double_and_five_failures_in_a_minute_open_the_breaker() {
         let now = Instant::now();
-        let mut backoff = Backoff::default();
+        let mut backoff = ReconnectBackoff::default();
         let pauses: Vec<_> = (0..5).map(|_| backoff.failed(Crash, now, 1.0)).collect();
         assert_eq!(
             pauses,
             [
-                Pause::Short(Duration::from_millis(100)),
-                Pause::Short(Duration::from_millis(200)),
-                Pause::Short(Duration::from_millis(400)),
-                Pause::Short(Duration::from_millis(800)),
-                Pause::Breaker(seconds(30)),
+                ReconnectPause::Short(Duration::from_millis(100)),
+                ReconnectPause::Short(Duration::from_millis(200)),
+                ReconnectPause::Short(Duration::from_millis(400)),
+                ReconnectPause::Short(Duration::from_millis(800)),
+                ReconnectPause::Breaker(seconds(30)),
             ]
         );
         let again: Vec<_> = (0..5).map(|_| backoff.failed(Crash, now, 1.0)).collect();
-        assert_eq!(again[4], Pause::Breaker(seconds(60)));
+        assert_eq!(again[4], ReconnectPause::Breaker(seconds(60)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn failures_far_apart_do_not_open_the_breaker_but_lengthen_the_pause() {
-        let mut backoff = Backoff::default();
-        let mut last = Pause::Short(Duration::ZERO);
+        let mut backoff = ReconnectBackoff::default();
+        let mut last = ReconnectPause::Short(Duration::ZERO);
         for _ in 0..20 {
             last = backoff.failed(Crash, Instant::now(), 1.0);
             tokio::time::advance(seconds(20)).await;
         }
-        assert_eq!(last, Pause::Short(LONGEST));
+        assert_eq!(last, ReconnectPause::Short(LONGEST));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_stayed_up_starts_afresh() {
-        let mut backoff = Backoff::default();
+        let mut backoff = ReconnectBackoff::default();
         for _ in 0..4 {
             backoff.failed(Crash, Instant::now(), 1.0);
         }
         backoff.up(Instant::now());
         tokio::time::advance(seconds(61)).await;
-        assert_eq!(backoff.failed(Crash, Instant::now(), 1.0), Pause::Short(FIRST));
+        assert_eq!(backoff.failed(Crash, Instant::now(), 1.0), ReconnectPause::Short(FIRST));
 
         // One that fell over at once does not.
         backoff.up(Instant::now());
-        assert_eq!(backoff.failed(Crash, Instant::now(), 1.0), Pause::Short(FIRST * 2));
+        assert_eq!(backoff.failed(Crash, Instant::now(), 1.0), ReconnectPause::Short(FIRST * 2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_works_between_its_failures_is_back_soon_unless_they_are_many() {
-        let mut backoff = Backoff::default();
+        let mut backoff = ReconnectBackoff::default();
         let mut after = async |up| {
             backoff.up(Instant::now());
             tokio::time::advance(up).await;
             backoff.failed(Crash, Instant::now(), 1.0)
         };
         for _ in 0..20 {
-            assert_eq!(after(seconds(20)).await, Pause::Short(FIRST));
+            assert_eq!(after(seconds(20)).await, ReconnectPause::Short(FIRST));
         }
-        assert_eq!(after(STEADY).await, Pause::Short(FIRST));
+        assert_eq!(after(STEADY).await, ReconnectPause::Short(FIRST));
         // With those of before, five within a minute.
-        assert_eq!(after(STEADY).await, Pause::Breaker(OPEN));
+        assert_eq!(after(STEADY).await, ReconnectPause::Breaker(OPEN));
     }
 
     #[tokio::test(start_paused = true)]
     async fn chance_spreads_a_pause_between_half_and_all_of_it() {
-        let pause = |chance| Backoff::default().failed(Crash, Instant::now(), chance).time();
+        let pause =
+            |chance| ReconnectBackoff::default().failed(Crash, Instant::now(), chance).time();
         assert_eq!((pause(0.0), pause(1.0)), (FIRST / 2, FIRST));
     }
 
     #[tokio::test(start_paused = true)]
     async fn refused_connections_are_retried_every_one_to_two_seconds_for_a_minute() {
-        let mut backoff = Backoff::default();
+        let mut backoff = ReconnectBackoff::default();
         let begun = Instant::now();
         while begun.elapsed() < ABSENT {
             let pause = backoff.failed(Connection, Instant::now(), 1.0);
-            assert!(matches!(pause, Pause::Short(pause) if pause <= REFUSED), "{pause:?}");
+            assert!(matches!(pause, ReconnectPause::Short(pause) if pause <= REFUSED), "{pause:?}");
             tokio::time::advance(pause.time()).await;
         }
-        assert_eq!(backoff.failed(Connection, Instant::now(), 1.0), Pause::Short(LONGEST));
+        assert_eq!(backoff.failed(Connection, Instant::now(), 1.0), ReconnectPause::Short(LONGEST));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lost_connection_followed_by_a_handshake_never_opens_the_breaker() {
-        let mut backoff = Backoff::default();
+        let mut backoff = ReconnectBackoff::default();
         for _ in 0..100 {
             backoff.up(Instant::now());
             tokio::time::advance(seconds(3)).await;
-            assert_eq!(backoff.failed(Connection, Instant::now(), 1.0), Pause::Short(FIRST));
+            assert_eq!(
+                backoff.failed(Connection, Instant::now(), 1.0),
+                ReconnectPause::Short(FIRST)
+            );
         }
     }
 }

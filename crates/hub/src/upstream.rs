@@ -1,23 +1,26 @@
 //! One connection to a server, with its resource subscriptions and log level.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use consort_core::{LogLevel, Offers};
 use consort_wire::{Client, Json, Request};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
-use crate::lease::{Lease, LineUse};
+use crate::lease::{ConnectionUse, Lease};
 use crate::probation::Probation;
 use crate::tasks::ServerTasks;
 
 /// An upstream connection, and the capabilities declared on it.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct UpstreamConnection {
     pub(crate) client: Client,
     pub(crate) offers: Arc<Offers>,
+    /// Generation of the credentials that it was made with.
+    pub(crate) credentials: u64,
     /// Resource subscriptions and the requested log level.
-    state: Arc<LineState>,
+    state: Arc<RequestedState>,
     /// The first session that received a server request on it, or [`STATELESS`](crate::key::STATELESS). Once the server
     /// is known to send requests, the connection belongs to that session.
     pub(crate) owner: Arc<OnceLock<u64>>,
@@ -25,19 +28,21 @@ pub(crate) struct Line {
     pub(crate) probation: Probation,
     lease: Lease,
     /// Held by a call whose client cannot be distinguished from others, until it receives a server request.
-    leased: Option<Arc<LineUse>>,
+    leased: Option<Arc<ConnectionUse>>,
     /// Guard of its use.
-    _used: Option<Arc<LineUse>>,
+    used: Option<Arc<ConnectionUse>>,
     /// Tasks of its server.
     tasks: Option<ServerTasks>,
 }
 
 /// State that requests set at the server. The lock is never held across a request.
 #[derive(Debug, Default)]
-struct LineState {
+struct RequestedState {
     requested: Mutex<Requested>,
     /// Notified at the end of each request.
     changed: Notify,
+    /// Cancelled once the connection serves no new calls.
+    retired: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -59,23 +64,29 @@ struct WatchedResource {
     is_busy: bool,
 }
 
-impl LineState {
+impl RequestedState {
     fn lock(&self) -> MutexGuard<'_, Requested> {
         self.requested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
-    pub(crate) fn new(client: Client, offers: Arc<Offers>, tasks: Option<ServerTasks>) -> Self {
+impl UpstreamConnection {
+    pub(crate) fn new(
+        client: Client,
+        offers: Arc<Offers>,
+        credentials: u64,
+        tasks: Option<ServerTasks>,
+    ) -> Self {
         Self {
             client,
             offers,
+            credentials,
             state: Arc::default(),
             owner: Arc::default(),
             probation: Probation::default(),
             lease: Lease::default(),
             leased: None,
-            _used: None,
+            used: None,
             tasks,
         }
     }
@@ -86,8 +97,28 @@ impl Line {
     }
 
     /// Returns the same connection, marked as in use.
-    pub(crate) fn in_use(self, used: Arc<LineUse>, leased: Option<Arc<LineUse>>) -> Self {
-        Self { leased, _used: Some(used), ..self }
+    pub(crate) fn in_use(
+        self,
+        used: Arc<ConnectionUse>,
+        leased: Option<Arc<ConnectionUse>>,
+    ) -> Self {
+        Self { leased, used: Some(used), ..self }
+    }
+
+    /// Ends its subscriptions, which move to a connection with current credentials.
+    pub(crate) fn end_subscriptions(&self) {
+        self.state.retired.cancel();
+    }
+
+    /// Ends its subscriptions. Returns its client, and the use that other holders make of it.
+    pub(crate) fn retire(self) -> (Client, Weak<ConnectionUse>) {
+        self.end_subscriptions();
+        (self.client, self.used.as_ref().map_or_else(Weak::new, Arc::downgrade))
+    }
+
+    /// Waits until it serves no new calls.
+    pub(crate) async fn retired(&self) {
+        self.state.retired.cancelled().await;
     }
 
     /// Leases the connection to a call whose client cannot be distinguished from others; `None` if another such call
@@ -141,7 +172,7 @@ impl Line {
     /// Subscribes to a resource of a legacy server until the returned guard is dropped.
     pub(crate) async fn watch(&self, uri: &str) -> Result<Watching, consort_wire::CallError> {
         self.state.lock().resources.entry(uri.to_owned()).or_default().watchers += 1;
-        let watching = Watching { line: self.clone(), uri: uri.to_owned() };
+        let watching = Watching { upstream: self.clone(), uri: uri.to_owned() };
         self.watch_again(uri).await?;
         Ok(watching)
     }
@@ -206,7 +237,7 @@ impl Line {
 
 /// Guard of a request in flight. When dropped, the next one about the same subject may be sent.
 struct RequestGuard<'a> {
-    state: &'a LineState,
+    state: &'a RequestedState,
     subject: Subject<'a>,
 }
 
@@ -234,19 +265,19 @@ impl Drop for RequestGuard<'_> {
 /// Subscription to a resource. When the last one is dropped, the server receives `resources/unsubscribe`.
 #[derive(Debug)]
 pub(crate) struct Watching {
-    line: Line,
+    upstream: UpstreamConnection,
     uri: String,
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        let (line, uri) = (self.line.clone(), std::mem::take(&mut self.uri));
-        let is_last = line.state.lock().resources.get_mut(&uri).is_some_and(|resource| {
+        let (upstream, uri) = (self.upstream.clone(), std::mem::take(&mut self.uri));
+        let is_last = upstream.state.lock().resources.get_mut(&uri).is_some_and(|resource| {
             resource.watchers -= 1;
             resource.watchers == 0
         });
-        if let Some(tasks) = line.tasks.clone().filter(|_| is_last) {
-            tasks.spawn(async move { line.unwatch(&uri).await });
+        if let Some(tasks) = upstream.tasks.clone().filter(|_| is_last) {
+            tasks.spawn(async move { upstream.unwatch(&uri).await });
         }
     }
 }

@@ -1,73 +1,70 @@
-//! Managed connection to a server: connecting, listing, health checks, restarts, shutdown.
+//! A managed server: what callers know of it, its connections and commands. Its task is in `managed/driver.rs`, and
+//! decides by the rules in `lifecycle.rs`.
 
-pub(crate) mod backoff;
-pub(crate) mod keep;
+mod commands;
+pub(crate) mod driver;
+mod follower;
 mod reading;
 mod readings;
-pub(crate) mod refresh;
 mod select;
-mod serve;
 mod variant;
-mod wishes;
 
-pub(crate) use backoff::chance;
-pub(crate) use serve::probe;
-pub(crate) use variant::{AwaitedVariant, LineLists};
+pub(crate) use commands::CommandReceiver;
+pub(crate) use follower::{ChangedConnections, ListFollower};
+pub(crate) use reading::probe;
+pub(crate) use variant::AwaitedVariant;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-use consort_core::{CallError, Offers, OperatorText, ServerId, ShelfKind};
+use consort_core::{CallError, OperatorText, ServerId, ShelfKind};
 use consort_wire::{Client, ClientInfo, Found, Host, MemoryBudget, Server};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::readings::ListReadings;
-use crate::connection::variant::{ChangedLines, PendingVariant};
-pub(crate) use crate::connection::wishes::{Wish, Wishes};
 use crate::kept::Memory;
-use crate::line::Line;
-use crate::lines::Lines;
+use crate::lease::ConnectionUse;
+use crate::lifecycle::{ConnectionCommand, ServerSnapshot};
+use crate::pool::ConnectionPool;
 use crate::probation::SilentTools;
 use crate::settings::{Connect, ServerSettings};
 use crate::state::{State, Status};
+use crate::upstream::UpstreamConnection;
+use commands::CommandRequest;
+use readings::ListReadings;
+use variant::VariantReadings;
 
-/// Interval of the checks for calls in progress at a retired server.
+/// Interval of the checks for calls in progress at a retired server or connection.
 const RETIRING: Duration = Duration::from_millis(50);
 
-/// The managed connection to a server.
+/// A server and its connections.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ManagedServer {
     pub(crate) id: ServerId,
     pub(crate) settings: ServerSettings,
     budget: MemoryBudget,
-    status: watch::Sender<Status>,
-    line: Mutex<Option<Line>>,
+    snapshot: watch::Sender<ServerSnapshot>,
+    /// The main connection, once its lists were read.
+    main: Mutex<Option<UpstreamConnection>>,
     /// The end of the standard error of earlier processes of the server, and the reasons for which they ended.
     past_stderr: Mutex<String>,
-    /// Client capabilities of the first caller, which the main connection declares from then on.
-    adopted: Mutex<Option<Arc<Offers>>>,
     /// Connections for callers with other capabilities or another identity.
-    pub(crate) lines: Lines,
-    /// Time of the next attempt, while the server is down.
-    next_attempt: Mutex<Option<Instant>>,
+    pub(crate) pool: ConnectionPool,
     /// Notified when a caller waits for the first attempt.
-    hurry: Notify,
+    connect_now: Notify,
     /// Notified to begin the next attempt at once.
-    retry: Notify,
-    wishes: mpsc::Sender<(Wish, Option<oneshot::Sender<()>>)>,
+    retry_now: Notify,
+    commands: mpsc::Sender<CommandRequest>,
     /// State of the readings of its lists.
     pub(crate) readings: ListReadings,
     /// Readings of its lists for callers with other capabilities, in progress or failed.
-    variant_readings: Mutex<Vec<PendingVariant>>,
+    variant_readings: Mutex<VariantReadings>,
     /// Its connections whose lists are to be read again.
-    pub(crate) changed_lines: ChangedLines,
+    pub(crate) changed_connections: ChangedConnections,
     /// Time of the first request to connect.
-    wanted: OnceLock<Instant>,
-    /// True if it was disconnected, disabled or stopped as idle, until the next command.
-    rests: AtomicBool,
+    first_request: OnceLock<Instant>,
     stop: OnceLock<CancellationToken>,
     /// True once it is retired: its lists are no longer published.
     retired: AtomicBool,
@@ -81,30 +78,30 @@ pub(crate) struct Connection {
     pub(crate) modern_only: AtomicBool,
 }
 
-impl Connection {
-    /// Makes a connection whose task is not started yet, and the receiver of its commands.
-    pub(crate) fn new(settings: ServerSettings, budget: MemoryBudget) -> (Arc<Self>, Wishes) {
+impl ManagedServer {
+    /// Makes a server whose task is not started yet, and the receiver of its commands.
+    pub(crate) fn new(
+        settings: ServerSettings,
+        budget: MemoryBudget,
+    ) -> (Arc<Self>, CommandReceiver) {
         let state = if settings.disabled { State::Disabled } else { State::Configured };
-        let (wishes, received) = mpsc::channel(16);
-        let received = Wishes::new(received);
-        let connection = Self {
+        let (commands, receiver) = commands::channel();
+        let status = Status::new(settings.id.clone(), state);
+        let server = Self {
             id: settings.id.clone(),
-            status: watch::Sender::new(Status::new(settings.id.clone(), state)),
+            snapshot: watch::Sender::new(ServerSnapshot::new(status)),
             settings,
             budget,
-            line: Mutex::default(),
+            main: Mutex::default(),
             past_stderr: Mutex::default(),
-            adopted: Mutex::default(),
-            lines: Lines::default(),
-            next_attempt: Mutex::default(),
-            hurry: Notify::new(),
-            retry: Notify::new(),
-            wishes,
+            pool: ConnectionPool::default(),
+            connect_now: Notify::new(),
+            retry_now: Notify::new(),
+            commands,
             readings: ListReadings::default(),
             variant_readings: Mutex::default(),
-            changed_lines: ChangedLines::default(),
-            wanted: OnceLock::new(),
-            rests: AtomicBool::new(false),
+            changed_connections: ChangedConnections::default(),
+            first_request: OnceLock::new(),
             stop: OnceLock::new(),
             retired: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
@@ -113,14 +110,14 @@ impl Connection {
             silent: SilentTools::default(),
             modern_only: AtomicBool::new(false),
         };
-        (Arc::new(connection), received)
+        (Arc::new(server), receiver)
     }
 
     /// Restores the stored knowledge of the last run.
     pub(crate) fn remember(&self, memory: &Memory) {
         let count = |kind| memory.offer.shelves.get(&kind).map_or(0, Vec::len);
         self.asks.store(memory.asks, Ordering::Relaxed);
-        self.status.send_modify(|status| {
+        self.snapshot.send_modify(|ServerSnapshot { status, .. }| {
             status.state = State::Known;
             status.found = Some(memory.found);
             status.offers = ShelfKind::ALL.map(count);
@@ -128,19 +125,28 @@ impl Connection {
     }
 
     pub(crate) fn status(&self) -> Status {
-        self.status.borrow().clone()
+        self.snapshot.borrow().status.clone()
+    }
+
+    fn state(&self) -> State {
+        self.snapshot.borrow().status.state
+    }
+
+    /// Returns the generation of its credentials.
+    pub(crate) fn credentials(&self) -> u64 {
+        self.settings.server.credentials().map_or(0, |credentials| credentials.generation())
     }
 
     /// Reconnects the server at once, if it is down.
     pub(crate) fn retry_now(&self) {
-        self.retry.notify_waiters();
+        self.retry_now.notify_one();
     }
 
     /// Returns the end of the server's standard error, of the current process and of earlier ones.
     pub(crate) fn stderr(&self) -> OperatorText {
         let mut text = self.past_stderr.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(line) = self.current() {
-            text.push_str(line.client.stderr().for_operator());
+        if let Some(main) = self.current() {
+            text.push_str(main.client.stderr().for_operator());
         }
         text.into()
     }
@@ -169,39 +175,47 @@ impl Connection {
 
     /// Returns the client of the main connection, connecting first if need be.
     pub(crate) async fn client(&self) -> Result<Client, CallError> {
-        self.main().await.map(|line| line.client)
+        self.main().await.map(|main| main.client)
     }
 
     /// Returns the main connection to the server, connecting first if need be.
-    pub(crate) async fn main(&self) -> Result<Line, CallError> {
-        if let Some(line) = self.current() {
-            return Ok(line);
+    pub(crate) async fn main(&self) -> Result<UpstreamConnection, CallError> {
+        match self.current() {
+            Some(main) if main.credentials == self.credentials() => Ok(main),
+            _ => Box::pin(self.await_main(|_| true)).await,
         }
-        Box::pin(self.line(|_| true)).await
     }
 
-    async fn line(&self, fits: impl Fn(&Line) -> bool) -> Result<Line, CallError> {
-        let mut status = self.status.subscribe();
+    /// Waits for the main connection to be one that fits.
+    async fn await_main(
+        &self,
+        fits: impl Fn(&UpstreamConnection) -> bool,
+    ) -> Result<UpstreamConnection, CallError> {
+        let mut snapshot = self.snapshot.subscribe();
         let limit =
             Instant::now() + self.settings.times.handshake + self.settings.upkeep.retry_wait;
-        let mut wished = false;
+        let mut is_woken = false;
         loop {
-            let now = status.borrow_and_update().clone();
-            match now.state {
-                State::Ready | State::Degraded => {
-                    if let Some(line) = self.current().filter(&fits) {
-                        return Ok(line);
-                    }
+            let now = snapshot.borrow_and_update().clone();
+            let mut is_asleep = false;
+            match now.status.state {
+                State::Ready | State::Degraded => match self.current() {
+                    // Its task learns of replaced credentials with the command.
+                    Some(main) if main.credentials != self.credentials() => is_asleep = true,
+                    Some(main) if fits(&main) => return Ok(main),
+                    _ => {}
+                },
+                State::NeedsAuth | State::Disabled => return Err(self.down(&now.status, None)),
+                State::Failed if !self.is_retried_soon(&now) => {
+                    return Err(self.down(&now.status, None));
                 }
-                State::NeedsAuth | State::Disabled => return Err(self.down(&now, None)),
-                State::Failed if !self.tried_soon() => return Err(self.down(&now, None)),
-                State::Configured | State::Known if !wished => {
-                    wished = true;
-                    self.wish(Wish::Connect).await;
-                }
-                _ => {}
+                State::Configured | State::Known => is_asleep = true,
+                State::Failed | State::Connecting => {}
             }
-            if tokio::time::timeout_at(limit, status.changed()).await.is_err() {
+            if is_asleep && !std::mem::replace(&mut is_woken, true) {
+                self.send(ConnectionCommand::Wake).await;
+            }
+            if tokio::time::timeout_at(limit, snapshot.changed()).await.is_err() {
                 return Err(self.unreachable(None));
             }
         }
@@ -234,7 +248,7 @@ impl Connection {
         InUse(Arc::clone(self))
     }
 
-    /// Sets the token that ends the task of this connection.
+    /// Sets the token that ends its task.
     pub(crate) fn stops_by(&self, stop: CancellationToken) {
         let _ = self.stop.set(stop);
     }
@@ -248,10 +262,10 @@ impl Connection {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Ends the connection once the calls in progress have ended, or after `drain`.
+    /// Ends the server once the calls in progress have ended, or after `drain`.
     pub(crate) async fn retire(&self, drain: Duration) {
         let limit = Instant::now() + drain;
-        while self.calls.load(Ordering::Relaxed) > 0 && Instant::now() < limit {
+        while self.is_in_use() && Instant::now() < limit {
             tokio::time::sleep(RETIRING).await;
         }
         if let Some(stop) = self.stop.get() {
@@ -259,28 +273,49 @@ impl Connection {
         }
     }
 
+    /// Closes a connection once its calls have ended, at most after the longest time that one may take.
+    pub(crate) fn close_unused(&self, client: Client, used: Weak<ConnectionUse>) {
+        let Some(tasks) = self.pool.tasks() else { return };
+        let totals = self.settings.tools.values().filter_map(|times| times.total);
+        let limit = totals.fold(self.settings.times.total, Duration::max);
+        let limit = Instant::now() + limit;
+        tasks.spawn_until_stop(|stop| async move {
+            while used.strong_count() > 0 && Instant::now() < limit && !stop.is_cancelled() {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(RETIRING) => {}
+                }
+            }
+            client.close().await;
+        });
+    }
+
     /// Waits until the server is connected, or the attempt has failed.
     pub(crate) async fn settled(&self) {
-        self.hurry.notify_one();
-        let mut status = self.status.subscribe();
-        let busy = |status: &Status| match status.state {
+        self.connect_now.notify_one();
+        let is_busy = |snapshot: &ServerSnapshot| match snapshot.status.state {
             State::Connecting => true,
             // It will be tried without being asked.
             State::Configured | State::Known => {
-                self.settings.connect == Connect::Start && !self.rests.load(Ordering::Relaxed)
+                self.settings.connect == Connect::Start && !snapshot.is_resting
             }
             _ => false,
         };
-        let _ = status.wait_for(|status| !busy(status)).await;
+        let _ = self.snapshot.subscribe().wait_for(|snapshot| !is_busy(snapshot)).await;
     }
 
-    fn current(&self) -> Option<Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn current(&self) -> Option<UpstreamConnection> {
+        self.main.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn tried_soon(&self) -> bool {
-        let next = *self.next_attempt.lock().unwrap_or_else(PoisonError::into_inner);
-        next.is_some_and(|next| next <= Instant::now() + self.settings.upkeep.retry_wait)
+    /// Replaces the main connection and returns the previous one.
+    fn replace_main(&self, main: Option<UpstreamConnection>) -> Option<UpstreamConnection> {
+        std::mem::replace(&mut *self.main.lock().unwrap_or_else(PoisonError::into_inner), main)
+    }
+
+    fn is_retried_soon(&self, snapshot: &ServerSnapshot) -> bool {
+        let soon = Instant::now() + self.settings.upkeep.retry_wait;
+        snapshot.next_attempt.is_some_and(|next| next <= soon)
     }
 
     /// Returns the error that the server cannot be reached. `name` is the searched name, which no other server has, if
@@ -311,19 +346,24 @@ impl Connection {
         }
     }
 
-    fn update(&self, change: impl FnOnce(&mut Status)) {
-        self.status.send_modify(|status| {
-            let before = status.state;
-            change(status);
-            if status.state != before {
-                status.since = SystemTime::now();
-            }
+    /// Publishes the state of its lifecycle.
+    fn publish(&self, now: &ServerSnapshot) {
+        self.snapshot.send_modify(|known| {
+            let (state, since) = (known.status.state, known.status.since);
+            known.clone_from(now);
+            known.status.since =
+                if known.status.state == state { since } else { SystemTime::now() };
         });
+    }
+
+    /// Returns true while calls use it.
+    fn is_in_use(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) > 0
     }
 
     /// Returns the time since its last use; zero while it is in use.
     fn unused(&self) -> Duration {
-        if self.calls.load(Ordering::Relaxed) > 0 {
+        if self.is_in_use() {
             return Duration::ZERO;
         }
         self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
@@ -332,7 +372,7 @@ impl Connection {
 
 /// Guard of a call that uses the server.
 #[derive(Debug)]
-pub(crate) struct InUse(Arc<Connection>);
+pub(crate) struct InUse(Arc<ManagedServer>);
 
 impl Drop for InUse {
     fn drop(&mut self) {

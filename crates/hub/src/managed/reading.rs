@@ -1,0 +1,125 @@
+//! Requests to a connected server that its task makes: list readings and health probes.
+
+use std::time::Duration;
+
+use consort_core::{Offers, ShelfKind};
+use consort_wire::{Client, Era, ListError, Listing, Request};
+use tokio::time::Instant;
+
+use super::chain;
+use crate::chance::chance;
+use crate::lifecycle::{ListReading, ListRequest};
+
+/// Timeout of a health probe.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// Reads some of a server's lists. A server that refuses connections is retried for as long as `retry_wait`.
+pub(super) async fn read(
+    client: &Client,
+    kinds: &[ShelfKind],
+    retry_wait: Duration,
+) -> Vec<ListReading> {
+    let begun = Instant::now();
+    let read_one = async |kind: ShelfKind| {
+        if !kinds.contains(&kind) {
+            return None;
+        }
+        let listing = list(client, kind, retry_wait).await;
+        Some(reading(client, kind, begun, listing))
+    };
+    let read = tokio::join!(
+        read_one(ShelfKind::Tools),
+        read_one(ShelfKind::Prompts),
+        read_one(ShelfKind::Resources),
+        read_one(ShelfKind::Templates),
+    );
+    [read.0, read.1, read.2, read.3].into_iter().flatten().collect()
+}
+
+/// Reads the lists that a lifecycle asks for. The discovery is repeated first if the server may describe itself
+/// differently.
+pub(super) async fn read_requested(
+    client: Client,
+    request: ListRequest,
+    retry_wait: Duration,
+) -> Vec<ListReading> {
+    if request.rediscovers {
+        let _ = tokio::time::timeout(PROBE, client.rediscover()).await;
+    }
+    read(&client, &request.kinds, retry_wait).await
+}
+
+/// Reads all lists of a modern server for a client with these capabilities.
+pub(super) async fn read_as(client: &Client, capabilities: &Offers) -> Vec<ListReading> {
+    let begun = Instant::now();
+    let read_one = async |kind: ShelfKind| {
+        reading(client, kind, begun, client.list_as(kind, capabilities).await)
+    };
+    let read = tokio::join!(
+        read_one(ShelfKind::Tools),
+        read_one(ShelfKind::Prompts),
+        read_one(ShelfKind::Resources),
+        read_one(ShelfKind::Templates),
+    );
+    [read.0, read.1, read.2, read.3].into()
+}
+
+fn reading(
+    client: &Client,
+    kind: ShelfKind,
+    begun: Instant,
+    listing: Result<Listing, ListError>,
+) -> ListReading {
+    ListReading {
+        kind,
+        begun,
+        listing: listing.map_err(|error| chain(&error)),
+        reports_changes: client.about().offers(reported_by(kind)),
+    }
+}
+
+/// Returns the capability of a server that reports changes of a list.
+pub(super) fn reported_by(kind: ShelfKind) -> &'static str {
+    match kind {
+        ShelfKind::Tools => "tools.listChanged",
+        ShelfKind::Prompts => "prompts.listChanged",
+        ShelfKind::Resources | ShelfKind::Templates => "resources.listChanged",
+    }
+}
+
+/// Reads a list, with retries if the request failed in transit.
+async fn list(
+    client: &Client,
+    kind: ShelfKind,
+    retry_wait: Duration,
+) -> Result<Listing, ListError> {
+    let (mut n, begun) = (1, Instant::now());
+    loop {
+        match client.list(kind).await {
+            Err(ListError::Call(error)) => {
+                let elapsed = begun.elapsed();
+                let Some(pause) =
+                    crate::retry::again("tools/list", &error, n, elapsed, retry_wait, chance())
+                else {
+                    return Err(error.into());
+                };
+                tokio::time::sleep(pause).await;
+                n += 1;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Probes a server. Any answer counts as alive.
+pub(crate) async fn probe(client: &Client) -> Result<(), consort_wire::CallError> {
+    let method = match client.about().found.revision.era() {
+        Era::Legacy => "ping",
+        Era::Modern => "server/discover",
+    };
+    match client.request(Request::new(method).idle(PROBE).total(PROBE)).await {
+        // Whatever it answers, it is there to answer.
+        Err(error) if error.effect() != consort_wire::Effect::Answered => Err(error),
+        _ => Ok(()),
+    }
+}
