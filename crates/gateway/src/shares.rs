@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_core::{Caller, IdentityId};
+use consort_wire::Holdings;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -171,14 +172,14 @@ impl ConnectionShares {
     fn reclaim(&self, identity: &IdentityId) -> bool {
         let open = self.lock();
         let holders = open.values().map(|connection| connection.lock().identity.clone());
-        let holdings = Holdings::new(self.most, holders);
+        let (holdings, other): (Holdings<_>, _) = (holders.collect(), Some(identity.clone()));
         let candidates = open.values().filter_map(|connection| {
             let state = connection.lock();
             if connection.close.is_cancelled() || state.is_owner {
                 return None;
             }
-            let count = holdings.of(state.identity.as_ref());
-            let yields = holdings.yields(state.identity.as_ref(), identity);
+            let count = holdings.of(&state.identity);
+            let yields = holdings.yields(self.most, &state.identity, &other);
             match state.activity {
                 Activity::Idle(since) => Some((true, count, since.elapsed(), connection)),
                 Activity::Notifications(since) if yields => {
@@ -247,34 +248,6 @@ impl Drop for OpenConnection {
         self.shares.lock().remove(&self.number);
         drop(self.connection.lock().place.take());
         self.shares.promote();
-    }
-}
-
-/// The number of places that each identity holds; `None` stands for all that are not authenticated.
-pub(crate) struct Holdings {
-    counts: HashMap<Option<IdentityId>, usize>,
-    most: usize,
-}
-
-impl Holdings {
-    /// Counts the holders of `most` places.
-    pub(crate) fn new(most: usize, holders: impl Iterator<Item = Option<IdentityId>>) -> Self {
-        let mut counts = HashMap::new();
-        holders.for_each(|holder| *counts.entry(holder).or_default() += 1);
-        Self { counts, most }
-    }
-
-    /// Returns the number of places that an identity holds.
-    pub(crate) fn of(&self, identity: Option<&IdentityId>) -> usize {
-        self.counts.get(&identity.cloned()).copied().unwrap_or_default()
-    }
-
-    /// Returns true if a holder has more than its share and `other` not more than its own.
-    pub(crate) fn yields(&self, holder: Option<&IdentityId>, other: &IdentityId) -> bool {
-        let is_new = !self.counts.contains_key(&Some(other.clone()));
-        let share = self.most / (self.counts.len() + usize::from(is_new)).max(1);
-        let own = self.of(Some(other)) + usize::from(is_new);
-        holder != Some(other) && self.of(holder) > share && own <= share
     }
 }
 

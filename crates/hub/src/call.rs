@@ -20,7 +20,7 @@ use crate::connection::{Connection, chain, chance};
 use crate::hub::Inner;
 use crate::key::{ConnectionParty, STATELESS};
 use crate::line::Line;
-use crate::probation::ProbationCall;
+use crate::probation::{ProbationCall, ProbationEntry};
 use crate::retry;
 use arguments::CheckedArguments;
 
@@ -169,7 +169,7 @@ async fn remote(
     let (mut n, begun, mut failed) = (1, Instant::now(), None);
     loop {
         let party = call.client.as_ref().map(|it| ConnectionParty::of_client(&call.caller, it));
-        let (mut line, probation) = match &party {
+        let (line, probation) = match &party {
             Some(party) => lead(connection, party, &request).await?,
             None => (connection.main().await?, None),
         };
@@ -201,7 +201,6 @@ async fn remote(
                 Some(event @ consort_wire::Event::Question(_)) => {
                     asked = true;
                     line.probation.wake();
-                    line.release();
                     if let Some(party) = party {
                         let session = party.session.map_or(STATELESS, ClientSession::id);
                         let _ = line.owner.set(session);
@@ -246,10 +245,12 @@ async fn lead(
     party: &ConnectionParty<'_>,
     request: &Request,
 ) -> Result<(Line, Option<ProbationCall>), CallError> {
+    let mut party = *party;
     loop {
-        let line = connection.line_for(party).await?;
+        let line = connection.line_for(&party).await?;
         let asks = || connection.asks.load(Ordering::Relaxed);
         if asks()
+            || party.is_alone
             || !party.offers.any()
             || line.client.about().found.revision.era() == Era::Modern
             || !line.client.has_shared_channel()
@@ -258,8 +259,10 @@ async fn lead(
             return Ok((line, None));
         }
         let session = party.session.map(ClientSession::id);
-        if let Some(call) = Box::pin(line.probation.enter(session, asks)).await {
-            return Ok((line, Some(call)));
+        match Box::pin(line.probation.enter(session, asks)).await {
+            ProbationEntry::Admitted(call) => return Ok((line, Some(call))),
+            ProbationEntry::Over => {}
+            ProbationEntry::Busy => party.is_alone = true,
         }
     }
 }

@@ -7,6 +7,7 @@ use consort_core::{LogLevel, Offers};
 use consort_wire::{Client, Json, Request};
 use tokio::sync::Notify;
 
+use crate::connection_turns::ConnectionTurns;
 use crate::lease::{Lease, LineUse};
 use crate::probation::Probation;
 use crate::tasks::ServerTasks;
@@ -24,8 +25,8 @@ pub(crate) struct Line {
     /// Probation of first calls of clients that share it.
     pub(crate) probation: Probation,
     lease: Lease,
-    /// Held by a call whose client cannot be distinguished from others, until it receives a server request.
-    leased: Option<Arc<LineUse>>,
+    /// Held by a call whose client cannot be distinguished from others.
+    _leased: Option<Arc<LineUse>>,
     /// Guard of its use.
     _used: Option<Arc<LineUse>>,
     /// Tasks of its server.
@@ -74,7 +75,7 @@ impl Line {
             owner: Arc::default(),
             probation: Probation::default(),
             lease: Lease::default(),
-            leased: None,
+            _leased: None,
             _used: None,
             tasks,
         }
@@ -87,20 +88,15 @@ impl Line {
 
     /// Returns the same connection, marked as in use.
     pub(crate) fn in_use(self, used: Arc<LineUse>, leased: Option<Arc<LineUse>>) -> Self {
-        Self { leased, _used: Some(used), ..self }
+        Self { _leased: leased, _used: Some(used), ..self }
     }
 
-    /// Leases the connection to a call whose client cannot be distinguished from others; `None` if another such call
-    /// has it.
-    pub(crate) fn leased(&self, freed: &Arc<Notify>) -> Option<Self> {
+    /// Leases the connection to a call whose client cannot be distinguished from others, until the call ends. `None` if
+    /// a server request may be another call's.
+    pub(crate) fn leased(&self, freed: &Arc<ConnectionTurns>) -> Option<Self> {
         let leased = self.lease.take(freed)?;
-        Some(Self { leased: Some(leased), ..self.clone() })
-    }
-
-    /// Ends the lease, so that the next such call may have the connection. The current call waits for its client's
-    /// answer, so later server requests are not its own.
-    pub(crate) fn release(&mut self) {
-        self.leased = None;
+        let is_free = !self.client.may_be_asked();
+        is_free.then(|| Self { _leased: Some(leased), ..self.clone() })
     }
 
     /// Sets the log level of a legacy server, unless it sends these messages already. Calls that wait for the same

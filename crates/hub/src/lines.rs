@@ -1,30 +1,33 @@
 //! Pool of connections to a server beyond the main one, by their keys.
 
+mod slots;
+
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use consort_core::{CallError, ClientSession, IdentityId, Offers, Source, WeakClientSession};
 use consort_wire::{Client, ClientInfo, ConnectError, Era, Notices, Speak};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::connection::{Connection, LineLists, chain};
-use crate::key::{CallerHost, ConnectionKey, ConnectionParty, STATELESS, SessionScope};
+use crate::connection_turns::ConnectionTurns;
+use crate::key::{CallerHost, ConnectionKey, ConnectionParty, SessionScope};
 use crate::lease::{Lease, LineUse};
 use crate::line::Line;
 use crate::shared::Shared;
 use crate::tasks::ServerTasks;
+use slots::{chosen, pooled};
 
 /// Pool of the connections beyond the main one.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     open: Mutex<HashMap<ConnectionKey, Slot>>,
     context: OnceLock<(ClientInfo, Arc<Shared>, ServerTasks)>,
-    /// Wakes one waiting call for each connection that becomes unused.
-    pub(crate) freed: Arc<Notify>,
-    waiting: AtomicUsize,
+    /// The calls that wait for a connection, woken when one becomes unused.
+    pub(crate) freed: Arc<ConnectionTurns>,
 }
 
 /// Slot of a connection. Callers that need it while it is being made wait for the same attempt.
@@ -34,6 +37,8 @@ struct Slot {
     /// Upgradable while the connection is in use.
     used: Weak<LineUse>,
     last: Instant,
+    /// True if its identity is the owner.
+    is_owner: bool,
     /// The session that it is reserved for, if any.
     session: Option<WeakClientSession>,
     owner: Arc<OnceLock<u64>>,
@@ -88,7 +93,7 @@ impl Lines {
         key: ConnectionKey,
         party: &ConnectionParty<'_>,
     ) -> Result<Line, CallError> {
-        let (slot, used, leased) = match self.take(connection, &key, party) {
+        let (slot, used, leased) = match self.take(connection, &key, party, self.freed.is_empty()) {
             Some(taken) => taken,
             None => Box::pin(self.wait(connection, &key, party)).await?,
         };
@@ -161,19 +166,29 @@ impl Lines {
         })
     }
 
-    /// Takes the slot of a key into use, making one if there is none. Returns `None` if there is no room.
+    /// Takes the slot of a key into use, making one if there is none. Returns `None` if there is no room, or if it is not
+    /// the call's turn to have it.
     fn take(
         &self,
         connection: &Connection,
         key: &ConnectionKey,
         party: &ConnectionParty<'_>,
+        is_turn: bool,
     ) -> Option<SlotUse> {
-        let most = connection.settings.max_connections();
+        let room = connection.settings.connection_room();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let is_exclusive = matches!(key.scope, SessionScope::Exclusive(_));
-        let key = chosen(&open, key, most)?;
-        if !open.contains_key(&key) && open.len() >= most && !give_way(&mut open) {
+        let key = chosen(&open, key, room.most)?;
+        if !is_turn && (is_exclusive || !open.contains_key(&key)) {
             return None;
+        }
+        let is_owner = party.caller.is_owner();
+        if !open.contains_key(&key) {
+            let pooled = pooled(&open);
+            if !room.has_room(&pooled, is_owner) {
+                let key = room.gives_way(&pooled, is_owner)?.key.clone();
+                open.remove(&key).iter().for_each(|slot| self.close_slot(slot));
+            }
         }
         let of_session = matches!(key.scope, SessionScope::Session(_));
         let session = party.session.filter(|_| of_session);
@@ -181,6 +196,7 @@ impl Lines {
             line: Arc::default(),
             used: Weak::new(),
             last: Instant::now(),
+            is_owner,
             session: session.map(ClientSession::downgrade),
             owner: Arc::default(),
             lease: Lease::default(),
@@ -193,7 +209,16 @@ impl Lines {
         Some((slot.clone(), used, leased))
     }
 
-    /// Waits until a connection becomes unused, at most the queue timeout or the total timeout of calls.
+    /// Closes the connection of a slot that gave way, although a call that waits for its client's answer still has it.
+    fn close_slot(&self, slot: &Slot) {
+        let Some((_, _, tasks)) = self.context.get() else { return };
+        if let Some(client) = slot.client() {
+            tasks.spawn(client.close());
+        }
+    }
+
+    /// Waits until a connection becomes unused, at most the queue timeout or the total timeout of calls. Identities take
+    /// turns.
     async fn wait(
         &self,
         connection: &Connection,
@@ -203,28 +228,32 @@ impl Lines {
         let settings = &connection.settings;
         let most = settings.max_connections();
         let overloaded = |reason| CallError::Overloaded { server: connection.id.clone(), reason };
-        let waiting = Waiting::new(&self.waiting);
-        if waiting.before >= settings.limits.queued_calls {
-            let reason =
-                format!("{most} connections to it are in use, and {} calls wait", waiting.before);
-            return Err(overloaded(reason));
-        }
+        let waiting = self.freed.join(&key.identity, settings.limits.queued_calls);
+        let waiting = waiting.map_err(|waiting| {
+            overloaded(format!("{most} connections to it are in use, and {waiting} calls wait"))
+        })?;
         let wait = settings.times.queue.min(settings.times.total);
         let limit = Instant::now() + wait;
         loop {
-            let freed = self.freed.notified();
-            let taken = self.take(connection, key, party);
-            if let Some(taken) = taken {
-                // What freed it may have freed another as well.
-                self.freed.notify_one();
+            if let Some(taken) = self.take(connection, key, party, waiting.is_next()) {
+                waiting.served();
                 return Ok(taken);
             }
-            if tokio::time::timeout_at(limit, freed).await.is_err() {
+            let yields = self.next_yield(connection).map(|time| Instant::now() + time);
+            let due = yields.map_or(limit, |due| due.min(limit));
+            let is_late = tokio::time::timeout_at(due, waiting.woken()).await.is_err();
+            if is_late && Instant::now() >= limit {
                 let reason =
                     format!("{most} connections to it are in use for {wait:?} (`max_connections`)");
                 return Err(overloaded(reason));
             }
         }
+    }
+
+    /// Returns the time after which a connection gives way that waits for its client's answer.
+    fn next_yield(&self, connection: &Connection) -> Option<Duration> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        connection.settings.connection_room().next_yield(&pooled(&open))
     }
 
     /// Closes connections that were unused for `idle`, and those of ended sessions.
@@ -321,60 +350,6 @@ fn refuses_era(error: &ConnectError) -> bool {
             | ConnectError::Unauthorized { .. }
             | ConnectError::Start { .. }
     )
-}
-
-/// Returns the key of the connection to use. A session to which a request was sent on a shared connection stays there.
-/// A call that needs exclusive use takes the first free connection. Returns `None` if all of those are in use.
-fn chosen(
-    open: &HashMap<ConnectionKey, Slot>,
-    key: &ConnectionKey,
-    most: usize,
-) -> Option<ConnectionKey> {
-    let with = |scope| ConnectionKey { scope, ..key.clone() };
-    match key.scope {
-        SessionScope::Shared => Some(key.clone()),
-        SessionScope::Session(session) => {
-            let shared = with(SessionScope::Shared);
-            let is_owner = |slot: &Slot| slot.owner.get() == Some(&session);
-            Some(if open.get(&shared).is_some_and(is_owner) { shared } else { key.clone() })
-        }
-        SessionScope::Exclusive(_) => {
-            let shared = with(SessionScope::Shared);
-            let is_inherited =
-                |slot: &Slot| slot.owner.get() == Some(&STATELESS) && slot.lease.is_free();
-            if open.get(&shared).is_some_and(is_inherited) {
-                return Some(shared);
-            }
-            let exclusive = |number| with(SessionScope::Exclusive(number));
-            let is_free = |slot: &Slot| slot.lease.is_free();
-            (0..most).map(exclusive).find(|key| open.get(key).is_none_or(is_free))
-        }
-    }
-}
-
-/// Makes room by closing the least recently used of the connections that are not in use.
-fn give_way(open: &mut HashMap<ConnectionKey, Slot>) -> bool {
-    let unused = open.iter().filter(|(_, slot)| slot.used.strong_count() == 0);
-    let oldest = unused.min_by_key(|(_, slot)| slot.last).map(|(key, _)| key.clone());
-    oldest.is_some_and(|key| open.remove(&key).is_some())
-}
-
-/// Guard that counts a waiting call until it is dropped.
-struct Waiting<'a> {
-    count: &'a AtomicUsize,
-    before: usize,
-}
-
-impl<'a> Waiting<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        Self { count, before: count.fetch_add(1, Ordering::AcqRel) }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 /// Reason why a connection was not made.

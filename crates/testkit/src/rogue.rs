@@ -37,6 +37,9 @@ pub enum Step {
     Dribble,
     /// Wait this many milliseconds.
     Sleep(u64),
+    /// Over stdio: send a message, a request whose id is `$ASK`, and wait for its response, which is `$ANSWER` in the
+    /// texts of the steps behind it.
+    Ask(String),
     /// Send a response with this id instead of `$ID`.
     Answer(serde_json::Value),
     /// Over HTTP: close the connection before the end of the response. Over stdio: close the standard output.

@@ -18,6 +18,8 @@ pub mod line;
 mod message;
 mod operator;
 mod revision;
+#[cfg(feature = "budget")]
+mod shares;
 mod shelf;
 pub mod splice;
 pub mod sse;
@@ -42,6 +44,8 @@ pub use limits::{LateTimes, Limits, Times};
 pub use message::{Id, Message, MessageError, Notification, ServerError};
 pub use operator::{IncidentId, OperatorText, SERVER_OUTPUT};
 pub use revision::{Era, Revision, UnknownRevision};
+#[cfg(feature = "budget")]
+pub use shares::{Holdings, TurnQueue};
 pub use shelf::ShelfKind;
 
 #[cfg(feature = "client")]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
 use crate::{Served, at, hasty, quick, stdio, steps, until, with_tokens};
-use testkit::raw::{Exchange, Peer};
+use testkit::raw::{Exchange, PATIENCE, Peer};
 
 /// An elicitation, as a rogue sends it.
 fn form() -> Value {
@@ -167,7 +167,10 @@ fn done() -> Step {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_place() {
-    let (served, peer) = park(Limits { parked: 1, ..quick().limits }).await;
+    let http = Http::start(Manner::legacy()).await;
+    let settings = Settings { limits: Limits { parked: 1, ..quick().limits }, ..quick() };
+    let served = Served::new(vec![hasty(at("r", &http.url()))], settings).await;
+    let peer = Peer::modern(&served.url, None, able());
     for n in 0..3 {
         let script = asking(n, &[Step::Sleep(200), done()]);
         let asked = peer.call("write", script.clone()).await;
@@ -178,11 +181,14 @@ async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_pl
         assert_eq!(answer["result"]["n"], 7, "{answer}");
     }
     // The server was told that nobody answers, and to stop.
-    let seen = peer.seen("seen").await;
-    let told = |m: &&Value| m["error"]["message"] == "too many calls wait for an answer";
-    let told: Vec<&Value> = seen.iter().filter(told).map(|m| &m["id"]).collect();
-    assert_eq!(told, [100, 101, 102]);
-    assert_eq!(runs(&peer).await.1, 3);
+    until("the server is told", async || {
+        let seen = http.seen();
+        let told = |m: &&Value| m["error"]["message"] == "too many calls wait for an answer";
+        let told: Vec<&Value> = seen.iter().filter(told).map(|m| &m["id"]).collect();
+        let cancelled = seen.iter().filter(|m| m["method"] == "notifications/cancelled").count();
+        (told == [100, 101, 102] && cancelled == 3).then_some(())
+    })
+    .await;
     served.rests().await;
     served.end().await;
 }
@@ -208,7 +214,10 @@ async fn a_call_that_waits_does_not_keep_another_from_asking() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_vanishes_from_a_call_that_goes_on_cancels_it() {
     let question = json!({ "jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": form()["params"] });
-    let served = Served::over(&Manner::legacy()).await;
+    let http = Http::start(Manner::legacy()).await;
+    let mut server = at("r", &http.url());
+    (server.times.idle, server.times.total) = (PATIENCE, PATIENCE);
+    let served = Served::new(vec![server], quick()).await;
     let peer = Peer::modern(&served.url, None, able());
     let script = steps(&[Step::Message(question.to_string()), Step::Hang]);
     let asked = peer.call("write", script.clone()).await;
@@ -216,13 +225,16 @@ async fn a_client_that_vanishes_from_a_call_that_goes_on_cancels_it() {
     let params = json!({ "name": "write", "arguments": script, "inputResponses": { "q1": ada() }, "requestState": state });
     let leaving = peer.sent(&peer.next("tools/call", &params)).await;
     until("the answer arrives", async || {
-        peer.seen("seen").await.iter().any(|m| m["result"] == ada()).then_some(())
+        http.seen().iter().any(|m| m["result"] == ada()).then_some(())
     })
     .await;
     // Another request with the same state does not disturb it.
     refused(&peer.ask("tools/call", params.clone()).await, "used already");
     drop(leaving);
-    until("the server is told", async || (runs(&peer).await.1 == 1).then_some(())).await;
+    until("the server is told", async || {
+        http.seen().iter().any(|m| m["method"] == "notifications/cancelled").then_some(())
+    })
+    .await;
     refused(&peer.ask("tools/call", params).await, "over");
     served.rests().await;
     served.end().await;

@@ -111,6 +111,7 @@ impl Connection {
             session: None,
             tasks: Tasks::Follow,
             is_subscription: true,
+            is_alone: false,
         };
         let line = match self.line_for(&party).await {
             Ok(line) => line,

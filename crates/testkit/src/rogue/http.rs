@@ -286,7 +286,7 @@ async fn stream_steps(
                 tokio::time::sleep(Duration::from_millis(*time)).await;
                 continue;
             }
-            Step::Cut | Step::Exit(_) => return Ok(false),
+            Step::Ask(_) | Step::Cut | Step::Exit(_) => return Ok(false),
             Step::Hang => {
                 // Whoever reads nothing more can still notice that the other end left.
                 while let Ok(1..) = stream.read(&mut [0; 64]).await {}

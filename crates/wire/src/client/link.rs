@@ -10,12 +10,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::client::Settings;
 use crate::client::about::About;
+use crate::client::calls::Calls;
 use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed};
 use crate::client::facts::Facts;
 use crate::client::faults::Counts;
 use crate::client::gate::Gate;
-use crate::client::mailbox::{Arrival, Calls};
+use crate::client::mailbox::Arrival;
 use crate::client::notices::{Notice, NoticeSender};
 use crate::client::questions::OpenQuestions;
 use crate::json::{Json, Problem};

@@ -22,8 +22,8 @@ pub(super) const CLIENTS: &[Limit] = limits! {
     /// Connections of clients that are open at once.
     client_connections = gateway.connections, Count(1..=1_000_000),
         "an idle one, or a stream of the identity with the most, gives way; else 503 and `Retry-After`";
-    /// Percentage of `client_connections` and `sessions` that is kept for the owner.
-    owner_reserve = gateway.owner_reserve, Count(0..=50), "others get 503 and `Retry-After`";
+    /// Percentage of `client_connections`, `sessions`, `identity_connections` and `held_bytes` that is kept for the owner.
+    owner_reserve = gateway.owner_reserve, Count(0..=50), "others get 503 and `Retry-After`, or wait";
     /// Connections beyond `client_connections` that are answered 503 at once.
     refused_connections = gateway.refused_connections, Count(1..=65_536), "further ones wait to be accepted";
     /// Time that a client beyond `client_connections` has to read its 503.

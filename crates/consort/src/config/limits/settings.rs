@@ -138,6 +138,7 @@ impl LimitSettings {
     pub fn apply_to_server(&self, server: &mut consort_hub::ServerSettings) {
         server.limits = self.wire.clone();
         server.upkeep = self.upkeep;
+        server.owner_reserve = self.gateway.owner_reserve;
         server.probe = Some(self.server_probe).filter(|probe| !probe.is_zero());
         let Times { idle, total, handshake, .. } = server.times;
         let connect = self.times.connect.min(handshake);
