@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_core::{Caller, IdentityId};
-use consort_wire::Holdings;
+use consort_wire::{Holdings, MemoryHolder};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -233,6 +233,13 @@ impl ClientConnection {
         state.is_reserved() && state.identity.is_none()
     }
 
+    /// Returns the party that its memory is charged to.
+    pub(crate) fn memory_holder(&self) -> MemoryHolder {
+        let state = self.lock();
+        let identity = state.identity.as_ref().map(|identity| identity.as_str().into());
+        MemoryHolder { identity, is_owner: state.is_owner }
+    }
+
     /// Returns true if nothing but notifications is lost when it closes at once.
     pub(crate) fn may_end_now(&self) -> bool {
         matches!(self.lock().activity, Activity::Notifications(_))
@@ -249,6 +256,11 @@ impl Drop for OpenConnection {
         drop(self.connection.lock().place.take());
         self.shares.promote();
     }
+}
+
+/// Returns the party that the memory of a caller's messages is charged to.
+pub(crate) fn memory_holder(caller: &Caller) -> MemoryHolder {
+    MemoryHolder { identity: Some(caller.id().as_str().into()), is_owner: caller.is_owner() }
 }
 
 /// Returns the number of places that are reserved for the owner.

@@ -55,7 +55,7 @@ pub(crate) async fn respond(
             let Some(pipe) = pipe.filter(|pipe| pipe.caller == caller) else {
                 return text(StatusCode::NOT_FOUND, "this session is over");
             };
-            match read(gateway, &head.headers, body).await {
+            match read(gateway, &caller, &head.headers, body).await {
                 Ok(bytes) => {
                     pipe.receive(&bytes, trace::of_headers(&head.headers).as_ref());
                     bare(StatusCode::ACCEPTED)

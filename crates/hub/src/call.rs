@@ -126,6 +126,7 @@ fn request(call: &Call) -> Request {
         };
     }
     request = wants_logs(request, call.log).identity(call.caller.id().as_str());
+    request = request.for_owner(call.caller.is_owner());
     if let Some(client) = &call.client {
         let declared = || client.offers.capabilities(consort_core::Revision::NEWEST_MODERN);
         request = request

@@ -27,6 +27,8 @@ pub use stdio::serve as serve_stdio;
 pub enum Step {
     /// Send a message, framed as the transport does it.
     Message(String),
+    /// The same, in which `$FILLING` is this many letters.
+    Filled(String, usize),
     /// Send bytes unchanged.
     Text(String),
     /// Send bytes given as hexadecimal digits.
@@ -56,6 +58,11 @@ impl Step {
     /// The response to the request, with this result.
     pub fn result(result: &serde_json::Value) -> Self {
         Self::Message(format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{result}}}"#))
+    }
+
+    /// Returns the message of a [`Step::Filled`].
+    fn filled(text: &str, letters: usize) -> String {
+        text.replace("$FILLING", &"x".repeat(letters))
     }
 
     /// A notification.

@@ -35,7 +35,7 @@ mod transport;
 
 pub use ask::{Asked, LogLevel, Offers, Postmark, Progress, Questions, Refusal, Reply, Tasks};
 #[cfg(feature = "budget")]
-pub use budget::{MemoryBudget, Reservation};
+pub use budget::{MemoryBudget, MemoryHolder, Reservation};
 pub use emit::{Emitter, Emitting};
 pub use json::{Json, JsonError, Object, fold};
 #[cfg(feature = "client")]

@@ -110,6 +110,11 @@ impl<K: Eq, T> TurnQueue<K, T> {
         self.len == 0
     }
 
+    /// Returns the identities that wait, in the order of their turns.
+    pub fn identities(&self) -> impl Iterator<Item = &K> {
+        self.queues.iter().map(|(identity, _)| identity)
+    }
+
     /// Adds one behind those of the same identity. Returns its ticket.
     pub fn join(&mut self, identity: K, entry: T) -> u64 {
         self.len += 1;

@@ -193,6 +193,38 @@ async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_pl
     served.end().await;
 }
 
+// S5
+#[tokio::test(flavor = "multi_thread")]
+async fn the_caller_with_the_most_suspended_calls_gives_way_to_one_with_less() {
+    let http = Http::start(Manner::legacy()).await;
+    let settings = with_tokens(["hog".to_owned(), "ada".to_owned()]);
+    let limits = Limits { parked: 4, ..settings.limits.clone() };
+    let server = hasty(at("r", &http.url()));
+    let served = Served::new(vec![server], Settings { limits, ..settings }).await;
+    let [hog, ada] = ["t-hog", "t-ada"].map(|token| Peer::modern(&served.url, Some(token), able()));
+    let script = |n| asking(n, &[Step::Sleep(200), done()]);
+    let mut states = Vec::new();
+    for n in 0..4 {
+        let asked = hog.call("write", script(n)).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        states.push(asked);
+    }
+    for n in 10..12 {
+        let asked = ada.call("write", script(n)).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    }
+    // Each has its share now.
+    for (peer, n) in [(&ada, 12), (&hog, 13)] {
+        let refused = peer.call("write", script(n)).await;
+        assert_eq!(refused["error"]["message"], "too many calls wait for an answer", "{refused}");
+    }
+    let gone = hog.ask("tools/call", answered(&script(0), &states[0])).await;
+    refused(&gone, "over");
+    let kept = hog.ask("tools/call", answered(&script(3), &states[3])).await;
+    assert_eq!(kept["result"]["n"], 7, "{kept}");
+    served.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_does_not_keep_another_from_asking() {
     let (served, peer) = park(quick().limits).await;

@@ -225,6 +225,7 @@ fn fill(steps: Vec<Step>, id: &Value, token: &Value) -> Vec<Step> {
     let filled = |step| match step {
         Step::Message(text) => Step::Message(fill(text)),
         Step::Ask(text) => Step::Ask(fill(text)),
+        Step::Filled(text, letters) => Step::Filled(fill(text), letters),
         Step::Text(text) => Step::Text(fill(text)),
         Step::Repeat(text, count) => Step::Repeat(fill(text), count),
         other => other,

@@ -77,6 +77,7 @@ async fn perform(steps: &[Step], out: &Out) {
 async fn perform_one(step: &Step, out: &Out, dribble: &mut bool) {
     let bytes = match step {
         Step::Message(text) => format!("{text}\n").into_bytes(),
+        Step::Filled(text, letters) => format!("{}\n", Step::filled(text, *letters)).into_bytes(),
         Step::Text(text) => text.clone().into_bytes(),
         Step::Hex(digits) => super::http::unhex(digits),
         Step::Repeat(text, count) => text.repeat(*count).into_bytes(),

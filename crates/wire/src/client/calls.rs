@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::budget::MemoryHolder;
 use crate::client::abandoned::AbandonedCalls;
 use crate::client::error::Closed;
 use crate::client::mailbox::{Arrival, Mailbox};
@@ -153,6 +154,23 @@ impl Calls {
             if mailbox.is_answered() { None } else { mailbox.pulse.asked_for() }
         });
         waits.reduce(|one, other| Some(one?.min(other?))).flatten()
+    }
+
+    /// Returns the party that a large message on a shared channel is charged to: that of all calls in flight, or of the
+    /// call that it answers.
+    pub(crate) fn holder(&self, answered: impl FnOnce() -> Option<u64>) -> MemoryHolder {
+        let only = {
+            let state = self.lock();
+            let mut holders = state.boxes.values().map(|mailbox| mailbox.owner.holder());
+            let first = holders.next();
+            first.filter(|first| holders.all(|holder| holder == *first))
+        };
+        only.unwrap_or_else(|| {
+            let id = answered();
+            let state = self.lock();
+            let mailbox = id.and_then(|id| state.boxes.get(&id));
+            mailbox.map(|mailbox| mailbox.owner.holder()).unwrap_or_default()
+        })
     }
 
     /// Returns true if this call answers requests itself.

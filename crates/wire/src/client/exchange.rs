@@ -166,6 +166,7 @@ impl Run<'_> {
         CallOwner {
             whose: self.whose(),
             identity: self.request.identity.clone(),
+            is_owner: self.request.is_owner,
             session: self.request.session,
             log: self.request.log,
             task: task.unwrap_or_default(),
@@ -233,7 +234,8 @@ impl Run<'_> {
         mailbox: &Mailbox,
     ) -> Result<Object, CallError> {
         let Settings { limits, times, budget, .. } = &self.link.settings;
-        let body = reply.collect(limits.message_bytes, budget.reservation(), times).await;
+        let room = budget.reservation_of(self.request.holder());
+        let body = reply.collect(limits.message_bytes, room, times).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLarge => self.too_large(),
             BodyError::NoRoom => self.no_room(),
@@ -260,7 +262,7 @@ impl Run<'_> {
         let Settings { limits, times, .. } = &self.link.settings;
         let mut resuming = Resuming::default();
         loop {
-            let mut room = self.link.settings.budget.reservation();
+            let mut room = self.link.settings.budget.reservation_of(self.request.holder());
             let mut events = sse::Events::new(limits.message_bytes);
             let broken = loop {
                 if let Some(end) = self.drain(&mut events, &mut room, id, mailbox).await? {

@@ -8,6 +8,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::budget::Reservation;
 use crate::client::Settings;
 use crate::client::about::About;
 use crate::client::calls::Calls;
@@ -197,6 +198,18 @@ impl Link {
             }
         };
         Some(self.crew.spawn_on(task, &runtime).abort_handle())
+    }
+
+    /// Dispatches a message from a channel that calls share, which is charged to the caller that it answers.
+    pub(crate) fn receive_shared(
+        self: &Arc<Self>,
+        bytes: Bytes,
+        room: &mut Reservation,
+    ) -> Result<(), Closed> {
+        if Reservation::is_charged(bytes.len()) {
+            room.assign(&self.calls.holder(|| answered_ids(&bytes).first().copied()));
+        }
+        self.receive(&room.attach(bytes), Origin::Pipe)
     }
 
     /// Dispatches a message. An error ends the connection.

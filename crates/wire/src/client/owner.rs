@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::ask::LogLevel;
+use crate::budget::MemoryHolder;
 
 /// The party on whose behalf a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(crate) struct CallOwner {
     pub(crate) whose: Whose,
     /// The caller's identity. Calls without one count as calls of one identity.
     pub(crate) identity: Option<Arc<str>>,
+    /// True if it is made for the owner.
+    pub(crate) is_owner: bool,
     /// The client's session. A call without one counts as a client of its own.
     pub(crate) session: Option<u64>,
     /// The log level requested from a modern server.
@@ -62,6 +65,11 @@ pub(crate) enum CallClient {
 }
 
 impl CallOwner {
+    /// Returns the party that the memory of its answer is charged to.
+    pub(crate) fn holder(&self) -> MemoryHolder {
+        MemoryHolder { identity: self.identity.clone(), is_owner: self.is_owner }
+    }
+
     /// Returns the client that makes the call with this id.
     pub(crate) fn client(&self, id: u64) -> CallClient {
         match (self.whose, self.session) {
@@ -74,6 +82,13 @@ impl CallOwner {
 
 impl From<Whose> for CallOwner {
     fn from(whose: Whose) -> Self {
-        Self { whose, identity: None, session: None, log: None, task: CallTask::None }
+        Self {
+            whose,
+            identity: None,
+            is_owner: false,
+            session: None,
+            log: None,
+            task: CallTask::None,
+        }
     }
 }
