@@ -126,10 +126,6 @@ impl Here<'_> {
             _ => return self.malformed(MessageError::Batch, &bytes).await,
         };
         let messages = match Message::parse_batch(bytes.clone()) {
-            Ok(messages) if messages.is_empty() => {
-                let empty = MessageError::Envelope("the batch is empty");
-                return self.malformed(empty, &bytes).await;
-            }
             Ok(messages) => messages,
             Err(error) => return self.malformed(error, &bytes).await,
         };

@@ -17,6 +17,25 @@ use consort_wire::{KeeperTimes, ResumeTimes, Times};
 /// The time that load balancers get to notice that we leave.
 const LAME_DUCK: Duration = Duration::from_secs(5);
 
+/// The fields of [`LimitSettings`] that a gateway reads at its start alone. The others take effect with a reload.
+pub(super) const READ_AT_START: &[&str] = &[
+    "keeper",
+    "schemas",
+    "lists",
+    "resumes",
+    "stream_ping",
+    "gateway",
+    "lame_duck",
+    "ledger",
+    "feed",
+    "findings",
+    "reload.timeout",
+    "reload.queue",
+    "agents.handed_calls",
+    "agents.first_word",
+    "console.runs",
+];
+
 /// Every limit in force, as the crates take them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitSettings {
