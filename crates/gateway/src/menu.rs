@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::{BufMut, BytesMut};
 use consort_core::{About, Catalog, Entry, Json, Object, Problem, Route, ServerId, ShelfKind};
 use consort_wire::Era;
+use consort_wire::PARTIAL_LIST;
 use consort_wire::headers::Mirrors;
 use consort_wire::splice::Writer;
 use serde_json::json;
@@ -56,6 +57,8 @@ pub(crate) struct Board {
     choices: HashMap<String, Choice>,
     definitions: Vec<Object>,
     pub(crate) digest: u64,
+    /// True if the lists of some server are not known yet.
+    is_partial: bool,
     lists: [OnceLock<Vec<Json>>; 2],
 }
 
@@ -85,7 +88,11 @@ impl Menu {
                 names.insert(entry.name.clone(), name.clone());
             }
         }
-        let boards = named.map(|(kind, entries)| Board::new(kind, entries.into_iter(), &apart));
+        let is_partial = catalog.pending().iter().any(|server| place.has_server(server));
+        let boards = named.map(|(kind, entries)| Board {
+            is_partial,
+            ..Board::new(kind, entries.into_iter(), &apart)
+        });
         let abouts = catalog.abouts().iter().filter(|(server, _)| place.has_server(server));
         let abouts = abouts.map(|(server, about)| (server.clone(), about.clone())).collect();
         let list_changes = ShelfKind::ALL.map(|kind| list_changes(kind, &boards, catalog));
@@ -93,7 +100,6 @@ impl Menu {
             Place::Server(_) => Arc::default(),
             Place::Whole | Place::Profile(_) => Arc::clone(catalog.reserved()),
         };
-        let is_partial = catalog.pending().iter().any(|server| place.has_server(server));
         Self { boards, abouts, list_changes, apart, reserved, is_partial, problems }
     }
 
@@ -337,6 +343,10 @@ impl Board {
             if number + 1 < count {
                 let next = format!(",\"nextCursor\":\"{:x}-{}\"", self.digest, number + 1);
                 bytes.put_slice(next.as_bytes());
+            }
+            if self.is_partial {
+                // A gateway in front of this one waits for the rest before it calls a name unknown.
+                bytes.put_slice(format!(",\"_meta\":{{\"{PARTIAL_LIST}\":true}}").as_bytes());
             }
             if era == Era::Modern {
                 let hints = format!(

@@ -57,7 +57,7 @@ pub use client::{
     error::{CallError, Closed, ConnectError, Effect, Limit, NotSent},
     faults::Faults,
     host::{BoxFuture, Declared, Host, Question, Silent},
-    list::{Item, LeftOut, ListError, Listing},
+    list::{Item, LeftOut, ListError, Listing, PARTIAL_LIST},
     listen::{Filter, Subscription},
     notices::{Notice, Notices},
     request::{Cancel, Request},

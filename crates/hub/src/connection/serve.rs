@@ -170,6 +170,7 @@ impl Keeper {
             let now = Instant::now();
             match listing {
                 Ok(listing) => {
+                    self.connection.readings.set_partial(kind, listing.partial);
                     let ttl = (!told(&offer, kind)).then_some(listing.fresh);
                     list_changes[kind as usize] += u64::from(lists.was_announced(kind));
                     let age = refresh::age(ttl, limits.max_age, upkeep.list_fresh);

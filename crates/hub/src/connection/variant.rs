@@ -182,6 +182,9 @@ impl Connection {
         for ListRead { kind, listing, .. } in read {
             match listing {
                 Ok(listing) => {
+                    if listing.partial {
+                        self.readings.set_partial(kind, true);
+                    }
                     lists.problems.extend(problems(&self.id, &listing.left_out));
                     let items = listing.items.into_iter().map(|item| (item.name, item.definition));
                     lists.offer.shelves.insert(kind, items.collect());
