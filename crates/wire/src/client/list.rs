@@ -67,7 +67,7 @@ pub enum ListError {
     #[error("the server's list makes no sense: {0}")]
     Malformed(&'static str),
     /// The list does not end within a limit.
-    #[error("the list is longer than {limit} {what}")]
+    #[error("the list is longer than {limit} {what} (`list_{what}` in `[consort.limits]`)")]
     TooLong {
         /// `pages`, `items` or `bytes`.
         what: &'static str,
