@@ -6,10 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, BytesMut};
 use consort_core::{About, Catalog, Entry, Json, Object, Problem, Route, ServerId, ShelfKind};
-use consort_wire::Era;
-use consort_wire::PARTIAL_LIST;
 use consort_wire::headers::Mirrors;
 use consort_wire::splice::Writer;
+use consort_wire::{Era, PARTIAL_LIST};
 use serde_json::json;
 
 use crate::answer;
@@ -46,8 +45,6 @@ pub(crate) struct Menu {
     apart: HashMap<ServerId, HashMap<String, String>>,
     /// Every configured server; empty at the endpoint of one server.
     reserved: Arc<BTreeSet<ServerId>>,
-    /// True if the lists of some server are not known yet.
-    is_partial: bool,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -89,10 +86,8 @@ impl Menu {
             }
         }
         let is_partial = catalog.pending().iter().any(|server| place.has_server(server));
-        let boards = named.map(|(kind, entries)| Board {
-            is_partial,
-            ..Board::new(kind, entries.into_iter(), &apart)
-        });
+        let board = |(kind, entries): (_, Vec<_>)| Board::new(kind, entries.into_iter(), &apart);
+        let boards = named.map(|named| Board { is_partial, ..board(named) });
         let abouts = catalog.abouts().iter().filter(|(server, _)| place.has_server(server));
         let abouts = abouts.map(|(server, about)| (server.clone(), about.clone())).collect();
         let list_changes = ShelfKind::ALL.map(|kind| list_changes(kind, &boards, catalog));
@@ -100,7 +95,7 @@ impl Menu {
             Place::Server(_) => Arc::default(),
             Place::Whole | Place::Profile(_) => Arc::clone(catalog.reserved()),
         };
-        Self { boards, abouts, list_changes, apart, reserved, is_partial, problems }
+        Self { boards, abouts, list_changes, apart, reserved, problems }
     }
 
     pub(crate) fn board(&self, kind: ShelfKind) -> &Board {
@@ -119,13 +114,13 @@ impl Menu {
 
     /// True if the lists of some server are not known yet.
     pub(crate) fn is_partial(&self) -> bool {
-        self.is_partial
+        self.boards[0].is_partial
     }
 
     /// Returns true if any server has this capability, or may have it because it is not known yet. A legacy client
     /// learns of capabilities at `initialize` only.
     fn may_offer(&self, path: &str) -> bool {
-        self.is_partial || self.offers(path)
+        self.is_partial() || self.offers(path)
     }
 
     /// Returns true if any server has this capability.
