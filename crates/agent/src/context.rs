@@ -231,14 +231,11 @@ impl Gauge {
         half.max(limit.sent() / 2)
     }
 
-    /// Counts new messages. Messages are only appended; one that was replaced is counted again.
+    /// Counts new messages. One that was replaced is counted again, with those behind it.
     fn count(&mut self, messages: &[Arc<Message>]) {
-        let same = |(at, one): (usize, &Counted)| {
-            messages.get(at).is_some_and(|message| Arc::ptr_eq(message, &one.message))
-        };
-        while self.counted.iter().enumerate().next_back().is_some_and(|last| !same(last)) {
-            self.counted.pop();
-        }
+        let known = self.counted.iter().zip(messages);
+        let same = known.take_while(|(one, message)| Arc::ptr_eq(&one.message, message)).count();
+        self.counted.truncate(same);
         for (at, message) in messages.iter().enumerate().skip(self.counted.len()) {
             let last = self.counted.last();
             let first = last.and_then(|last| last.first);

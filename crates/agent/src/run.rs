@@ -30,8 +30,10 @@ pub struct Run {
     cut: usize,
     /// The model's summary of the messages left out.
     summary: Option<Arc<str>>,
-    /// Index before which results are truncated, and the bytes shown of each.
-    shortened: Option<(usize, usize)>,
+    /// The maximum bytes shown of each earlier result, if less than usual.
+    shortened: Option<usize>,
+    /// The messages before that was decided, with truncated results.
+    truncated: Vec<Arc<Message>>,
     /// Cost of the agents that were called.
     agents: ModelCost,
     began: Option<Began>,

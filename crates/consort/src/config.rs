@@ -75,7 +75,7 @@ pub use include::{ConfigFiles, Fragment, IncludePattern};
 pub use input::{Input, InputKind};
 pub use limits::{
     AgentLimits, ConsoleLimits, FileLimits, FindingLimits, LIMIT_SECTIONS, Limit, LimitSection,
-    LimitSettings, LimitUnit, LimitsConfig, RecordLimits, ReloadLimits, limits,
+    LimitSettings, LimitUnit, LimitsConfig, PendingLimit, RecordLimits, ReloadLimits, limits,
 };
 pub use listen::{InvalidListenAddress, ListenAddress, is_origin};
 pub(crate) use network::NO_PROXY;

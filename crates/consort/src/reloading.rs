@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use consort::config::ReloadLimits;
+use consort::config::{PendingLimit, ReloadLimits};
 use consort_core::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,6 +52,28 @@ pub(crate) struct UnusableServer {
     pub(crate) keeps_last_good: bool,
 }
 
+/// A limit whose configured value takes effect after a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct RestartLimit {
+    /// Its key in `[consort.limits]`.
+    pub(crate) key: String,
+    /// The configured value, as it can be written in a config; `none` if there is no limit.
+    pub(crate) value: String,
+    /// The value in force.
+    pub(crate) in_force: String,
+}
+
+impl From<PendingLimit> for RestartLimit {
+    fn from(pending: PendingLimit) -> Self {
+        let PendingLimit { limit, value, in_force } = pending;
+        let written = |value: Option<u64>| match value {
+            Some(value) => limit.written(value),
+            None => "none".to_owned(),
+        };
+        Self { key: limit.key.to_owned(), value: written(value), in_force: written(in_force) }
+    }
+}
+
 /// The outcome of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReloadReport {
@@ -65,6 +87,9 @@ pub(crate) struct ReloadReport {
     /// Servers that cannot be used as they are written.
     #[serde(default)]
     pub(crate) unusable: Vec<UnusableServer>,
+    /// Limits whose configured values take effect after a restart.
+    #[serde(default)]
+    pub(crate) needs_restart: Vec<RestartLimit>,
 }
 
 /// Written changes that are not in force.
@@ -72,10 +97,11 @@ pub(crate) struct ReloadReport {
 pub(crate) struct NotInForce {
     pub(crate) kept_out: Vec<KeptOut>,
     pub(crate) unusable: Vec<UnusableServer>,
+    pub(crate) needs_restart: Vec<RestartLimit>,
 }
 
 impl NotInForce {
-    /// Returns true if everything that is written is in force.
+    /// Returns true if everything that is written is in force, or will be after a restart.
     pub(crate) fn is_empty(&self) -> bool {
         self.kept_out.is_empty() && self.unusable.is_empty()
     }
@@ -85,6 +111,17 @@ impl NotInForce {
 pub(crate) struct ReloadRequest {
     pub(crate) trigger: ReloadTrigger,
     pub(crate) reply: oneshot::Sender<ReloadReport>,
+}
+
+/// The reason why the result of a reload is not known.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UnknownReload {
+    /// The gateway ended meanwhile.
+    #[error("the gateway is ending")]
+    Ending,
+    /// It may still be done.
+    #[error("the reload is not done after {0:?}; it continues")]
+    TimedOut(Duration),
 }
 
 /// A handle for requesting a reload of a running gateway. Clones share state.
@@ -102,14 +139,20 @@ impl ReloadHandle {
         (Self { timeout: limits.timeout, requests, not_in_force: Arc::default() }, received)
     }
 
-    /// Requests a reload and waits for its result; `None` if the gateway ends meanwhile or it takes too long.
-    pub(crate) async fn request(&self, trigger: ReloadTrigger) -> Option<ReloadReport> {
+    /// Requests a reload and waits for its result.
+    pub(crate) async fn request(
+        &self,
+        trigger: ReloadTrigger,
+    ) -> Result<ReloadReport, UnknownReload> {
         let (reply, answer) = oneshot::channel();
         let asking = async {
             self.requests.send(ReloadRequest { trigger, reply }).await.ok()?;
             answer.await.ok()
         };
-        tokio::time::timeout(self.timeout, asking).await.ok()?
+        match tokio::time::timeout(self.timeout, asking).await {
+            Ok(report) => report.ok_or(UnknownReload::Ending),
+            Err(_) => Err(UnknownReload::TimedOut(self.timeout)),
+        }
     }
 
     /// Returns the written changes that are not in force.
@@ -170,5 +213,21 @@ impl From<&KeptOut> for Problem {
             return problem.hint("accept it with `consort reload --accept`");
         }
         problem
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reload_that_takes_too_long_is_not_the_end_of_the_gateway() {
+        let (handle, requests) = ReloadHandle::new(ReloadLimits::default());
+        let late = handle.request(ReloadTrigger::Demand).await.unwrap_err();
+        assert_eq!(late, UnknownReload::TimedOut(ReloadLimits::default().timeout));
+        assert_eq!(late.to_string(), "the reload is not done after 30s; it continues");
+        drop(requests);
+        let ended = handle.request(ReloadTrigger::Demand).await.unwrap_err();
+        assert_eq!(ended, UnknownReload::Ending);
     }
 }

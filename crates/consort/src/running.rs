@@ -216,25 +216,34 @@ impl Running {
     /// they do not delay the others. Under a lock all are contacted: only their current definitions count.
     pub(crate) async fn reach(&self, only: Option<&ServerId>, need: Need) {
         let need = if self.shaping.is_locked() { Need::Fresh } else { need };
-        let mut reaching = JoinSet::new();
+        let (mut reaching, mut reached) = (JoinSet::new(), BTreeSet::new());
         for status in self.hub.statuses() {
             let wanted = only.is_none_or(|only| *only == status.server);
             let known = need == Need::Kept && status.state != State::Configured;
             if wanted && !known && status.state != State::Disabled {
                 let hub = self.hub.clone();
+                reached.insert(status.server.clone());
                 reaching.spawn(async move { hub.client(&status.server).await.err() });
             }
         }
         let waiting = waiting(reaching.len());
         let mut slow = SlowStarts::new(&self.hub);
-        while let Some(reached) = slow.beside(reaching.join_next(), &waiting).await {
+        while let Some(ended) = slow.beside(reaching.join_next(), &waiting).await {
             waiting.inc(1);
-            if let Ok(Some(error)) = reached {
+            if let Ok(Some(error)) = ended {
                 let failure = Failure::from(error);
                 waiting.suspend(|| note(format!("warning: {}", failure.message)));
             }
         }
         waiting.finish_and_clear();
+        // A server that is connected may still not list what it has.
+        let statuses = self.hub.statuses().into_iter();
+        for Status { server, error, detail, .. } in statuses
+            .filter(|status| status.state == State::Degraded && reached.contains(&status.server))
+        {
+            let reason = detail.explain_for_operator(&error.unwrap_or_default());
+            note(format!("warning: `{server}` is degraded: {}", escaped_line(&reason)));
+        }
     }
 }
 

@@ -172,9 +172,10 @@ impl Shelf {
         for entry in entries {
             let server = entry.route.server.clone();
             let owner = (server, entry.name.clone());
-            if counts[&owner] > 1 {
+            let count = counts[&owner];
+            if count > 1 {
                 let message = format!(
-                    "{one} `{}` is left out: `{}` has more than one owner",
+                    "{one} `{}` is left out: {count} {one}s of this server have the name `{}`",
                     entry.route.name, entry.name
                 );
                 let problem = Problem::error(message).of(&owner.0);
@@ -361,7 +362,7 @@ mod tests {
         let catalog = Catalog::build(&offers(&[("web", &["search", "search", "other"])]));
         assert_eq!(ids(&catalog), ["web.other"]);
         let problems: Vec<_> = catalog.problems.iter().map(ToString::to_string).collect();
-        let told = "web: tool `search` is left out: `search` has more than one owner";
+        let told = "web: tool `search` is left out: 2 tools of this server have the name `search`";
         assert_eq!(problems, [told, told]);
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use consort_core::Caller;
 use http::StatusCode;
 
 use crate::body::event;
@@ -17,6 +18,7 @@ use crate::streams::ResumableStreams;
 /// cancel.
 pub(crate) struct Attended<'a> {
     gateway: &'a Arc<Inner>,
+    caller: &'a Caller,
     /// The session of a legacy client.
     session: Option<Arc<Session>>,
     call: Option<Answering>,
@@ -25,10 +27,11 @@ pub(crate) struct Attended<'a> {
 impl<'a> Attended<'a> {
     pub(crate) fn new(
         gateway: &'a Arc<Inner>,
+        caller: &'a Caller,
         session: Option<Arc<Session>>,
         call: Answering,
     ) -> Self {
-        Self { gateway, session, call: Some(call) }
+        Self { gateway, caller, session, call: Some(call) }
     }
 
     pub(crate) async fn next(&mut self) -> Option<Out> {
@@ -76,7 +79,7 @@ impl Drop for Attended<'_> {
 
 /// The response to a request: a single message if nothing precedes it, a stream if something does or it takes long.
 pub(crate) async fn answer(mut attended: Attended<'_>, events: bool) -> Reply {
-    let gateway = attended.gateway;
+    let (gateway, caller) = (attended.gateway, attended.caller);
     loop {
         let first = if events {
             match tokio::time::timeout(attended.patience(), attended.next()).await {
@@ -89,7 +92,7 @@ pub(crate) async fn answer(mut attended: Attended<'_>, events: bool) -> Reply {
         match first {
             Some(Out::End(end)) => {
                 return match end.message {
-                    Some(whole) => message(gateway, end.status, whole).await,
+                    Some(whole) => message(gateway, caller, end.status, whole).await,
                     None => bare(StatusCode::ACCEPTED),
                 };
             }

@@ -58,7 +58,7 @@ pub(crate) struct Front {
     names: Mutex<Names>,
     /// True once names are assigned, which the first refresh does: by then the catalog is known.
     open: AtomicBool,
-    /// Held during a refresh, so that no listing of an older toolbox replaces a newer one.
+    /// Held while listings are made, so that none of an older toolbox replaces a newer one.
     refreshing: Mutex<()>,
     /// Listing of each caller.
     menus: RwLock<HashMap<MenuKey, KeptMenu>>,
@@ -176,12 +176,20 @@ impl Front {
         Arc::clone(&self.follow(caller).borrow())
     }
 
-    /// Subscribes to the listing of a caller.
+    /// Subscribes to the listing of a caller. One that has to be made holds up no other.
     pub(crate) fn follow(&self, caller: &Caller) -> watch::Receiver<Arc<Menu>> {
-        let mut menus = self.menus.write().unwrap_or_else(PoisonError::into_inner);
         let key = menu_key(caller);
-        if let Some(kept) = menus.get(&key) {
-            return kept.menu.subscribe();
+        let known = || {
+            let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
+            menus.get(&key).map(|kept| kept.menu.subscribe())
+        };
+        if let Some(followed) = known() {
+            return followed;
+        }
+        let _alone = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Somebody else may have made it meanwhile.
+        if let Some(followed) = known() {
+            return followed;
         }
         let mut seen = self.toolbox().catalog(caller);
         if !self.open.load(Ordering::Acquire) {
@@ -189,13 +197,16 @@ impl Front {
             Arc::make_mut(&mut seen).clear();
         }
         // Whoever sees the same has the same menu.
-        let same = menus.values().find(|kept| Arc::ptr_eq(&kept.seen, &seen));
-        let written = same.map(|kept| Arc::clone(&kept.menu.borrow()));
-        let written = written.unwrap_or_else(|| self.written(&seen));
+        let same = {
+            let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
+            let same = menus.values().find(|kept| Arc::ptr_eq(&kept.seen, &seen));
+            same.map(|kept| Arc::clone(&kept.menu.borrow()))
+        };
+        let (menu, followed) = watch::channel(same.unwrap_or_else(|| self.written(&seen)));
+        let mut menus = self.menus.write().unwrap_or_else(PoisonError::into_inner);
         if menus.len() >= self.most_menus {
             menus.retain(|_, kept| kept.menu.receiver_count() > 0);
         }
-        let (menu, followed) = watch::channel(written);
         menus.insert(key, KeptMenu { seen, menu });
         followed
     }
@@ -370,6 +381,8 @@ impl Fronts {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use consort_core::{Changes, Emitting, Json};
 
     use super::*;
@@ -400,6 +413,48 @@ mod tests {
         let experimental = [(capability.to_string(), Json::NULL)].into();
         let offers = Offers { experimental, ..Offers::default() };
         Caller::client("ada").with_capabilities(Arc::new(offers))
+    }
+
+    /// A toolbox whose catalog for one caller is there once it may be.
+    struct Slow {
+        asked: mpsc::SyncSender<()>,
+        may: Mutex<mpsc::Receiver<()>>,
+    }
+
+    impl Toolbox for Slow {
+        fn catalog(&self, caller: &Caller) -> Arc<Catalog> {
+            if caller.name() == "slow" {
+                self.asked.send(()).unwrap();
+                self.may.lock().unwrap().recv().unwrap();
+            }
+            Arc::default()
+        }
+
+        fn call(&self, call: Call) -> Events {
+            Events::ended(Err(call.unknown(&Catalog::default())))
+        }
+
+        fn changes(&self) -> Changes {
+            Emitting::new(|_| std::future::pending())
+        }
+    }
+
+    #[test]
+    fn a_listing_that_is_being_made_holds_up_nobody_who_has_one() {
+        let ((asked, is_asked), (go, may)) = (mpsc::sync_channel(1), mpsc::channel());
+        let toolbox = Arc::new(Slow { asked, may: Mutex::new(may) });
+        let front = Front::new(Place::Whole, toolbox, Names::new(Naming::Never), true, 100);
+        let known = front.menu(&Caller::owner());
+        let (told, menu) = mpsc::channel();
+        std::thread::scope(|threads| {
+            let making = threads.spawn(|| front.menu(&Caller::client("slow")));
+            is_asked.recv().unwrap();
+            threads.spawn(|| told.send(front.menu(&Caller::owner())));
+            let listed = menu.recv_timeout(std::time::Duration::from_secs(20));
+            go.send(()).unwrap();
+            assert!(Arc::ptr_eq(&listed.expect("it is there"), &known));
+            making.join().unwrap();
+        });
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Gateway {
             task_inputs: TaskInputs::new(limits.parked, limits.park),
             seal: Seal::new(&settings.key),
             requests: Arc::default(),
-            budget: settings.budget.clone().unwrap_or_else(|| MemoryBudget::new(limits.held_bytes)),
+            budget: settings.budget.clone().unwrap_or_else(|| limits.memory_budget()),
             settled: watch::Sender::new(false),
             leaving: AtomicBool::new(false),
             draining: CancellationToken::new(),

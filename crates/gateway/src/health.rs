@@ -17,6 +17,7 @@ use crate::gateway::{Gateway, Inner};
 use crate::guard;
 use crate::http::{Reply, bare, only, refuse, serve_connection, text};
 use crate::socket::{Listener, Listeners, Stream};
+use crate::stall::Stall;
 
 /// The methods of health endpoints.
 const METHODS: &str = "GET, HEAD, OPTIONS";
@@ -63,6 +64,7 @@ async fn connection(gateway: Arc<Inner>, stream: Stream, _place: OwnedSemaphoreP
             reply.map(|body| ConnectionBody::new(body, None))
         }
     };
+    let stream = Stall::new(stream, gateway.settings.limits.stalled);
     serve_connection(&gateway, stream, &CancellationToken::new(), || false, respond).await;
 }
 

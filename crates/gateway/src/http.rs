@@ -32,7 +32,7 @@ use crate::overflow::{Overflow, ReserveDescriptors, is_exhausted};
 use crate::pieces::Pieces;
 use crate::post;
 use crate::request::Answering;
-use crate::shares::{ClientConnection, Place};
+use crate::shares::{ClientConnection, Place, memory_holder};
 use crate::site::{self, Entrance};
 use crate::socket::{Listener, Listeners, Peer, Stream};
 use crate::sse;
@@ -114,13 +114,14 @@ pub(crate) async fn connection(gateway: Arc<Inner>, stream: Stream, place: Place
             reply.map(|body| ConnectionBody::new(body, Some(progress)))
         }
     };
+    let stream = Stall::of_client(stream, &gateway, client);
     serve_connection(&gateway, stream, &client.close, || client.may_end_now(), respond).await;
 }
 
 /// Serves one connection, request after request, until it ends, is asked to close, or the gateway ends.
 pub(crate) async fn serve_connection<R, F>(
     gateway: &Inner,
-    stream: Stream,
+    stream: Stall<Stream>,
     close: &CancellationToken,
     may_end_now: impl Fn() -> bool,
     respond: R,
@@ -128,9 +129,8 @@ pub(crate) async fn serve_connection<R, F>(
     R: Fn(HttpRequest<Incoming>) -> F,
     F: Future<Output = Response<ConnectionBody>>,
 {
-    stream.set_nodelay();
+    stream.inner().set_nodelay();
     let _counted = gateway.records.metrics.connections.hold();
-    let stream = Stall::new(stream, gateway.settings.limits.stalled);
     let limits = &gateway.settings.limits;
     let io = TokioIo::new(LingeringClose::new(StrictHeads::new(stream), limits));
     let endless = AtomicBool::new(false);
@@ -351,9 +351,15 @@ pub(crate) fn only(methods: &'static str) -> Reply {
 }
 
 /// A message as a body.
-pub(crate) async fn message(gateway: &Inner, status: u16, message: Pieces) -> Reply {
+pub(crate) async fn message(
+    gateway: &Inner,
+    caller: &Caller,
+    status: u16,
+    message: Pieces,
+) -> Reply {
     gateway.records.metrics.sent(message.len());
-    let message = if message.is_ours() { held(gateway, message).await } else { message };
+    let message =
+        if message.is_ours() { held(gateway, Some(caller), message).await } else { message };
     let mut reply = Response::new(Body::Whole(Some(message)));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -382,8 +388,9 @@ fn events(gateway: &Inner, source: EventSource, first: Option<Pieces>) -> Reply 
 }
 
 /// The same bytes, charged to the memory budget for as long as they exist.
-pub(crate) async fn held(gateway: &Inner, pieces: Pieces) -> Pieces {
-    let mut room = gateway.budget.reservation();
+pub(crate) async fn held(gateway: &Inner, caller: Option<&Caller>, pieces: Pieces) -> Pieces {
+    let holder = caller.map(memory_holder).unwrap_or_default();
+    let mut room = gateway.budget.reservation_of(holder);
     room.extend(pieces.len(), pieces.len()).await;
     pieces.owned(|bytes| room.attach(bytes))
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, BytesMut};
 use consort_core::{About, Catalog, Entry, Json, Object, Problem, Route, ServerId, ShelfKind};
-use consort_wire::Era;
 use consort_wire::headers::Mirrors;
 use consort_wire::splice::Writer;
+use consort_wire::{Era, PARTIAL_LIST};
 use serde_json::json;
 
 use crate::answer;
@@ -45,8 +45,6 @@ pub(crate) struct Menu {
     apart: HashMap<ServerId, HashMap<String, String>>,
     /// Every configured server; empty at the endpoint of one server.
     reserved: Arc<BTreeSet<ServerId>>,
-    /// True if the lists of some server are not known yet.
-    is_partial: bool,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -56,6 +54,8 @@ pub(crate) struct Board {
     choices: HashMap<String, Choice>,
     definitions: Vec<Object>,
     pub(crate) digest: u64,
+    /// True if the lists of some server are not known yet.
+    is_partial: bool,
     lists: [OnceLock<Vec<Json>>; 2],
 }
 
@@ -85,7 +85,9 @@ impl Menu {
                 names.insert(entry.name.clone(), name.clone());
             }
         }
-        let boards = named.map(|(kind, entries)| Board::new(kind, entries.into_iter(), &apart));
+        let is_partial = catalog.pending().iter().any(|server| place.has_server(server));
+        let board = |(kind, entries): (_, Vec<_>)| Board::new(kind, entries.into_iter(), &apart);
+        let boards = named.map(|named| Board { is_partial, ..board(named) });
         let abouts = catalog.abouts().iter().filter(|(server, _)| place.has_server(server));
         let abouts = abouts.map(|(server, about)| (server.clone(), about.clone())).collect();
         let list_changes = ShelfKind::ALL.map(|kind| list_changes(kind, &boards, catalog));
@@ -93,8 +95,7 @@ impl Menu {
             Place::Server(_) => Arc::default(),
             Place::Whole | Place::Profile(_) => Arc::clone(catalog.reserved()),
         };
-        let is_partial = catalog.pending().iter().any(|server| place.has_server(server));
-        Self { boards, abouts, list_changes, apart, reserved, is_partial, problems }
+        Self { boards, abouts, list_changes, apart, reserved, problems }
     }
 
     pub(crate) fn board(&self, kind: ShelfKind) -> &Board {
@@ -113,13 +114,13 @@ impl Menu {
 
     /// True if the lists of some server are not known yet.
     pub(crate) fn is_partial(&self) -> bool {
-        self.is_partial
+        self.boards[0].is_partial
     }
 
     /// Returns true if any server has this capability, or may have it because it is not known yet. A legacy client
     /// learns of capabilities at `initialize` only.
     fn may_offer(&self, path: &str) -> bool {
-        self.is_partial || self.offers(path)
+        self.is_partial() || self.offers(path)
     }
 
     /// Returns true if any server has this capability.
@@ -337,6 +338,10 @@ impl Board {
             if number + 1 < count {
                 let next = format!(",\"nextCursor\":\"{:x}-{}\"", self.digest, number + 1);
                 bytes.put_slice(next.as_bytes());
+            }
+            if self.is_partial {
+                // A gateway in front of this one waits for the rest before it calls a name unknown.
+                bytes.put_slice(format!(",\"_meta\":{{\"{PARTIAL_LIST}\":true}}").as_bytes());
             }
             if era == Era::Modern {
                 let hints = format!(

@@ -1,12 +1,14 @@
 //! Calls that wait for input from their client: a legacy server requested it during a call, and a modern client answers
 //! by repeating the request.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use consort_core::{Asked, Events, IdentityId, Json, LogLevel, Object, Refusal, Reply, ServerId};
+use consort_wire::Holdings;
 use consort_wire::splice::Writer;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -271,9 +273,12 @@ impl Park {
             return Ok(Kind::Parked { call, turn: known.turn });
         }
         // A caller that abandons its questions must not keep itself or others from being asked.
-        let given_up = oldest_beyond(&mut places, &parked.caller, self.most_each);
+        let mut given_up = oldest_beyond(&mut places, &parked.caller, self.most_each);
         if places.len() >= self.most && !give_way(&mut places) {
-            return Err(parked);
+            given_up = yield_to(&mut places, &parked.caller, self.most);
+            if given_up.is_none() {
+                return Err(parked);
+            }
         }
         let call = u64::from_be_bytes(random());
         places.insert(call, Place { turn: 0, until, what: What::Waiting(parked) });
@@ -357,6 +362,22 @@ fn oldest_beyond(
     }
     let oldest = waiting().min_by_key(|(_, place)| place.until).map(|(call, _)| *call)?;
     places.remove(&oldest)
+}
+
+/// Takes out the longest suspended call of the caller with the most, if that has more than its share of `most` and
+/// `caller` does not.
+fn yield_to(places: &mut HashMap<u64, Place>, caller: &IdentityId, most: usize) -> Option<Place> {
+    let waiting = || {
+        places.iter().filter_map(|(call, place)| match &place.what {
+            What::Waiting(parked) => Some((*call, place.until, &parked.caller)),
+            _ => None,
+        })
+    };
+    let holdings: Holdings<_> = waiting().map(|(_, _, holder)| holder.clone()).collect();
+    let yielding = waiting().filter(|(_, _, holder)| holdings.yields(most, holder, caller));
+    let first = yielding.min_by_key(|(_, until, holder)| (Reverse(holdings.of(holder)), *until));
+    let (call, ..) = first?;
+    places.remove(&call)
 }
 
 /// Makes room by removing a result: of those kept, the one that expires first.

@@ -78,9 +78,6 @@ impl Pipe {
         match Message::parse(bytes.clone()) {
             Ok(message) => self.take(message, trace),
             Err(MessageError::Batch) if batched => match Message::parse_batch(bytes.clone()) {
-                Ok(messages) if messages.is_empty() => {
-                    self.malformed(MessageError::Batch, bytes);
-                }
                 Ok(messages) => messages.into_iter().for_each(|message| match message {
                     Ok(message) => self.take(message, trace),
                     // Each is JSON, since all of it is.

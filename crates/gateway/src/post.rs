@@ -41,14 +41,15 @@ pub(crate) async fn respond(
     let here = Here { gateway, front, caller, origin };
     match method {
         Method::POST => {
-            let bytes = match read(gateway, &headers, body).await {
+            let bytes = match read(gateway, &here.caller, &headers, body).await {
                 Ok(bytes) => bytes,
                 Err(bad) => return bad.reply(),
             };
             match here.post(headers, bytes).await {
                 Posted::Answered(reply) => reply,
                 Posted::Request(answering, session, hears) => {
-                    answer(Attended::new(gateway, session, answering), hears).await
+                    let attended = Attended::new(gateway, &here.caller, session, answering);
+                    answer(attended, hears).await
                 }
             }
         }
@@ -125,10 +126,6 @@ impl Here<'_> {
             _ => return self.malformed(MessageError::Batch, &bytes).await,
         };
         let messages = match Message::parse_batch(bytes.clone()) {
-            Ok(messages) if messages.is_empty() => {
-                let empty = MessageError::Envelope("the batch is empty");
-                return self.malformed(empty, &bytes).await;
-            }
             Ok(messages) => messages,
             Err(error) => return self.malformed(error, &bytes).await,
         };
@@ -139,7 +136,8 @@ impl Here<'_> {
                     let speaker = Speaker::Legacy(Arc::clone(&session));
                     let answering = self.serve(id, body, speaker, false);
                     let session = Some(Arc::clone(&session));
-                    let mut answering = Attended::new(self.gateway, session, answering);
+                    let mut answering =
+                        Attended::new(self.gateway, &self.caller, session, answering);
                     while let Some(out) = answering.next().await {
                         if let Out::End(end) = out {
                             answers.extend(end.message.map(Pieces::whole));
@@ -158,7 +156,7 @@ impl Here<'_> {
             return bare(StatusCode::ACCEPTED);
         }
         let all = [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat();
-        message(self.gateway, 200, Bytes::from(all).into()).await
+        message(self.gateway, &self.caller, 200, Bytes::from(all).into()).await
     }
 
     async fn modern(&self, headers: &HeaderMap, read: Message) -> Posted {
@@ -196,7 +194,7 @@ impl Here<'_> {
     }
 
     async fn send(&self, status: u16, answer: Answer) -> Reply {
-        message(self.gateway, status, answer.message.unwrap_or_default()).await
+        message(self.gateway, &self.caller, status, answer.message.unwrap_or_default()).await
     }
 
     /// Handles `initialize` of a legacy client.

@@ -1,12 +1,14 @@
 //! Bodies of requests, read within their limits.
 
 use bytes::{Bytes, BytesMut};
+use consort_core::Caller;
 use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::body::{Body as HttpBody, Incoming};
 
 use crate::gateway::Inner;
 use crate::http::{Reply, text};
+use crate::shares::memory_holder;
 
 /// A message of fewer bytes is copied out of its connection's read buffer: the buffer can then be reused, and a waiting
 /// call keeps only the bytes it needs.
@@ -50,9 +52,10 @@ impl BadBody {
     }
 }
 
-/// Reads a JSON message, within its limits.
+/// Reads a JSON message of a caller, within its limits.
 pub(crate) async fn read(
     gateway: &Inner,
+    caller: &Caller,
     headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Bytes, BadBody> {
@@ -61,12 +64,13 @@ pub(crate) async fn read(
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(BadBody::Kind);
     }
-    read_any(gateway, headers, body).await
+    read_any(gateway, Some(caller), headers, body).await
 }
 
-/// Reads a body of any kind, within its limits.
+/// Reads a body of any kind, within its limits, which is charged to its caller.
 pub(crate) async fn read_any(
     gateway: &Inner,
+    caller: Option<&Caller>,
     headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Bytes, BadBody> {
@@ -81,7 +85,8 @@ pub(crate) async fn read_any(
     }
     let reading = async {
         let expected = usize::try_from(expected).unwrap_or(usize::MAX);
-        let mut room = gateway.budget.reservation();
+        let holder = caller.map(memory_holder).unwrap_or_default();
+        let mut room = gateway.budget.reservation_of(holder);
         room.extend(expected, expected).await;
         Ok(room.attach(collect(body, limits.body_bytes).await?))
     };

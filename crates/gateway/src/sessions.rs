@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use consort_core::{Caller, IdentityId, Json, Object, Offers};
-use consort_wire::Revision;
+use consort_wire::{Holdings, Revision};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::sealed_now;
@@ -16,7 +16,7 @@ use crate::front::{Front, Place};
 use crate::seal::{Seal, SealingKey, secret};
 use crate::session::Session;
 use crate::settings::Limits;
-use crate::shares::{Holdings, reserve};
+use crate::shares::reserve;
 
 /// Divisor of the idle timeout: a session that was idle for that long may be evicted for a new one.
 const LEFT: u32 = 30;
@@ -183,9 +183,8 @@ impl Sessions {
         if open.len() < most {
             return Ok(None);
         }
-        let holders = open.values().map(|known| Some(known.caller.id().clone()));
-        let holdings = Holdings::new(self.most, holders);
-        let held = |known: &Session| holdings.of(Some(known.caller.id()));
+        let holdings: Holdings<_> = open.values().map(|it| it.caller.id().clone()).collect();
+        let held = |known: &Session| holdings.of(known.caller.id());
         let unused = open.values().filter_map(|known| Some((known.unused()?, known)));
         let left = unused.filter(|(unused, known)| {
             *unused >= self.unused / LEFT || (known.is_sealed() && known.is_plain())
@@ -193,7 +192,7 @@ impl Sessions {
         let left =
             left.max_by_key(|(unused, known)| (held(known), *unused)).map(|(_, known)| known);
         let yields = |known: &&Arc<Session>| {
-            known.only_listens() && holdings.yields(Some(known.caller.id()), caller.id())
+            known.only_listens() && holdings.yields(self.most, known.caller.id(), caller.id())
         };
         let left = left.or_else(|| open.values().filter(yields).max_by_key(|known| held(known)));
         let id = left.map(|known| known.id.clone()).ok_or(NoSession::Full)?;

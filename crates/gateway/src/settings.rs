@@ -200,7 +200,7 @@ pub struct Limits {
     pub held_bytes: usize,
     /// Connections open at once.
     pub connections: usize,
-    /// Percentage of connections and sessions reserved for the owner.
+    /// Percentage of connections, sessions and held bytes reserved for the owner.
     pub owner_reserve: usize,
     /// File descriptors kept for answering 503 when the process has no others left.
     pub reserved_descriptors: usize,
@@ -230,6 +230,9 @@ pub struct Limits {
     pub linger_bytes: usize,
     /// Write timeout: time that a client may stop reading the response.
     pub stalled: Duration,
+    /// The same for a client whose identity holds more than its share of [`held_bytes`](Self::held_bytes) while others
+    /// wait for memory.
+    pub stalled_contended: Duration,
     /// Interval of silence on a stream before a keep-alive is sent.
     pub silence: Duration,
     /// Minimum interval between two list change notifications to a client.
@@ -300,6 +303,13 @@ pub struct Limits {
     pub parked_each: usize,
 }
 
+impl Limits {
+    /// Creates a memory budget of [`held_bytes`](Self::held_bytes), with the owner's reserve.
+    pub fn memory_budget(&self) -> MemoryBudget {
+        MemoryBudget::new(self.held_bytes).with_owner_reserve(self.owner_reserve)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -321,6 +331,7 @@ impl Default for Limits {
             linger: Duration::from_secs(2),
             linger_bytes: 16 << 20,
             stalled: Duration::from_secs(30),
+            stalled_contended: Duration::from_secs(2),
             silence: Duration::from_secs(15),
             changes: Duration::from_secs(1),
             listings: 1024,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_core::{Caller, IdentityId};
+use consort_wire::{Holdings, MemoryHolder};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -171,14 +172,14 @@ impl ConnectionShares {
     fn reclaim(&self, identity: &IdentityId) -> bool {
         let open = self.lock();
         let holders = open.values().map(|connection| connection.lock().identity.clone());
-        let holdings = Holdings::new(self.most, holders);
+        let (holdings, other): (Holdings<_>, _) = (holders.collect(), Some(identity.clone()));
         let candidates = open.values().filter_map(|connection| {
             let state = connection.lock();
             if connection.close.is_cancelled() || state.is_owner {
                 return None;
             }
-            let count = holdings.of(state.identity.as_ref());
-            let yields = holdings.yields(state.identity.as_ref(), identity);
+            let count = holdings.of(&state.identity);
+            let yields = holdings.yields(self.most, &state.identity, &other);
             match state.activity {
                 Activity::Idle(since) => Some((true, count, since.elapsed(), connection)),
                 Activity::Notifications(since) if yields => {
@@ -232,6 +233,13 @@ impl ClientConnection {
         state.is_reserved() && state.identity.is_none()
     }
 
+    /// Returns the party that its memory is charged to.
+    pub(crate) fn memory_holder(&self) -> MemoryHolder {
+        let state = self.lock();
+        let identity = state.identity.as_ref().map(|identity| identity.as_str().into());
+        MemoryHolder { identity, is_owner: state.is_owner }
+    }
+
     /// Returns true if nothing but notifications is lost when it closes at once.
     pub(crate) fn may_end_now(&self) -> bool {
         matches!(self.lock().activity, Activity::Notifications(_))
@@ -250,32 +258,9 @@ impl Drop for OpenConnection {
     }
 }
 
-/// The number of places that each identity holds; `None` stands for all that are not authenticated.
-pub(crate) struct Holdings {
-    counts: HashMap<Option<IdentityId>, usize>,
-    most: usize,
-}
-
-impl Holdings {
-    /// Counts the holders of `most` places.
-    pub(crate) fn new(most: usize, holders: impl Iterator<Item = Option<IdentityId>>) -> Self {
-        let mut counts = HashMap::new();
-        holders.for_each(|holder| *counts.entry(holder).or_default() += 1);
-        Self { counts, most }
-    }
-
-    /// Returns the number of places that an identity holds.
-    pub(crate) fn of(&self, identity: Option<&IdentityId>) -> usize {
-        self.counts.get(&identity.cloned()).copied().unwrap_or_default()
-    }
-
-    /// Returns true if a holder has more than its share and `other` not more than its own.
-    pub(crate) fn yields(&self, holder: Option<&IdentityId>, other: &IdentityId) -> bool {
-        let is_new = !self.counts.contains_key(&Some(other.clone()));
-        let share = self.most / (self.counts.len() + usize::from(is_new)).max(1);
-        let own = self.of(Some(other)) + usize::from(is_new);
-        holder != Some(other) && self.of(holder) > share && own <= share
-    }
+/// Returns the party that the memory of a caller's messages is charged to.
+pub(crate) fn memory_holder(caller: &Caller) -> MemoryHolder {
+    MemoryHolder { identity: Some(caller.id().as_str().into()), is_owner: caller.is_owner() }
 }
 
 /// Returns the number of places that are reserved for the owner.

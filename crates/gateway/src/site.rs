@@ -109,7 +109,7 @@ pub(crate) async fn refused(
     refused: Refused,
 ) -> Reply {
     let reply = site.refuse(refused.status(), refused.message());
-    let reply = told(gateway, reply, None).await;
+    let reply = told(gateway, None, reply, None).await;
     if refused.status() != StatusCode::UNAUTHORIZED {
         return reply;
     }
@@ -124,20 +124,21 @@ pub(crate) async fn respond(
     request: Request<Incoming>,
 ) -> Reply {
     let (head, body) = request.into_parts();
-    let session = visit.session.clone();
-    let response = match read_any(gateway, &head.headers, body).await {
+    let (session, caller) = (visit.session.clone(), visit.caller.clone());
+    let response = match read_any(gateway, caller.as_ref(), &head.headers, body).await {
         Ok(body) => {
             gateway.settled().await;
             site.answer(visit, Request::from_parts(head, body)).await
         }
         Err(bad) => site.refuse(bad.status(), bad.message()),
     };
-    told(gateway, response, session).await
+    told(gateway, caller.as_ref(), response, session).await
 }
 
 /// Converts a site's response for sending. A stream ends with the browser session that requested it.
 async fn told(
     gateway: &Inner,
+    caller: Option<&Caller>,
     response: Response<SiteBody>,
     session: Option<Arc<BrowserSession>>,
 ) -> Reply {
@@ -147,7 +148,7 @@ async fn told(
     let body = match body {
         SiteBody::Whole(bytes) => {
             metrics.sent(bytes.len());
-            Body::Whole(Some(held(gateway, bytes.into()).await))
+            Body::Whole(Some(held(gateway, caller, bytes.into()).await))
         }
         body @ (SiteBody::Stream(_) | SiteBody::Endless(_)) => {
             let over = matches!(body, SiteBody::Endless(_));

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use consort_core::{Caller, Emitting};
+use consort_wire::Holdings;
 use http::{Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
@@ -18,7 +19,7 @@ use crate::otlp::Via;
 use crate::pipe::Pipe;
 use crate::request::Out;
 use crate::seal::secret;
-use crate::shares::{Holdings, reserve};
+use crate::shares::reserve;
 use crate::trace;
 
 /// The clients with an open stream, by the name in their URL.
@@ -54,7 +55,7 @@ pub(crate) async fn respond(
             let Some(pipe) = pipe.filter(|pipe| pipe.caller == caller) else {
                 return text(StatusCode::NOT_FOUND, "this session is over");
             };
-            match read(gateway, &head.headers, body).await {
+            match read(gateway, &caller, &head.headers, body).await {
                 Ok(bytes) => {
                     pipe.receive(&bytes, trace::of_headers(&head.headers).as_ref());
                     bare(StatusCode::ACCEPTED)
@@ -104,10 +105,11 @@ fn has_room(gateway: &Inner, caller: &Caller) -> bool {
         return true;
     }
     let open = || pipes.values().filter(|pipe| !pipe.given_up.is_cancelled());
-    let holdings = Holdings::new(limits.sessions, open().map(|it| Some(it.caller.id().clone())));
-    let yields =
-        |pipe: &&Arc<Pipe>| pipe.is_quiet() && holdings.yields(Some(pipe.caller.id()), caller.id());
-    let largest = open().filter(yields).max_by_key(|pipe| holdings.of(Some(pipe.caller.id())));
+    let holdings: Holdings<_> = open().map(|pipe| pipe.caller.id().clone()).collect();
+    let yields = |pipe: &&Arc<Pipe>| {
+        pipe.is_quiet() && holdings.yields(limits.sessions, pipe.caller.id(), caller.id())
+    };
+    let largest = open().filter(yields).max_by_key(|pipe| holdings.of(pipe.caller.id()));
     largest.is_some_and(|pipe| {
         pipe.given_up.cancel();
         true

@@ -20,7 +20,7 @@ use crate::chance::chance;
 use crate::hub::Inner;
 use crate::key::{ConnectionParty, STATELESS};
 use crate::managed::{ManagedServer, chain};
-use crate::probation::ProbationCall;
+use crate::probation::{ProbationCall, ProbationEntry};
 use crate::retry;
 use crate::upstream::UpstreamConnection;
 use arguments::CheckedArguments;
@@ -127,6 +127,7 @@ fn request(call: &Call) -> Request {
         };
     }
     request = wants_logs(request, call.log).identity(call.caller.id().as_str());
+    request = request.for_owner(call.caller.is_owner());
     if let Some(client) = &call.client {
         let declared = || client.offers.capabilities(consort_core::Revision::NEWEST_MODERN);
         request = request
@@ -170,7 +171,7 @@ async fn remote(
     let (mut n, begun, mut failed) = (1, Instant::now(), None);
     loop {
         let party = call.client.as_ref().map(|it| ConnectionParty::of_client(&call.caller, it));
-        let (mut upstream, probation) = match &party {
+        let (upstream, probation) = match &party {
             Some(party) => lead(managed, party, &request).await?,
             None => (managed.main().await?, None),
         };
@@ -202,7 +203,6 @@ async fn remote(
                 Some(event @ consort_wire::Event::Question(_)) => {
                     asked = true;
                     upstream.probation.wake();
-                    upstream.release();
                     if let Some(party) = party {
                         let session = party.session.map_or(STATELESS, ClientSession::id);
                         let _ = upstream.owner.set(session);
@@ -248,10 +248,12 @@ async fn lead(
     party: &ConnectionParty<'_>,
     request: &Request,
 ) -> Result<(UpstreamConnection, Option<ProbationCall>), CallError> {
+    let mut party = *party;
     loop {
-        let upstream = managed.upstream_for(party).await?;
+        let upstream = managed.upstream_for(&party).await?;
         let asks = || managed.asks.load(Ordering::Relaxed);
         if asks()
+            || party.is_alone
             || !party.offers.any()
             || upstream.client.about().found.revision.era() == Era::Modern
             || !upstream.client.has_shared_channel()
@@ -260,8 +262,10 @@ async fn lead(
             return Ok((upstream, None));
         }
         let session = party.session.map(ClientSession::id);
-        if let Some(call) = Box::pin(upstream.probation.enter(session, asks)).await {
-            return Ok((upstream, Some(call)));
+        match Box::pin(upstream.probation.enter(session, asks)).await {
+            ProbationEntry::Admitted(call) => return Ok((upstream, Some(call))),
+            ProbationEntry::Over => {}
+            ProbationEntry::Busy => party.is_alone = true,
         }
     }
 }

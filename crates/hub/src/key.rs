@@ -32,6 +32,8 @@ pub(crate) struct ConnectionParty<'a> {
     pub(crate) session: Option<&'a ClientSession>,
     pub(crate) tasks: Tasks,
     pub(crate) is_subscription: bool,
+    /// True if it must not share a connection, although the server is not known to send requests.
+    pub(crate) is_alone: bool,
 }
 
 impl<'a> ConnectionParty<'a> {
@@ -39,7 +41,7 @@ impl<'a> ConnectionParty<'a> {
     pub(crate) fn of_client(caller: &'a Caller, client: &'a ClientContext) -> Self {
         let ClientContext { offers, session, tasks, .. } = client;
         let (session, is_subscription) = (session.as_ref(), false);
-        Self { caller, offers, session, tasks: *tasks, is_subscription }
+        Self { caller, offers, session, tasks: *tasks, is_subscription, is_alone: false }
     }
 
     /// Returns the party of a subscription.
@@ -50,6 +52,7 @@ impl<'a> ConnectionParty<'a> {
             session: subscription.session.as_ref(),
             tasks: Tasks::Follow,
             is_subscription: true,
+            is_alone: false,
         }
     }
 }
@@ -64,7 +67,7 @@ pub(crate) enum SessionScope {
     Shared,
     /// One session.
     Session(u64),
-    /// One call at a time, until the server sends it a request, because its client cannot be distinguished from others.
+    /// One call at a time, because its client cannot be distinguished from others.
     /// The number identifies one of the connections that such calls take turns on.
     Exclusive(usize),
 }
@@ -107,6 +110,7 @@ pub(crate) fn scope(party: &ConnectionParty<'_>, main: &Client, asks: bool) -> S
     if !party.offers.any() {
         return SessionScope::Shared;
     }
+    let asks = asks || party.is_alone;
     // A task lives on in the connection that made it, and may ask later.
     let tasks = main.has_shared_channel() && main.about().offers("tasks");
     match party.session {

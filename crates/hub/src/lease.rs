@@ -2,21 +2,21 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tokio::sync::Notify;
+use crate::connection_turns::ConnectionTurns;
 
 /// Guard of a connection in use. Dropped by the last user, it frees the connection for another.
 #[derive(Debug)]
-pub(crate) struct ConnectionUse(Arc<Notify>);
+pub(crate) struct ConnectionUse(Arc<ConnectionTurns>);
 
 impl ConnectionUse {
-    pub(crate) fn new(freed: &Arc<Notify>) -> Self {
+    pub(crate) fn new(freed: &Arc<ConnectionTurns>) -> Self {
         Self(Arc::clone(freed))
     }
 }
 
 impl Drop for ConnectionUse {
     fn drop(&mut self) {
-        self.0.notify_one();
+        self.0.wake();
     }
 }
 
@@ -29,7 +29,7 @@ impl Lease {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).strong_count() == 0
     }
 
-    pub(crate) fn take(&self, freed: &Arc<Notify>) -> Option<Arc<ConnectionUse>> {
+    pub(crate) fn take(&self, freed: &Arc<ConnectionTurns>) -> Option<Arc<ConnectionUse>> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if held.strong_count() > 0 {
             return None;

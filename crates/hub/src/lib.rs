@@ -7,6 +7,8 @@ mod attribution;
 mod builtin;
 mod call;
 mod chance;
+mod connection_room;
+mod connection_turns;
 mod hub;
 mod kept;
 mod key;

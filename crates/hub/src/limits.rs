@@ -49,6 +49,9 @@ pub struct ConnectionLimits {
     pub identities: usize,
     /// Idle time after which such a connection is closed.
     pub identity_idle: Duration,
+    /// Time that a call keeps such a connection while it waits for its client's answer and other calls wait for a
+    /// connection.
+    pub answer_hold: Duration,
     /// Time after which the status explains the slow start of a program that fetches packages.
     pub install_notice: Duration,
     /// Pause after a server's first failure; it doubles.
@@ -84,6 +87,7 @@ impl Default for ConnectionLimits {
         Self {
             identities: 64,
             identity_idle: Duration::from_hours(1),
+            answer_hold: Duration::from_mins(1),
             install_notice: Duration::from_secs(3),
             first_pause: Duration::from_millis(100),
             longest_pause: Duration::from_mins(1),

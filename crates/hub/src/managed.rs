@@ -331,6 +331,13 @@ impl ManagedServer {
         self.down(&status, None)
     }
 
+    /// Returns the error that a list of the server is not complete yet and may have this name.
+    pub(crate) fn incomplete(&self, kind: ShelfKind, name: &str) -> CallError {
+        let reason = format!("its list of {}s is not complete yet", kind.singular());
+        let status = Status { error: Some(reason), ..self.status() };
+        self.down(&status, Some(name))
+    }
+
     fn down(&self, status: &Status, name: Option<&str>) -> CallError {
         let mut reason = status.error.clone().unwrap_or_else(|| format!("it is {}", status.state));
         if let Some(name) = name {

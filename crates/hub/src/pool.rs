@@ -5,15 +5,15 @@ mod slots;
 
 pub(crate) use slots::OpenConnection;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use consort_core::{CallError, ClientSession, IdentityId, Offers, WeakClientSession};
 use consort_wire::{Client, ClientInfo};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::connection_turns::ConnectionTurns;
 use crate::key::{ConnectionKey, ConnectionParty, SessionScope};
 use crate::lease::ConnectionUse;
 use crate::managed::ManagedServer;
@@ -28,9 +28,8 @@ use slots::{PoolSlot, PoolSlots, SlotConnection};
 pub(crate) struct ConnectionPool {
     slots: Mutex<PoolSlots>,
     context: OnceLock<(ClientInfo, Arc<Shared>, ServerTasks)>,
-    /// Wakes one waiting call for each connection that becomes unused.
-    pub(crate) freed: Arc<Notify>,
-    waiting: AtomicUsize,
+    /// The calls that wait for a connection, woken when one becomes unused.
+    pub(crate) freed: Arc<ConnectionTurns>,
 }
 
 /// A connection in use, and the exclusive lease on it if it is needed.
@@ -55,7 +54,7 @@ impl ConnectionPool {
         key: ConnectionKey,
         party: &ConnectionParty<'_>,
     ) -> Result<UpstreamConnection, CallError> {
-        let (slot, used, leased) = match self.take(managed, &key, party) {
+        let (slot, used, leased) = match self.take(managed, &key, party, self.freed.is_empty()) {
             Some(taken) => taken,
             None => Box::pin(self.wait(managed, &key, party)).await?,
         };
@@ -136,19 +135,29 @@ impl ConnectionPool {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the slot of a key into use, making one if there is none. Returns `None` if there is no room.
+    /// Takes the slot of a key into use, making one if there is none. Returns `None` if there is no room, or if it is not
+    /// the call's turn to have it.
     fn take(
         &self,
         managed: &ManagedServer,
         key: &ConnectionKey,
         party: &ConnectionParty<'_>,
+        is_turn: bool,
     ) -> Option<SlotUse> {
+        let (room, is_owner) = (managed.settings.connection_room(), party.caller.is_owner());
         let mut slots = self.slots();
         let is_exclusive = matches!(key.scope, SessionScope::Exclusive(_));
-        let key = slots.choose(key, managed.settings.max_connections())?;
+        let key = slots.choose(key, room.most)?;
+        let is_new = !slots.by_key.contains_key(&key);
+        if !is_turn && (is_exclusive || is_new) {
+            return None;
+        }
+        if is_new && let Some(slot) = slots.make_room(&room, is_owner)? {
+            self.close_slot(&slot);
+        }
         let of_session = matches!(key.scope, SessionScope::Session(_));
         let session = party.session.filter(|_| of_session).map(ClientSession::downgrade);
-        let slot = slots.by_key.entry(key).or_insert_with(|| PoolSlot::new(session));
+        let slot = slots.by_key.entry(key).or_insert_with(|| PoolSlot::new(session, is_owner));
         slot.last = Instant::now();
         let used = slot.used.upgrade();
         let used = used.unwrap_or_else(|| Arc::new(ConnectionUse::new(&self.freed)));
@@ -157,7 +166,16 @@ impl ConnectionPool {
         Some((slot.clone(), used, leased))
     }
 
-    /// Waits until a connection becomes unused, at most the queue timeout or the total timeout of calls.
+    /// Closes the connection of a slot that gave way, although a call that waits for its client's answer still has it.
+    fn close_slot(&self, slot: &PoolSlot) {
+        let Some((_, _, tasks)) = self.context.get() else { return };
+        if let Some(client) = slot.client() {
+            tasks.spawn(client.close());
+        }
+    }
+
+    /// Waits until a connection becomes unused, at most the queue timeout or the total timeout of calls. Identities take
+    /// turns.
     async fn wait(
         &self,
         managed: &ManagedServer,
@@ -167,23 +185,21 @@ impl ConnectionPool {
         let settings = &managed.settings;
         let most = settings.max_connections();
         let overloaded = |reason| CallError::Overloaded { server: managed.id.clone(), reason };
-        let waiting = Waiting::new(&self.waiting);
-        if waiting.before >= settings.limits.queued_calls {
-            let reason =
-                format!("{most} connections to it are in use, and {} calls wait", waiting.before);
-            return Err(overloaded(reason));
-        }
+        let waiting = self.freed.join(&key.identity, settings.limits.queued_calls);
+        let waiting = waiting.map_err(|waiting| {
+            overloaded(format!("{most} connections to it are in use, and {waiting} calls wait"))
+        })?;
         let wait = settings.times.queue.min(settings.times.total);
         let limit = Instant::now() + wait;
         loop {
-            let freed = self.freed.notified();
-            let taken = self.take(managed, key, party);
-            if let Some(taken) = taken {
-                // What freed it may have freed another as well.
-                self.freed.notify_one();
+            if let Some(taken) = self.take(managed, key, party, waiting.is_next()) {
+                waiting.served();
                 return Ok(taken);
             }
-            if tokio::time::timeout_at(limit, freed).await.is_err() {
+            let next_yield = settings.connection_room().next_yield(&self.slots().pooled());
+            let due = next_yield.map_or(limit, |time| limit.min(Instant::now() + time));
+            let is_late = tokio::time::timeout_at(due, waiting.woken()).await.is_err();
+            if is_late && Instant::now() >= limit {
                 let reason =
                     format!("{most} connections to it are in use for {wait:?} (`max_connections`)");
                 return Err(overloaded(reason));
@@ -231,23 +247,5 @@ impl ConnectionPool {
                 upstream.client.close().await;
             }
         }
-    }
-}
-
-/// Guard that counts a waiting call until it is dropped.
-struct Waiting<'a> {
-    count: &'a AtomicUsize,
-    before: usize,
-}
-
-impl<'a> Waiting<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        Self { count, before: count.fetch_add(1, Ordering::AcqRel) }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Time that a first call waits for those of other clients. Beyond it, a server request waits for calls instead.
+/// Time that a first call waits for those of other clients. Beyond it, it gets a connection of its own.
 const PROBATION_WAIT: Duration = Duration::from_secs(2);
 
 /// First calls in flight on one connection, all of one client.
@@ -32,29 +32,29 @@ struct ProbationState {
 }
 
 impl Probation {
-    /// Waits until a client may make first calls. Returns `None` once `is_over` is true.
+    /// Waits until a client may make first calls, at most for a short time.
     pub(crate) async fn enter(
         &self,
         session: Option<u64>,
         is_over: impl Fn() -> bool,
-    ) -> Option<ProbationCall> {
+    ) -> ProbationEntry {
         let limit = Instant::now() + PROBATION_WAIT;
         loop {
             let mut changed = std::pin::pin!(self.0.changed.notified());
             changed.as_mut().enable();
             if is_over() {
-                return None;
+                return ProbationEntry::Over;
             }
             {
                 let mut state = self.0.lock();
                 if state.calls == 0 || session.is_some() && state.session == session {
                     state.session = session;
                     state.calls += 1;
-                    return Some(ProbationCall(Some(Arc::clone(&self.0))));
+                    return ProbationEntry::Admitted(ProbationCall(Arc::clone(&self.0)));
                 }
             }
             if tokio::time::timeout_at(limit, changed).await.is_err() {
-                return Some(ProbationCall(None));
+                return ProbationEntry::Busy;
             }
         }
     }
@@ -71,16 +71,25 @@ impl Inner {
     }
 }
 
-/// Guard of a first call in flight, or of one whose wait timed out.
+/// The end of the wait to make a first call.
 #[derive(Debug)]
-pub(crate) struct ProbationCall(Option<Arc<Inner>>);
+pub(crate) enum ProbationEntry {
+    /// It may be made on the shared connection.
+    Admitted(ProbationCall),
+    /// The server is known to send requests.
+    Over,
+    /// Another client's first calls take too long.
+    Busy,
+}
+
+/// Guard of a first call in flight.
+#[derive(Debug)]
+pub(crate) struct ProbationCall(Arc<Inner>);
 
 impl Drop for ProbationCall {
     fn drop(&mut self) {
-        if let Some(inner) = &self.0 {
-            inner.lock().calls -= 1;
-            inner.changed.notify_waiters();
-        }
+        self.0.lock().calls -= 1;
+        self.0.changed.notify_waiters();
     }
 }
 
@@ -106,31 +115,38 @@ impl SilentTools {
 mod tests {
     use super::*;
 
+    async fn admitted(probation: &Probation, session: Option<u64>) -> ProbationCall {
+        match probation.enter(session, || false).await {
+            ProbationEntry::Admitted(call) => call,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn first_calls_of_another_client_wait_and_those_of_the_same_session_do_not() {
         let probation = Probation::default();
-        let first = probation.enter(Some(1), || false).await.unwrap();
-        let same = probation.enter(Some(1), || false).await.unwrap();
+        let first = admitted(&probation, Some(1)).await;
+        let same = admitted(&probation, Some(1)).await;
         let begun = Instant::now();
         let ending = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
             drop((first, same));
         };
-        let (other, ()) = tokio::join!(probation.enter(Some(2), || false), ending);
+        let (other, ()) = tokio::join!(admitted(&probation, Some(2)), ending);
         assert_eq!(begun.elapsed(), Duration::from_millis(500));
         drop(other);
-        // Calls whose clients cannot be told apart are clients of their own.
-        let _one = probation.enter(None, || false).await.unwrap();
+        // Calls whose clients cannot be told apart are clients of their own, and none shares with another for the wait.
+        let _one = admitted(&probation, None).await;
         let begun = Instant::now();
-        let two = probation.enter(None, || false).await.unwrap();
+        let two = probation.enter(None, || false).await;
         assert_eq!(begun.elapsed(), PROBATION_WAIT);
-        assert!(two.0.is_none());
+        assert!(matches!(two, ProbationEntry::Busy));
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_who_wait_are_told_that_the_server_asks() {
         let probation = Probation::default();
-        let _first = probation.enter(Some(1), || false).await.unwrap();
+        let _first = admitted(&probation, Some(1)).await;
         let asks = std::sync::atomic::AtomicBool::new(false);
         let is_over = || asks.load(std::sync::atomic::Ordering::Relaxed);
         let asking = async {
@@ -139,6 +155,6 @@ mod tests {
             probation.wake();
         };
         let (other, ()) = tokio::join!(probation.enter(Some(2), is_over), asking);
-        assert!(other.is_none());
+        assert!(matches!(other, ProbationEntry::Over));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use consort_core::{
-    BoxFuture, CallError, Caller, Catalog, ListPurpose, MissingName, ServerId, ShelfKind,
+    BoxFuture, CallError, Caller, Catalog, Entry, ListPurpose, MissingName, ServerId, ShelfKind,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -34,7 +34,7 @@ impl Inner {
         };
         let before = self.shared.catalog_for(caller);
         let awaited = self.awaited(&before, limit, |_| true);
-        let variants = self.variants(caller, None, |_| true);
+        let variants = self.variants(caller, |_| None, |_| true);
         if awaited.is_empty() && variants.is_empty() {
             return None;
         }
@@ -42,17 +42,17 @@ impl Inner {
         Some(Box::pin(async move {
             tokio::join!(learn(awaited), learn_variants(variants, limit));
             // A server that was reached just now may list other things to this caller.
-            learn_variants(inner.variants(&caller, None, |_| true), limit).await;
+            learn_variants(inner.variants(&caller, |_| None, |_| true), limit).await;
             inner.is_newer(&caller, &before)
         }))
     }
 
-    /// Starts reading the lists that are not known for a caller's capabilities or are of this age, and returns the
-    /// readings to wait for.
+    /// Starts reading the lists that are not known for a caller's capabilities or are of the age for their server, and
+    /// returns the readings to wait for.
     fn variants(
         &self,
         caller: &Caller,
-        max_age: Option<Duration>,
+        max_age: impl Fn(&ManagedServer) -> Option<Duration>,
         wanted: impl Fn(&ServerId) -> bool,
     ) -> Vec<AwaitedVariant> {
         if caller.capabilities().is_none() {
@@ -60,8 +60,9 @@ impl Inner {
         }
         let servers = self.servers();
         let servers = servers.values().filter(|managed| wanted(&managed.id));
-        let read =
-            |managed: &Arc<ManagedServer>| managed.read_variant(&self.shared, caller, max_age);
+        let read = |managed: &Arc<ManagedServer>| {
+            managed.read_variant(&self.shared, caller, max_age(managed))
+        };
         servers.filter_map(read).collect()
     }
 
@@ -102,11 +103,43 @@ impl Inner {
         !Arc::ptr_eq(before, &self.shared.catalog_for(caller))
     }
 
-    /// Waits for the servers that may have a name that the catalog lacks.
+    /// Waits for the servers that may have a name that the catalog lacks. A server whose list is partial is asked again
+    /// until its list has the name or is complete, for as long as a starting server is waited for.
     pub(crate) async fn find_missing(&self, missing: MissingName) -> Result<bool, CallError> {
+        let MissingName { caller, kind, name, .. } = &missing;
+        let before = self.shared.catalog_for(caller);
+        loop {
+            let found = self.look_for(missing.clone()).await;
+            let servers = missing.servers.iter().filter_map(|server| self.server(server));
+            let partial: Vec<Arc<ManagedServer>> =
+                servers.filter(|managed| managed.readings.partial_since(*kind).is_some()).collect();
+            let Some(first) = partial.first() else {
+                return found.map(|_| self.is_newer(caller, &before));
+            };
+            if has_name(&self.shared.catalog_for(caller), &before, *kind, name) {
+                return Ok(true);
+            }
+            if !partial.iter().any(|managed| self.is_growing(managed, *kind)) {
+                return Err(found.err().unwrap_or_else(|| first.incomplete(*kind, name)));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Returns true if more items of a server's list are to be waited for.
+    fn is_growing(&self, managed: &ManagedServer, kind: ShelfKind) -> bool {
+        let since = managed.readings.partial_since(kind);
+        since.is_some_and(|since| since.elapsed() < self.shared.limits.server_wait)
+    }
+
+    /// Waits once for the servers that may have a name.
+    async fn look_for(&self, missing: MissingName) -> Result<bool, CallError> {
         let MissingName { caller, kind, name, named, servers } = missing;
         let before = self.shared.catalog_for(&caller);
-        let (wait, min_age) = (self.shared.limits.server_wait, Some(self.shared.limits.min_age));
+        let (wait, min_age) = (self.shared.limits.server_wait, self.shared.limits.min_age);
+        let min_age = |managed: &ManagedServer| {
+            Some(if self.is_growing(managed, kind) { Duration::ZERO } else { min_age })
+        };
         if named {
             let Some(managed) = servers.first().and_then(|server| self.server(server)) else {
                 return Ok(false);
@@ -157,7 +190,11 @@ impl Inner {
         let mut asked = Vec::new();
         for managed in servers {
             for kind in kinds {
-                let since = managed.readings.ask(*kind, limits.min_age);
+                let since = if self.is_growing(managed, *kind) {
+                    managed.readings.ask_next(*kind)
+                } else {
+                    managed.readings.ask(*kind, limits.min_age)
+                };
                 asked.extend(since.map(|since| (managed, *kind, since)));
             }
         }
@@ -228,6 +265,15 @@ impl Inner {
             }
         }))
     }
+}
+
+/// Returns true if a catalog has an item of this name that an earlier one lacks. The name may begin with its server's.
+fn has_name(now: &Catalog, before: &Catalog, kind: ShelfKind, name: &str) -> bool {
+    let is_new = |entry: &&Entry| {
+        let server = &entry.route.server;
+        name.ends_with(&entry.name) && before.shelf(kind).position(server, &entry.name).is_none()
+    };
+    now.shelf(kind).entries().iter().any(|entry| is_new(&entry))
 }
 
 /// Waits for readings, at most `limit` since each began.

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use consort_wire::{CallError, Effect, NotSent};
 
-/// The delay before the first retry; it doubles.
+/// The delay before the first retry; the second and last one waits twice as long.
 const FIRST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(2);
 
 /// The delay before a refused connection is retried, for as long as a call waits for its server.
 const REFUSED: Duration = Duration::from_millis(200);
@@ -45,10 +44,7 @@ pub(crate) fn again(
         // Answered is answered.
         _ => effect != Effect::Answered,
     };
-    (failed && n <= most).then(|| {
-        let pause = FIRST.saturating_mul(2u32.saturating_pow(n - 1)).min(LONGEST);
-        pause.mul_f64(chance.clamp(0.0, 1.0))
-    })
+    (failed && n <= most).then(|| FIRST.saturating_mul(n).mul_f64(chance.clamp(0.0, 1.0)))
 }
 
 #[cfg(test)]

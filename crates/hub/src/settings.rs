@@ -11,6 +11,7 @@ use consort_wire::{
     ToolTimes,
 };
 
+use crate::connection_room::ConnectionRoom;
 use crate::limits::{ConnectionLimits, ListLimits};
 use crate::schema::SchemaLimits;
 
@@ -75,6 +76,9 @@ impl std::fmt::Debug for Settings {
     }
 }
 
+/// Percentage of connections that is the owner's by default.
+const OWNER_RESERVE: usize = 5;
+
 /// Settings of one server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
@@ -109,6 +113,8 @@ pub struct ServerSettings {
     pub max_connections: Option<usize>,
     /// Idle time after which such a connection is closed; the time of `upkeep` if absent.
     pub connection_idle: Option<Duration>,
+    /// Percentage of such connections reserved for the owner.
+    pub owner_reserve: usize,
 }
 
 impl ServerSettings {
@@ -130,12 +136,20 @@ impl ServerSettings {
             upkeep: ConnectionLimits::default(),
             max_connections: None,
             connection_idle: None,
+            owner_reserve: OWNER_RESERVE,
         }
     }
 
     /// Returns the limit of connections beyond the first one.
     pub fn max_connections(&self) -> usize {
         self.max_connections.unwrap_or(self.upkeep.identities)
+    }
+
+    /// Returns the room for connections beyond the first one.
+    pub(crate) fn connection_room(&self) -> ConnectionRoom {
+        let most = self.max_connections();
+        let reserved = most * self.owner_reserve / 100;
+        ConnectionRoom { most, reserved, answer_hold: self.upkeep.answer_hold }
     }
 
     /// Returns the idle time after which a connection beyond the first one is closed.

@@ -8,6 +8,7 @@ use consort_wire::{Client, Json, Request};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::connection_turns::ConnectionTurns;
 use crate::lease::{ConnectionUse, Lease};
 use crate::probation::Probation;
 use crate::tasks::ServerTasks;
@@ -27,8 +28,8 @@ pub(crate) struct UpstreamConnection {
     /// Probation of first calls of clients that share it.
     pub(crate) probation: Probation,
     lease: Lease,
-    /// Held by a call whose client cannot be distinguished from others, until it receives a server request.
-    leased: Option<Arc<ConnectionUse>>,
+    /// Held by a call whose client cannot be distinguished from others.
+    _leased: Option<Arc<ConnectionUse>>,
     /// Guard of its use.
     used: Option<Arc<ConnectionUse>>,
     /// Tasks of its server.
@@ -85,7 +86,7 @@ impl UpstreamConnection {
             owner: Arc::default(),
             probation: Probation::default(),
             lease: Lease::default(),
-            leased: None,
+            _leased: None,
             used: None,
             tasks,
         }
@@ -102,7 +103,7 @@ impl UpstreamConnection {
         used: Arc<ConnectionUse>,
         leased: Option<Arc<ConnectionUse>>,
     ) -> Self {
-        Self { leased, used: Some(used), ..self }
+        Self { _leased: leased, used: Some(used), ..self }
     }
 
     /// Ends its subscriptions, which move to a connection with current credentials.
@@ -121,17 +122,12 @@ impl UpstreamConnection {
         self.state.retired.cancelled().await;
     }
 
-    /// Leases the connection to a call whose client cannot be distinguished from others; `None` if another such call
-    /// has it.
-    pub(crate) fn leased(&self, freed: &Arc<Notify>) -> Option<Self> {
+    /// Leases the connection to a call whose client cannot be distinguished from others, until the call ends. `None` if
+    /// a server request may be another call's.
+    pub(crate) fn leased(&self, freed: &Arc<ConnectionTurns>) -> Option<Self> {
         let leased = self.lease.take(freed)?;
-        Some(Self { leased: Some(leased), ..self.clone() })
-    }
-
-    /// Ends the lease, so that the next such call may have the connection. The current call waits for its client's
-    /// answer, so later server requests are not its own.
-    pub(crate) fn release(&mut self) {
-        self.leased = None;
+        let is_free = !self.client.may_be_asked();
+        is_free.then(|| Self { _leased: Some(leased), ..self.clone() })
     }
 
     /// Sets the log level of a legacy server, unless it sends these messages already. Calls that wait for the same

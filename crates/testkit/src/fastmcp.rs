@@ -45,6 +45,13 @@ pub fn fastmcp_elicit() -> Listening {
     Listening::start(command)
 }
 
+/// The same server over HTTP+SSE, at `/sse`.
+pub fn fastmcp_elicit_sse() -> Listening {
+    let mut command = std::process::Command::new(fixtures::python("python3"));
+    command.arg(fixtures::fastmcp_elicit()).arg("sse");
+    Listening::start(command)
+}
+
 /// The same server as a program on its standard input and output.
 pub fn fastmcp_elicit_stdio() -> Command {
     Command::new(fixtures::python("python3")).arguments([fixtures::fastmcp_elicit()])

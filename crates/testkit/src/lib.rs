@@ -28,8 +28,8 @@ pub use conformance_server::conformance_server;
 pub use everything::{Everything, everything, everything_on, everything_stdio};
 pub use fake::Fake;
 pub use fastmcp::{
-    fastmcp, fastmcp_conformance, fastmcp_elicit, fastmcp_elicit_stdio, fastmcp_growing,
-    fastmcp_sessions, fastmcp_stdio, fastmcp_with_login,
+    fastmcp, fastmcp_conformance, fastmcp_elicit, fastmcp_elicit_sse, fastmcp_elicit_stdio,
+    fastmcp_growing, fastmcp_sessions, fastmcp_stdio, fastmcp_with_login,
 };
 pub use leftovers::Leftovers;
 pub use listening::Listening;

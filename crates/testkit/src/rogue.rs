@@ -27,6 +27,8 @@ pub use stdio::serve as serve_stdio;
 pub enum Step {
     /// Send a message, framed as the transport does it.
     Message(String),
+    /// The same, in which `$FILLING` is this many letters.
+    Filled(String, usize),
     /// Send bytes unchanged.
     Text(String),
     /// Send bytes given as hexadecimal digits.
@@ -37,6 +39,9 @@ pub enum Step {
     Dribble,
     /// Wait this many milliseconds.
     Sleep(u64),
+    /// Over stdio: send a message, a request whose id is `$ASK`, and wait for its response, which is `$ANSWER` in the
+    /// texts of the steps behind it.
+    Ask(String),
     /// Send a response with this id instead of `$ID`.
     Answer(serde_json::Value),
     /// Over HTTP: close the connection before the end of the response. Over stdio: close the standard output.
@@ -53,6 +58,11 @@ impl Step {
     /// The response to the request, with this result.
     pub fn result(result: &serde_json::Value) -> Self {
         Self::Message(format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{result}}}"#))
+    }
+
+    /// Returns the message of a [`Step::Filled`].
+    fn filled(text: &str, letters: usize) -> String {
+        text.replace("$FILLING", &"x".repeat(letters))
     }
 
     /// A notification.

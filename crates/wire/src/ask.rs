@@ -239,6 +239,13 @@ impl Refusal {
         Self { code: -32603, message: UNANSWERED.to_owned() }
     }
 
+    /// Creates the refusal of a request that may belong to calls of several clients.
+    #[cfg(feature = "client")]
+    pub(crate) fn ambiguous() -> Self {
+        let message = "this request may belong to calls of several clients; call the tool again";
+        Self { code: -32603, message: message.to_owned() }
+    }
+
     /// Returns true if the [`Reply`] was dropped.
     #[cfg(feature = "client")]
     pub(crate) fn is_unanswered(&self) -> bool {

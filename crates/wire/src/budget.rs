@@ -1,10 +1,14 @@
-//! Memory for large messages, shared by everything that reads them.
+//! Memory for large messages, shared by everything that reads them, fairly between identities.
+
+mod room;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
+
+use room::{ReservedRoom, SharedBudget, WaitingReader};
 
 /// Bytes up to which a message is not accounted for.
 const SMALL: usize = 64 << 10;
@@ -15,36 +19,40 @@ const MEDIUM: usize = 1 << 20;
 /// Limit of the bytes of large messages in memory at once, from the first byte that is read to the last one
 /// that is sent. Clones share one budget.
 ///
-/// One message beyond the limit may be read when nothing else progresses, so that readers that wait for each
-/// other's memory do not deadlock.
+/// One identity may hold all of it while no other needs any. At the limit, the identity that holds least is served
+/// first, and a part can be reserved for the owner. One message beyond the limit may be read when nothing else
+/// progresses, so that readers that wait for each other's memory do not deadlock.
 ///
 /// ```
 /// use consort_wire::MemoryBudget;
 ///
-/// let budget = MemoryBudget::new(256 << 20);
+/// let budget = MemoryBudget::new(256 << 20).with_owner_reserve(5);
 /// assert_eq!(budget.bytes(), Some(256 << 20));
 /// assert_eq!(MemoryBudget::default().bytes(), None, "no limit");
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBudget(Option<Arc<SharedBudget>>);
 
-#[derive(Debug)]
-struct SharedBudget {
-    bytes: usize,
-    /// In KiB.
-    free: Arc<Semaphore>,
-    /// Permit to read one message beyond the budget.
-    overdraft: Arc<Semaphore>,
-    /// Large messages so far.
-    messages: AtomicU64,
+/// The party that memory is charged to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MemoryHolder {
+    /// The identity; absent while it is not known whose message it is.
+    pub identity: Option<Arc<str>>,
+    /// True if it may use the reserve of the owner.
+    pub is_owner: bool,
 }
 
 impl MemoryBudget {
     /// Creates a budget of this many bytes.
     pub fn new(bytes: usize) -> Self {
-        let free = Arc::new(Semaphore::new((bytes >> 10).min(Semaphore::MAX_PERMITS)));
-        let (overdraft, messages) = (Arc::new(Semaphore::new(1)), AtomicU64::new(0));
-        Self(Some(Arc::new(SharedBudget { bytes, free, overdraft, messages })))
+        Self(Some(Arc::new(SharedBudget::new(bytes, 0))))
+    }
+
+    /// Returns an unused budget of the same size, of which this percentage is the owner's, at most half of it.
+    #[must_use]
+    pub fn with_owner_reserve(self, percent: usize) -> Self {
+        let reserved = |bytes| SharedBudget::new(bytes, bytes / 100 * percent.min(50));
+        Self(self.bytes().map(|bytes| Arc::new(reserved(bytes))))
     }
 
     /// Its size, if it is limited.
@@ -59,12 +67,22 @@ impl MemoryBudget {
 
     /// Bytes that can be reserved without waiting, if it is limited.
     pub fn available(&self) -> Option<usize> {
-        self.0.as_ref().map(|shared| shared.free.available_permits() << 10)
+        self.0.as_ref().map(|shared| shared.lock().free() << 10)
     }
 
-    /// Creates a reservation for one message, empty at first.
+    /// Returns true if a holder has more than its share while one with no more than its own waits for memory.
+    pub fn must_yield(&self, holder: &MemoryHolder) -> bool {
+        self.0.as_ref().is_some_and(|shared| shared.lock().must_yield(holder))
+    }
+
+    /// Creates a reservation for one message, empty at first, that is charged to nobody in particular.
     pub fn reservation(&self) -> Reservation {
-        Reservation { budget: self.clone(), room: None, overdraft: None }
+        self.reservation_of(MemoryHolder::default())
+    }
+
+    /// Creates a reservation for one message of a holder, empty at first.
+    pub fn reservation_of(&self, holder: MemoryHolder) -> Reservation {
+        Reservation { budget: self.clone(), holder, room: None, overdraft: None }
     }
 }
 
@@ -72,8 +90,9 @@ impl MemoryBudget {
 #[derive(Debug, Default)]
 pub struct Reservation {
     budget: MemoryBudget,
-    room: Option<OwnedSemaphorePermit>,
-    overdraft: Option<OwnedSemaphorePermit>,
+    holder: MemoryHolder,
+    room: Option<ReservedRoom>,
+    overdraft: Option<ReservedRoom>,
 }
 
 impl Reservation {
@@ -86,7 +105,23 @@ impl Reservation {
     }
 
     fn kib(&self) -> usize {
-        self.room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+        self.room.as_ref().map_or(0, ReservedRoom::kib)
+    }
+
+    /// Returns true if a message of this size is charged to a holder.
+    pub fn is_charged(bytes: usize) -> bool {
+        bytes > SMALL
+    }
+
+    /// Charges it to another holder from now on.
+    pub fn assign(&mut self, holder: &MemoryHolder) {
+        if self.holder == *holder {
+            return;
+        }
+        self.holder = holder.clone();
+        for room in [&mut self.room, &mut self.overdraft].into_iter().flatten() {
+            room.assign(holder);
+        }
     }
 
     /// Waits until this many bytes may be held, of a message that may grow up to `most`.
@@ -100,18 +135,19 @@ impl Reservation {
         }
         // Twice at most: who holds a part and waits for more holds up others.
         let wanted = if bytes < MEDIUM { MEDIUM.min(most) } else { most }.max(bytes);
-        let wanted = wanted.div_ceil(1 << 10).min(shared.bytes >> 10);
-        let Ok(more @ 1..) = u32::try_from(wanted.saturating_sub(self.kib())) else { return };
-        tokio::select! {
-            biased;
-            Ok(room) = Arc::clone(&shared.free).acquire_many_owned(more) => match &mut self.room {
-                Some(held) => held.merge(room),
-                None => self.room = Some(room),
-            },
-            Ok(overdraft) = Arc::clone(&shared.overdraft).acquire_owned() => {
-                self.overdraft = Some(overdraft);
-            }
-            else => {}
+        let wanted = wanted.div_ceil(1 << 10).min(shared.most(&self.holder));
+        let more = wanted.saturating_sub(self.kib());
+        if more == 0 {
+            return;
+        }
+        let room = match shared.take(&self.holder, more) {
+            Some(room) => room,
+            None => wait(&shared, &self.holder, more).await,
+        };
+        match &mut self.room {
+            _ if room.is_overdraft() => self.overdraft = Some(room),
+            Some(held) => held.merge(room),
+            None => self.room = Some(room),
         }
     }
 
@@ -127,19 +163,47 @@ impl Reservation {
         if bytes.len() <= SMALL || self.room.is_none() && self.overdraft.is_none() {
             return bytes;
         }
-        let surplus = self.kib().saturating_sub(bytes.len().div_ceil(1 << 10));
         let mut room = self.room.take();
-        drop(room.as_mut().and_then(|room| room.split(surplus)));
+        if let Some(room) = &mut room {
+            room.shrink(bytes.len().div_ceil(1 << 10));
+        }
         let overdraft = self.overdraft.take();
         Bytes::from_owner(HeldMessage { bytes, _room: room, _overdraft: overdraft })
+    }
+}
+
+/// Waits in the queue for room.
+async fn wait(shared: &Arc<SharedBudget>, holder: &MemoryHolder, kib: usize) -> ReservedRoom {
+    let (sender, granted) = oneshot::channel();
+    let reader = WaitingReader { kib, granted: sender };
+    let ticket = shared.lock().waiting.join(holder.clone(), reader);
+    let _leaving = LeavingReader { shared, holder, ticket };
+    shared.serve();
+    granted.await.expect("a waiting reader is in the queue until it is granted room")
+}
+
+/// A reader in the queue. Dropping it removes it.
+struct LeavingReader<'a> {
+    shared: &'a Arc<SharedBudget>,
+    holder: &'a MemoryHolder,
+    ticket: u64,
+}
+
+impl Drop for LeavingReader<'_> {
+    fn drop(&mut self) {
+        let left = self.shared.lock().waiting.leave(self.holder, self.ticket);
+        // The one behind it may need less.
+        if left.is_some() {
+            self.shared.serve();
+        }
     }
 }
 
 /// A message and its reserved memory.
 struct HeldMessage {
     bytes: Bytes,
-    _room: Option<OwnedSemaphorePermit>,
-    _overdraft: Option<OwnedSemaphorePermit>,
+    _room: Option<ReservedRoom>,
+    _overdraft: Option<ReservedRoom>,
 }
 
 impl AsRef<[u8]> for HeldMessage {
@@ -157,7 +221,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn free(budget: &MemoryBudget) -> usize {
-        budget.0.as_ref().unwrap().free.available_permits() << 10
+        budget.available().unwrap()
     }
 
     async fn held(budget: &MemoryBudget, bytes: usize) -> Bytes {
@@ -221,5 +285,102 @@ mod tests {
         let budget = MemoryBudget::new(MIB);
         let message = held(&budget, 4 * MIB).await;
         assert_eq!((message.len(), free(&budget)), (4 * MIB, 0));
+    }
+
+    fn holder(name: &str) -> MemoryHolder {
+        MemoryHolder { identity: Some(name.into()), is_owner: name == "owner" }
+    }
+
+    /// Reads a message of a holder. `None` if it waits.
+    async fn read(budget: &MemoryBudget, name: &str, bytes: usize) -> Option<Bytes> {
+        let mut room = budget.reservation_of(holder(name));
+        let extended = room.extend(bytes, bytes);
+        tokio::time::timeout(Duration::from_secs(1), extended).await.ok()?;
+        Some(room.attach(Bytes::from(vec![0; bytes])))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_holder_may_have_everything_and_the_one_with_least_is_served_first() {
+        let budget = MemoryBudget::new(8 * MIB);
+        let mut hogged = Vec::new();
+        for _ in 0..8 {
+            hogged.push(read(&budget, "hog", MIB).await.unwrap());
+        }
+        let _overdraft = read(&budget, "hog", MIB).await.unwrap();
+        let order = std::sync::Mutex::new(Vec::new());
+        let reading = async |name: &'static str| {
+            let mut room = budget.reservation_of(holder(name));
+            room.extend(MIB, MIB).await;
+            order.lock().unwrap().push(name);
+            // Held for as long as it is waited for.
+            tokio::time::sleep(Duration::from_secs(100)).await;
+        };
+        let freeing = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(budget.must_yield(&holder("hog")) && !budget.must_yield(&holder("ada")));
+            for held in hogged.drain(..5) {
+                drop(held);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        tokio::join!(
+            reading("hog"),
+            reading("hog"),
+            reading("ada"),
+            reading("ada"),
+            reading("bob"),
+            freeing
+        );
+        assert_eq!(*order.lock().unwrap(), ["ada", "bob", "ada", "hog", "hog"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_reserve_is_the_owners() {
+        let budget = MemoryBudget::new(100 * MIB).with_owner_reserve(5);
+        let held = read(&budget, "hog", 95 * MIB).await.unwrap();
+        let _over = read(&budget, "hog", MIB).await.unwrap();
+        assert!(read(&budget, "ada", MIB).await.is_none());
+        let own = read(&budget, "owner", 4 * MIB).await.unwrap();
+        // Beyond the reserve, one message of the owner is read too.
+        let _larger = read(&budget, "owner", 16 * MIB).await.unwrap();
+        assert!(read(&budget, "owner", 16 * MIB).await.is_none());
+        drop(held);
+        assert!(read(&budget, "hog", 96 * MIB).await.is_some(), "as much as others may have");
+        drop(own);
+        assert!(read(&budget, "owner", 100 * MIB).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_is_charged_to_the_one_that_it_turns_out_to_be_of() {
+        let budget = MemoryBudget::new(4 * MIB);
+        let mut room = budget.reservation();
+        room.extend(3 * MIB, 3 * MIB).await;
+        room.assign(&holder("hog"));
+        let message = room.attach(Bytes::from(vec![0; 3 * MIB]));
+        let _over = read(&budget, "eve", 2 * MIB).await.unwrap();
+        let waiting = read(&budget, "ada", 2 * MIB);
+        let looking = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            assert!(budget.must_yield(&holder("hog")));
+            drop(message);
+        };
+        assert!(tokio::join!(waiting, looking).0.is_some());
+        assert!(!budget.must_yield(&holder("hog")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_stops_waiting_leaves_the_room_to_others() {
+        let budget = MemoryBudget::new(4 * MIB);
+        let held = read(&budget, "hog", 3 * MIB).await.unwrap();
+        let _over = read(&budget, "hog", 3 * MIB).await.unwrap();
+        let small = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            read(&budget, "hog", MIB).await
+        };
+        // The one with the least waits for more than is free, and others behind it, until it gives up.
+        let (large, small) = tokio::join!(read(&budget, "ada", 4 * MIB), small);
+        assert!(large.is_none() && small.is_some());
+        drop((held, small));
+        assert!(read(&budget, "ada", 4 * MIB).await.is_some());
     }
 }

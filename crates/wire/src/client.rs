@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use tokio_util::sync::DropGuard;
 
+pub(crate) mod abandoned;
 pub(crate) mod about;
 pub(crate) mod call;
+pub(crate) mod calls;
 pub(crate) mod changes;
 pub(crate) mod connect;
 pub(crate) mod dialect;
@@ -274,6 +276,19 @@ impl Client {
             Transport::Stdio(_) | Transport::Sse(_) => true,
             Transport::Http(_) => self.link.has_common_stream.load(Ordering::Relaxed),
         }
+    }
+
+    /// Returns true if a request that the server sends now may belong to a call in flight, or to one that was abandoned
+    /// before its answer.
+    pub fn may_be_asked(&self) -> bool {
+        let calls = self.link.calls.asking();
+        !calls.in_flight.is_empty() || !calls.abandoned.is_empty()
+    }
+
+    /// Returns the time for which every call in flight has waited for its client's answer to a request of the server.
+    /// `None` if there is no call, or one that the server works on.
+    pub fn waiting_for_answers(&self) -> Option<Duration> {
+        self.link.calls.waiting_for_answers()
     }
 
     /// Copies what another client of the same server learnt of its tools.

@@ -18,6 +18,8 @@ pub mod line;
 mod message;
 mod operator;
 mod revision;
+#[cfg(feature = "budget")]
+mod shares;
 mod shelf;
 pub mod splice;
 pub mod sse;
@@ -33,7 +35,7 @@ mod transport;
 
 pub use ask::{Asked, LogLevel, Offers, Postmark, Progress, Questions, Refusal, Reply, Tasks};
 #[cfg(feature = "budget")]
-pub use budget::{MemoryBudget, Reservation};
+pub use budget::{MemoryBudget, MemoryHolder, Reservation};
 pub use emit::{Emitter, Emitting};
 pub use json::{Json, JsonError, Object, fold};
 #[cfg(feature = "client")]
@@ -42,6 +44,8 @@ pub use limits::{LateTimes, Limits, Times};
 pub use message::{Id, Message, MessageError, Notification, ServerError};
 pub use operator::{IncidentId, OperatorText, SERVER_OUTPUT};
 pub use revision::{Era, Revision, UnknownRevision};
+#[cfg(feature = "budget")]
+pub use shares::{Holdings, TurnQueue};
 pub use shelf::ShelfKind;
 
 #[cfg(feature = "client")]
@@ -54,7 +58,7 @@ pub use client::{
     error::{CallError, Closed, ConnectError, Effect, Limit, NotSent},
     faults::Faults,
     host::{BoxFuture, Declared, Host, Question, Silent},
-    list::{Item, LeftOut, ListError, Listing},
+    list::{Item, LeftOut, ListError, Listing, PARTIAL_LIST},
     listen::{Filter, Subscription},
     notices::{Notice, Notices},
     request::{Cancel, Request},

@@ -137,11 +137,15 @@ impl Message {
 
     /// Parses one message or, as revision 2025-03-26 allows, an array of them.
     ///
-    /// The array itself must be well formed; a bad message in it is an error of its own.
+    /// The array itself must be well formed and not empty; a bad message in it is an error of its own.
     pub fn parse_batch(
         bytes: impl Into<Bytes>,
     ) -> Result<Vec<Result<Self, MessageError>>, MessageError> {
-        Ok(Self::batch_items(bytes.into())?.into_iter().map(Self::parse).collect())
+        let items = Self::batch_items(bytes.into())?;
+        if items.is_empty() {
+            return Err(MessageError::Envelope("the batch is empty"));
+        }
+        Ok(items.into_iter().map(Self::parse).collect())
     }
 
     /// Splits a batch into unparsed messages; anything else is one message.
@@ -458,6 +462,8 @@ mod tests {
         assert_eq!(batch.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
         assert_eq!(Message::parse_batch(r#"{"jsonrpc":"2.0","method":"a"}"#).unwrap().len(), 1);
         assert!(Message::parse_batch("[1").is_err());
+        let empty = MessageError::Envelope("the batch is empty");
+        assert_eq!(Message::parse_batch(" [ ] ").unwrap_err(), empty);
     }
 
     #[test]

@@ -55,16 +55,17 @@ impl Fit {
     ) -> Option<usize> {
         taken.look(|run| {
             let gauge = self.gauge.get_or_insert_with(|| Gauge::new(&settings.instructions, tools));
+            let messages = run.truncated();
             if let Some(given) = given {
-                gauge.correct(run.messages(), run.cut(), given);
+                gauge.correct(&messages, run.cut(), given);
             }
-            let sent = gauge.estimate(run.messages(), run.cut());
+            let sent = gauge.estimate(&messages, run.cut());
             // Where the provider does not tell, or its count is not ours: less than what was too long.
             let less = sent * 3 / 4 + answer(settings, sent);
             let window = most.unwrap_or(less).min(less).min(self.window.unwrap_or(u64::MAX));
             self.window = Some(window);
             let limit = Limit { window, answer: answer(settings, window) };
-            gauge.cut(run.messages(), run.cut(), limit)
+            gauge.cut(&messages, run.cut(), limit)
         })
     }
 
@@ -81,13 +82,13 @@ impl Fit {
             return None;
         }
         let gauge = self.gauge.get_or_insert_with(|| Gauge::new(&settings.instructions, tools));
-        gauge.cut(run.messages(), run.cut(), limit)
+        gauge.cut(&run.truncated(), run.cut(), limit)
     }
 
     /// Corrects the estimate by the provider's count, before its answer is added.
     pub(super) fn sent(&mut self, taken: &Taken, input: u64) {
         if let Some(gauge) = &mut self.gauge {
-            taken.look(|run| gauge.correct(run.messages(), run.cut(), input));
+            taken.look(|run| gauge.correct(&run.truncated(), run.cut(), input));
         }
     }
 
@@ -137,4 +138,47 @@ fn weight(message: &Message) -> u64 {
         kind => words(kind),
     };
     message.parts.iter().map(|one| part(&one.kind) + 16).sum::<u64>() + 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Call, CallResult, Role};
+    use crate::step::{Step, What};
+
+    /// A conversation with a result of this many bytes, and an answer and a question behind it.
+    fn run(bytes: usize) -> Run {
+        let call = Call { id: "1".into(), name: "read".into(), arguments: "{}".into() };
+        let result = CallResult::error("1", "word ".repeat(bytes / 5));
+        let messages = [
+            Message::user("Read it."),
+            Message::new(Role::Assistant, vec![Kind::ToolCall(call).into()]),
+            Message::new(Role::Tool, vec![Kind::ToolResult(result).into()]),
+            Message::assistant("I did."),
+            Message::user("What does it say?"),
+        ];
+        let steps = messages.map(|message| Step { at: 0, what: What::Message { message } });
+        Run::of(&steps)
+    }
+
+    #[test]
+    fn after_results_were_shortened_no_more_is_left_out_than_needed() {
+        let (settings, tools) = (Settings::new("a"), Arc::default());
+        let limit = Limit { window: 20_000, answer: 8_000 };
+        let mut fit = Fit::default();
+        let mut run = run(200_000);
+        assert!(fit.cut(&run, &settings, &tools, limit).is_some(), "40,000 tokens do not fit");
+        run.apply(&Step { at: 1, what: What::Shortened { result_bytes: 1_000 } });
+        assert_eq!(fit.cut(&run, &settings, &tools, limit), None, "a few hundred do");
+        // The provider counts what it was sent.
+        let gauge = fit.gauge.as_mut().unwrap();
+        let estimate = gauge.estimate(&run.truncated(), 0);
+        let counted: u64 = run.shown().iter().map(|message| crate::context::tokens(message)).sum();
+        assert!((counted..counted + 50).contains(&estimate), "{estimate} for {counted}");
+        // What comes later is counted as it is.
+        let late =
+            Step { at: 2, what: What::Message { message: Message::user("word ".repeat(20_000)) } };
+        run.apply(&late);
+        assert!(fit.cut(&run, &settings, &tools, limit).is_some());
+    }
 }

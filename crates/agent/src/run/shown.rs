@@ -1,5 +1,6 @@
 //! The messages of a run that the model sees, and the run's cost.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Run;
@@ -20,19 +21,22 @@ impl Run {
                 self.wholes.insert(result.call.clone(), whole.into());
             }
         }
-        self.shortened = Some((self.messages.len(), most));
+        self.shortened = Some(most);
+        self.truncated.clone_from(&self.messages);
+        self.truncated.iter_mut().for_each(|message| context::shorten(message, most));
+    }
+
+    /// Returns all messages, with their results as the model sees them.
+    pub(crate) fn truncated(&self) -> Cow<'_, [Arc<Message>]> {
+        if self.truncated.is_empty() {
+            return Cow::Borrowed(&self.messages);
+        }
+        Cow::Owned([&*self.truncated, &self.messages[self.truncated.len()..]].concat())
     }
 
     /// Returns the messages that the model sees.
     pub fn shown(&self) -> Vec<Arc<Message>> {
-        let mut shown = context::shown(&self.messages, self.cut);
-        if let Some((before, most)) = self.shortened {
-            let late = self.messages.len().saturating_sub(before);
-            let early = shown.len().saturating_sub(late);
-            for message in &mut shown[..early] {
-                context::shorten(message, most);
-            }
-        }
+        let mut shown = context::shown(&self.truncated(), self.cut);
         if let Some(summary) = &self.summary {
             context::tell(&mut shown, summary);
         }
@@ -51,6 +55,6 @@ impl Run {
 
     /// Returns the maximum bytes of each result, if less than usual.
     pub(crate) fn result_bytes(&self) -> Option<usize> {
-        self.shortened.map(|(_, most)| most)
+        self.shortened
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::{Common, Reload};
 use crate::exit::{Exit, Failure};
 use crate::gateways::RunningGateway;
 use crate::output::{escaped, json, line};
-use crate::reloading::{ReloadReport, UnusableServer};
+use crate::reloading::{ReloadReport, RestartLimit, UnusableServer};
 use crate::running::wrong;
 
 /// Limit of bytes read from a response.
@@ -34,6 +34,7 @@ pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failu
             json!({
                 "address": gateway.address, "pid": gateway.pid, "config": report.config,
                 "changes": report.changes, "kept_out": report.kept_out, "unusable": report.unusable,
+                "needs_restart": report.needs_restart,
             })
         };
         json(&reports.iter().map(told).collect::<Vec<_>>());
@@ -187,6 +188,10 @@ fn show(gateway: &RunningGateway, report: &ReloadReport) {
     }
     for change in &report.changes {
         line(format!("{address}: {}", escaped(change)));
+    }
+    for RestartLimit { key, value, in_force } in &report.needs_restart {
+        let pending = format!("`{key}` is {in_force} until a restart, then {value}");
+        line(format!("{address}: {}", escaped(&pending)));
     }
     if report.kept_out.is_empty() && report.changes.is_empty() {
         line(format!("{address}: nothing changed"));

@@ -26,7 +26,6 @@ use consort_agent::sub::Roster;
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;
-use consort_wire::MemoryBudget;
 
 use crate::cli::{Common, Serve};
 use crate::console::{Console, Desk, Scene, Start};
@@ -205,7 +204,7 @@ impl Setup {
             key::keep(&mut gateway_settings, common, file)?;
         }
         gateway_settings.limits.lame_duck = settings::lame_duck(serve, &options, &places);
-        let budget = MemoryBudget::new(gateway_settings.limits.held_bytes);
+        let budget = gateway_settings.limits.memory_budget();
         prepared.settings.budget = budget.clone();
         gateway_settings.budget = Some(budget);
         let owner = kept.as_ref().map(|kept| kept.file.as_path());

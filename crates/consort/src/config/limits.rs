@@ -65,6 +65,17 @@ pub fn limits() -> impl Iterator<Item = &'static Limit> {
     LIMIT_SECTIONS.iter().flat_map(|section| section.limits)
 }
 
+/// A limit whose value takes effect after a restart of the gateway.
+#[derive(Clone, Copy, Debug)]
+pub struct PendingLimit {
+    /// The limit.
+    pub limit: &'static Limit,
+    /// Its value in the config; none if there is no limit.
+    pub value: Option<u64>,
+    /// The value in force.
+    pub in_force: Option<u64>,
+}
+
 /// The table `[consort.limits]`: the limits that differ from the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitsConfig(BTreeMap<&'static str, u64>);
@@ -83,6 +94,15 @@ impl LimitsConfig {
     /// True if the config sets the limit of this key.
     pub fn is_set(&self, key: &str) -> bool {
         self.0.contains_key(key)
+    }
+
+    /// The limits whose values differ from those that a gateway was started with, and need a restart.
+    pub fn pending<'a>(&'a self, started: &'a Self) -> impl Iterator<Item = PendingLimit> + 'a {
+        let (now, before) = (self.settings(), started.settings());
+        limits().filter(|limit| limit.needs_restart()).filter_map(move |limit| {
+            let (value, in_force) = (limit.in_force(&now), limit.in_force(&before));
+            (value != in_force).then_some(PendingLimit { limit, value, in_force })
+        })
     }
 
     /// Every limit: those that are set, and the defaults of the others.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::Console;
 use super::route::{Asked, Nothing, Refusal, Route, Told, get, post};
-use crate::reloading::{NotInForce, ReloadReport, ReloadTrigger};
+use crate::reloading::{NotInForce, ReloadReport, ReloadTrigger, UnknownReload};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -33,8 +33,9 @@ struct ReloadBody {
 
 async fn read(console: Console, _: Asked, _: Nothing) -> Result<Told<ReloadReport>, Refusal> {
     let config = console.scene().config.as_ref().map(|config| config.file.display().to_string());
-    let NotInForce { kept_out, unusable } = console.0.start.reload.not_in_force();
-    Ok(Told(ReloadReport { config, changes: Vec::new(), kept_out, unusable }))
+    let NotInForce { kept_out, unusable, needs_restart } = console.0.start.reload.not_in_force();
+    let changes = Vec::new();
+    Ok(Told(ReloadReport { config, changes, kept_out, unusable, needs_restart }))
 }
 
 async fn reload(
@@ -58,7 +59,15 @@ async fn reload(
 impl Console {
     /// Requests a reload of the files, and waits until it is done.
     pub(super) async fn reload(&self, trigger: ReloadTrigger) -> Result<ReloadReport, Refusal> {
-        let ended = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending");
-        self.0.start.reload.request(trigger).await.ok_or_else(ended)
+        self.0.start.reload.request(trigger).await.map_err(|unknown| match unknown {
+            UnknownReload::Ending => {
+                Refusal::new(StatusCode::SERVICE_UNAVAILABLE, unknown.to_string())
+            }
+            UnknownReload::TimedOut(_) => {
+                let refusal = Refusal::new(StatusCode::GATEWAY_TIMEOUT, unknown.to_string());
+                refusal
+                    .hint("`reload_timeout` in `[consort.limits]` says how long it is waited for")
+            }
+        })
     }
 }

@@ -78,3 +78,19 @@ fn the_schema_is_printed_for_editors() {
     assert_eq!(sessions["default"], 1000);
     assert!(sessions["description"].as_str().unwrap().starts_with("Sessions of legacy clients"));
 }
+
+#[test]
+fn a_list_that_is_refused_for_a_limit_is_named_by_every_command_that_lists() {
+    let home = Home::new();
+    home.write(
+        "consort.toml",
+        &format!("{}[consort.limits]\nlist_items = 1\n", crate::serve::demo("one")),
+    );
+    let reason = "warning: `one` is degraded: cannot list its tools: the list is longer than 1 items \
+                  (`list_items` in `[consort.limits]`)";
+    for command in [&["tools", "--fresh"][..], &["tools", "--long"], &["prompts"], &["search", "x"]]
+    {
+        let ran = home.run(&[&["-c", "consort.toml"], command].concat());
+        assert!(ran.code == 0 && ran.err.contains(reason), "{command:?}: {ran:?}");
+    }
+}

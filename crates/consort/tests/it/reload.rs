@@ -85,6 +85,31 @@ fn a_dry_run_says_what_a_reload_would_do_and_does_nothing() {
 }
 
 #[test]
+fn limits_that_a_gateway_read_at_its_start_are_named_until_it_is_restarted() {
+    let home = Home::new();
+    let config =
+        |limits: &str| format!("{}[consort.limits]\nconfig_poll = \"1h\"\n{limits}", demo("one"));
+    home.write("consort.toml", &config("client_connections = 100\n"));
+    let serving = serve(&home);
+    home.write("consort.toml", &config("client_connections = 200\nmessage_bytes = \"1MiB\"\n"));
+    let pending = "`client_connections` is 100 until a restart, then 200";
+    // Also of a dry run, and for as long as it is so.
+    for more in [&["--dry-run"][..], &[], &[]] {
+        let ran = home.run(&[&["-c", "consort.toml", "reload"], more].concat());
+        assert!(ran.code == 0 && ran.out.contains(pending), "{ran:?}");
+        assert!(!ran.out.contains("`message_bytes` is"), "{ran:?}");
+    }
+    let restart = json!([{ "key": "client_connections", "value": "200", "in_force": "100" }]);
+    let json = home.run(&["-c", "consort.toml", "reload", "--json"]);
+    let told: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(told[0]["needs_restart"], restart, "{told}");
+    assert_eq!(serving.api("GET", "/reload", None).1["needs_restart"], restart);
+    home.write("consort.toml", &config("client_connections = 100\n"));
+    let ran = home.run(&["-c", "consort.toml", "reload"]);
+    assert!(ran.code == 0 && !ran.out.contains("restart"), "{ran:?}");
+}
+
+#[test]
 fn a_secret_file_may_be_named_by_a_variable() {
     let home = Home::new();
     fs::create_dir(home.path("credentials")).unwrap();

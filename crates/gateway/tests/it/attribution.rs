@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use consort_gateway::{Limits, Settings};
 use consort_hub::ServerSettings;
@@ -178,6 +179,111 @@ async fn questions_that_a_caller_abandons_keep_nobody_from_being_asked() {
         assert_eq!(named(peer, true, name).await, format!("accept {name}"));
     }
     served.end().await;
+}
+
+/// Clients that call at once.
+const CLIENTS: usize = 8;
+
+/// Calls a tool that asks for the caller by a name of its arguments, as a client without a session, and answers each time
+/// with that name. Returns the result.
+async fn asked_by_name(peer: &Peer, tool: &str, arguments: &Value, name: &str) -> Value {
+    let mut end = peer.call(tool, arguments.clone()).await;
+    while end["result"]["resultType"] == "input_required" {
+        let requests = end["result"]["inputRequests"].as_object().unwrap();
+        let (key, request) = requests.iter().next().unwrap();
+        let message = request["params"]["message"].as_str().unwrap();
+        assert_eq!((requests.len(), message), (1, &*format!("`r` asks: Are you {name}?")));
+        let answer = json!({ "action": "accept", "content": { "value": name } });
+        let again = json!({
+            "name": tool, "arguments": arguments, "inputResponses": { key: answer },
+            "requestState": end["result"]["requestState"],
+        });
+        // Others' calls begin while a person thinks.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        end = peer.ask("tools/call", again).await;
+    }
+    end
+}
+
+/// A tool that asks for its caller: its name, its arguments, and its result without others' answers.
+#[derive(Clone, Copy)]
+struct AskingTool {
+    name: &'static str,
+    /// For the client with this number and name.
+    arguments: fn(usize, &str) -> Value,
+    is_own: fn(&Value, &str) -> bool,
+}
+
+const ROGUE: AskingTool = AskingTool {
+    name: "write",
+    // Those who come later ask earlier, and twice.
+    arguments: |n, name| asks_after(&[600 - 70 * n as u64, 70 * n as u64], name),
+    is_own: |result, name| result["answer"]["result"]["content"]["value"] == name,
+};
+
+const FASTMCP: AskingTool = AskingTool {
+    name: "elicit_later",
+    arguments: |n, name| json!({ "name": name, "milliseconds": 600 - 70 * n }),
+    is_own: |result, name| result["content"][0]["text"] == format!("{name}: accept {name}"),
+};
+
+/// Arguments that make a rogue ask after these pauses, in milliseconds, one question after the other.
+fn asks_after(pauses: &[u64], name: &str) -> Value {
+    let params =
+        json!({ "message": format!("Are you {name}?"), "requestedSchema": { "type": "object" } });
+    let question =
+        format!(r#"{{"jsonrpc":"2.0","id":$ASK,"method":"elicitation/create","params":{params}}}"#);
+    let asking = pauses.iter().flat_map(|pause| [Step::Sleep(*pause), Step::Ask(question.clone())]);
+    let result = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"answer":$ANSWER}}"#;
+    steps(&asking.chain([Step::Message(result.to_owned())]).collect::<Vec<_>>())
+}
+
+/// Lets clients of one identity, none with a session, make calls at once. Each is asked by its own name.
+async fn never_crossed(mut server: ServerSettings, tool: AskingTool, rounds: usize) {
+    server.speak = Speak::Legacy;
+    (server.times.idle, server.times.total) = (PATIENCE, PATIENCE);
+    let served = Served::new(vec![server], quick()).await;
+    let mut clients = JoinSet::new();
+    for n in 0..CLIENTS {
+        let peer = Peer::modern(&served.url, None, able());
+        clients.spawn(async move {
+            for round in 0..rounds {
+                let name = format!("client-{n}-{round}");
+                let arguments = (tool.arguments)(n, &name);
+                let end = asked_by_name(&peer, tool.name, &arguments, &name).await;
+                assert!((tool.is_own)(&end["result"], &name), "{name}: {end}");
+            }
+        });
+    }
+    clients.join_all().await;
+    served.rests().await;
+    served.end().await;
+}
+
+// R1
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_without_sessions_that_are_asked_at_once_are_each_asked_their_own_questions() {
+    never_crossed(stdio("r", &Manner::legacy()), ROGUE, 25).await;
+}
+
+// R1
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_whose_first_calls_ask_late_are_each_asked_their_own_question() {
+    let late: fn(usize, &str) -> Value = |n, name| asks_after(&[3000 - 70 * n as u64], name);
+    never_crossed(stdio("r", &Manner::legacy()), AskingTool { arguments: late, ..ROGUE }, 1).await;
+}
+
+// R1
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_without_sessions_are_each_asked_their_own_question_of_fastmcp_over_stdio() {
+    never_crossed(program("r", testkit::fastmcp_elicit_stdio()), FASTMCP, 4).await;
+}
+
+// R1
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_without_sessions_are_each_asked_their_own_question_of_fastmcp_over_sse() {
+    let http = tokio::task::spawn_blocking(testkit::fastmcp_elicit_sse).await.unwrap();
+    never_crossed(at("r", &http.url("/sse")), FASTMCP, 4).await;
 }
 
 /// A call of a rogue that ends after a while without an input request.

@@ -75,10 +75,10 @@ impl Way {
 }
 
 /// A log of executions, written by the servers themselves.
-struct Ledger(PathBuf);
+pub(crate) struct Ledger(pub(crate) PathBuf);
 
 impl Ledger {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let file = directory.join(format!("ledger-{name}-{}", std::process::id()));
         let _ = std::fs::remove_file(&file);
@@ -86,8 +86,13 @@ impl Ledger {
     }
 
     fn times(&self, nonce: &str) -> usize {
+        self.lines().iter().filter(|line| *line == nonce).count()
+    }
+
+    /// The executions, in order.
+    pub(crate) fn lines(&self) -> Vec<String> {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
-        text.lines().filter(|line| *line == nonce).count()
+        text.lines().map(ToOwned::to_owned).collect()
     }
 }
 

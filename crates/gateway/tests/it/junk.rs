@@ -216,6 +216,38 @@ async fn batches_are_for_their_own_revision_only() {
     served.end().await;
 }
 
+/// The answer to a body over HTTP+SSE, in a session of this revision.
+async fn answered_over_sse(served: &Served, revision: &str, body: &str) -> Value {
+    let client = Peer::modern(&served.at("/sse"), None, json!({}));
+    let mut stream = client.bare("GET").await;
+    let Some(Value::String(path)) = stream.next().await else { panic!("it says where to post") };
+    let params = json!({
+        "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "x", "version": "0" },
+    });
+    let peer = client.at(&path);
+    for body in [message(0, "initialize", &params).to_string().as_str(), body] {
+        assert_eq!(status(&peer, post(&peer, "", body.as_bytes())).await, 202);
+    }
+    assert!(stream.next().await.unwrap()["result"].is_object());
+    stream.next().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_batch_is_refused_alike_over_every_transport() {
+    let served = Served::over(&Manner::legacy()).await;
+    for revision in ["2025-03-26", "2025-11-25"] {
+        let peer = Peer::of_revision(&served.url, None, json!({}), revision).await;
+        let request = String::from_utf8(post(&peer, "", b"[]")).unwrap();
+        let named = format!("MCP-Protocol-Version: {revision}");
+        let request = request.replace("MCP-Protocol-Version: 2025-11-25", &named);
+        let over_http = Exchange::send(peer.address(), request).await.end().await;
+        assert_eq!(over_http["error"]["code"], -32600, "{over_http}");
+        let over_sse = answered_over_sse(&served, revision, "[]").await;
+        assert_eq!(over_sse["error"], over_http["error"], "{revision}");
+    }
+    served.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_request_is_refused_with_the_code_that_says_why() {
     let served = Served::over(&Manner::legacy()).await;

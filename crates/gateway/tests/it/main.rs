@@ -15,6 +15,7 @@ mod isolation;
 mod junk;
 mod legacy_tasks;
 mod listening;
+mod memory;
 mod menus;
 mod parked;
 mod questions;
@@ -69,6 +70,7 @@ impl Served {
         let hub = Hub::start(consort_hub::Settings {
             servers,
             lists,
+            budget: settings.budget.clone().unwrap_or_default(),
             ..consort_hub::Settings::default()
         });
         let known = {

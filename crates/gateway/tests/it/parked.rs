@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::rogue::{Http, Manner, Step};
 
 use crate::{Served, at, hasty, quick, stdio, steps, until, with_tokens};
-use testkit::raw::{Exchange, Peer};
+use testkit::raw::{Exchange, PATIENCE, Peer};
 
 /// An elicitation, as a rogue sends it.
 fn form() -> Value {
@@ -167,7 +167,10 @@ fn done() -> Step {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_place() {
-    let (served, peer) = park(Limits { parked: 1, ..quick().limits }).await;
+    let http = Http::start(Manner::legacy()).await;
+    let settings = Settings { limits: Limits { parked: 1, ..quick().limits }, ..quick() };
+    let served = Served::new(vec![hasty(at("r", &http.url()))], settings).await;
+    let peer = Peer::modern(&served.url, None, able());
     for n in 0..3 {
         let script = asking(n, &[Step::Sleep(200), done()]);
         let asked = peer.call("write", script.clone()).await;
@@ -178,12 +181,47 @@ async fn calls_beyond_the_limit_are_refused_and_results_that_are_kept_take_no_pl
         assert_eq!(answer["result"]["n"], 7, "{answer}");
     }
     // The server was told that nobody answers, and to stop.
-    let seen = peer.seen("seen").await;
-    let told = |m: &&Value| m["error"]["message"] == "too many calls wait for an answer";
-    let told: Vec<&Value> = seen.iter().filter(told).map(|m| &m["id"]).collect();
-    assert_eq!(told, [100, 101, 102]);
-    assert_eq!(runs(&peer).await.1, 3);
+    until("the server is told", async || {
+        let seen = http.seen();
+        let told = |m: &&Value| m["error"]["message"] == "too many calls wait for an answer";
+        let told: Vec<&Value> = seen.iter().filter(told).map(|m| &m["id"]).collect();
+        let cancelled = seen.iter().filter(|m| m["method"] == "notifications/cancelled").count();
+        (told == [100, 101, 102] && cancelled == 3).then_some(())
+    })
+    .await;
     served.rests().await;
+    served.end().await;
+}
+
+// S5
+#[tokio::test(flavor = "multi_thread")]
+async fn the_caller_with_the_most_suspended_calls_gives_way_to_one_with_less() {
+    let http = Http::start(Manner::legacy()).await;
+    let settings = with_tokens(["hog".to_owned(), "ada".to_owned()]);
+    let limits = Limits { parked: 4, ..settings.limits.clone() };
+    let server = hasty(at("r", &http.url()));
+    let served = Served::new(vec![server], Settings { limits, ..settings }).await;
+    let [hog, ada] = ["t-hog", "t-ada"].map(|token| Peer::modern(&served.url, Some(token), able()));
+    let script = |n| asking(n, &[Step::Sleep(200), done()]);
+    let mut states = Vec::new();
+    for n in 0..4 {
+        let asked = hog.call("write", script(n)).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        states.push(asked);
+    }
+    for n in 10..12 {
+        let asked = ada.call("write", script(n)).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    }
+    // Each has its share now.
+    for (peer, n) in [(&ada, 12), (&hog, 13)] {
+        let refused = peer.call("write", script(n)).await;
+        assert_eq!(refused["error"]["message"], "too many calls wait for an answer", "{refused}");
+    }
+    let gone = hog.ask("tools/call", answered(&script(0), &states[0])).await;
+    refused(&gone, "over");
+    let kept = hog.ask("tools/call", answered(&script(3), &states[3])).await;
+    assert_eq!(kept["result"]["n"], 7, "{kept}");
     served.end().await;
 }
 
@@ -208,7 +246,10 @@ async fn a_call_that_waits_does_not_keep_another_from_asking() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_vanishes_from_a_call_that_goes_on_cancels_it() {
     let question = json!({ "jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": form()["params"] });
-    let served = Served::over(&Manner::legacy()).await;
+    let http = Http::start(Manner::legacy()).await;
+    let mut server = at("r", &http.url());
+    (server.times.idle, server.times.total) = (PATIENCE, PATIENCE);
+    let served = Served::new(vec![server], quick()).await;
     let peer = Peer::modern(&served.url, None, able());
     let script = steps(&[Step::Message(question.to_string()), Step::Hang]);
     let asked = peer.call("write", script.clone()).await;
@@ -216,13 +257,16 @@ async fn a_client_that_vanishes_from_a_call_that_goes_on_cancels_it() {
     let params = json!({ "name": "write", "arguments": script, "inputResponses": { "q1": ada() }, "requestState": state });
     let leaving = peer.sent(&peer.next("tools/call", &params)).await;
     until("the answer arrives", async || {
-        peer.seen("seen").await.iter().any(|m| m["result"] == ada()).then_some(())
+        http.seen().iter().any(|m| m["result"] == ada()).then_some(())
     })
     .await;
     // Another request with the same state does not disturb it.
     refused(&peer.ask("tools/call", params.clone()).await, "used already");
     drop(leaving);
-    until("the server is told", async || (runs(&peer).await.1 == 1).then_some(())).await;
+    until("the server is told", async || {
+        http.seen().iter().any(|m| m["method"] == "notifications/cancelled").then_some(())
+    })
+    .await;
     refused(&peer.ask("tools/call", params).await, "over");
     served.rests().await;
     served.end().await;

@@ -7,7 +7,7 @@ use consort_wire::Command;
 use serde_json::{Value, json};
 use testkit::rogue::Manner;
 
-use crate::{Served, hasty, program, quick, stdio, until};
+use crate::{Served, at, hasty, program, quick, stdio, until};
 
 /// A server that never sends anything.
 fn hung() -> consort_hub::ServerSettings {
@@ -112,4 +112,25 @@ async fn a_call_waits_for_the_server_it_names() {
         }
         served.end().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_a_gateway_behind_this_one_does_not_list_yet_is_not_unknown() {
+    let manner = Manner { slow_start: 3000, ..Manner::modern() };
+    let settings = || waiting(Duration::from_millis(10));
+    let behind = Served::begun(vec![stdio("slow", &manner)], settings()).await;
+    let early = behind.modern().ask("tools/list", json!({})).await;
+    assert_eq!(early["result"]["_meta"], json!({ "consort/partial": true }), "{early}");
+    let served = Served::new(vec![at("b", &behind.url)], settings()).await;
+    for peer in served.peers(json!({})).await {
+        let called = peer.call("result", json!({ "raw": r#"{"content":[]}"# })).await;
+        assert_eq!(called["result"]["content"], json!([]), "{called}");
+        // Once the list is complete, a name that it lacks is unknown.
+        let near = peer.call("resutl", json!({})).await;
+        assert_eq!(near["error"]["data"]["gateway"]["class"], "rejected", "{near}");
+    }
+    let later = behind.modern().ask("tools/list", json!({})).await;
+    assert_eq!(later["result"].get("_meta"), None, "{later}");
+    served.end().await;
+    behind.end().await;
 }

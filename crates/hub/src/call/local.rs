@@ -1,16 +1,66 @@
 //! Local tools: Rust functions that run in this process.
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use consort_core::{Event, Json, LocalTool, Reporter, ToolResult};
 use consort_wire::Emitter;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
-/// Events of a local tool that are queued; further ones are dropped.
+/// Events of a local tool that are queued for a reader that is behind; beyond it, the oldest are dropped and counted.
 const REPORTED: usize = 1024;
+
+/// Queued events of a local tool.
+#[derive(Debug, Default)]
+struct ReportedEvents {
+    queue: Mutex<ReportQueue>,
+    added: Notify,
+}
+
+#[derive(Debug, Default)]
+struct ReportQueue {
+    events: VecDeque<Event>,
+    /// Events that were dropped before the first one.
+    skipped: u64,
+}
+
+impl ReportedEvents {
+    fn push(&self, event: Event) {
+        let mut queue = self.lock();
+        if queue.events.len() >= REPORTED {
+            queue.events.pop_front();
+            queue.skipped += 1;
+        }
+        queue.events.push_back(event);
+        drop(queue);
+        self.added.notify_one();
+    }
+
+    /// Returns the next event, if there is one. The number of dropped ones comes where they were.
+    fn try_next(&self) -> Option<Event> {
+        let mut queue = self.lock();
+        match std::mem::take(&mut queue.skipped) {
+            0 => queue.events.pop_front(),
+            skipped => Some(Event::Skipped(skipped)),
+        }
+    }
+
+    async fn next(&self) -> Event {
+        loop {
+            if let Some(event) = self.try_next() {
+                return event;
+            }
+            self.added.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ReportQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Runs a local tool. An error or a panic becomes its result.
 pub(super) async fn run(
@@ -18,10 +68,11 @@ pub(super) async fn run(
     arguments: Json,
     emitter: &Emitter<Event>,
 ) -> ToolResult {
-    let (sender, mut reported) = mpsc::channel(REPORTED);
-    let reporter = Reporter::new(move |event| {
-        let _ = sender.try_send(event);
-    });
+    let reported = Arc::new(ReportedEvents::default());
+    let reporter = {
+        let reported = Arc::clone(&reported);
+        Reporter::new(move |event| reported.push(event))
+    };
     let tool = Arc::clone(tool);
     let working = match std::panic::catch_unwind(AssertUnwindSafe(|| tool.run(arguments, reporter)))
     {
@@ -32,9 +83,9 @@ pub(super) async fn run(
     loop {
         tokio::select! {
             biased;
-            Some(event) = reported.recv() => emitter.emit(event).await,
+            event = reported.next() => emitter.emit(event).await,
             end = &mut working => {
-                while let Ok(event) = reported.try_recv() {
+                while let Some(event) = reported.try_next() {
                     emitter.emit(event).await;
                 }
                 return match end {

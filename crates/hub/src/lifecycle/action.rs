@@ -81,6 +81,8 @@ pub(crate) struct PublishedList {
     pub(crate) begun: Instant,
     /// Its items; `None` if it could not be read and stays as it was.
     pub(crate) items: Option<Vec<Item>>,
+    /// True if the server says that more items will follow.
+    pub(crate) is_partial: bool,
     /// Time for which it counts as current, if the server does not report changes.
     pub(crate) fresh: Option<Duration>,
 }

@@ -222,21 +222,22 @@ impl ConnectedPhase {
         self.is_reading = false;
         let mut lists = Vec::new();
         for ListReading { kind, begun, listing, reports_changes } in readings {
-            let (items, fresh) = match listing {
+            let (items, is_partial, fresh) = match listing {
                 Ok(listing) => {
                     let ttl = (!reports_changes).then_some(listing.fresh);
                     let age = refresh_age(ttl, policy.lists.max_age, policy.limits.list_fresh);
                     let is_reported = self.lists.read(kind, listing.left_out, age, now);
                     list_changes[kind as usize] += u64::from(is_reported);
-                    (Some(listing.items), ttl.map(|ttl| ttl.max(policy.lists.min_age)))
+                    let fresh = ttl.map(|ttl| ttl.max(policy.lists.min_age));
+                    (Some(listing.items), listing.partial, fresh)
                 }
                 Err(problem) => {
                     let failed = format!("cannot list its {}s", kind.singular());
                     self.lists.failed(kind, failed, problem.into(), now);
-                    (None, None)
+                    (None, false, None)
                 }
             };
-            lists.push(PublishedList { kind, begun, items, fresh });
+            lists.push(PublishedList { kind, begun, items, is_partial, fresh });
         }
         ListPublication {
             lists,

@@ -140,6 +140,7 @@ fn listing(items: usize) -> Listing {
         left_out: Vec::new(),
         fresh: Duration::ZERO,
         public: false,
+        partial: false,
     }
 }
 

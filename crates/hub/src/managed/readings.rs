@@ -30,6 +30,8 @@ struct ListReading {
     asked: Option<Instant>,
     /// Time at which the list may be stale without a change notification.
     expires: Option<Instant>,
+    /// Time since which the server says that more items will follow.
+    partial: Option<Instant>,
 }
 
 impl ListReading {
@@ -107,6 +109,26 @@ impl ListReadings {
             return Some(now);
         }
         list.asked.filter(|_| list.is_asked())
+    }
+
+    /// Requests a list to be read, unless a reading is to come. Returns the time of the request.
+    pub(crate) fn ask_next(&self, kind: ShelfKind) -> Option<Instant> {
+        let pending = {
+            let list = &self.lock()[kind as usize];
+            list.asked.filter(|_| list.is_asked())
+        };
+        pending.or_else(|| self.ask(kind, Duration::ZERO))
+    }
+
+    /// Notes whether the server says that more items of a list will follow.
+    pub(super) fn set_partial(&self, kind: ShelfKind, partial: bool) {
+        let list = &mut self.lock()[kind as usize].partial;
+        *list = partial.then(|| list.unwrap_or_else(Instant::now));
+    }
+
+    /// Returns the time since which the server says that more items of a list will follow, if it does.
+    pub(crate) fn partial_since(&self, kind: ShelfKind) -> Option<Instant> {
+        self.lock()[kind as usize].partial
     }
 
     /// Returns true if a list was read at least once.

@@ -123,6 +123,7 @@ impl ManagedServer {
             session: None,
             tasks: Tasks::Follow,
             is_subscription: true,
+            is_alone: false,
         };
         let upstream = match self.upstream_for(&party).await {
             Ok(upstream) => upstream,
@@ -197,6 +198,9 @@ impl ManagedServer {
         for ListReading { kind, listing, .. } in read {
             match listing {
                 Ok(listing) => {
+                    if listing.partial {
+                        self.readings.set_partial(kind, true);
+                    }
                     lists.problems.extend(problems(&self.id, &listing.left_out));
                     let items = listing.items.into_iter().map(|item| (item.name, item.definition));
                     lists.offer.shelves.insert(kind, items.collect());

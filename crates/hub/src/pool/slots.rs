@@ -8,6 +8,7 @@ use consort_wire::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::connection_room::{ConnectionActivity, ConnectionRoom, PooledConnection};
 use crate::key::{ConnectionKey, STATELESS, SessionScope};
 use crate::lease::{ConnectionUse, Lease};
 use crate::upstream::UpstreamConnection;
@@ -16,25 +17,46 @@ use crate::upstream::UpstreamConnection;
 #[derive(Debug, Default)]
 pub(super) struct PoolSlots {
     pub(super) by_key: HashMap<ConnectionKey, PoolSlot>,
-    /// The use of connections that were made with earlier credentials. They count until their calls have ended.
-    retired: Vec<Weak<ConnectionUse>>,
+    /// Connections that were made with earlier credentials. They count until their calls have ended.
+    retired: Vec<RetiredSlot>,
 }
 
 impl PoolSlots {
-    /// Returns the key of the slot to use, with room made for it. A session to which a request was sent on a shared
-    /// connection stays there. A call that needs exclusive use takes the first free connection. Returns `None` if there
-    /// is no room, or if all of those are in use.
-    pub(super) fn choose(&mut self, key: &ConnectionKey, most: usize) -> Option<ConnectionKey> {
-        let key = self.fitting(key, most)?;
-        self.retired.retain(|used| used.strong_count() > 0);
-        let is_full = self.by_key.len() + self.retired.len() >= most;
-        if !self.by_key.contains_key(&key) && is_full && !self.give_way() {
-            return None;
+    /// Makes room for one more connection. Returns the slot that gave way, if one had to. `None` if there is no room.
+    pub(super) fn make_room(
+        &mut self,
+        room: &ConnectionRoom,
+        is_owner: bool,
+    ) -> Option<Option<PoolSlot>> {
+        let pooled = self.pooled();
+        if room.has_room(&pooled, is_owner) {
+            return Some(None);
         }
-        Some(key)
+        let key = &room.gives_way(&pooled, is_owner)?.key;
+        Some(self.by_key.remove(key))
     }
 
-    fn fitting(&self, key: &ConnectionKey, most: usize) -> Option<ConnectionKey> {
+    /// Returns the connections, as far as the rules about room need to know them.
+    pub(super) fn pooled(&mut self) -> Vec<PooledConnection<ConnectionKey>> {
+        self.retired.retain(|slot| slot.used.strong_count() > 0);
+        let retired = self.retired.iter().map(|slot| PooledConnection {
+            key: slot.key.clone(),
+            identity: slot.key.identity.clone(),
+            is_owner: slot.is_owner,
+            activity: ConnectionActivity::InUse,
+        });
+        let open = self.by_key.iter().map(|(key, slot)| PooledConnection {
+            key: key.clone(),
+            identity: key.identity.clone(),
+            is_owner: slot.is_owner,
+            activity: slot.activity(),
+        });
+        retired.chain(open).collect()
+    }
+
+    /// Returns the key of the slot to use. A session to which a request was sent on a shared connection stays there. A
+    /// call that needs exclusive use takes the first free connection. Returns `None` if all of those are in use.
+    pub(super) fn choose(&self, key: &ConnectionKey, most: usize) -> Option<ConnectionKey> {
         let open = &self.by_key;
         let with = |scope| ConnectionKey { scope, ..key.clone() };
         match key.scope {
@@ -47,31 +69,35 @@ impl PoolSlots {
             SessionScope::Exclusive(_) => {
                 let shared = with(SessionScope::Shared);
                 let is_inherited =
-                    |slot: &PoolSlot| slot.owner.get() == Some(&STATELESS) && slot.lease.is_free();
+                    |slot: &PoolSlot| slot.owner.get() == Some(&STATELESS) && slot.is_free();
                 if open.get(&shared).is_some_and(is_inherited) {
                     return Some(shared);
                 }
                 let exclusive = |number| with(SessionScope::Exclusive(number));
-                let is_free = |slot: &PoolSlot| slot.lease.is_free();
-                (0..most).map(exclusive).find(|key| open.get(key).is_none_or(is_free))
+                (0..most).map(exclusive).find(|key| open.get(key).is_none_or(PoolSlot::is_free))
             }
         }
-    }
-
-    /// Makes room by closing the least recently used of the connections that are not in use.
-    fn give_way(&mut self) -> bool {
-        let unused = self.by_key.iter().filter(|(_, slot)| !slot.is_used());
-        let oldest = unused.min_by_key(|(_, slot)| slot.last).map(|(key, _)| key.clone());
-        oldest.is_some_and(|key| self.by_key.remove(&key).is_some())
     }
 
     /// Removes the slots of connections made with other credentials, and returns them.
     pub(super) fn retire(&mut self, credentials: u64) -> Vec<PoolSlot> {
         let gone = self.by_key.extract_if(|key, _| key.credentials != credentials);
-        let gone: Vec<PoolSlot> = gone.map(|(_, slot)| slot).collect();
-        self.retired.extend(gone.iter().map(|slot| Weak::clone(&slot.used)));
-        gone
+        let gone: Vec<(ConnectionKey, PoolSlot)> = gone.collect();
+        self.retired.extend(gone.iter().map(|(key, slot)| RetiredSlot {
+            key: key.clone(),
+            is_owner: slot.is_owner,
+            used: Weak::clone(&slot.used),
+        }));
+        gone.into_iter().map(|(_, slot)| slot).collect()
     }
+}
+
+/// Slot of a connection that was made with earlier credentials.
+#[derive(Debug)]
+struct RetiredSlot {
+    key: ConnectionKey,
+    is_owner: bool,
+    used: Weak<ConnectionUse>,
 }
 
 /// Slot of a connection. Callers that need it while it is being made wait for the same attempt.
@@ -81,6 +107,8 @@ pub(super) struct PoolSlot {
     /// Upgradable while the connection is in use.
     pub(super) used: Weak<ConnectionUse>,
     pub(super) last: Instant,
+    /// True if its identity is the owner.
+    is_owner: bool,
     /// The session that it is reserved for, if any.
     pub(super) session: Option<WeakClientSession>,
     pub(super) owner: Arc<OnceLock<u64>>,
@@ -89,11 +117,12 @@ pub(super) struct PoolSlot {
 
 impl PoolSlot {
     /// Makes an empty slot, reserved for a session if there is one.
-    pub(super) fn new(session: Option<WeakClientSession>) -> Self {
+    pub(super) fn new(session: Option<WeakClientSession>, is_owner: bool) -> Self {
         Self {
             upstream: Arc::default(),
             used: Weak::new(),
             last: Instant::now(),
+            is_owner,
             session,
             owner: Arc::default(),
             lease: Lease::default(),
@@ -106,6 +135,24 @@ impl PoolSlot {
 
     pub(super) fn is_used(&self) -> bool {
         self.used.strong_count() > 0
+    }
+
+    /// Returns its client, if it is open.
+    pub(super) fn client(&self) -> Option<Client> {
+        self.downgrade().client()
+    }
+
+    /// Returns true if a call may have it alone: no server request on it can be another call's.
+    fn is_free(&self) -> bool {
+        self.lease.is_free() && self.client().is_none_or(|client| !client.may_be_asked())
+    }
+
+    fn activity(&self) -> ConnectionActivity {
+        if !self.is_used() {
+            return ConnectionActivity::Unused(self.last);
+        }
+        let waiting = self.client().and_then(|client| client.waiting_for_answers());
+        waiting.map_or(ConnectionActivity::InUse, ConnectionActivity::AwaitsAnswer)
     }
 
     /// Returns true if its connection is open.

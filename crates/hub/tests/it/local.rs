@@ -80,3 +80,25 @@ async fn the_builtin_tools_work() {
     assert!(call(&hub, "timestamp", json!({})).await.unwrap().flattened().contains("\"utc\":\"20"));
     hub.drain().await;
 }
+
+#[tokio::test]
+async fn progress_that_a_reader_did_not_keep_up_with_is_counted() {
+    let busy = tool("busy", "Reports a lot at once.", async |_: serde_json::Value, reporter| {
+        for n in 1..=2000 {
+            reporter.progress(f64::from(n), Some(2000.0), "working");
+        }
+        Ok::<_, String>(ToolResult::text("done"))
+    });
+    let mut settings = Settings::default();
+    settings.local.insert(ServerId::derive("local"), vec![busy]);
+    let hub = Hub::start(settings);
+    let (seen, _) = events(&hub, "busy", json!({})).await;
+    assert!(matches!(seen[0], Event::Skipped(976)), "{:?}", seen[0]);
+    let progress = |event: &Event| match event {
+        Event::Progress(progress) => progress.progress(),
+        other => panic!("{other:?}"),
+    };
+    let progress: Vec<_> = seen[1..].iter().map(progress).collect();
+    assert_eq!((progress.len(), progress[0], progress[1023]), (1024, 977.0, 2000.0));
+    hub.drain().await;
+}

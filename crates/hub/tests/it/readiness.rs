@@ -102,6 +102,47 @@ async fn a_call_of_a_tool_of_a_server_that_is_starting_waits_for_it() {
     hub.drain().await;
 }
 
+/// A server that lists its tools partially this many times, then all of them.
+fn growing(times: usize) -> Manner {
+    let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+    let partial = json!({ "tools": [tool("seen")], "_meta": { "consort/partial": true } });
+    let whole = json!({ "tools": [tool("seen"), tool("result")] });
+    let manner =
+        (0..times).fold(Manner::legacy(), |manner, _| manner.answer("tools/list", &partial));
+    manner.answer("tools/list", &whole)
+}
+
+#[tokio::test]
+async fn a_tool_that_a_partial_list_lacks_is_waited_for_and_not_unknown() {
+    // Its first list is read when it is connected.
+    let hub = start(vec![rogue("a", &growing(3))]);
+    ready(&hub, "a").await;
+    let arguments = json!({ "raw": r#"{"content":[]}"# });
+    assert_eq!(tools(&hub), ["a.seen"]);
+    let target: Target = "a.result".parse().unwrap();
+    let called = hub.call(Call::tool(me(), target, Json::from(arguments)));
+    let called = consort_core::end(called).await;
+    assert!(matches!(called, Ok(Outcome::Complete(_))), "{called:?}");
+    // Now it is complete, and what it lacks is unknown at once.
+    let found = hub.find_missing(missing(&hub, "a.other")).await;
+    assert!(matches!(found, Ok(false)), "{found:?}");
+    hub.drain().await;
+}
+
+#[tokio::test]
+async fn whether_a_list_that_stays_partial_has_a_tool_is_not_known() {
+    let lists = ListLimits { server_wait: Duration::from_secs(2), ..ListLimits::default() };
+    let hub = with_lists(vec![rogue("a", &growing(50))], lists);
+    ready(&hub, "a").await;
+    let target: Target = "a.result".parse().unwrap();
+    let called = || hub.call(Call::tool(me(), target.clone(), Json::from(json!({}))));
+    let error = consort_core::end(called()).await.unwrap_err();
+    assert!(matches!(error, CallError::Connection { .. }), "{error:?}");
+    assert_eq!(error.repeat(), Repeat::Safe);
+    assert!(format!("{error:?}").contains("its list of tools is not complete yet"), "{error:?}");
+    hub.drain().await;
+}
+
 /// A `FastMCP` server that adds tools while it runs, and the tool that was added.
 async fn grown(lists: ListLimits) -> (Hub, testkit::Listening) {
     let server = fastmcp_growing();

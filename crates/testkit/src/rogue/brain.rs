@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::{Manner, Probe, Step};
 
@@ -20,18 +22,36 @@ pub struct Brain {
     /// The nonces of calls, by the ids they came with last.
     nonces: Mutex<HashMap<String, String>>,
     script: Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>,
+    /// Requests of its own that wait for a response, by their ids.
+    asked: Mutex<HashMap<String, oneshot::Sender<Value>>>,
+    requests: AtomicU64,
 }
 
 impl Brain {
     /// A rogue with this behaviour.
     pub fn new(manner: Manner) -> Self {
         let script = Mutex::new(manner.script.clone());
-        Self { script, seen: Mutex::default(), nonces: Mutex::default(), manner }
+        Self {
+            script,
+            seen: Mutex::default(),
+            nonces: Mutex::default(),
+            asked: Mutex::default(),
+            requests: AtomicU64::new(0),
+            manner,
+        }
     }
 
     /// Every message received so far.
     pub fn seen(&self) -> Vec<Value> {
         self.seen.lock().expect("never poisoned").iter().cloned().collect()
+    }
+
+    /// Begins a request of its own. Returns its id and its response.
+    pub(super) fn ask(&self) -> (String, oneshot::Receiver<Value>) {
+        let id = format!("ask-{}", self.requests.fetch_add(1, Ordering::Relaxed));
+        let (sender, answer) = oneshot::channel();
+        self.asked.lock().expect("never poisoned").insert(id.clone(), sender);
+        (id, answer)
     }
 
     /// Returns the steps in response to a message.
@@ -44,6 +64,11 @@ impl Brain {
         }
         self.note(message);
         let id = &message["id"];
+        let asked = id.as_str().filter(|_| message["method"].is_null());
+        let asked = asked.and_then(|id| self.asked.lock().expect("never poisoned").remove(id));
+        if let Some(asked) = asked {
+            let _ = asked.send(message.clone());
+        }
         let Some(method) = message["method"].as_str().filter(|_| !id.is_null()) else {
             return Vec::new();
         };
@@ -199,6 +224,8 @@ fn fill(steps: Vec<Step>, id: &Value, token: &Value) -> Vec<Step> {
         |text: String| text.replace("$ID", &id.to_string()).replace("$TOKEN", &token.to_string());
     let filled = |step| match step {
         Step::Message(text) => Step::Message(fill(text)),
+        Step::Ask(text) => Step::Ask(fill(text)),
+        Step::Filled(text, letters) => Step::Filled(fill(text), letters),
         Step::Text(text) => Step::Text(fill(text)),
         Step::Repeat(text, count) => Step::Repeat(fill(text), count),
         other => other,

@@ -271,6 +271,9 @@ async fn stream_steps(
         }
         let bytes = match step {
             Step::Message(text) => format!("data: {text}\n\n").into_bytes(),
+            Step::Filled(text, letters) => {
+                format!("data: {}\n\n", Step::filled(text, *letters)).into_bytes()
+            }
             Step::Text(text) => text.clone().into_bytes(),
             Step::Hex(digits) => unhex(digits),
             Step::Repeat(text, count) => text.repeat(*count).into_bytes(),
@@ -286,7 +289,7 @@ async fn stream_steps(
                 tokio::time::sleep(Duration::from_millis(*time)).await;
                 continue;
             }
-            Step::Cut | Step::Exit(_) => return Ok(false),
+            Step::Ask(_) | Step::Cut | Step::Exit(_) => return Ok(false),
             Step::Hang => {
                 // Whoever reads nothing more can still notice that the other end left.
                 while let Ok(1..) = stream.read(&mut [0; 64]).await {}
@@ -336,6 +339,7 @@ async fn say(steps: &[Step], shared: &Shared) {
     for step in steps {
         let text = match step {
             Step::Message(text) => format!("data: {text}\n\n"),
+            Step::Filled(text, letters) => format!("data: {}\n\n", Step::filled(text, *letters)),
             Step::Text(text) => text.clone(),
             Step::Repeat(text, count) => text.repeat(*count),
             Step::Sleep(time) => {

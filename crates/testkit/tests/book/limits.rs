@@ -171,7 +171,6 @@ const OTHERS: &[(&str, &[&str])] = &[
             "hub/src/lifecycle/policy.rs RESUBSCRIBE_DELAY",
             "hub/src/subscribe.rs AGAIN",
             "hub/src/retry.rs FIRST",
-            "hub/src/retry.rs LONGEST",
             "hub/src/retry.rs REFUSED",
         ],
     ),

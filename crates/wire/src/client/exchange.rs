@@ -17,7 +17,7 @@ use crate::client::facts::Facts;
 use crate::client::link::{Link, Origin};
 use crate::client::mailbox::{Arrival, Mailbox};
 use crate::client::notices::Notice;
-use crate::client::owner::{CallOwner, Whose};
+use crate::client::owner::{CallOwner, CallTask, Whose};
 use crate::client::request::Round;
 use crate::client::run::Run;
 use crate::client::session;
@@ -47,7 +47,7 @@ impl Run<'_> {
                 .is_some_and(|name| facts.as_task(&name, self.request.tasks))
             && self.link.about().offers("tasks.requests.tools.call");
         let bytes = self.request.write(id, dialect, round, as_task);
-        let mut open = self.open(id, dialect)?;
+        let mut open = self.open(id, dialect, as_task)?;
         let (mailbox, ticket) = (Arc::clone(&open.mailbox), Arc::clone(&open.ticket));
         let result = async {
             match &self.link.transport {
@@ -118,9 +118,12 @@ impl Run<'_> {
         }
     }
 
-    fn open(&self, id: u64, dialect: &Dialect) -> Result<Open<'_>, CallError> {
+    fn open(&self, id: u64, dialect: &Dialect, as_task: bool) -> Result<Open<'_>, CallError> {
         let closed = |closed| CallError::closed(closed, false);
-        let owner = self.owner();
+        let mut owner = self.owner();
+        if as_task {
+            owner.task = CallTask::Unnamed;
+        }
         let mailbox = self
             .link
             .calls
@@ -156,14 +159,17 @@ impl Run<'_> {
 
     /// The party that the request is made for.
     pub(crate) fn owner(&self) -> CallOwner {
-        let task =
-            (self.request.method == "tasks/result").then(|| self.request.subject()).flatten();
+        let task = match self.request.method.as_ref() {
+            "tasks/result" => self.request.subject().map(|task| CallTask::Named((*task).into())),
+            _ => self.request.param("task").map(|_| CallTask::Unnamed),
+        };
         CallOwner {
             whose: self.whose(),
             identity: self.request.identity.clone(),
+            is_owner: self.request.is_owner,
             session: self.request.session,
             log: self.request.log,
-            task: task.map(|task| task.as_ref().into()),
+            task: task.unwrap_or_default(),
         }
     }
 
@@ -228,7 +234,8 @@ impl Run<'_> {
         mailbox: &Mailbox,
     ) -> Result<Object, CallError> {
         let Settings { limits, times, budget, .. } = &self.link.settings;
-        let body = reply.collect(limits.message_bytes, budget.reservation(), times).await;
+        let room = budget.reservation_of(self.request.holder());
+        let body = reply.collect(limits.message_bytes, room, times).await;
         let body = body.map_err(|error| match error {
             BodyError::TooLarge => self.too_large(),
             BodyError::NoRoom => self.no_room(),
@@ -255,7 +262,7 @@ impl Run<'_> {
         let Settings { limits, times, .. } = &self.link.settings;
         let mut resuming = Resuming::default();
         loop {
-            let mut room = self.link.settings.budget.reservation();
+            let mut room = self.link.settings.budget.reservation_of(self.request.holder());
             let mut events = sse::Events::new(limits.message_bytes);
             let broken = loop {
                 if let Some(end) = self.drain(&mut events, &mut room, id, mailbox).await? {
@@ -365,7 +372,7 @@ impl Drop for Open<'_> {
             self.link.call_ended(self.id);
             return;
         }
-        self.link.calls.abandon(self.id);
+        self.link.calls.abandon(self.id, self.link.settings.times.total);
         self.link.call_ended(self.id);
         if !self.silent && self.link.calls.closed().is_none() {
             self.link.cancel(self.id, "the caller no longer waits");

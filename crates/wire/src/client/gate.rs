@@ -1,6 +1,5 @@
 //! Limit of the calls in flight to a server, and a queue for the others, fair between identities.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::client::error::NotSent;
 use crate::limits::{LateTimes, Times};
+use crate::shares::TurnQueue;
 
 /// Places for calls in flight, and a bounded queue for them. Waiting identities take turns.
 #[derive(Debug)]
@@ -24,17 +24,8 @@ struct Places(Mutex<GateState>);
 #[derive(Debug)]
 struct GateState {
     free: usize,
-    waiting: usize,
-    tickets: u64,
-    /// Waiting calls by identity, in the order of their turns.
-    queues: VecDeque<IdentityQueue>,
-}
-
-/// The waiting calls of one identity, oldest first.
-#[derive(Debug)]
-struct IdentityQueue {
-    identity: Option<Arc<str>>,
-    waiting: VecDeque<(u64, oneshot::Sender<Place>)>,
+    /// Waiting calls, by identity.
+    waiting: TurnQueue<Option<Arc<str>>, oneshot::Sender<Place>>,
 }
 
 /// A place among the calls in flight. Dropping it passes it to the next call in the queue.
@@ -43,7 +34,7 @@ pub(crate) struct Place(Option<Arc<Places>>);
 
 impl Gate {
     pub(crate) fn new(places: usize, most_waiting: usize, times: &Times) -> Self {
-        let state = GateState { free: places, waiting: 0, tickets: 0, queues: VecDeque::new() };
+        let state = GateState { free: places, waiting: TurnQueue::default() };
         let (patience, late) = (times.queue, times.late);
         Self { places: Arc::new(Places(Mutex::new(state))), most_waiting, patience, late }
     }
@@ -66,10 +57,10 @@ impl Gate {
         let (sender, granted) = oneshot::channel();
         let ticket = {
             let mut state = self.places.lock();
-            if state.waiting >= self.most_waiting {
-                return Err(NotSent::Queue { waiting: state.waiting });
+            if state.waiting.len() >= self.most_waiting {
+                return Err(NotSent::Queue { waiting: state.waiting.len() });
             }
-            state.join(identity.cloned(), sender)
+            state.waiting.join(identity.cloned(), sender)
         };
         let _waiting = Waiting { places: &self.places, identity, ticket };
         // A place that became free in between is not waited for.
@@ -77,47 +68,6 @@ impl Gate {
         match crate::late::timeout(self.patience, self.late, granted).await {
             Ok(place) => Ok(place.expect("who waits is in the queue until it has a place")),
             Err(_) => Err(NotSent::Busy { limit: self.patience }),
-        }
-    }
-}
-
-impl GateState {
-    /// Adds a call to the queue of its identity.
-    fn join(&mut self, identity: Option<Arc<str>>, sender: oneshot::Sender<Place>) -> u64 {
-        self.waiting += 1;
-        self.tickets += 1;
-        let entry = (self.tickets, sender);
-        match self.queues.iter_mut().find(|queue| queue.identity == identity) {
-            Some(queue) => queue.waiting.push_back(entry),
-            None => {
-                let waiting = VecDeque::from([entry]);
-                self.queues.push_back(IdentityQueue { identity, waiting });
-            }
-        }
-        self.tickets
-    }
-
-    /// Removes the next call; its identity then comes last.
-    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
-        let mut queue = self.queues.pop_front()?;
-        let next = queue.waiting.pop_front().map(|(_, sender)| sender);
-        if !queue.waiting.is_empty() {
-            self.queues.push_back(queue);
-        }
-        self.waiting -= usize::from(next.is_some());
-        next
-    }
-
-    /// Removes a call that no longer waits.
-    fn leave(&mut self, identity: Option<&Arc<str>>, ticket: u64) {
-        let is_its = |queue: &IdentityQueue| queue.identity.as_ref() == identity;
-        let Some(at) = self.queues.iter().position(is_its) else { return };
-        let queue = &mut self.queues[at].waiting;
-        let before = queue.len();
-        queue.retain(|(waiting, _)| *waiting != ticket);
-        self.waiting -= before - queue.len();
-        if queue.is_empty() {
-            self.queues.remove(at);
         }
     }
 }
@@ -131,7 +81,7 @@ impl Places {
     fn serve(self: &Arc<Self>) {
         let mut state = self.lock();
         while state.free > 0 {
-            let Some(next) = state.next() else { return };
+            let Some(next) = state.waiting.next() else { return };
             state.free -= 1;
             if let Err(mut place) = next.send(Place(Some(Arc::clone(self)))) {
                 // It left. Dropped with its owner, the place would ask for the lock that is held here.
@@ -160,7 +110,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.places.lock().leave(self.identity, self.ticket);
+        self.places.lock().waiting.leave(&self.identity.cloned(), self.ticket);
     }
 }
 
@@ -184,7 +134,7 @@ mod tests {
         assert_eq!(third.unwrap_err(), NotSent::Queue { waiting: 1 });
         drop(place);
         assert!(gate.enter(None).await.is_ok());
-        assert_eq!(gate.places.lock().waiting, 0);
+        assert!(gate.places.lock().waiting.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -230,6 +180,6 @@ mod tests {
         drop(entered.unwrap());
         assert_eq!(begun.elapsed(), Duration::from_secs(1));
         let state = gate.places.lock();
-        assert_eq!((state.free, state.waiting, state.queues.len()), (1, 0, 0));
+        assert_eq!((state.free, state.waiting.len()), (1, 0));
     }
 }

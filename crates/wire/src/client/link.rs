@@ -8,14 +8,16 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::budget::Reservation;
 use crate::client::Settings;
 use crate::client::about::About;
+use crate::client::calls::Calls;
 use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed};
 use crate::client::facts::Facts;
 use crate::client::faults::Counts;
 use crate::client::gate::Gate;
-use crate::client::mailbox::{Arrival, Calls};
+use crate::client::mailbox::Arrival;
 use crate::client::notices::{Notice, NoticeSender};
 use crate::client::questions::OpenQuestions;
 use crate::json::{Json, Problem};
@@ -196,6 +198,18 @@ impl Link {
             }
         };
         Some(self.crew.spawn_on(task, &runtime).abort_handle())
+    }
+
+    /// Dispatches a message from a channel that calls share, which is charged to the caller that it answers.
+    pub(crate) fn receive_shared(
+        self: &Arc<Self>,
+        bytes: Bytes,
+        room: &mut Reservation,
+    ) -> Result<(), Closed> {
+        if Reservation::is_charged(bytes.len()) {
+            room.assign(&self.calls.holder(|| answered_ids(&bytes).first().copied()));
+        }
+        self.receive(&room.attach(bytes), Origin::Pipe)
     }
 
     /// Dispatches a message. An error ends the connection.

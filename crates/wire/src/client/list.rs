@@ -31,7 +31,12 @@ pub struct Listing {
     pub fresh: Duration,
     /// True if it may be shared between callers.
     pub public: bool,
+    /// True if the server says that more items will follow, as a gateway whose servers are starting does.
+    pub partial: bool,
 }
+
+/// The member of a list's `_meta` that is true if more items will follow.
+pub const PARTIAL_LIST: &str = "consort/partial";
 
 /// One listed item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +67,7 @@ pub enum ListError {
     #[error("the server's list makes no sense: {0}")]
     Malformed(&'static str),
     /// The list does not end within a limit.
-    #[error("the list is longer than {limit} {what}")]
+    #[error("the list is longer than {limit} {what} (`list_{what}` in `[consort.limits]`)")]
     TooLong {
         /// `pages`, `items` or `bytes`.
         what: &'static str,
@@ -77,6 +82,20 @@ pub enum ListError {
     },
 }
 
+impl Listing {
+    /// Returns a list before its first page.
+    fn begun() -> Self {
+        let (items, left_out) = (Vec::new(), Vec::new());
+        Self { items, left_out, fresh: Duration::MAX, public: true, partial: false }
+    }
+}
+
+fn is_partial(page: &Object) -> bool {
+    let meta = page.get("_meta").and_then(|meta| meta.to_object());
+    meta.and_then(|meta| meta.get(PARTIAL_LIST))
+        .is_some_and(|partial| partial.as_bytes() == b"true")
+}
+
 /// Reads a complete list, or returns an error. With capabilities it is the list that a modern server gives a client
 /// that declares those.
 pub(crate) async fn list(
@@ -84,8 +103,7 @@ pub(crate) async fn list(
     shelf: ShelfKind,
     capabilities: Option<&Json>,
 ) -> Result<Listing, ListError> {
-    let empty =
-        Listing { items: Vec::new(), left_out: Vec::new(), fresh: Duration::ZERO, public: false };
+    let empty = Listing { fresh: Duration::ZERO, public: false, ..Listing::begun() };
     if !link.about().offers(shelf.capability()) {
         return Ok(empty);
     }
@@ -132,8 +150,7 @@ async fn pages(
     capabilities: Option<&Json>,
 ) -> Result<Listing, Page> {
     let limits = &link.settings.limits;
-    let mut listing =
-        Listing { items: Vec::new(), left_out: Vec::new(), fresh: Duration::MAX, public: true };
+    let mut listing = Listing::begun();
     let mut facts = Facts::default();
     let mut bytes = 0;
     let mut cursors: Vec<Json> = Vec::new();
@@ -173,6 +190,7 @@ async fn pages(
             page.get("ttlMs").and_then(|ttl| ttl.integer()).and_then(|ttl| u64::try_from(ttl).ok());
         listing.fresh = listing.fresh.min(Duration::from_millis(fresh.unwrap_or(0)));
         listing.public &= page.text("cacheScope").as_deref() == Some("public");
+        listing.partial |= is_partial(&page);
         match page.get("nextCursor").filter(|cursor| *cursor != Json::NULL) {
             None => break,
             Some(cursor) if cursors.contains(&cursor) => {

@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::ask::LogLevel;
+use crate::client::calls::LogRecipients;
 use crate::client::link::Link;
-use crate::client::mailbox::{Arrival, LogRecipients};
+use crate::client::mailbox::Arrival;
 use crate::client::notices::Notice;
 use crate::client::owner::CallOwner;
 use crate::message::{Message, Notification};
@@ -28,7 +29,7 @@ impl Link {
         let modern = self.dialect().is_modern();
         let recipients =
             self.calls.log_recipients(task.is_some(), |owner: &CallOwner| match &task {
-                Some(task) => owner.task.as_deref() == Some(task.as_str()),
+                Some(task) => owner.task.is(task),
                 None if modern => {
                     owner.log.is_some_and(|log| level.is_none_or(|level| level >= log))
                 }

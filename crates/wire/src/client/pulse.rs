@@ -62,6 +62,12 @@ impl Pulse {
         self.asked.load(Ordering::Relaxed) > 0
     }
 
+    /// Returns the time for which the server has waited for the client, if it does.
+    pub(crate) fn asked_for(&self) -> Option<Duration> {
+        let since = self.waits_since.load(Ordering::Relaxed);
+        self.is_asked().then(|| Duration::from_micros(self.now().saturating_sub(since)))
+    }
+
     /// Waits until a limit is exceeded, and returns it.
     ///
     /// A limit that fires late is checked again after there was time to read what arrived: while the process was

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{LogLevel, Postmark, Questions, Tasks};
+use crate::budget::MemoryHolder;
 use crate::client::dialect::Dialect;
 use crate::json::{Json, Object, unescaped};
 use crate::message::Id;
@@ -32,6 +33,7 @@ pub struct Request {
     pub(crate) total: Option<Duration>,
     pub(crate) log: Option<LogLevel>,
     pub(crate) identity: Option<Arc<str>>,
+    pub(crate) is_owner: bool,
     pub(crate) session: Option<u64>,
     pub(crate) capabilities: Option<Json>,
     pub(crate) questions: Questions,
@@ -78,6 +80,7 @@ impl Request {
             total: None,
             log: None,
             identity: None,
+            is_owner: false,
             session: None,
             capabilities: None,
             questions: Questions::default(),
@@ -194,6 +197,18 @@ impl Request {
     pub fn identity(mut self, identity: &str) -> Self {
         self.identity = Some(identity.into());
         self
+    }
+
+    /// Marks it as made for the owner, whose answers may use the memory that is [reserved](crate::MemoryBudget) for it.
+    #[must_use]
+    pub fn for_owner(mut self, is_owner: bool) -> Self {
+        self.is_owner = is_owner;
+        self
+    }
+
+    /// Returns the party that the memory of its answer is charged to.
+    pub(crate) fn holder(&self) -> MemoryHolder {
+        MemoryHolder { identity: self.identity.clone(), is_owner: self.is_owner }
     }
 
     /// Sets the client's session it is made in. On a channel that all calls share, a request of the server is

@@ -10,7 +10,7 @@ use crate::client::call::{Answer, Event};
 use crate::client::dialect::Dialect;
 use crate::client::error::CallError;
 use crate::client::link::Link;
-use crate::client::owner::CallOwner;
+use crate::client::owner::{CallOwner, CallTask};
 use crate::client::request::Request;
 use crate::client::run::{self, Run};
 use crate::json::{Json, Object};
@@ -103,13 +103,15 @@ async fn legacy(
     task: &Json,
     mut state: Object,
 ) -> Result<Answer, CallError> {
-    let owner = CallOwner { task: task.text().map(|task| task.as_ref().into()), ..run.owner() };
+    let named = task.text().map(|task| CallTask::Named(task.as_ref().into()));
+    let owner = CallOwner { task: named.unwrap_or_default(), ..run.owner() };
     // The token of the first request stays valid, so its progress still has to find us.
     let mailbox = run
         .link
         .calls
         .open(id, &run.link.settings.limits, run.pulse, owner)
         .map_err(|closed| CallError::closed(closed, true))?;
+    let mut open = OpenTask { link: run.link, id, ended: false };
     let end = async {
         run.emit(Event::Task(state.clone())).await;
         while state.text("status").as_deref() == Some("working") {
@@ -134,8 +136,26 @@ async fn legacy(
         // Progress is emitted on the way; only a lost connection ends this wait.
         end = run.wait(&mailbox) => end.map(Answer::Complete),
     };
-    run.link.calls.remove(id);
+    open.ended = true;
     end
+}
+
+/// The mailbox of a task that is followed. Dropping it before the end abandons the call.
+struct OpenTask<'a> {
+    link: &'a Arc<Link>,
+    id: u64,
+    ended: bool,
+}
+
+impl Drop for OpenTask<'_> {
+    fn drop(&mut self) {
+        if self.ended {
+            self.link.calls.remove(self.id);
+        } else {
+            self.link.calls.abandon(self.id, self.link.settings.times.total);
+        }
+        self.link.call_ended(self.id);
+    }
 }
 
 /// Queries the state of the task. Querying is harmless, so a failure is retried.

@@ -11,7 +11,7 @@ use super::http::{self, Content, Http};
 use super::pool::Reply;
 use crate::client::dialect::Dialect;
 use crate::client::error::{CallError, Closed};
-use crate::client::link::{Link, Origin};
+use crate::client::link::Link;
 use crate::sse::Events;
 
 /// Bytes from which a message needed reserved memory.
@@ -99,7 +99,7 @@ impl Stream {
                         if event.data.len() > LARGE {
                             patience = link.settings.times.shared_room;
                         }
-                        if let Err(closed) = link.receive(&room.attach(event.data), Origin::Pipe) {
+                        if let Err(closed) = link.receive_shared(event.data, &mut room) {
                             return closed;
                         }
                     }
@@ -112,6 +112,7 @@ impl Stream {
                 Some(Ok(bytes)) => {
                     let held = self.events.held() + bytes.len();
                     if !room.covers(held) {
+                        room.assign(&link.calls.holder(|| None));
                         let extended = room.extend(held, link.settings.limits.message_bytes);
                         let extended = tokio::time::timeout(patience, extended).await;
                         if extended.is_err() {

@@ -15,7 +15,7 @@ use super::Ticket;
 use super::live::LiveLog;
 use super::process::{Command, Process, Stderr, Tail};
 use crate::client::error::{Closed, NotSent};
-use crate::client::link::{Link, Origin};
+use crate::client::link::Link;
 use crate::limits::Limits;
 use crate::line::{Line, Lines};
 use crate::operator::{IncidentId, OperatorText, SERVER_OUTPUT};
@@ -212,7 +212,7 @@ async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<Link>) -> Closed {
                     if line.len() > BATCH {
                         patience = link.settings.times.shared_room;
                     }
-                    if let Err(closed) = link.receive(&room.attach(line), Origin::Pipe) {
+                    if let Err(closed) = link.receive_shared(line, &mut room) {
                         return closed;
                     }
                 }
@@ -226,6 +226,7 @@ async fn read(mut stdout: impl AsyncRead + Unpin, link: &Arc<Link>) -> Closed {
             }
         }
         if !room.covers(lines.held() + BLOCK) {
+            room.assign(&link.calls.holder(|| None));
             let extended = room.extend(lines.held() + BLOCK, limits.message_bytes);
             if tokio::time::timeout(patience, extended).await.is_err() {
                 room.release();

@@ -74,11 +74,20 @@ async fn a_list_that_does_not_end_is_no_list() {
         pair.client.list(ShelfKind::Tools).await.unwrap_err().to_string()
     };
     let many = || Manner { pages: 10_000, ..Manner::legacy() };
-    assert_eq!(list(many(), Limits::default()).await, "the list is longer than 100 pages");
+    assert_eq!(
+        list(many(), Limits::default()).await,
+        "the list is longer than 100 pages (`list_pages` in `[consort.limits]`)"
+    );
     let few = Limits { items: 20, ..Limits::default() };
-    assert_eq!(list(many(), few).await, "the list is longer than 20 items");
+    assert_eq!(
+        list(many(), few).await,
+        "the list is longer than 20 items (`list_items` in `[consort.limits]`)"
+    );
     let small = Limits { list_bytes: 1000, ..Limits::default() };
-    assert_eq!(list(many(), small).await, "the list is longer than 1000 bytes");
+    assert_eq!(
+        list(many(), small).await,
+        "the list is longer than 1000 bytes (`list_bytes` in `[consort.limits]`)"
+    );
     let circle = Manner { circle: true, ..Manner::legacy() };
     assert_eq!(
         list(circle, Limits::default()).await,

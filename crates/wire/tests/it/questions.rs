@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use consort_wire::{
-    Answer, BoxFuture, CallError, Event, Host, Json, Offers, Question, Questions, Refusal, Settings,
+    Answer, BoxFuture, Call, CallError, Event, Host, Json, Offers, Question, Questions, Refusal,
+    Request, Settings,
 };
 use serde_json::{Value, json};
 use testkit::rogue::{Manner, Step};
 
-use crate::{Pair, Way, complete, quick, tool};
+use crate::{Pair, Way, complete, quick, tool, write};
 
 /// Accepts every form, after a while.
 #[derive(Default)]
@@ -186,8 +187,7 @@ impl Pair {
         let seen = match &self.http {
             Some(http) => http.seen(),
             None => {
-                let answer =
-                    self.client.request(consort_wire::Request::new("test/seen")).await.unwrap();
+                let answer = self.client.request(Request::new("test/seen")).await.unwrap();
                 answer.object().get("seen").unwrap().read().unwrap()
             }
         };
@@ -265,4 +265,86 @@ async fn a_caller_may_answer_for_itself() {
         }
     }
     assert!(person.asked.lock().unwrap().is_empty());
+}
+
+/// A call that asks its caller by name after a pause in milliseconds, and returns the response.
+fn asks(name: &str, pause: u64) -> Request {
+    let params = json!({ "message": name, "requestedSchema": { "type": "object" } });
+    let question =
+        format!(r#"{{"jsonrpc":"2.0","id":$ASK,"method":"elicitation/create","params":{params}}}"#);
+    let result = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[],"answer":$ANSWER}}"#;
+    let steps = [Step::Sleep(pause), Step::Ask(question), Step::Message(result.to_owned())];
+    write(&steps).questions(Questions::Hand)
+}
+
+/// Makes a call whose requests must carry its own name. Returns the response that its server got.
+async fn own_answer(mut call: Call, name: &str) -> Value {
+    loop {
+        match call.next().await.unwrap() {
+            Event::Question(question) => {
+                assert_eq!(question.params.text("message").as_deref(), Some(name));
+                let answer = json!({ "action": "accept", "content": { "name": name } });
+                question.reply.unwrap().send(Ok(answer.into()));
+            }
+            Event::End(end) => {
+                return complete(end).unwrap().get("answer").unwrap().read().unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn patient(person: &Arc<Person>) -> Settings {
+    let mut settings = asked_by(person);
+    settings.times.idle = Duration::from_secs(20);
+    settings.times.total = Duration::from_secs(20);
+    settings
+}
+
+// R1
+#[tokio::test]
+async fn requests_that_may_be_of_several_clients_reach_their_own_or_are_refused() {
+    let pair =
+        Pair::with(Way::Stdio, Manner::legacy(), patient(&Arc::new(Person::default()))).await;
+    for sessions in [[None, None, None], [Some(1), Some(2), None]] {
+        let names = ["ada", "bob", "eve"];
+        // The later a call came, the earlier it asks.
+        let call = |n: usize| {
+            let request = asks(names[n], 300 - 100 * n as u64).session(sessions[n]);
+            own_answer(pair.client.call(request), names[n])
+        };
+        let (one, two, three) = tokio::join!(call(0), call(1), call(2));
+        let answers = [one, two, three];
+        let own = answers.iter().zip(names).filter(|(answer, name)| {
+            let is_own = answer["result"]["content"]["name"] == **name;
+            let refused =
+                "this request may belong to calls of several clients; call the tool again";
+            assert!(is_own || answer["error"]["message"] == refused, "{answer}");
+            is_own
+        });
+        assert!(own.count() > 0, "the last one left is asked: {answers:?}");
+    }
+    // Of one client, each of whose calls may carry any of its requests, none is refused.
+    let call = || own_answer(pair.client.call(asks("ada", 100).session(Some(7))), "ada");
+    let (one, two, three) = tokio::join!(call(), call(), call());
+    for answer in [one, two, three] {
+        assert_eq!(answer["result"]["action"], "accept", "{answer}");
+    }
+}
+
+// R1
+#[tokio::test]
+async fn the_request_of_a_call_that_was_abandoned_reaches_no_other_client() {
+    let pair =
+        Pair::with(Way::Stdio, Manner::legacy(), patient(&Arc::new(Person::default()))).await;
+    let (mut abandoned, other) =
+        (pair.client.call(asks("ada", 300)), pair.client.call(asks("bob", 1500)));
+    let left = tokio::time::timeout(Duration::from_millis(100), abandoned.next()).await;
+    assert!(left.is_err());
+    drop(abandoned);
+    // This one asks later, and by then the abandoned one was answered: the server ignored that it was cancelled.
+    let answer = own_answer(other, "bob").await;
+    assert_eq!(answer["result"]["content"]["name"], "bob", "{answer}");
+    let refused = pair.until_seen(|message| message["error"].is_object()).await;
+    assert_eq!(refused["id"], "ask-0");
 }

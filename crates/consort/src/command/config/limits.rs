@@ -83,5 +83,6 @@ fn row(section: &str, limit: &Limit, written: &LimitsConfig, settings: &LimitSet
         "set": written.get(limit).is_some(),
         "about": limit.about,
         "reached": limit.reached,
+        "needs_restart": limit.needs_restart(),
     })
 }

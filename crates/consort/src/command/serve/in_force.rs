@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use consort::config::{Config, ConfigFiles, Folders, Found, Options, STDIN, find};
+use consort::config::{Config, ConfigFiles, Folders, Found, LimitsConfig, Options, STDIN, find};
 use consort::lock;
 use consort::shaping::Shaping;
 use consort_core::{Problem, Severity};
@@ -13,7 +13,7 @@ use consort_shape::pin::Lock;
 use super::changes;
 use super::watch::FileWatch;
 use crate::exit::Failure;
-use crate::reloading::{KeptOut, NotInForce, ReloadTrigger, UnusableServer};
+use crate::reloading::{KeptOut, NotInForce, ReloadTrigger, RestartLimit, UnusableServer};
 use crate::running::{BadServer, ConfigSource, LastGood, Prepared, UsableServers};
 
 /// The config in force and its source files.
@@ -22,6 +22,8 @@ pub(super) struct InForce {
     /// The config file, if there is one or one has appeared.
     pub(super) file: Option<PathBuf>,
     pub(super) options: Options,
+    /// The limits that the gateway was started with.
+    started: LimitsConfig,
     pub(super) servers: Vec<ServerSettings>,
     pub(super) lock: Option<Lock>,
     /// Errors in the config.
@@ -111,10 +113,12 @@ impl InForce {
         if let Some(source) = source.as_ref().filter(|source| is_reread(source.file())) {
             config.include(&source.0.includes);
         }
+        let options = options.unwrap_or_default();
         Self {
             source,
             file,
-            options: options.unwrap_or_default(),
+            started: options.limits.clone(),
+            options,
             servers: prepared.settings.servers.clone(),
             lock,
             broken: broken(&prepared.problems),
@@ -133,11 +137,17 @@ impl InForce {
         }
     }
 
+    /// Returns the limits of these options that take effect after a restart.
+    pub(super) fn needs_restart(&self, options: &Options) -> Vec<RestartLimit> {
+        options.limits.pending(&self.started).map(Into::into).collect()
+    }
+
     /// Returns written changes that are not in force.
     pub(super) fn not_in_force(&self) -> NotInForce {
         NotInForce {
             kept_out: self.kept_out.all().cloned().collect(),
             unusable: UnusableServer::all(&self.bad),
+            needs_restart: self.needs_restart(&self.options),
         }
     }
 

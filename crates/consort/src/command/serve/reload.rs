@@ -27,7 +27,8 @@ use crate::cli::{Common, Serve};
 use crate::console::{Console, Scene};
 use crate::exit::Failure;
 use crate::reloading::{
-    KeptOut, NotInForce, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger, UnusableServer,
+    KeptOut, NotInForce, ReloadHandle, ReloadReport, ReloadRequest, ReloadTrigger, RestartLimit,
+    UnusableServer,
 };
 use crate::running::{
     self, BadServer, ConfigSource, Prepared, ResolvedServers, UsableServers, tell,
@@ -64,6 +65,8 @@ struct Applied {
     changes: Vec<String>,
     /// The servers with invalid settings.
     bad: Vec<BadServer>,
+    /// The limits that take effect after a restart.
+    needs_restart: Vec<RestartLimit>,
 }
 
 /// Everything built from a config and a lock, ready to take effect.
@@ -125,6 +128,7 @@ impl Following<'_> {
             return ReloadReport::default();
         }
         let before = state.kept_out.clone();
+        let known = state.needs_restart(&state.options);
         let source = if look.config { state.read_config(trigger) } else { state.source.clone() };
         let lock = if look.lock { state.read_lock(trigger) } else { state.lock.clone() };
         if look.secrets {
@@ -148,8 +152,13 @@ impl Following<'_> {
         }
         self.publish(state);
         let config = state.file.as_ref().map(|file| file.display().to_string());
-        let NotInForce { kept_out, unusable } = state.not_in_force();
-        ReloadReport { config, changes, kept_out, unusable }
+        let NotInForce { kept_out, unusable, needs_restart } = state.not_in_force();
+        for RestartLimit { key, value, in_force } in
+            needs_restart.iter().filter(|it| !known.contains(it))
+        {
+            tracing::warn!(key, value, in_force, "the limit takes effect after a restart");
+        }
+        ReloadReport { config, changes, kept_out, unusable, needs_restart }
     }
 
     /// Publishes the written changes that are not in force.
@@ -168,20 +177,20 @@ impl Following<'_> {
         let before = state.kept_out.clone();
         let source = state.read_config(ReloadTrigger::DryRun);
         let lock = state.read_lock(ReloadTrigger::DryRun);
-        let Applied { changes, bad } = match self.apply(state, source, lock, ReloadTrigger::DryRun)
-        {
+        let applied = self.apply(state, source, lock, ReloadTrigger::DryRun);
+        let Applied { changes, bad, needs_restart } = match applied {
             Ok(applied) => applied,
             Err(refused) => {
                 let kept_out = KeptOut::new("config", refused.reason, refused.acceptable);
                 state.kept_out.config = Some(kept_out);
-                Applied { changes: Vec::new(), bad: state.bad.clone() }
+                Applied { bad: state.bad.clone(), ..Applied::default() }
             }
         };
         let config = state.file.as_ref().map(|file| file.display().to_string());
         let kept_out = state.kept_out.all().cloned().collect();
         state.kept_out = before;
         let unusable = UnusableServer::all(&bad);
-        ReloadReport { config, changes, kept_out, unusable }
+        ReloadReport { config, changes, kept_out, unusable, needs_restart }
     }
 
     /// Applies a config and a lock as a whole or not at all, and returns the changes. An unusable config does not stop
@@ -195,7 +204,7 @@ impl Following<'_> {
     ) -> Vec<String> {
         let is_new = source != state.source;
         match self.apply(state, source, lock.clone(), trigger) {
-            Ok(Applied { changes, bad }) => {
+            Ok(Applied { changes, bad, .. }) => {
                 state.bad = bad;
                 state.kept_out.secrets = None;
                 for change in &changes {
@@ -237,7 +246,9 @@ impl Following<'_> {
             return Ok(Applied::default());
         };
         let next = self.build(state, source, lock, trigger)?;
-        let applied = Applied { changes: next.changes.clone(), bad: next.bad.clone() };
+        let needs_restart = state.needs_restart(&next.options);
+        let applied =
+            Applied { changes: next.changes.clone(), bad: next.bad.clone(), needs_restart };
         if trigger != ReloadTrigger::DryRun {
             self.put_in_force(state, next, trigger);
         }

@@ -22,8 +22,8 @@ pub(super) const CLIENTS: &[Limit] = limits! {
     /// Connections of clients that are open at once.
     client_connections = gateway.connections, Count(1..=1_000_000),
         "an idle one, or a stream of the identity with the most, gives way; else 503 and `Retry-After`";
-    /// Percentage of `client_connections` and `sessions` that is kept for the owner.
-    owner_reserve = gateway.owner_reserve, Count(0..=50), "others get 503 and `Retry-After`";
+    /// Percentage of `client_connections`, `sessions`, `identity_connections` and `held_bytes` that is kept for the owner.
+    owner_reserve = gateway.owner_reserve, Count(0..=50), "others get 503 and `Retry-After`, or wait";
     /// Connections beyond `client_connections` that are answered 503 at once.
     refused_connections = gateway.refused_connections, Count(1..=65_536), "further ones wait to be accepted";
     /// Time that a client beyond `client_connections` has to read its 503.
@@ -67,7 +67,8 @@ pub(super) const CLIENTS: &[Limit] = limits! {
     /// Notifications of resources that a subscriber may be behind.
     subscription_updates = gateway.subscription_updates, Count(1..=1_000_000), "its server's notifications wait";
     /// Calls that are suspended until their clients answer, at once.
-    suspended_calls = gateway.parked, Count(1..=1_000_000), "the request is refused, and the call ends with an error";
+    suspended_calls = gateway.parked, Count(1..=1_000_000),
+        "the oldest of the caller with the most gives way, if that has more than its share; else the call ends with an error";
     /// Calls of one caller that wait for an answer of its client at once.
     suspended_calls_per_caller = gateway.parked_each, Count(1..=1_000_000), "the oldest is cancelled";
     /// Time that a suspended call waits for its client's answer.
@@ -76,9 +77,11 @@ pub(super) const CLIENTS: &[Limit] = limits! {
     repeated_result_bytes = gateway.repeated_result_bytes, Bytes(0..=GIB), "a larger result is not repeated";
     /// Bytes of large requests and results that a gateway holds in memory at once, on every transport.
     held_bytes = gateway.held_bytes, Bytes(1..=1_024 * GIB),
-        "reading waits; what is below 64 KiB does not count, and one message more is read if nothing else moves";
+        "reading waits, the identity that holds least first; what is below 64 KiB does not count, and one message more is read if nothing else moves";
     /// Time that a client may leave what it is sent unread.
     client_stall_timeout = gateway.stalled, Time(SECOND..=DAY), "the connection is closed, and its calls are cancelled";
+    /// The same for a client whose identity holds more than its share of `held_bytes` while others wait for memory.
+    contended_stall_timeout = gateway.stalled_contended, Time(100..=DAY), "the connection is closed, and its calls are cancelled";
     /// Silence on an event stream before a comment is sent.
     stream_heartbeat = gateway.silence, Time(SECOND..=DAY), "a comment is sent on the stream";
     /// Items on a page of a list.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::LimitSettings;
+use super::settings::READ_AT_START;
 
 /// One limit: its key in `[consort.limits]`, its unit, its range and its field.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Limit {
     pub about: &'static str,
     /// Effect of reaching it.
     pub reached: &'static str,
+    /// The path of its field in [`LimitSettings`], after a dot.
+    pub(super) field: &'static str,
     pub(super) get: fn(&LimitSettings) -> Option<u64>,
     pub(super) set: fn(&mut LimitSettings, u64),
 }
@@ -59,6 +62,14 @@ impl Limit {
     /// The value that holds by these settings; none if there is no limit.
     pub fn in_force(&self, settings: &LimitSettings) -> Option<u64> {
         (self.get)(settings)
+    }
+
+    /// True if a running gateway has read it at its start, so that another value takes effect after a restart.
+    pub fn needs_restart(&self) -> bool {
+        let path = &self.field[1..];
+        READ_AT_START.iter().any(|read| {
+            path.strip_prefix(read).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
     }
 
     /// A value as it can be written in a config.
@@ -135,6 +146,7 @@ macro_rules! limits {
             max: *$range.end(),
             about: concat!($($about),+).trim_ascii(),
             reached: $reached,
+            field: concat!($(".", stringify!($field)),+),
             get: |settings| LimitField::read(&settings.$($field).+),
             set: |settings, value| LimitField::write(&mut settings.$($field).+, value),
         },)+]

@@ -31,9 +31,12 @@ pub(super) const CALLS: &[Limit] = limits! {
     /// Failures in a row to read the state of a task.
     task_attempts = wire.task_attempts, Count(1..=1_000), "the outcome is unknown";
     /// Connections to one legacy server, each for one identity and what it can answer.
-    identity_connections = upkeep.identities, Count(1..=65_536), "an unused one is closed, else `overloaded`";
+    identity_connections = upkeep.identities, Count(1..=65_536),
+        "an unused one of the identity with the most is closed; else the call waits, identities in turn";
     /// Idle timeout of such a connection.
     identity_connection_idle = upkeep.identity_idle, Time(1..=30 * DAY), "it is closed, and its program ends";
+    /// Time that a call keeps such a connection while it waits for its client's answer and other calls wait for one.
+    answer_hold = upkeep.answer_hold, Time(1..=DAY), "the connection is closed; the call is `outcome_unknown`";
     /// Time that a call waits for a server that is about to be tried again.
     retry_wait = upkeep.retry_wait, Time(0..=HOUR), "the call ends: not sent";
     /// Time after it was due at which a limit fires late, because the process was stopped or the computer slept.

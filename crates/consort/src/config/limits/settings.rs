@@ -17,6 +17,25 @@ use consort_wire::{KeeperTimes, ResumeTimes, Times};
 /// The time that load balancers get to notice that we leave.
 const LAME_DUCK: Duration = Duration::from_secs(5);
 
+/// The fields of [`LimitSettings`] that a gateway reads at its start alone. The others take effect with a reload.
+pub(super) const READ_AT_START: &[&str] = &[
+    "keeper",
+    "schemas",
+    "lists",
+    "resumes",
+    "stream_ping",
+    "gateway",
+    "lame_duck",
+    "ledger",
+    "feed",
+    "findings",
+    "reload.timeout",
+    "reload.queue",
+    "agents.handed_calls",
+    "agents.first_word",
+    "console.runs",
+];
+
 /// Every limit in force, as the crates take them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitSettings {
@@ -138,6 +157,7 @@ impl LimitSettings {
     pub fn apply_to_server(&self, server: &mut consort_hub::ServerSettings) {
         server.limits = self.wire.clone();
         server.upkeep = self.upkeep;
+        server.owner_reserve = self.gateway.owner_reserve;
         server.probe = Some(self.server_probe).filter(|probe| !probe.is_zero());
         let Times { idle, total, handshake, .. } = server.times;
         let connect = self.times.connect.min(handshake);

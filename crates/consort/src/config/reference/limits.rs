@@ -30,6 +30,20 @@ fn the_reference_of_limits_is_of_every_key() {
     testkit::docs::hold("docs/limits.md", "limits", &text);
 }
 
+#[test]
+fn the_limits_that_need_a_restart_are_listed() {
+    let mut text = "| about | keys |\n|---|---|\n".to_owned();
+    for section in LIMIT_SECTIONS {
+        let keys = section.limits.iter().filter(|limit| limit.needs_restart());
+        let keys: Vec<String> = keys.map(|limit| format!("`{}`", limit.key)).collect();
+        if !keys.is_empty() {
+            let heading = section.heading;
+            writeln!(text, "| {heading} | {} |", keys.join(", ")).expect("text takes text");
+        }
+    }
+    testkit::docs::hold("docs/limits.md", "restart", &text);
+}
+
 /// Key or flag, default, description, and effect of reaching the limit.
 type Row = (&'static str, String, &'static str, &'static str);
 

@@ -8,7 +8,7 @@ use consort_wire::{
     ChangedLists, Client, Closed, ConnectError, Era, Filter, ListChanges, Notice, SERVER_OUTPUT,
     Server, Settings, Subscription,
 };
-use tokio::sync::Notify;
+
 use tokio::time::Instant;
 
 use super::sleep_until;
@@ -102,7 +102,7 @@ impl ServerLink {
     pub(super) fn offer(&self, tasks: Option<ServerTasks>) -> Option<UpstreamConnection> {
         let client = self.client()?.clone();
         let offers = Arc::clone(&self.offers);
-        let used = Arc::new(ConnectionUse::new(&Arc::new(Notify::new())));
+        let used = Arc::new(ConnectionUse::new(&Arc::default()));
         let main = UpstreamConnection::new(client, offers, self.credentials, tasks);
         Some(main.in_use(used, None))
     }

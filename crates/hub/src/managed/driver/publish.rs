@@ -26,6 +26,7 @@ impl ServerDriver {
         for list in lists {
             ends.push((list.kind, list.begun, list.items.is_some(), list.fresh));
             if let Some(items) = list.items {
+                managed.readings.set_partial(list.kind, list.is_partial);
                 let items = items.into_iter().map(|item| (item.name, item.definition));
                 offer.shelves.insert(list.kind, items.collect());
             }
