@@ -62,6 +62,11 @@ impl MemoryBudget {
         self.0.as_ref().map(|shared| shared.free.available_permits() << 10)
     }
 
+    /// Returns true if a message of this size needs a reservation.
+    pub fn counts(&self, bytes: usize) -> bool {
+        bytes > SMALL && self.0.is_some()
+    }
+
     /// Creates a reservation for one message, empty at first.
     pub fn reservation(&self) -> Reservation {
         Reservation { budget: self.clone(), room: None, overdraft: None }
