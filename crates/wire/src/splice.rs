@@ -273,6 +273,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_written_with_all_their_digits() {
+        for number in [0, 7, 10, 99, 100, 1_234_567_890, u64::MAX] {
+            let mut writer = Writer::new();
+            writer.number("n", number);
+            assert_eq!(writer.finish().as_str(), format!(r#"{{"n":{number}}}"#));
+        }
+    }
+
+    #[test]
     fn an_error_carries_what_it_is_given() {
         let data = Json::parse("[1]").unwrap();
         assert_eq!(

@@ -276,6 +276,31 @@ mod tests {
     }
 
     #[test]
+    fn the_meta_of_an_object_is_read_once_also_by_its_clones() {
+        let json = Json::parse(r#"{"_meta":{"a":1},"b":2}"#).unwrap();
+        let object = json.to_object().unwrap();
+        let meta = object.meta().unwrap();
+        assert_eq!(meta.get("a").unwrap().as_str(), "1");
+        assert!(Arc::ptr_eq(object.clone().meta().unwrap(), meta));
+        assert!(Arc::ptr_eq(object.meta().unwrap(), meta));
+        for none in [r#"{"b":2}"#, r#"{"_meta":[]}"#] {
+            let object = Json::parse(none).unwrap().to_object().unwrap();
+            assert_eq!((object.meta(), object.clone().meta()), (None, None));
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_found_under_any_spelling_too() {
+        let long = "n".repeat(40);
+        for written in [long.clone(), format!("\\u006e{}", &long[1..])] {
+            let text = format!(r#"{{"{written}":1,"b":2}}"#);
+            let object = Json::parse(text).unwrap().to_object().unwrap();
+            assert_eq!(object.get(&long).unwrap().as_str(), "1", "{written}");
+            assert_eq!(object.get("b").unwrap().as_str(), "2");
+        }
+    }
+
+    #[test]
     fn a_known_member_in_another_spelling_is_told() {
         let misspelt = |text: &'static str| {
             let object = Json::parse(text).unwrap().to_object().unwrap();
