@@ -305,7 +305,10 @@ impl Call {
 
     /// Returns the current `_meta`.
     pub fn meta(&self) -> Option<Object> {
-        self.get("_meta")?.to_object()
+        match self.replaced.iter().find(|(name, _)| *name == "_meta") {
+            Some((_, meta)) => meta.to_object(),
+            None => self.params.meta().map(|meta| Object::clone(meta)),
+        }
     }
 
     /// Replaces `_meta`.

@@ -103,6 +103,11 @@ impl IdentityId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the id as a shared string.
+    pub fn to_shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl fmt::Display for IdentityId {

@@ -274,8 +274,9 @@ fn without_structured(result: &Object) -> Pieces {
     let except = [&MODERN[..], &["content", "structuredContent", "_meta"]].concat();
     writer.members(result, &except);
     writer.object("_meta", |meta| {
-        let own = result.get("_meta").and_then(|meta| meta.to_object());
-        meta.members(&own.unwrap_or_else(Object::empty), &[STRUCTURED]);
+        if let Some(own) = result.meta() {
+            meta.members(own, &[STRUCTURED]);
+        }
         meta.raw(STRUCTURED, structured.as_bytes());
     });
     writer.finish().to_bytes().into()
@@ -292,8 +293,9 @@ pub(crate) fn in_era(definition: &Object, era: Era) -> Object {
     let mut writer = Writer::new();
     writer.members(definition, &["outputSchema", "_meta"]);
     writer.object("_meta", |meta| {
-        let own = definition.get("_meta").and_then(|meta| meta.to_object());
-        meta.members(&own.unwrap_or_else(Object::empty), &[OUTPUT_SCHEMA]);
+        if let Some(own) = definition.meta() {
+            meta.members(own, &[OUTPUT_SCHEMA]);
+        }
         if let Some(schema) = definition.get("outputSchema") {
             meta.raw(OUTPUT_SCHEMA, schema.as_bytes());
         }

@@ -100,11 +100,18 @@ impl FromStr for ProxyHeaders {
 /// The client of a request, as far as it is known: the connected peer, or the address that trusted proxies report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientEnd {
-    /// The address for the log; `unix` for a process at a Unix socket. If a proxy sends something other than an
-    /// address, it is used unchanged.
-    pub(crate) address: String,
+    peer: Peer,
+    /// The address that trusted proxies report, if they do. Something other than an address is used unchanged.
+    reported: Option<String>,
     /// True if the client uses TLS; absent if no proxy reports it.
     pub(crate) is_tls: Option<bool>,
+}
+
+impl ClientEnd {
+    /// Returns the address for the log; `unix` for a process at a Unix socket.
+    pub(crate) fn address(&self) -> String {
+        self.reported.clone().unwrap_or_else(|| self.peer.to_string())
+    }
 }
 
 /// A path prefix under which clients reach the gateway, such as `/consort`; empty at the root.
@@ -138,12 +145,12 @@ impl BasePath {
     }
 }
 
-/// Removes the path prefix from a request, and applies the headers of a trusted proxy. The prefix and the client's
-/// address are added to the request's extensions.
-pub(crate) fn unwrap<B>(settings: &Settings, peer: Peer, request: &mut Request<B>) {
+/// Removes the path prefix from a request, adds it to the request's extensions, and applies the headers of a trusted
+/// proxy. Returns the client.
+pub(crate) fn unwrap<B>(settings: &Settings, peer: Peer, request: &mut Request<B>) -> ClientEnd {
     let mut base = settings.base_path.clone();
     let proxies = &settings.trusted_proxies;
-    let mut client = ClientEnd { address: peer.to_string(), is_tls: None };
+    let mut client = ClientEnd { peer, reported: None, is_tls: None };
     if proxies.iter().any(|proxy| proxy.is(peer)) {
         let headers = request.headers_mut();
         let hops = match settings.proxy_headers {
@@ -151,7 +158,7 @@ pub(crate) fn unwrap<B>(settings: &Settings, peer: Peer, request: &mut Request<B
             ProxyHeaders::Forwarded => forwarded(headers),
         };
         let route = ProxyRoute::of(hops, proxies);
-        client.address = route.client.unwrap_or(client.address);
+        client.reported = route.client;
         client.is_tls = route.proto.map(|proto| proto.eq_ignore_ascii_case("https"));
         if let Some(Ok(host)) = route.host.map(|host| HeaderValue::from_str(&host)) {
             headers.insert(HOST, host);
@@ -159,15 +166,15 @@ pub(crate) fn unwrap<B>(settings: &Settings, peer: Peer, request: &mut Request<B
         let prefix = last(headers, &FORWARDED_PREFIX);
         base = prefix.and_then(|prefix| prefix.parse().ok()).unwrap_or(base);
     }
-    request.extensions_mut().insert(client);
     if base.0.is_empty() {
-        return;
+        return client;
     }
     // A proxy may have taken it off already.
     if let Some(uri) = stripped(request.uri(), &base.0) {
         *request.uri_mut() = uri;
     }
     request.extensions_mut().insert(base);
+    client
 }
 
 /// One proxy between client and gateway: the address of its peer, and the request it received.
@@ -386,10 +393,9 @@ mod tests {
             request = request.header(*name, *value);
         }
         let mut request = request.body(()).unwrap();
-        unwrap(&settings, Peer::Ip("10.0.0.1".parse().unwrap()), &mut request);
-        let client = request.extensions().get::<ClientEnd>().cloned().unwrap();
+        let client = unwrap(&settings, Peer::Ip("10.0.0.1".parse().unwrap()), &mut request);
         let host = request.headers()[HOST].to_str().unwrap().to_owned();
-        (host, client.address, client.is_tls)
+        (host, client.address(), client.is_tls)
     }
 
     #[test]

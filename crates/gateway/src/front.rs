@@ -1,19 +1,24 @@
 //! An endpoint of the gateway: its current listing, and changes to it.
 
+mod key;
+
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use consort_core::{
-    Call, Caller, Catalog, Entry, Events, MissingName, Offers, RefusedCall, RefusedTarget, Route,
-    ServerId, ShelfKind, Subscription, SubscriptionEvents, Target, Toolbox,
+    Call, Caller, Catalog, Entry, Events, MissingName, RefusedCall, RefusedTarget, Route, ServerId,
+    ShelfKind, Subscription, SubscriptionEvents, Target, Toolbox,
 };
 use tokio::sync::watch;
 
 use crate::menu::{Menu, app_only};
 use crate::naming::{Names, Naming};
 use crate::settings::{Profile, Settings, Toolboxes};
+use key::MenuKey;
+
+pub(crate) use key::CachedListing;
 
 /// Kind of endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,21 +67,16 @@ pub(crate) struct Front {
     refreshing: Mutex<()>,
     /// Listing of each caller.
     menus: RwLock<HashMap<MenuKey, KeptMenu>>,
+    /// Counts the refreshes of the listings.
+    generation: AtomicU64,
     /// Limit of stored listings; those with a subscriber may exceed it.
     most_menus: usize,
 }
-
-/// Key of a listing: the caller, and the capabilities that its client declared.
-type MenuKey = (Caller, Option<Arc<Offers>>);
 
 /// A listing, and the catalog it was last made from.
 struct KeptMenu {
     seen: Arc<Catalog>,
     menu: watch::Sender<Arc<Menu>>,
-}
-
-fn menu_key(caller: &Caller) -> MenuKey {
-    (caller.clone(), caller.capabilities().cloned())
 }
 
 impl fmt::Debug for Front {
@@ -100,6 +100,7 @@ impl Front {
             open: AtomicBool::new(open),
             refreshing: Mutex::default(),
             menus: RwLock::default(),
+            generation: AtomicU64::new(0),
             most_menus,
         })
     }
@@ -169,16 +170,28 @@ impl Front {
     /// Returns the current listing of a caller.
     pub(crate) fn menu(&self, caller: &Caller) -> Arc<Menu> {
         let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = menus.get(&menu_key(caller)) {
+        if let Some(kept) = menus.get(&MenuKey::of(caller)) {
             return Arc::clone(&kept.menu.borrow());
         }
         drop(menus);
         Arc::clone(&self.follow(caller).borrow())
     }
 
+    /// Returns the current listing of a caller, to be kept for a while.
+    pub(crate) fn listing(&self, caller: &Caller) -> CachedListing {
+        // Read first: a refresh meanwhile makes the listing stale, not the other way round.
+        let generation = self.generation.load(Ordering::Acquire);
+        CachedListing { generation, menu: self.menu(caller) }
+    }
+
+    /// Returns true if no listing was refreshed since this one was looked up.
+    pub(crate) fn is_current(&self, listing: &CachedListing) -> bool {
+        listing.generation == self.generation.load(Ordering::Acquire)
+    }
+
     /// Subscribes to the listing of a caller. One that has to be made holds up no other.
     pub(crate) fn follow(&self, caller: &Caller) -> watch::Receiver<Arc<Menu>> {
-        let key = menu_key(caller);
+        let key = MenuKey::of(caller);
         let known = || {
             let menus = self.menus.read().unwrap_or_else(PoisonError::into_inner);
             menus.get(&key).map(|kept| kept.menu.subscribe())
@@ -239,7 +252,7 @@ impl Front {
         drop(menus);
         // Nobody waits for a menu while others are made.
         let made = keys.into_iter().map(|key| {
-            let seen = toolbox.catalog(&key.0);
+            let seen = toolbox.catalog(&key.caller);
             let same = written.iter().find(|(known, _)| Arc::ptr_eq(known, &seen));
             let menu = match same {
                 Some((_, known)) => Arc::clone(known),
@@ -259,6 +272,7 @@ impl Front {
                 kept.menu.send_replace(menu);
             }
         }
+        self.generation.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -383,7 +397,7 @@ impl Fronts {
 mod tests {
     use std::sync::mpsc;
 
-    use consort_core::{Changes, Emitting, Json};
+    use consort_core::{Changes, Emitting, Json, Offers};
 
     use super::*;
 
@@ -469,6 +483,17 @@ mod tests {
         for n in 0..64 {
             assert!(Arc::ptr_eq(&front.menu(&caller(n)), &anew));
         }
+    }
+
+    #[test]
+    fn a_listing_that_was_looked_up_is_current_until_the_next_refresh() {
+        let front = front(4);
+        let listing = front.listing(&caller(0));
+        front.listing(&caller(1));
+        assert!(front.is_current(&listing));
+        front.refresh();
+        assert!(!front.is_current(&listing));
+        assert!(front.is_current(&front.listing(&caller(0))));
     }
 
     #[test]

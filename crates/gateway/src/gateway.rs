@@ -52,6 +52,8 @@ pub(crate) struct Inner {
     pub(crate) budget: MemoryBudget,
     /// True if the first listings are ready.
     settled: watch::Sender<bool>,
+    /// The same, for a look without a lock.
+    is_settled: AtomicBool,
     /// True if load balancers should send requests elsewhere.
     leaving: AtomicBool,
     /// Cancelled when no new requests are accepted.
@@ -94,6 +96,7 @@ impl Gateway {
             requests: Arc::default(),
             budget: settings.budget.clone().unwrap_or_else(|| limits.memory_budget()),
             settled: watch::Sender::new(false),
+            is_settled: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
@@ -115,7 +118,7 @@ impl Gateway {
     /// Replaces the toolboxes; the new ones offer the same servers.
     pub fn set(&self, toolboxes: Toolboxes) {
         self.0.fronts.set(&self.0.settings, toolboxes);
-        if *self.0.settled.borrow() {
+        if self.0.is_settled() {
             self.0.refresh();
         }
     }
@@ -261,9 +264,7 @@ impl Inner {
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        *self.settled.borrow()
-            && !self.leaving.load(Ordering::Relaxed)
-            && !self.draining.is_cancelled()
+        self.is_settled() && !self.leaving.load(Ordering::Relaxed) && !self.draining.is_cancelled()
     }
 
     /// Rebuilds every listing.
@@ -275,9 +276,14 @@ impl Inner {
         self.records.metrics.know(catalog.abouts().keys().cloned().chain(reached));
     }
 
+    /// Returns true if the first listings are ready.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::Acquire)
+    }
+
     /// Waits until the first listings are ready.
     pub(crate) async fn settled(&self) {
-        if *self.settled.borrow() {
+        if self.is_settled() {
             return;
         }
         let mut settled = self.settled.subscribe();
@@ -296,6 +302,7 @@ async fn follow(gateway: Arc<Inner>, known: impl Future<Output = ()>) {
         () = gateway.draining.cancelled() => {}
     }
     gateway.refresh();
+    gateway.is_settled.store(true, Ordering::Release);
     gateway.settled.send_replace(true);
     loop {
         tokio::select! {

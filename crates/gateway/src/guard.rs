@@ -257,7 +257,12 @@ fn own_page(headers: &HeaderMap) -> Result<Page, Refused> {
 
 impl Inner {
     /// Counts a refused request, and logs it within the rate limit. The log line omits the token.
-    pub(crate) fn note_refusal<B>(&self, refused: Refused, request: &Request<B>) {
+    pub(crate) fn note_refusal<B>(
+        &self,
+        refused: Refused,
+        request: &Request<B>,
+        client: &ClientEnd,
+    ) {
         let (path, headers) = (request.uri().path(), request.headers());
         let reason = refused.as_str();
         self.records.metrics.refusals.count(reason);
@@ -273,7 +278,7 @@ impl Inner {
         let (host, origin) = (header(HOST), header(ORIGIN));
         let has_token = headers.contains_key(AUTHORIZATION);
         let (path, status) = (short(path), refused.status().as_u16());
-        let client = request.extensions().get::<ClientEnd>().map(|client| short(&client.address));
+        let client = short(&client.address());
         tracing::warn!(reason, status, path, host, origin, has_token, client, "request refused");
     }
 }

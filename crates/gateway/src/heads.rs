@@ -145,6 +145,10 @@ impl HeadScanner {
 
     fn header(&mut self, line: &[u8]) -> Place {
         self.begun = true;
+        // Of all headers two say how long the body is.
+        if !matches!(line[0], b'c' | b'C' | b't' | b'T') {
+            return Place::Head;
+        }
         let Some(colon) = memchr(b':', line) else { return Place::Head };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"transfer-encoding") {

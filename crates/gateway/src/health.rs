@@ -1,6 +1,8 @@
 //! Health and metrics endpoints.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,13 +11,12 @@ use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
 
 use crate::authenticator::RequestedEndpoint;
 use crate::body::{Body, ConnectionBody};
 use crate::gateway::{Gateway, Inner};
 use crate::guard;
-use crate::http::{Reply, bare, only, refuse, serve_connection, text};
+use crate::http::{ConnectionClose, Reply, bare, only, refuse, serve_connection, text};
 use crate::socket::{Listener, Listeners, Stream};
 use crate::stall::Stall;
 
@@ -61,11 +62,13 @@ async fn connection(gateway: Arc<Inner>, stream: Stream, _place: OwnedSemaphoreP
         let gateway = Arc::clone(&gateway);
         async move {
             let reply = respond(&gateway, &request).await;
-            reply.map(|body| ConnectionBody::new(body, None))
+            Ok::<_, Infallible>(reply.map(|body| ConnectionBody::new(body, None)))
         }
     };
     let stream = Stall::new(stream, gateway.settings.limits.stalled);
-    serve_connection(&gateway, stream, &CancellationToken::new(), || false, respond).await;
+    let endless = &AtomicBool::new(false);
+    let close = ConnectionClose { token: &gateway.draining, may_end_now: || false, endless };
+    serve_connection(&gateway, stream, close, respond).await;
 }
 
 /// Answers at the listener for health and metrics only.

@@ -1,5 +1,7 @@
 //! Streamable HTTP: one endpoint for clients of every era.
 
+mod address;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +24,6 @@ use crate::body::{Body, ConnectionBody, EventSource, Events};
 use crate::browser::Door;
 use crate::cors;
 use crate::forwarded::{self, ClientEnd};
-use crate::front::Front;
 use crate::gateway::{Gateway, Inner};
 use crate::guard::{self, Refused};
 use crate::heads::StrictHeads;
@@ -39,6 +40,7 @@ use crate::sse;
 use crate::stall::Stall;
 use crate::streams::StreamBody;
 use crate::threads::Threads;
+use address::{Address, address};
 
 pub(crate) use crate::received::{read, read_any};
 
@@ -98,62 +100,66 @@ impl Gateway {
 
 /// Serves one connection of a client.
 pub(crate) async fn connection(gateway: Arc<Inner>, stream: Stream, place: Place) {
-    let open = gateway.shares.open(place);
+    let open = gateway.shares.open(place, &gateway.draining);
     let (client, peer) = (&open.connection, stream.peer());
+    let endless = &AtomicBool::new(false);
     let respond = |request: HttpRequest<Incoming>| {
-        let (gateway, progress) = (Arc::clone(&gateway), client.begin());
+        let (gateway, progress) = (&gateway, client.begin());
         async move {
             let is_get = *request.method() == Method::GET;
-            let mut reply = respond(&gateway, peer, client, request).await;
+            let mut reply = respond(gateway, peer, client, request).await;
             if client.is_provisional() {
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             if is_get && reply.body().is_resumable() {
                 progress.streams_notifications();
             }
-            reply.map(|body| ConnectionBody::new(body, Some(progress)))
+            endless.store(reply.body().is_endless(), Ordering::Relaxed);
+            Ok::<_, Infallible>(reply.map(|body| ConnectionBody::new(body, Some(progress))))
         }
     };
     let stream = Stall::of_client(stream, &gateway, client);
-    serve_connection(&gateway, stream, &client.close, || client.may_end_now(), respond).await;
+    let close =
+        ConnectionClose { token: &client.close, may_end_now: || client.may_end_now(), endless };
+    serve_connection(&gateway, stream, close, respond).await;
 }
 
-/// Serves one connection, request after request, until it ends, is asked to close, or the gateway ends.
+/// The closing of a connection by the gateway.
+pub(crate) struct ConnectionClose<'a, F> {
+    /// Cancelled to close it, also when the gateway drains.
+    pub(crate) token: &'a CancellationToken,
+    /// Returns true if it may be closed before the response in progress ends.
+    pub(crate) may_end_now: F,
+    /// True if nothing waits for the end of the response in progress.
+    pub(crate) endless: &'a AtomicBool,
+}
+
+/// Serves one connection, request after request, until it ends or is asked to close, as it also is when the gateway
+/// drains.
 pub(crate) async fn serve_connection<R, F>(
     gateway: &Inner,
     stream: Stall<Stream>,
-    close: &CancellationToken,
-    may_end_now: impl Fn() -> bool,
+    close: ConnectionClose<'_, impl Fn() -> bool>,
     respond: R,
 ) where
     R: Fn(HttpRequest<Incoming>) -> F,
-    F: Future<Output = Response<ConnectionBody>>,
+    F: Future<Output = Result<Response<ConnectionBody>, Infallible>>,
 {
     stream.inner().set_nodelay();
     let _counted = gateway.records.metrics.connections.hold();
     let limits = &gateway.settings.limits;
     let io = TokioIo::new(LingeringClose::new(StrictHeads::new(stream), limits));
-    let endless = AtomicBool::new(false);
-    let service = service_fn(|request| {
-        let (reply, endless) = (respond(request), &endless);
-        async move {
-            let reply = reply.await;
-            endless.store(reply.body().body.is_endless(), Ordering::Relaxed);
-            Ok::<_, Infallible>(reply)
-        }
-    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // A head that has begun is answered before: this ends connections that nobody uses.
         .header_read_timeout(limits.head + limits.linger + UNUSED)
         .max_headers(limits.headers)
-        .serve_connection(io, service);
+        .serve_connection(io, service_fn(respond));
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        () = gateway.draining.cancelled() => None,
-        () = close.cancelled() => {
-            if may_end_now() {
+        () = close.token.cancelled() => {
+            if !gateway.draining.is_cancelled() && (close.may_end_now)() {
                 return;
             }
             None
@@ -167,7 +173,7 @@ pub(crate) async fn serve_connection<R, F>(
                 ended = connection.as_mut() => ended,
                 () = gateway.stop.cancelled() => return,
                 // A subscriber that stops reading is not waited for.
-                () = tokio::time::sleep(FAREWELL), if endless.load(Ordering::Relaxed) => return,
+                () = tokio::time::sleep(FAREWELL), if close.endless.load(Ordering::Relaxed) => return,
             }
         }
     };
@@ -184,7 +190,7 @@ async fn respond(
     mut request: HttpRequest<Incoming>,
 ) -> Reply {
     let settings = &gateway.settings;
-    forwarded::unwrap(settings, peer, &mut request);
+    let end = forwarded::unwrap(settings, peer, &mut request);
     if let Some(reply) = health::health(gateway, request.method(), request.uri().path()) {
         return reply;
     }
@@ -192,17 +198,21 @@ async fn respond(
     let permissions = request.headers().contains_key(ORIGIN).then(|| gateway.permissions());
     let origins = permissions.as_ref().map_or(&[][..], |permissions| &permissions.origins);
     // Pages of others never use what a browser session opens.
-    let for_pages = site::at(gateway, request.uri().path())
-        .is_none_or(|site| site.entrance(request.uri().path()) == Entrance::Token);
-    let origin = cors::allowed_origin(origins, request.headers()).filter(|_| for_pages);
-    let Some(origin) = origin else { return admit(gateway, origins, client, request).await };
+    let for_pages = || {
+        let path = request.uri().path();
+        site::at(gateway, path).is_none_or(|site| site.entrance(path) == Entrance::Token)
+    };
+    let origin = cors::allowed_origin(origins, request.headers()).filter(|_| for_pages());
+    let Some(origin) = origin else {
+        return admit(gateway, origins, client, &end, request).await;
+    };
     let mut reply = if cors::is_preflight(request.method(), request.headers()) {
         match guard::meant_for_us(&settings.hosts, origins, request.uri(), request.headers()) {
             Ok(()) => cors::preflight(request.headers()),
             Err(refused) => text(refused.status(), refused.message()),
         }
     } else {
-        admit(gateway, origins, client, request).await
+        admit(gateway, origins, client, &end, request).await
     };
     cors::permit(&mut reply, origin);
     reply
@@ -213,14 +223,14 @@ async fn admit(
     gateway: &Arc<Inner>,
     origins: &[String],
     client: &ClientConnection,
+    end: &ClientEnd,
     request: HttpRequest<Incoming>,
 ) -> Reply {
     let (path, headers) = (request.uri().path(), request.headers());
     let endpoint = RequestedEndpoint { path };
     let meant = guard::meant_for_us(&gateway.settings.hosts, origins, request.uri(), headers);
     if let Some(site) = site::at(gateway, path) {
-        let end = request.extensions().get::<ClientEnd>();
-        let is_tls = end.and_then(|end| end.is_tls) == Some(true);
+        let is_tls = end.is_tls == Some(true);
         let door = Door { is_tls, ..gateway.door() };
         let (entrance, method) = (site.entrance(path), request.method());
         let visit = match meant {
@@ -235,7 +245,7 @@ async fn admit(
             }
             Ok(visit) => Box::pin(site::respond(gateway, &**site, visit, request)).await,
             Err(refused) => {
-                gateway.note_refusal(refused, &request);
+                gateway.note_refusal(refused, &request, end);
                 site::refused(gateway, &**site, &endpoint, refused).await
             }
         };
@@ -248,7 +258,7 @@ async fn admit(
     let caller = match caller {
         Ok(caller) => caller,
         Err(refused) => {
-            gateway.note_refusal(refused, &request);
+            gateway.note_refusal(refused, &request, end);
             return refuse(refused, &*authenticator, &endpoint);
         }
     };
@@ -275,28 +285,6 @@ fn no_share() -> Reply {
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply
-}
-
-/// The MCP endpoint at a path.
-enum Address {
-    /// Streamable HTTP.
-    Mcp(Arc<Front>),
-    /// HTTP+SSE, as of 2024-11-05.
-    Sse(Arc<Front>),
-}
-
-fn address(gateway: &Inner, path: &str, caller: &Caller) -> Option<Address> {
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let fronts = &gateway.fronts;
-    match parts.as_slice() {
-        ["mcp"] => Some(Address::Mcp(Arc::clone(fronts.whole()))),
-        ["sse"] => Some(Address::Sse(Arc::clone(fronts.whole()))),
-        ["mcp", profile] => fronts.profile(profile).map(Address::Mcp),
-        ["sse", profile] => fronts.profile(profile).map(Address::Sse),
-        ["servers", server, "mcp"] => fronts.server(server, caller).map(Address::Mcp),
-        ["servers", server, "sse"] => fronts.server(server, caller).map(Address::Sse),
-        _ => None,
-    }
 }
 
 /// A plain-text response.
@@ -358,8 +346,10 @@ pub(crate) async fn message(
     message: Pieces,
 ) -> Reply {
     gateway.records.metrics.sent(message.len());
-    let message =
-        if message.is_ours() { held(gateway, Some(caller), message).await } else { message };
+    let message = match message.is_ours() && gateway.budget.counts(message.len()) {
+        true => Box::pin(held(gateway, Some(caller), message)).await,
+        false => message,
+    };
     let mut reply = Response::new(Body::Whole(Some(message)));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

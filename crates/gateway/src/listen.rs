@@ -342,8 +342,9 @@ fn notification(method: &str, params: &Object, subscription: Option<&Id>) -> Byt
     let mut writer = Writer::new();
     writer.members(params, &["_meta"]);
     writer.object("_meta", |meta| {
-        let own = params.get("_meta").and_then(|meta| meta.to_object());
-        meta.members(&own.unwrap_or_else(Object::empty), &[SUBSCRIPTION]);
+        if let Some(own) = params.meta() {
+            meta.members(own, &[SUBSCRIPTION]);
+        }
         meta.raw(SUBSCRIPTION, id.json().as_bytes());
     });
     splice::notification(method, Some(&writer.finish()))
@@ -351,11 +352,9 @@ fn notification(method: &str, params: &Object, subscription: Option<&Id>) -> Byt
 
 /// Returns parameters without the id of the subscription between the server and the gateway.
 fn without_subscription(params: &Object) -> Json {
-    let Some(meta) = params.get("_meta").and_then(|meta| meta.to_object()) else {
-        return params.json().clone();
-    };
+    let Some(meta) = params.meta() else { return params.json().clone() };
     let mut writer = Writer::new();
     writer.members(params, &["_meta"]);
-    writer.object("_meta", |written| written.members(&meta, &[SUBSCRIPTION]));
+    writer.object("_meta", |written| written.members(meta, &[SUBSCRIPTION]));
     writer.finish()
 }

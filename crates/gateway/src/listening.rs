@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consort_core::Emitting;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 
 use crate::answer::Answer;
 use crate::http::{Reply, bare, only, resumable, text};
@@ -12,6 +12,8 @@ use crate::post::{Here, accepts_events, header};
 use crate::request::{Answering, Out};
 use crate::session::Session;
 use crate::streams::{ResumableStreams, Resumed};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 impl Here<'_> {
     /// Opens or resumes the event stream of a legacy client: messages that belong to no request.
@@ -25,7 +27,7 @@ impl Here<'_> {
         };
         let listen = || self.notices(&session);
         let taken = || text(StatusCode::CONFLICT, "this session is listened to already");
-        if let Some(last) = header(headers, "last-event-id").filter(|last| !last.is_empty()) {
+        if let Some(last) = header(headers, &LAST_EVENT_ID).filter(|last| !last.is_empty()) {
             match ResumableStreams::resume(self.gateway, &session, last, listen) {
                 Resumed::Stream(stream) => return resumable(self.gateway, stream),
                 // To answer with a stream that ends at once has some clients ask for ever.

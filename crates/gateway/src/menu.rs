@@ -102,6 +102,11 @@ impl Menu {
         &self.boards[kind as usize]
     }
 
+    /// Returns true if it has a tool of this name.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        self.board(ShelfKind::Tools).get(name).is_some()
+    }
+
     /// Returns the state of a list, for comparison: its digest, and the number of changes that servers reported.
     pub(crate) fn list_state(&self, kind: ShelfKind) -> (u64, u64) {
         (self.board(kind).digest, self.list_changes[kind as usize])

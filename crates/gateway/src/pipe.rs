@@ -187,6 +187,7 @@ impl Pipe {
         let request = Request {
             front: Arc::clone(&self.front),
             caller: speaker.identify(&self.caller),
+            listing: OnceLock::new(),
             id: id.clone(),
             method: body.method,
             params: body.params,

@@ -1,33 +1,34 @@
 //! HTTP requests to an endpoint: detects the era of each and dispatches it.
 
+mod headers;
+
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use consort_core::{Caller, Object, Refusal, ShelfKind};
-use consort_wire::headers::decode;
+use consort_core::{BoxFuture, Caller, Object, Refusal, ShelfKind};
 use consort_wire::{Era, Id, Message, MessageError, Notification, Revision};
-use http::header::ACCEPT;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode};
 use hyper::body::Incoming;
 
-use crate::answer::{Answer, Failure, HEADER_MISMATCH};
+use crate::answer::{Answer, Failure};
 use crate::attended::{Attended, answer};
-use crate::front::Front;
+use crate::front::{CachedListing, Front};
 use crate::gateway::Inner;
 use crate::handshake::{negotiated, welcome};
 use crate::http::{Reply, SESSION, bare, message, only, read, text};
 use crate::listen;
 use crate::otlp::Via;
 use crate::pieces::Pieces;
-use crate::request::{
-    Answering, Modern, Origin, Out, Request, Sought, Speaker, by_client, named_revision,
-};
+use crate::request::{Answering, Modern, Origin, Out, Request, Sought, Speaker, by_client};
 use crate::seek;
 use crate::serve::serve;
 use crate::session::Session;
 use crate::sessions::NoSession;
 use crate::trace;
+use headers::{VERSION, check, speaks_modern};
+
+pub(crate) use headers::{accepts_events, header};
 
 /// Answers a request to an endpoint.
 pub(crate) async fn respond(
@@ -45,12 +46,17 @@ pub(crate) async fn respond(
                 Ok(bytes) => bytes,
                 Err(bad) => return bad.reply(),
             };
-            match here.post(headers, bytes).await {
+            let mut posted = here.post(headers, bytes);
+            if let Posted::Pending(pending) = posted {
+                posted = pending.await;
+            }
+            match posted {
                 Posted::Answered(reply) => reply,
                 Posted::Request(answering, session, hears) => {
                     let attended = Attended::new(gateway, &here.caller, session, answering);
                     answer(attended, hears).await
                 }
+                Posted::Pending(_) => unreachable!("what is pending ends"),
             }
         }
         Method::GET | Method::DELETE if speaks_modern(&headers, None) => only("POST"),
@@ -62,16 +68,25 @@ pub(crate) async fn respond(
 
 /// Result of a POST. A call may take long, so nothing of the request head is kept for it: that would keep the buffer it
 /// was read into.
-enum Posted {
+enum Posted<'a> {
     Answered(Reply),
+    /// Something has to be waited for first. Few requests have to, and those that do are large.
+    Pending(BoxFuture<'a, Posted<'a>>),
     /// A request in progress, the session of a legacy client, and true if the client accepts an event stream.
     Request(Answering, Option<Arc<Session>>, bool),
 }
 
-impl From<Reply> for Posted {
+impl From<Reply> for Posted<'_> {
     fn from(reply: Reply) -> Self {
         Self::Answered(reply)
     }
+}
+
+/// Facts that checking the headers of a request looked up already.
+#[derive(Default)]
+struct LookedUp {
+    sought: Option<Sought>,
+    listing: Option<CachedListing>,
 }
 
 /// Context of an HTTP request: its endpoint, caller and origin.
@@ -82,29 +97,37 @@ pub(crate) struct Here<'a> {
     origin: Origin,
 }
 
-impl Here<'_> {
-    async fn post(&self, headers: HeaderMap, bytes: Bytes) -> Posted {
-        let batched = header(&headers, "mcp-protocol-version")
-            .is_none_or(|version| version.parse().is_ok_and(Revision::has_batches));
+impl<'a> Here<'a> {
+    fn post(&'a self, headers: HeaderMap, bytes: Bytes) -> Posted<'a> {
+        let batched = || {
+            header(&headers, &VERSION)
+                .is_none_or(|version| version.parse().is_ok_and(Revision::has_batches))
+        };
         let read = match Message::parse(bytes.clone()) {
             Ok(read) => read,
-            Err(MessageError::Batch) if batched => {
-                return Box::pin(self.batch(&headers, bytes)).await.into();
+            Err(MessageError::Batch) if batched() => {
+                let batch = async move { self.batch(&headers, bytes).await.into() };
+                return Posted::Pending(Box::pin(batch));
             }
-            Err(error) => return Box::pin(self.malformed(error, &bytes)).await.into(),
+            Err(error) => {
+                let malformed = async move { self.malformed(error, &bytes).await.into() };
+                return Posted::Pending(Box::pin(malformed));
+            }
         };
         let params = match &read {
             Message::Request { body, .. } | Message::Notification(body) => Some(&body.params),
             _ => None,
         };
         if speaks_modern(&headers, params) {
-            return self.modern(&headers, read).await;
+            return self.modern(headers, read);
         }
-        if let Message::Request { id, body } = &read
-            && body.method == "initialize"
-        {
-            return Box::pin(self.initialize(id, &body.params)).await.into();
-        }
+        let read = match read {
+            Message::Request { id, body } if body.method == "initialize" => {
+                let opened = async move { self.initialize(&id, &body.params).await.into() };
+                return Posted::Pending(Box::pin(opened));
+            }
+            read => read,
+        };
         let session = match self.session(&headers) {
             Ok(session) => session,
             Err(reply) => return reply.into(),
@@ -159,30 +182,54 @@ impl Here<'_> {
         message(self.gateway, &self.caller, 200, Bytes::from(all).into()).await
     }
 
-    async fn modern(&self, headers: &HeaderMap, read: Message) -> Posted {
+    fn modern(&'a self, headers: HeaderMap, read: Message) -> Posted<'a> {
         // A modern client over HTTP has nothing else to say: leaving is cancelling.
         let Message::Request { id, body } = read else { return bare(StatusCode::ACCEPTED).into() };
-        let (mut sought, mut caller) = (None, None);
-        if body.method == "tools/call" {
-            // What its headers must say depends on what is offered.
-            self.gateway.settled().await;
-            let caller = &*caller.insert(by_client(&self.caller, &body.params));
-            if let Some(name) = body.params.text("name") {
-                let front = self.front;
-                sought = seek::seek(self.gateway, front, caller, ShelfKind::Tools, &name).await;
+        if body.method != "tools/call" {
+            return self.checked(&headers, id, body, LookedUp::default());
+        }
+        // What its headers must say depends on what is offered.
+        let caller = by_client(&self.caller, &body.params);
+        if self.gateway.is_settled() {
+            let listing = self.front.listing(&caller);
+            let name = body.params.borrowed_text("name");
+            if name.is_none_or(|name| listing.menu.has_tool(&name)) {
+                let looked_up = LookedUp { sought: None, listing: Some(listing) };
+                return self.checked(&headers, id, body, looked_up);
             }
         }
-        let check = |version: &str| check(self, headers, &body, caller.as_ref(), version);
+        Posted::Pending(Box::pin(async move {
+            self.gateway.settled().await;
+            let name = body.params.text("name").unwrap_or_default();
+            let (front, kind) = (self.front, ShelfKind::Tools);
+            let sought = seek::seek(self.gateway, front, &caller, kind, &name).await;
+            let looked_up = LookedUp { sought, listing: Some(front.listing(&caller)) };
+            match self.checked(&headers, id, body, looked_up) {
+                Posted::Pending(pending) => pending.await,
+                posted => posted,
+            }
+        }))
+    }
+
+    /// Serves a modern request if its headers match it.
+    fn checked(
+        &'a self,
+        headers: &HeaderMap,
+        id: Id,
+        body: Notification,
+        looked_up: LookedUp,
+    ) -> Posted<'a> {
+        let check = |version: &str| check(headers, &body, looked_up.listing.as_ref(), version);
         match Modern::read(&body.params, check) {
             Ok(modern) => {
                 let hears = accepts_events(headers);
                 let speaker = Speaker::Modern(modern);
-                let answering = self.serve_sought(id, body, speaker, hears, sought);
+                let answering = self.serve_sought(id, body, speaker, hears, looked_up);
                 Posted::Request(answering, None, hears)
             }
             Err(failure) => {
                 let answer = Answer::error(Era::Modern, Some(&id), &failure);
-                Box::pin(self.send(400, answer)).await.into()
+                Posted::Pending(Box::pin(async move { self.send(400, answer).await.into() }))
             }
         }
     }
@@ -222,7 +269,7 @@ impl Here<'_> {
     /// Returns the session of a legacy request.
     #[expect(clippy::result_large_err, reason = "it is the answer, made once")]
     pub(crate) fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Reply> {
-        let Some(id) = header(headers, SESSION.as_str()) else {
+        let Some(id) = header(headers, &SESSION) else {
             return Err(text(
                 StatusCode::BAD_REQUEST,
                 "shake hands first: send `initialize`, or speak 2026-07-28 and say so in `MCP-Protocol-Version`",
@@ -238,7 +285,7 @@ impl Here<'_> {
         if is_anew {
             self.follow(&session, false);
         }
-        let version = header(headers, "mcp-protocol-version");
+        let version = header(headers, &VERSION);
         if version.is_some_and(|version| version.parse::<Revision>().is_err()) {
             return Err(text(StatusCode::BAD_REQUEST, "unknown `MCP-Protocol-Version`"));
         }
@@ -252,14 +299,14 @@ impl Here<'_> {
         id: Id,
         body: Notification,
         session: Arc<Session>,
-    ) -> Posted {
+    ) -> Posted<'a> {
         let hears = accepts_events(headers);
         let speaker = Speaker::Legacy(Arc::clone(&session));
         Posted::Request(self.serve(id, body, speaker, hears), Some(session), hears)
     }
 
     fn serve(&self, id: Id, body: Notification, speaker: Speaker, hears: bool) -> Answering {
-        self.serve_sought(id, body, speaker, hears, None)
+        self.serve_sought(id, body, speaker, hears, LookedUp::default())
     }
 
     fn serve_sought(
@@ -268,11 +315,13 @@ impl Here<'_> {
         body: Notification,
         speaker: Speaker,
         hears: bool,
-        sought: Option<Sought>,
+        looked_up: LookedUp,
     ) -> Answering {
+        let LookedUp { sought, listing } = looked_up;
         let request = Request {
             front: Arc::clone(self.front),
             caller: speaker.identify(&self.caller),
+            listing: listing.map_or_else(OnceLock::new, OnceLock::from),
             id,
             method: body.method,
             params: body.params,
@@ -308,85 +357,4 @@ pub(crate) fn hear(session: &Session, message: Message) {
         }
         _ => {}
     }
-}
-
-/// Returns true if the header or the message names a modern revision, or an unknown one. If the two disagree, the
-/// request is refused as a modern one.
-fn speaks_modern(headers: &HeaderMap, params: Option<&Object>) -> bool {
-    let modern = |version: &str| {
-        version.parse::<Revision>().map_or(true, |revision| revision.era() == Era::Modern)
-    };
-    header(headers, "mcp-protocol-version").is_some_and(modern)
-        || params.and_then(named_revision).is_some_and(|version| modern(&version))
-}
-
-/// Checks that the headers of a modern request match its body. With a caller it is a tool call, whose headers also
-/// mirror arguments.
-fn check(
-    here: &Here<'_>,
-    headers: &HeaderMap,
-    body: &Notification,
-    caller: Option<&Caller>,
-    version: &str,
-) -> Result<(), Failure> {
-    let mismatch = |name: &str, expected: Option<&str>| {
-        let message = match expected {
-            Some(expected) => {
-                format!("the header `{name}` must be `{}`", expected.escape_debug())
-            }
-            None => format!("the header `{name}` is not for this request"),
-        };
-        Failure::new(HEADER_MISMATCH, message)
-    };
-    let same = |name: &str, expected: &str| {
-        let mut values = headers.get_all(name).iter();
-        let value = values.next().and_then(decode);
-        if value.as_deref() == Some(expected) && values.next().is_none() {
-            Ok(())
-        } else {
-            Err(mismatch(name, Some(expected)))
-        }
-    };
-    same("mcp-protocol-version", version)?;
-    same("mcp-method", &body.method)?;
-    let subject = match body.method.as_str() {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return Ok(()),
-    };
-    if let Some(name) = body.params.text(subject) {
-        same("mcp-name", &name)?;
-        if let Some(caller) = caller {
-            let menu = here.front.menu(caller);
-            let Some(choice) = menu.board(ShelfKind::Tools).get(&name) else { return Ok(()) };
-            if choice.mirrors.is_empty() {
-                return Ok(());
-            }
-            let arguments = body.params.get("arguments").unwrap_or_else(crate::gateway::empty);
-            let values = choice.mirrors.values(&arguments);
-            for header in choice.mirrors.names() {
-                match values.iter().find(|(name, _)| name == header) {
-                    Some((name, value)) => same(name.as_str(), value)?,
-                    None if headers.contains_key(header) => {
-                        return Err(mismatch(header.as_str(), None));
-                    }
-                    None => {}
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Returns true if a client accepts an event stream as the answer.
-pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
-    let mut accepted =
-        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    accepted.peek().is_none()
-        || accepted.any(|value| value.contains("text/event-stream") || value.contains("*/*"))
-}
-
-pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }

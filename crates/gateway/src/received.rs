@@ -1,5 +1,7 @@
 //! Bodies of requests, read within their limits.
 
+use std::pin::pin;
+
 use bytes::{Bytes, BytesMut};
 use consort_core::Caller;
 use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE};
@@ -60,8 +62,11 @@ pub(crate) async fn read(
     body: Incoming,
 ) -> Result<Bytes, BadBody> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
+    let is_json = |kind: &str| {
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case("application/json")
+    };
+    if kind != "application/json" && !is_json(kind) {
         return Err(BadBody::Kind);
     }
     read_any(gateway, Some(caller), headers, body).await
@@ -83,13 +88,16 @@ pub(crate) async fn read_any(
     if size.lower() > limits.body_bytes as u64 {
         return Err(BadBody::TooLarge);
     }
-    let reading = async {
+    let reading = pin!(async {
         let expected = usize::try_from(expected).unwrap_or(usize::MAX);
+        if !gateway.budget.counts(expected) {
+            return collect(body, limits.body_bytes).await;
+        }
         let holder = caller.map(memory_holder).unwrap_or_default();
         let mut room = gateway.budget.reservation_of(holder);
-        room.extend(expected, expected).await;
+        Box::pin(room.extend(expected, expected)).await;
         Ok(room.attach(collect(body, limits.body_bytes).await?))
-    };
+    });
     let read = consort_wire::late::timeout(limits.body, limits.late, reading).await;
     let read = read.unwrap_or(Err(BadBody::Slow));
     gateway.records.metrics.received(read.as_ref().map_or(0, Bytes::len));

@@ -261,13 +261,13 @@ fn parent_of(call: &Call) -> Option<TraceContext> {
 
 /// The trace context of a request, from its `_meta`.
 pub(crate) fn parent(params: &Object) -> Option<TraceContext> {
-    // Most say nothing of one.
-    memchr::memmem::find(params.as_bytes(), b"traceparent")?;
-    context_of(&params.get("_meta")?.to_object()?)
+    context_of(params.meta()?)
 }
 
 /// The trace context in a `_meta`.
 pub(crate) fn context_of(meta: &Object) -> Option<TraceContext> {
+    // Most have none.
+    meta.get_bytes(TraceContext::KEYS[0])?;
     let texts = TraceContext::KEYS.map(|key| meta.text(key));
     let at = |key: &str| TraceContext::KEYS.iter().position(|known| *known == key);
     TraceContext::read(|key| texts[at(key)?].as_deref())
@@ -285,11 +285,12 @@ fn meta_with(meta: &Object, context: &TraceContext) -> Object {
 
 /// Adds a trace context to parameters.
 pub(crate) fn with_context(params: &Object, context: &TraceContext) -> Object {
-    let meta = params.get("_meta").and_then(|meta| meta.to_object());
     let mut writer = Writer::with_capacity(params.as_bytes().len() + 128);
     writer.members(params, &["_meta"]);
     writer.object("_meta", |written| {
-        written.members(&meta.unwrap_or_else(Object::empty), &TraceContext::KEYS);
+        if let Some(meta) = params.meta() {
+            written.members(meta, &TraceContext::KEYS);
+        }
         for (key, value) in context.fields() {
             written.text(key, &value);
         }

@@ -49,39 +49,63 @@ pub(crate) async fn pass(
     renamed: Option<(&'static str, Json)>,
     emitter: &Emitter<Out>,
 ) -> Result<Answer, Failure> {
-    let (caller, params) = (request.caller.clone(), tasks::without_hint(request));
-    let mut call = Call::new(caller, operation, params);
-    call.replaced.extend(renamed);
     match &request.speaker {
         Speaker::Legacy(session) => {
-            let as_task = request.params.get_bytes("task").is_some();
-            call.client = Some(ClientContext {
-                offers: Arc::clone(&session.offers),
-                capabilities: None,
-                questions: Questions::Hand,
-                tasks: if as_task { Tasks::Return } else { Tasks::Follow },
-                session: request.session(),
-                is_local: false,
-            });
-            call.log = session.level().map_or(Logs::Usual, Logs::From);
-            let server = call.server().clone();
-            let result = answered_in_session(gateway, request, session, call, emitter).await?;
+            let made = MadeCall::new(request, call_of(request, operation, renamed));
+            let server = made.server.clone();
+            let result = answered_in_session(gateway, request, session, made, emitter).await?;
             let result = under_our_names(&request.menu(), &server, result);
             let result = answer::legacy(session.revision, &result);
             Ok(Answer::result(&request.id, result))
         }
         Speaker::Modern(modern) => {
-            call.client = Some(ClientContext {
-                offers: Arc::clone(&modern.offers),
-                capabilities: Some(modern.capabilities.clone()),
-                questions: Questions::Return,
-                tasks: if modern.knows_tasks() { Tasks::Return } else { Tasks::Follow },
-                session: request.session(),
-                is_local: false,
-            });
-            call.log = modern.log.map_or(Logs::None, Logs::From);
-            Relay { gateway, request, modern, emitter }.go(call).await
+            let relay = Relay { gateway, request, modern, emitter };
+            match relay.begin(call_of(request, operation, renamed))? {
+                Begun::Made(made) => relay.follow(None, relay.parked(made)).await,
+                Begun::Parked { call, turn } => Box::pin(relay.resume(call, turn)).await,
+            }
         }
+    }
+}
+
+/// Returns the call that a request asks for. It is made before anything is awaited, since it is large.
+fn call_of(request: &Request, operation: Operation, renamed: Option<(&'static str, Json)>) -> Call {
+    let (caller, params) = (request.caller.clone(), tasks::without_hint(request));
+    let mut call = Call::new(caller, operation, params);
+    call.replaced.extend(renamed);
+    let (offers, capabilities, questions, tasks) = match &request.speaker {
+        Speaker::Legacy(session) => {
+            let as_task = request.params.get_bytes("task").is_some();
+            call.log = session.level().map_or(Logs::Usual, Logs::From);
+            (&session.offers, session.capabilities(), Questions::Hand, as_task)
+        }
+        Speaker::Modern(modern) => {
+            call.log = modern.log.map_or(Logs::None, Logs::From);
+            let capabilities = modern.capabilities.clone();
+            (&modern.offers, capabilities, Questions::Return, modern.knows_tasks())
+        }
+    };
+    call.client = Some(ClientContext {
+        offers: Arc::clone(offers),
+        capabilities: Some(capabilities),
+        questions,
+        tasks: if tasks { Tasks::Return } else { Tasks::Follow },
+        session: request.session(),
+        is_local: false,
+    });
+    call
+}
+
+/// A call that was made, and whose events are not read yet.
+pub(crate) struct MadeCall {
+    server: ServerId,
+    events: Events,
+}
+
+impl MadeCall {
+    /// Makes a call at the endpoint of a request.
+    pub(crate) fn new(request: &Request, call: Call) -> Self {
+        Self { server: call.server().clone(), events: request.front.call(call) }
     }
 }
 
@@ -90,16 +114,15 @@ pub(crate) async fn answered_in_session(
     gateway: &Arc<Inner>,
     request: &Request,
     session: &Arc<Session>,
-    call: Call,
+    made: MadeCall,
     emitter: &Emitter<Out>,
 ) -> Result<Object, Failure> {
     let token = request.token();
     let level = session.level();
-    let server = call.server().clone();
+    let MadeCall { server, mut events } = made;
     let mut asked = Open { session, numbers: Vec::new(), hears: request.hears };
     let names = tasks::Names { gateway, caller: &request.caller, server: &server };
     let about_task = |params: Object| names.related(&session.offers, params);
-    let mut events = request.front.call(call);
     loop {
         let message = match next(&mut events).await {
             Event::Progress(progress) => token.as_ref().map(|token| report(token, &progress)),
@@ -138,8 +161,19 @@ struct Relay<'a> {
     emitter: &'a Emitter<Out>,
 }
 
+/// The call of a modern client's request.
+enum Begun {
+    Made(MadeCall),
+    /// One that waits for the client's answer.
+    Parked {
+        call: u64,
+        turn: u32,
+    },
+}
+
 impl Relay<'_> {
-    async fn go(&self, mut call: Call) -> Result<Answer, Failure> {
+    /// Makes a call, unless the request goes on with one that waits.
+    fn begin(&self, mut call: Call) -> Result<Begun, Failure> {
         let request = self.request;
         if let Some(state) = request.params.get("requestState") {
             let invalid = |reason: String| Failure::new(INVALID_PARAMS, reason);
@@ -149,7 +183,7 @@ impl Relay<'_> {
             let state = park::open(&self.gateway.seal, request.caller.id(), &bound, &state)
                 .map_err(|refused| invalid(refused.to_string()))?;
             match state.kind {
-                Kind::Parked { call, turn } => return Box::pin(self.resume(call, turn)).await,
+                Kind::Parked { call, turn } => return Ok(Begun::Parked { call, turn }),
                 Kind::Wrapped(original) => {
                     let mut writer = Writer::new();
                     writer.members(&request.params, &["requestState"]);
@@ -163,15 +197,18 @@ impl Relay<'_> {
                 }
             }
         }
-        let server = call.server().clone();
-        let parked = Parked {
-            events: self.request.front.call(call),
+        Ok(Begun::Made(MadeCall::new(request, call)))
+    }
+
+    /// A call that may come to wait for its client.
+    fn parked(&self, MadeCall { server, events }: MadeCall) -> Parked {
+        Parked {
+            events,
             server,
             log: self.modern.log,
             questions: park::Questions::default(),
             caller: self.request.caller.id().clone(),
-        };
-        self.follow(None, parked).await
+        }
     }
 
     /// Resumes a call that waited for input.

@@ -10,7 +10,7 @@ use consort_core::{
 use consort_wire::{Era, Id, Revision};
 
 use crate::answer::{Answer, Failure, INVALID_PARAMS, UNSUPPORTED_VERSION};
-use crate::front::Front;
+use crate::front::{CachedListing, Front};
 use crate::ledger::Class;
 use crate::menu::Menu;
 use crate::otlp::Via;
@@ -28,6 +28,8 @@ pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 pub(crate) struct Request {
     pub(crate) front: Arc<Front>,
     pub(crate) caller: Caller,
+    /// The listing for its client, once it was looked up.
+    pub(crate) listing: OnceLock<CachedListing>,
     pub(crate) id: Id,
     pub(crate) method: String,
     pub(crate) params: Object,
@@ -90,19 +92,16 @@ impl Modern {
         check: impl FnOnce(&str) -> Result<(), Failure>,
     ) -> Result<Self, Failure> {
         let invalid = |message: String| Failure::new(INVALID_PARAMS, message);
-        let meta = params.get("_meta").and_then(|meta| meta.to_object());
-        let meta = meta.ok_or_else(|| invalid("`_meta` is missing".to_owned()))?;
+        let meta = params.meta().ok_or_else(|| invalid("`_meta` is missing".to_owned()))?;
         let version = meta.text(VERSION);
         let version = version.ok_or_else(|| invalid(format!("`_meta` lacks `{VERSION}`")))?;
         check(&version)?;
         Self::speaks(&version)?;
-        let capabilities = meta.get(CAPABILITIES);
-        let declared = capabilities.as_ref().and_then(Json::to_object);
-        let declared =
-            declared.ok_or_else(|| invalid(format!("`_meta` lacks `{CAPABILITIES}`")))?;
+        let (capabilities, offers) =
+            declared(meta).ok_or_else(|| invalid(format!("`_meta` lacks `{CAPABILITIES}`")))?;
         Ok(Self {
-            offers: offers(&declared),
-            capabilities: declared.json().clone(),
+            offers,
+            capabilities,
             log: meta.text(LOG_LEVEL).and_then(|level| LogLevel::parse(&level)),
             session: None,
         })
@@ -124,34 +123,37 @@ impl Modern {
     }
 }
 
-/// Parses client capabilities. Clients repeat them in every request, so each thread caches the last ones.
-fn offers(declared: &Object) -> Arc<Offers> {
+/// Reads the client capabilities in a `_meta`, if there are any. Clients repeat them in every request, so each thread
+/// caches the last ones.
+fn declared(meta: &Object) -> Option<(Json, Arc<Offers>)> {
     thread_local! {
         static LAST: RefCell<Option<(Json, Arc<Offers>)>> = const { RefCell::new(None) };
     }
+    let given = meta.get_bytes(CAPABILITIES)?;
     LAST.with_borrow_mut(|last| match last {
-        Some((known, offers)) if known == declared.json() => Arc::clone(offers),
+        Some((known, offers)) if known.as_bytes() == given => {
+            Some((known.clone(), Arc::clone(offers)))
+        }
         _ => {
-            let offers = Arc::new(Offers::declared(declared));
-            *last = Some((declared.json().detached(), Arc::clone(&offers)));
-            offers
+            let declared = meta.get(CAPABILITIES)?.to_object()?;
+            let read = (declared.json().detached(), Arc::new(Offers::declared(&declared)));
+            *last = Some(read.clone());
+            Some(read)
         }
     })
 }
 
 /// Returns the caller with the client capabilities that a modern request declares.
 pub(crate) fn by_client(caller: &Caller, params: &Object) -> Caller {
-    let meta = params.get("_meta").and_then(|meta| meta.to_object());
-    let declared = meta.and_then(|meta| meta.get(CAPABILITIES)?.to_object());
-    match declared {
-        Some(declared) => caller.clone().with_capabilities(offers(&declared)),
+    match params.meta().and_then(|meta| declared(meta)) {
+        Some((_, offers)) => caller.clone().with_capabilities(offers),
         None => caller.clone(),
     }
 }
 
 /// Returns the revision in a message's `_meta`, if there is one.
 pub(crate) fn named_revision(params: &Object) -> Option<String> {
-    params.get("_meta")?.to_object()?.text(VERSION)
+    params.meta()?.text(VERSION)
 }
 
 impl Request {
@@ -197,14 +199,18 @@ impl Request {
         }
     }
 
-    /// Returns the listing for its client.
+    /// Returns the current listing for its client.
     pub(crate) fn menu(&self) -> Arc<Menu> {
-        self.front.menu(&self.caller)
+        let listing = self.listing.get_or_init(|| self.front.listing(&self.caller));
+        match self.front.is_current(listing) {
+            true => Arc::clone(&listing.menu),
+            false => self.front.menu(&self.caller),
+        }
     }
 
     /// Returns the progress token of the request.
     pub(crate) fn token(&self) -> Option<Json> {
-        let token = self.params.get("_meta")?.to_object()?.get("progressToken")?;
+        let token = self.params.meta()?.get("progressToken")?;
         (token.text().is_some() || token.number().is_some()).then_some(token)
     }
 

@@ -147,12 +147,9 @@ async fn until_cancelled(
         None => None,
     };
     let cancelled = async {
-        match (&running, session) {
-            (Some(running), Some(session)) => tokio::select! {
-                () = running.cancelled.cancelled() => {}
-                () = session.over.cancelled() => {}
-            },
-            _ => std::future::pending().await,
+        match &running {
+            Some(running) => running.cancelled.cancelled().await,
+            None => std::future::pending().await,
         }
     };
     tokio::select! {

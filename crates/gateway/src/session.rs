@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +24,8 @@ pub(crate) struct Session {
     pub(crate) revision: Revision,
     /// Capabilities that the client declared.
     pub(crate) offers: Arc<Offers>,
+    /// The same as sent to modern servers, once it was.
+    declared: OnceLock<Json>,
     /// Cancelled at the end of the session; ends everything that belongs to it.
     pub(crate) over: CancellationToken,
     state: Mutex<State>,
@@ -70,6 +72,7 @@ impl Session {
             caller: caller.with_capabilities(Arc::clone(&offers)),
             revision,
             offers,
+            declared: OnceLock::new(),
             over: CancellationToken::new(),
             state: Mutex::new(State {
                 level: None,
@@ -97,6 +100,11 @@ impl Session {
 
     pub(crate) fn is_promised_all(&self) -> bool {
         self.promised_all.load(Ordering::Relaxed)
+    }
+
+    /// Returns the capabilities of the client as a modern server gets them.
+    pub(crate) fn capabilities(&self) -> Json {
+        self.declared.get_or_init(|| self.offers.capabilities(Revision::NEWEST_MODERN)).clone()
     }
 
     pub(crate) fn level(&self) -> Option<LogLevel> {
@@ -140,7 +148,8 @@ impl Session {
         if state.running.contains_key(id) {
             return None;
         }
-        let cancelled = CancellationToken::new();
+        // The end of the session is the end of each request.
+        let cancelled = self.over.child_token();
         state.running.insert(id.clone(), cancelled.clone());
         Some(Running { session: Arc::clone(self), id: id.clone(), cancelled })
     }

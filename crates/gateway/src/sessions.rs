@@ -2,6 +2,7 @@
 //! while it is used, and survives a restart.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -56,10 +57,43 @@ pub(crate) enum NoSession {
     Full,
 }
 
+/// Open sessions by id.
+type OpenSessions = HashMap<String, Arc<Session>, IdHashing>;
+
+/// Hashing of session ids by their first characters. An id begins with random bytes of the gateway, and clients cannot
+/// make one, so the rest of it tells no two apart.
+#[derive(Clone, Debug, Default)]
+struct IdHashing(RandomState);
+
+struct IdHasher(DefaultHasher);
+
+impl IdHashing {
+    /// 96 random bits in base64.
+    const LENGTH: usize = 16;
+}
+
+impl BuildHasher for IdHashing {
+    type Hasher = IdHasher;
+
+    fn build_hasher(&self) -> IdHasher {
+        IdHasher(self.0.build_hasher())
+    }
+}
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(&bytes[..bytes.len().min(IdHashing::LENGTH)]);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}
+
 /// The sessions open over HTTP, by id.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    open: Mutex<HashMap<String, Arc<Session>>>,
+    open: Mutex<OpenSessions>,
     ended: EndedSessions,
     seal: Seal,
     most: usize,
@@ -176,7 +210,7 @@ impl Sessions {
     /// its share. Fails if no session can be evicted.
     fn make_room(
         &self,
-        open: &mut HashMap<String, Arc<Session>>,
+        open: &mut OpenSessions,
         caller: &Caller,
     ) -> Result<Option<Arc<Session>>, NoSession> {
         let most = if caller.is_owner() { self.most } else { self.most - self.reserved };
@@ -247,7 +281,7 @@ impl Sessions {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+    fn lock(&self) -> MutexGuard<'_, OpenSessions> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

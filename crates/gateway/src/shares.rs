@@ -1,11 +1,13 @@
 //! Fair shares of client connections. One identity may use all connections that no other needs; at the limit, the
 //! identity with the most connections gives some up, and a reserve belongs to the owner.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use consort_core::{Caller, IdentityId};
+use consort_core::{Caller, Identity, IdentityId, Rights};
 use consort_wire::{Holdings, MemoryHolder};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -24,6 +26,7 @@ pub(crate) struct ConnectionShares {
     most: usize,
     open: Mutex<HashMap<u64, Arc<ClientConnection>>>,
     next: AtomicU64,
+    started: Instant,
 }
 
 /// A place for one connection.
@@ -44,6 +47,10 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
     state: Mutex<ConnectionState>,
+    /// Address of the identity in `state`, if every request of it is admitted; else 0. `state` keeps the identity, so
+    /// no other has its address.
+    admitted: AtomicUsize,
+    activity: LastActivity,
     /// Cancelled to close it: immediately if it carries a stream of notifications, else after the response in progress.
     pub(crate) close: CancellationToken,
 }
@@ -53,20 +60,56 @@ struct ConnectionState {
     /// Absent once it is closed.
     place: Option<Place>,
     /// Absent until a request is authenticated.
-    identity: Option<IdentityId>,
-    is_owner: bool,
-    activity: Activity,
+    identity: Option<Arc<Identity>>,
 }
 
-/// The use of a connection.
+/// The use of a connection. Times are those since the gateway started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     /// A request is in progress.
     Request,
     /// Between requests.
-    Idle(Instant),
+    Idle(Duration),
     /// A stream of notifications that has no end of its own; a client can resume it on another connection.
-    Notifications(Instant),
+    Notifications(Duration),
+}
+
+/// The current activity of a connection. It is noted with each request, so it takes no lock.
+#[derive(Debug)]
+struct LastActivity {
+    started: Instant,
+    /// 0 for a request, else the time in microseconds beside the two lowest bits, which tell the kind.
+    packed: AtomicU64,
+}
+
+impl LastActivity {
+    const IDLE: u64 = 1;
+    const NOTIFICATIONS: u64 = 2;
+
+    fn new(started: Instant) -> Self {
+        let activity = Self { started, packed: AtomicU64::new(0) };
+        activity.set_now(Self::IDLE);
+        activity
+    }
+
+    fn set_request(&self) {
+        self.packed.store(0, Ordering::Relaxed);
+    }
+
+    fn set_now(&self, kind: u64) {
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.packed.store(micros << 2 | kind, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Activity {
+        let packed = self.packed.load(Ordering::Relaxed);
+        let since = Duration::from_micros(packed >> 2);
+        match packed & 3 {
+            Self::IDLE => Activity::Idle(since),
+            Self::NOTIFICATIONS => Activity::Notifications(since),
+            _ => Activity::Request,
+        }
+    }
 }
 
 /// A request on a connection, until it and its response are dropped.
@@ -76,13 +119,13 @@ pub(crate) struct RequestInProgress(Arc<ClientConnection>);
 impl RequestInProgress {
     /// Notes that its response is a stream of notifications.
     pub(crate) fn streams_notifications(&self) {
-        self.0.lock().activity = Activity::Notifications(Instant::now());
+        self.0.activity.set_now(LastActivity::NOTIFICATIONS);
     }
 }
 
 impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        self.0.lock().activity = Activity::Idle(Instant::now());
+        self.0.activity.set_now(LastActivity::IDLE);
     }
 }
 
@@ -103,6 +146,7 @@ impl ConnectionShares {
             most: limits.connections - reserved,
             open: Mutex::default(),
             next: AtomicU64::new(0),
+            started: Instant::now(),
         }
     }
 
@@ -119,9 +163,8 @@ impl ConnectionShares {
     fn close_unauthenticated(&self) {
         let open = self.lock();
         let idle = open.values().filter_map(|connection| {
-            let state = connection.lock();
-            let since = match state.activity {
-                Activity::Idle(since) if state.identity.is_none() => since,
+            let since = match connection.activity.get() {
+                Activity::Idle(since) if connection.lock().identity.is_none() => since,
                 _ => return None,
             };
             (!connection.close.is_cancelled()).then_some((since, connection))
@@ -135,14 +178,17 @@ impl ConnectionShares {
         Place::of(&self.places, false)
     }
 
-    /// Registers a connection.
-    pub(crate) fn open(self: &Arc<Self>, place: Place) -> OpenConnection {
-        let activity = Activity::Idle(Instant::now());
-        let place = Some(place);
-        let state = ConnectionState { place, identity: None, is_owner: false, activity };
+    /// Registers a connection, which is also asked to close when the gateway drains.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        place: Place,
+        draining: &CancellationToken,
+    ) -> OpenConnection {
         let connection = Arc::new(ClientConnection {
-            state: Mutex::new(state),
-            close: CancellationToken::new(),
+            state: Mutex::new(ConnectionState { place: Some(place), identity: None }),
+            admitted: AtomicUsize::new(0),
+            activity: LastActivity::new(self.started),
+            close: draining.child_token(),
         });
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().insert(number, Arc::clone(&connection));
@@ -151,16 +197,21 @@ impl ConnectionShares {
 
     /// Decides whether a connection whose request was authenticated stays open.
     pub(crate) fn admit(&self, connection: &ClientConnection, caller: &Caller) -> bool {
-        let mut state = connection.lock();
-        if state.identity.as_ref() != Some(caller.id()) {
-            state.identity = Some(caller.id().clone());
-            state.is_owner = caller.is_owner();
-        }
-        if !state.is_reserved() || state.is_owner {
+        let address = Arc::as_ptr(caller.identity()).addr();
+        if connection.admitted.load(Ordering::Relaxed) == address {
             return true;
         }
-        if let Some(place) = self.regular_place() {
+        let mut state = connection.lock();
+        connection.admitted.store(0, Ordering::Relaxed);
+        state.identity = Some(Arc::clone(caller.identity()));
+        if state.is_reserved()
+            && !caller.is_owner()
+            && let Some(place) = self.regular_place()
+        {
             state.place = Some(place);
+        }
+        if !state.is_reserved() || caller.is_owner() {
+            connection.admitted.store(address, Ordering::Relaxed);
             return true;
         }
         drop(state);
@@ -171,19 +222,20 @@ impl ConnectionShares {
     /// that has more than its share. Returns false if there is none.
     fn reclaim(&self, identity: &IdentityId) -> bool {
         let open = self.lock();
-        let holders = open.values().map(|connection| connection.lock().identity.clone());
+        let holders = open.values().map(|connection| connection.lock().id());
         let (holdings, other): (Holdings<_>, _) = (holders.collect(), Some(identity.clone()));
         let candidates = open.values().filter_map(|connection| {
             let state = connection.lock();
-            if connection.close.is_cancelled() || state.is_owner {
+            if connection.close.is_cancelled() || state.is_owner() {
                 return None;
             }
-            let count = holdings.of(&state.identity);
-            let yields = holdings.yields(self.most, &state.identity, &other);
-            match state.activity {
-                Activity::Idle(since) => Some((true, count, since.elapsed(), connection)),
+            let holder = state.id();
+            let count = holdings.of(&holder);
+            let yields = holdings.yields(self.most, &holder, &other);
+            match connection.activity.get() {
+                Activity::Idle(since) => Some((true, count, Reverse(since), connection)),
                 Activity::Notifications(since) if yields => {
-                    Some((false, count, since.elapsed(), connection))
+                    Some((false, count, Reverse(since), connection))
                 }
                 _ => None,
             }
@@ -215,6 +267,14 @@ impl ConnectionShares {
 }
 
 impl ConnectionState {
+    fn id(&self) -> Option<IdentityId> {
+        self.identity.as_ref().map(|identity| identity.id.clone())
+    }
+
+    fn is_owner(&self) -> bool {
+        self.identity.as_ref().is_some_and(|identity| identity.rights == Rights::Owner)
+    }
+
     fn is_reserved(&self) -> bool {
         self.place.as_ref().is_some_and(|place| place.is_reserved)
     }
@@ -223,12 +283,15 @@ impl ConnectionState {
 impl ClientConnection {
     /// Begins a request.
     pub(crate) fn begin(self: &Arc<Self>) -> RequestInProgress {
-        self.lock().activity = Activity::Request;
+        self.activity.set_request();
         RequestInProgress(Arc::clone(self))
     }
 
     /// Returns true if it is in the reserve and no request of it was authenticated: it closes after the response.
     pub(crate) fn is_provisional(&self) -> bool {
+        if self.admitted.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
         let state = self.lock();
         state.is_reserved() && state.identity.is_none()
     }
@@ -236,13 +299,12 @@ impl ClientConnection {
     /// Returns the party that its memory is charged to.
     pub(crate) fn memory_holder(&self) -> MemoryHolder {
         let state = self.lock();
-        let identity = state.identity.as_ref().map(|identity| identity.as_str().into());
-        MemoryHolder { identity, is_owner: state.is_owner }
+        MemoryHolder { identity: state.id().map(|id| id.to_shared()), is_owner: state.is_owner() }
     }
 
     /// Returns true if nothing but notifications is lost when it closes at once.
     pub(crate) fn may_end_now(&self) -> bool {
-        matches!(self.lock().activity, Activity::Notifications(_))
+        matches!(self.activity.get(), Activity::Notifications(_))
     }
 
     fn lock(&self) -> MutexGuard<'_, ConnectionState> {
@@ -280,7 +342,7 @@ mod tests {
 
     /// A connection of a caller with a request that is served; none if it is refused.
     fn connected(shares: &Arc<ConnectionShares>, caller: &Caller) -> Option<Busy> {
-        let open = shares.open(shares.place()?);
+        let open = shares.open(shares.place()?, &CancellationToken::new());
         let request = open.connection.begin();
         shares.admit(&open.connection, caller).then_some((open, request))
     }
@@ -332,13 +394,37 @@ mod tests {
         assert!(connected(&shares, &ada).is_some());
     }
 
+    #[tokio::test]
+    async fn a_connection_counts_for_the_identity_of_its_last_request() {
+        let shares = shares(20);
+        let (ada, bob) = (Caller::client("ada"), Caller::client("bob"));
+        let (open, _request) = connected(&shares, &ada).unwrap();
+        let holder = || open.connection.lock().id().unwrap();
+        // The same identity may be another value, for example after its tokens were read again.
+        for caller in [&ada, &Caller::client("ada"), &bob, &bob, &ada] {
+            assert!(shares.admit(&open.connection, caller));
+            assert_eq!(holder(), *caller.id());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_takes_over_a_connection_of_the_owners_reserve_is_not_admitted_by_it() {
+        let shares = shares(20);
+        let hog = Caller::client("hog");
+        let _requests: Vec<_> = (0..19).map(|_| connected(&shares, &hog).unwrap()).collect();
+        let (open, _request) = connected(&shares, &Caller::owner()).unwrap();
+        assert!(shares.admit(&open.connection, &Caller::owner()));
+        assert!(!shares.admit(&open.connection, &hog));
+        assert!(shares.admit(&open.connection, &Caller::owner()));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn idle_connections_give_way_first_those_of_the_largest_holder() {
         let shares = shares(20);
         let (hog, ada) = (Caller::client("hog"), Caller::client("ada"));
         let idle = |caller: &Caller| connected(&shares, caller).unwrap().0;
         let kept = idle(&ada);
-        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        tokio::time::advance(Duration::from_secs(1)).await;
         let hogged: Vec<_> = (0..18).map(|_| idle(&hog)).collect();
         let bob = connected(&shares, &Caller::client("bob"));
         assert!(bob.is_some());
@@ -350,7 +436,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_that_were_never_authenticated_give_way_to_new_ones() {
         let shares = shares(20);
-        let open = || shares.place().map(|place| shares.open(place));
+        let draining = CancellationToken::new();
+        let open = || shares.place().map(|place| shares.open(place, &draining));
         let mut idle: Vec<_> = (0..20).map(|_| open().unwrap()).collect();
         assert!(idle.iter().filter(|open| open.connection.is_provisional()).count() == 1);
         assert!(open().is_none());

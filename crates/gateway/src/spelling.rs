@@ -23,7 +23,9 @@ const META: [&str; 9] = [
 /// Refuses parameters with a known member in another spelling, also in nested objects.
 pub(crate) fn check(method: &str, params: &Object) -> Result<(), Failure> {
     exact("params", params, members(method))?;
-    nested(params, "_meta", &META)?;
+    if let Some(meta) = params.meta() {
+        exact("_meta", meta, &META)?;
+    }
     match method {
         "tools/call" => nested(params, "task", &["ttl"]),
         "completion/complete" => {

@@ -154,6 +154,7 @@ mod tests {
     use consort_core::Caller;
     use consort_wire::MemoryHolder;
     use tokio::io::AsyncWriteExt;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::settings::Limits;
@@ -166,7 +167,7 @@ mod tests {
     /// Writes to a peer that does not read. Returns the time after which the connection ends.
     async fn ends_after(caller: &Caller, budget: &MemoryBudget) -> Duration {
         let shares = Arc::new(ConnectionShares::new(&Limits::default()));
-        let open = shares.open(shares.place().unwrap());
+        let open = shares.open(shares.place().unwrap(), &CancellationToken::new());
         assert!(shares.admit(&open.connection, caller));
         let (ours, _theirs) = tokio::io::duplex(16);
         let client = Arc::clone(&open.connection);

@@ -179,8 +179,9 @@ pub(crate) async fn serve(
             let about = TaskRequest::new(request, &ticket, &session.offers);
             let mut call = about.call(request.method.clone(), Questions::Hand);
             call.log = Logs::Usual;
+            let made = relay::MadeCall::new(request, call);
             let result =
-                relay::answered_in_session(gateway, request, session, call, emitter).await?;
+                relay::answered_in_session(gateway, request, session, made, emitter).await?;
             renamed(&state::related(&result, Some(&given)), &given)
         }
         _ => return Err(Failure::unknown_method(&request.method)),

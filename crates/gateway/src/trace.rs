@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use consort_core::Object;
 use consort_wire::splice::Writer;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::KEYS[0]);
 
 /// The longest `tracestate` that is passed on; the specification asks for at least this.
 const LONGEST_STATE: usize = 512;
@@ -112,7 +114,7 @@ impl TraceContext {
 /// Returns the trace context in the headers of a request.
 pub(crate) fn of_headers(headers: &HeaderMap) -> Option<TraceContext> {
     // More than one is as good as none, as the specification says.
-    let mut named = headers.get_all("traceparent").iter();
+    let mut named = headers.get_all(TRACEPARENT).iter();
     let (Some(_), None) = (named.next(), named.next()) else { return None };
     // Those of several headers are one list, in their order, as the specifications say.
     let joined = |key: &str| {

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use consort_core::{
-    Call, CallError, Catalog, ClientSession, Entry, Event, LocalTool, LogLevel, Logs, MissingName,
-    Object, Operation, Outcome, ServerId, ShelfKind, Target, Tool, ToolResult, attributed,
-    attributed_error, attributed_requests,
+    Call, CallError, Catalog, ClientSession, Event, LocalTool, LogLevel, Logs, MissingName, Object,
+    Operation, Outcome, ServerId, ShelfKind, Target, ToolResult, attributed, attributed_error,
+    attributed_requests,
 };
 use consort_wire::{Answer, Emitter, Era, Request};
 use tokio::time::Instant;
@@ -28,11 +28,11 @@ use arguments::CheckedArguments;
 /// Runs a call to its end.
 pub(crate) async fn run(
     hub: &Inner,
-    call: Call,
+    call: &Call,
     emitter: &Emitter<Event>,
 ) -> Result<Outcome, CallError> {
-    let definition = match &call.operation {
-        Operation::CallTool(target) => Some(definition(hub, &call, target).await?),
+    let catalog = match &call.operation {
+        Operation::CallTool(target) => Some(find_tool(hub, call, target).await?),
         // A method with an operation of its own is checked by layers under that operation alone.
         Operation::Other { method, .. } if Operation::is_typed(method) => {
             return Err(unknown("method", method));
@@ -40,39 +40,39 @@ pub(crate) async fn run(
         _ => None,
     };
     if let Some(tools) = hub.local.get(call.server()) {
-        return Box::pin(run_local(hub, tools, &call, emitter)).await.map(Outcome::Complete);
+        return Box::pin(run_local(hub, tools, call, emitter)).await.map(Outcome::Complete);
     }
     let managed = hub.server(call.server());
     let managed = &managed.ok_or_else(|| unknown("server", call.server().as_str()))?;
-    let checked = definition.map(|tool| CheckedArguments {
+    let checked = catalog.map(|catalog| CheckedArguments {
         validators: &hub.validators,
-        tool,
-        call: &call,
+        catalog,
+        call,
         mode: managed.settings.validate,
     });
     if let Some(checked) = &checked {
         checked.before().await?;
     }
-    let answer = remote(hub, managed, &call, emitter).await;
+    let answer = remote(hub, managed, call, emitter).await;
     if let Some(checked) = &checked {
         checked.after(&answer, emitter).await;
     }
-    answer.map(|answer| outcome(&managed.id, &call, answer))
+    answer.map(|answer| outcome(&managed.id, call, answer))
 }
 
-/// Returns the definition of the called tool, waiting for a server that may have it.
-async fn definition(hub: &Inner, call: &Call, target: &Target) -> Result<Tool, CallError> {
-    let found = |catalog: &Catalog| catalog.tools.find(target).map(Entry::tool);
+/// Returns a catalog with the called tool, waiting for a server that may have it.
+async fn find_tool(hub: &Inner, call: &Call, target: &Target) -> Result<Arc<Catalog>, CallError> {
     let catalog = hub.shared.catalog_for(&call.caller);
-    if let Some(tool) = found(&catalog) {
-        return Ok(tool);
+    if catalog.tools.find(target).is_some() {
+        return Ok(catalog);
     }
     let Target { server, name } = target.clone();
     let missing = MissingName::of_server(server, call.caller.clone(), ShelfKind::Tools, &name);
-    if Box::pin(hub.find_missing(missing)).await?
-        && let Some(tool) = found(&hub.shared.catalog_for(&call.caller))
-    {
-        return Ok(tool);
+    if Box::pin(hub.find_missing(missing)).await? {
+        let current = hub.shared.catalog_for(&call.caller);
+        if current.tools.find(target).is_some() {
+            return Ok(current);
+        }
     }
     Err(call.unknown(&catalog))
 }
@@ -126,7 +126,7 @@ fn request(call: &Call) -> Request {
             member => request.with(member, value.clone()),
         };
     }
-    request = wants_logs(request, call.log).identity(call.caller.id().as_str());
+    request = wants_logs(request, call.log).identity(call.caller.id().to_shared());
     request = request.for_owner(call.caller.is_owner());
     if let Some(client) = &call.client {
         let declared = || client.offers.capabilities(consort_core::Revision::NEWEST_MODERN);
@@ -167,6 +167,7 @@ async fn remote(
     if admission.is_some() {
         request = request.without_repeat();
     }
+    let request = Arc::new(request);
     let retry_wait = managed.settings.upkeep.retry_wait;
     let (mut n, begun, mut failed) = (1, Instant::now(), None);
     loop {
@@ -195,7 +196,7 @@ async fn remote(
             }
             admission.check()?;
         }
-        let mut pending = upstream.client.call(request.clone());
+        let mut pending = upstream.client.call(Arc::clone(&request));
         let end = loop {
             match pending.next().await {
                 Some(consort_wire::Event::End(end)) => break end,

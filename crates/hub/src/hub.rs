@@ -271,7 +271,7 @@ impl Toolbox for Hub {
 
     fn call(&self, call: Call) -> Events {
         let inner = Arc::clone(&self.0);
-        Events::new(|emitter| async move { Event::End(call::run(&inner, call, &emitter).await) })
+        Events::new(|emitter| async move { Event::End(call::run(&inner, &call, &emitter).await) })
     }
 
     fn subscribe(&self, subscription: Subscription) -> SubscriptionEvents {

@@ -322,7 +322,11 @@ impl Credentials for Login {
     }
 
     fn authorization(&self) -> BoxFuture<'_, Option<HeaderValue>> {
-        Box::pin(self.current())
+        // Most servers want no login, and the future of a renewal is large.
+        match self.kept() {
+            Some(_) => Box::pin(self.current()),
+            None => Box::pin(std::future::ready(None)),
+        }
     }
 
     fn refused(&self, refused: Refused) -> BoxFuture<'_, Result<(), String>> {

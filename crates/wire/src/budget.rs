@@ -75,6 +75,11 @@ impl MemoryBudget {
         self.0.as_ref().is_some_and(|shared| shared.lock().must_yield(holder))
     }
 
+    /// Returns true if a message of this size needs a reservation.
+    pub fn counts(&self, bytes: usize) -> bool {
+        bytes > SMALL && self.0.is_some()
+    }
+
     /// Creates a reservation for one message, empty at first, that is charged to nobody in particular.
     pub fn reservation(&self) -> Reservation {
         self.reservation_of(MemoryHolder::default())

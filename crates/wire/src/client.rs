@@ -206,9 +206,9 @@ impl Client {
     }
 
     /// Starts a call. It runs while it is polled.
-    pub fn call(&self, request: Request) -> Call {
+    pub fn call(&self, request: impl Into<Arc<Request>>) -> Call {
         let id = self.link.next_id();
-        let client = self.clone();
+        let (client, request) = (self.clone(), request.into());
         Call::new(id, move |events| async move {
             Event::End(run::run(&client.link, id, &request, &events).await)
         })

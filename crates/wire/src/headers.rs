@@ -1,5 +1,6 @@
 //! HTTP headers of a modern request, and their encoding.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use base64::Engine;
@@ -40,11 +41,11 @@ pub fn encode(text: &str) -> HeaderValue {
 }
 
 /// Decodes a header value; `None` if it is invalid.
-pub fn decode(value: &HeaderValue) -> Option<String> {
+pub fn decode(value: &HeaderValue) -> Option<Cow<'_, str>> {
     let text = value.to_str().ok()?.trim_matches([' ', '\t']);
     match text.strip_prefix(MARKS.0).and_then(|text| text.strip_suffix(MARKS.1)) {
-        Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok(),
-        None => Some(text.to_owned()),
+        Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok().map(Cow::Owned),
+        None => Some(Cow::Borrowed(text)),
     }
 }
 

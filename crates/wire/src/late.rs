@@ -10,7 +10,7 @@ use tokio::time::error::Elapsed;
 use crate::limits::LateTimes;
 
 /// Waits for a future within a limit, as `tokio::time::timeout` does. If the limit fires late, the future gets some
-/// time to process what arrived.
+/// time to process what arrived. A large future is better given by a pinned reference.
 pub async fn timeout<F: Future>(
     limit: Duration,
     late: LateTimes,

@@ -56,7 +56,7 @@ pub struct Notification {
 impl Notification {
     /// A member of `params._meta`.
     pub fn meta(&self, name: &str) -> Option<Json> {
-        self.params.get("_meta")?.to_object()?.get(name)
+        self.params.meta()?.get(name)
     }
 }
 

@@ -8,7 +8,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior};
 
 use super::archive::archive;
-use super::record::{COLUMNS, Class, Hash, Kind, Record, WIDTH, chained, whole};
+use super::record::{COLUMNS, Class, Hash, Kind, Record, WIDTH, WIDTH_V1, chained, known, whole};
 use crate::clock::now;
 
 /// Divisor of the number of records: at most that part is dropped at once for the size.
@@ -39,7 +39,10 @@ pub(super) struct TrimCount {
 /// The end of the chain, while records are added to it.
 pub(super) struct Chain<'a> {
     transaction: &'a Transaction<'a>,
+    /// Inserts a record without a value in the columns that version 1 did not have.
     insert: Statement<'a>,
+    /// Inserts any other record, once there is one.
+    insert_wide: Option<Statement<'a>>,
     /// The sequence number of the last record.
     pub(super) sequence: i64,
     hash: Hash,
@@ -47,7 +50,7 @@ pub(super) struct Chain<'a> {
     text_bytes: usize,
 }
 
-impl Chain<'_> {
+impl<'a> Chain<'a> {
     /// Adds a record.
     pub(super) fn push(&mut self, mut record: Record<'_>) -> Result<(), rusqlite::Error> {
         record.sequence = self.sequence + 1;
@@ -56,11 +59,21 @@ impl Chain<'_> {
 
     fn add(&mut self, values: &[ValueRef<'_>; WIDTH]) -> Result<(), rusqlite::Error> {
         let hash = chained(&self.hash, values);
+        let values = known(values);
+        let insert = if values.len() == WIDTH_V1 { &mut self.insert } else { self.insert_wide()? };
         let all = values.iter().copied().chain([ValueRef::Blob(&hash)]);
-        self.insert.execute(rusqlite::params_from_iter(all.map(ToSqlOutput::Borrowed)))?;
+        insert.execute(rusqlite::params_from_iter(all.map(ToSqlOutput::Borrowed)))?;
         self.sequence += 1;
         self.hash = hash;
         Ok(())
+    }
+
+    fn insert_wide(&mut self) -> Result<&mut Statement<'a>, rusqlite::Error> {
+        let insert = match self.insert_wide.take() {
+            Some(insert) => insert,
+            None => insert(self.transaction, WIDTH)?,
+        };
+        Ok(self.insert_wide.insert(insert))
     }
 
     /// The processes that write, or died while writing.
@@ -223,6 +236,16 @@ impl Chain<'_> {
     }
 }
 
+/// Prepares the insertion of the first columns of a record, and its hash.
+fn insert<'a>(
+    transaction: &'a Transaction<'_>,
+    width: usize,
+) -> Result<Statement<'a>, rusqlite::Error> {
+    let columns: Vec<&str> = COLUMNS.split(", ").take(width).collect();
+    let (columns, holes) = (columns.join(", "), "?,".repeat(width));
+    transaction.prepare(&format!("INSERT INTO records ({columns}, hash) VALUES ({holes}?)"))
+}
+
 /// The end of a chain: the number and the hash of its last record.
 pub(super) type Head = (i64, Hash);
 
@@ -245,11 +268,14 @@ impl Append<'_> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (sequence, hash) = transaction
             .query_row("SELECT seq, hash FROM head", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let holes = "?,".repeat(WIDTH);
-        let insert = format!("INSERT INTO records ({COLUMNS}, hash) VALUES ({holes}?)");
-        let insert = transaction.prepare(&insert)?;
-        let text_bytes = self.retention.text_bytes;
-        let mut chain = Chain { transaction: &transaction, insert, sequence, hash, text_bytes };
+        let mut chain = Chain {
+            transaction: &transaction,
+            insert: insert(&transaction, WIDTH_V1)?,
+            insert_wide: None,
+            sequence,
+            hash,
+            text_bytes: self.retention.text_bytes,
+        };
         add(&mut chain)?;
         chain.fit(self.retention, self.trimmed)?;
         let (sequence, hash) = (chain.sequence, chain.hash);

@@ -30,7 +30,7 @@ pub(super) const WIDTH: usize = 28;
 
 /// Number of columns in version 1. The hash of a record covers the others only if one of them has a value: records of
 /// version 1 keep their hashes.
-const WIDTH_V1: usize = 20;
+pub(super) const WIDTH_V1: usize = 20;
 
 /// The hash of a record, which covers the hash of the one before.
 pub(super) type Hash = [u8; 32];
@@ -342,11 +342,16 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The hash of a record: it covers the one before, and every column with its type and length.
-pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>; WIDTH]) -> Hash {
+/// The values of a record without those of later versions, if it has none of those.
+pub(super) fn known<'a, 'b>(values: &'a [ValueRef<'b>; WIDTH]) -> &'a [ValueRef<'b>] {
     let (known, later) = values.split_at(WIDTH_V1);
     let is_v1 = later.iter().all(|value| *value == ValueRef::Null);
-    let values = if is_v1 { known } else { values.as_slice() };
+    if is_v1 { known } else { values }
+}
+
+/// The hash of a record: it covers the one before, and every column with its type and length.
+pub(super) fn chained(before: &Hash, values: &[ValueRef<'_>; WIDTH]) -> Hash {
+    let values = known(values);
     let mut all = Vec::with_capacity(640);
     all.extend_from_slice(before);
     let mut long = |tag: u8, bytes: &[u8]| {

@@ -113,6 +113,10 @@ impl Record {
 
     /// Writes a log line: always for a call that failed or was refused, within the rate limit.
     fn log(&self, class: Class, bytes: usize, took: Duration, error: Option<&CallError>) {
+        let fine = matches!(class, Class::Ok | Class::Cancelled { .. });
+        if fine && !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
         let intent = &self.intent;
         // A URI may say more than a name.
         let tool = if intent.method == "resources/read" { "" } else { &intent.name };
@@ -123,7 +127,6 @@ impl Record {
         let outcome = class.as_str();
         #[expect(clippy::cast_precision_loss, reason = "nobody waits for 2^52 microseconds")]
         let duration_ms = took.as_micros() as f64 / 1000.0;
-        let fine = matches!(class, Class::Ok | Class::Cancelled { .. });
         if fine || !self.lines.calls.admits() {
             tracing::debug!(
                 caller,

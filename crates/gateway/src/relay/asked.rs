@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use consort_core::{Asked, Refusal};
-use consort_wire::Id;
 use consort_wire::splice::{self, Writer};
 
 use crate::seal::secret;
@@ -30,7 +29,7 @@ impl Open<'_> {
         self.numbers.push(number);
         let url = params.text("mode").as_deref() == Some("url");
         let lacks_id = url && params.get_bytes("elicitationId").is_none();
-        Some(splice::request(&Id::from(number), &method, params.as_bytes().len(), |writer| {
+        Some(splice::request(number, &method, params.as_bytes().len(), |writer| {
             writer.members(&params, &[]);
             if lacks_id {
                 writer.text("elicitationId", &secret());

@@ -57,20 +57,19 @@ pub(super) fn renamed(state: &Object, name: &str) -> Object {
 
 /// Returns the id of the task that a message is about.
 pub(super) fn relates(object: &Object) -> Option<String> {
-    object.get("_meta")?.to_object()?.get(RELATED)?.to_object()?.text("taskId")
+    object.meta()?.get(RELATED)?.to_object()?.text("taskId")
 }
 
 /// Replaces the id of the related task in the `_meta` of a message by the one that clients see, or removes the member.
 pub(super) fn related(object: &Object, name: Option<&str>) -> Object {
-    let meta = object.get("_meta").and_then(|meta| meta.to_object());
-    let Some(meta) = meta.filter(|meta| meta.get_bytes(RELATED).is_some()) else {
+    let Some(meta) = object.meta().filter(|meta| meta.get_bytes(RELATED).is_some()) else {
         return object.clone();
     };
     let mut writer = Writer::with_capacity(object.as_bytes().len() + 64);
     writer.members(object, &["_meta"]);
     if name.is_some() || meta.members().count() > 1 {
         writer.object("_meta", |written| {
-            written.members(&meta, &[RELATED]);
+            written.members(meta, &[RELATED]);
             if let Some(name) = name {
                 written.object(RELATED, |related| related.text("taskId", name));
             }

@@ -1,6 +1,8 @@
 //! Validation of a call's arguments against the input schema of its tool.
 
-use consort_core::{Call, CallError, Event, Json, Tool};
+use std::sync::Arc;
+
+use consort_core::{Call, CallError, Catalog, Entry, Event, Json};
 use consort_wire::{Answer, Emitter};
 
 use crate::schema::ValidatorStore;
@@ -9,7 +11,8 @@ use crate::settings::ArgumentCheck;
 /// The arguments of a tool call, and the validation mode of its server.
 pub(super) struct CheckedArguments<'a> {
     pub(super) validators: &'a ValidatorStore,
-    pub(super) tool: Tool,
+    /// A catalog that has the tool.
+    pub(super) catalog: Arc<Catalog>,
     pub(super) call: &'a Call,
     pub(super) mode: ArgumentCheck,
 }
@@ -26,7 +29,11 @@ impl CheckedArguments<'_> {
     }
 
     async fn check(&self) -> Result<(), Vec<String>> {
-        self.validators.check(&self.tool.input_schema(), &self.call.arguments()).await
+        let tool = self.call.tool_target().and_then(|target| self.catalog.tools.find(target));
+        match tool.map(Entry::tool) {
+            Some(tool) => self.validators.check(&tool.input_schema(), &self.call.arguments()).await,
+            None => Ok(()),
+        }
     }
 
     /// Validates the arguments of a call that failed at its server: problems become a log message before the end. A

@@ -35,14 +35,13 @@ impl Default for About {
 impl About {
     pub(crate) fn new(found: Found, raw: Object) -> Self {
         const SERVER: &str = "io.modelcontextprotocol/serverInfo";
-        let meta = raw.get("_meta").and_then(|meta| meta.to_object());
         Self {
             found,
             capabilities: raw
                 .get("capabilities")
                 .and_then(|json| json.to_object())
                 .unwrap_or_else(Object::empty),
-            server: meta.and_then(|meta| meta.get(SERVER)).or_else(|| raw.get("serverInfo")),
+            server: raw.meta().and_then(|meta| meta.get(SERVER)).or_else(|| raw.get("serverInfo")),
             instructions: raw.text("instructions"),
             raw,
         }

@@ -10,8 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ask::{LogLevel, Postmark, Questions, Tasks};
 use crate::budget::MemoryHolder;
 use crate::client::dialect::Dialect;
-use crate::json::{Json, Object, unescaped};
-use crate::message::Id;
+use crate::json::{Json, Object};
 use crate::splice;
 
 /// A request to a server.
@@ -28,7 +27,7 @@ use crate::splice;
 pub struct Request {
     pub(crate) method: Cow<'static, str>,
     pub(crate) params: Vec<(Cow<'static, str>, Json)>,
-    pub(crate) meta: Option<Object>,
+    pub(crate) meta: Option<Arc<Object>>,
     pub(crate) idle: Option<Duration>,
     pub(crate) total: Option<Duration>,
     pub(crate) log: Option<LogLevel>,
@@ -114,10 +113,11 @@ impl Request {
     /// client's.
     pub fn forward(method: impl Into<Cow<'static, str>>, params: &Object) -> Self {
         let mut request = Self::new(method);
-        for (name, value) in params.members() {
-            match unescaped(name.as_bytes()) {
-                Some(name) if name == "_meta" => request.meta = value.to_object(),
-                Some(name) => request.params.push((Cow::Owned(name.into_owned()), value)),
+        request.params.reserve_exact(params.len() + 1);
+        for (name, value) in params.decoded_members() {
+            match name {
+                Some(name) if name == "_meta" => request.meta = params.meta().cloned(),
+                Some(name) => request.params.push((shared_name(name), value)),
                 // Half a surrogate pair: a strict reader refuses such a name in `params`.
                 None => {}
             }
@@ -150,7 +150,7 @@ impl Request {
     /// Adds to `_meta`, for example trace context.
     #[must_use]
     pub fn meta(mut self, meta: Object) -> Self {
-        self.meta = Some(meta);
+        self.meta = Some(Arc::new(meta));
         self
     }
 
@@ -194,7 +194,7 @@ impl Request {
     /// Sets the identity it is made for. On a channel that all calls share, log messages that may belong to calls of
     /// several identities are delivered to none of them.
     #[must_use]
-    pub fn identity(mut self, identity: &str) -> Self {
+    pub fn identity(mut self, identity: impl Into<Arc<str>>) -> Self {
         self.identity = Some(identity.into());
         self
     }
@@ -301,7 +301,7 @@ impl Request {
             .iter()
             .map(|(name, value)| name.len() + value.as_bytes().len() + 4)
             .sum::<usize>();
-        splice::request(&Id::from(id), &self.method, size + dialect.meta.len() + 256, |params| {
+        splice::request(id, &self.method, size + dialect.meta.len() + 256, |params| {
             for (name, value) in &self.params {
                 params.raw(name, value.as_bytes());
             }
@@ -328,4 +328,10 @@ impl Request {
             }
         })
     }
+}
+
+/// A member's name without a copy, if it is one of those that most requests have.
+fn shared_name(name: Cow<'_, str>) -> Cow<'static, str> {
+    let known = ["name", "arguments", "uri"].into_iter().find(|known| *known == name);
+    known.map_or_else(|| Cow::Owned(name.into_owned()), Cow::Borrowed)
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -10,13 +11,20 @@ use smallvec::SmallVec;
 use super::{Json, JsonError, Problem, folds_to, scan, unescaped};
 
 /// A JSON object with the positions of its members.
-#[derive(Clone)]
 pub struct Object {
     json: Json,
     members: Members,
+    /// True if a key has escapes, as few have.
+    has_escaped_keys: bool,
+    /// Its `_meta`, once read. Clones share it.
+    meta: OnceLock<Option<Arc<Object>>>,
 }
 
-type Members = SmallVec<[Member; 8]>;
+/// Few objects on the path of a call have more members.
+type Members = SmallVec<[Member; 5]>;
+
+/// The members of an object, and true if a key has escapes.
+type ScannedMembers = (Members, bool);
 
 /// Positions of a member's key (without quotes) and value. A message is far below 4 GiB.
 #[derive(Clone, Copy)]
@@ -33,21 +41,25 @@ pub(crate) enum Duplicates {
 }
 
 impl Object {
+    fn new(json: Json, (members, has_escaped_keys): ScannedMembers) -> Self {
+        Self { json, members, has_escaped_keys, meta: OnceLock::new() }
+    }
+
     /// An object without members.
     pub fn empty() -> Self {
-        Self { json: Json(Bytes::from_static(b"{}")), members: Members::new() }
+        Self::new(Json(Bytes::from_static(b"{}")), (Members::new(), false))
     }
 
     /// A copy that does not keep the buffer of the message alive.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self { json: self.json.detached(), members: self.members.clone() }
+        Self::new(self.json.detached(), (Members::from_slice(&self.members), self.has_escaped_keys))
     }
 
     /// The members of `json`, which starts with a brace.
     pub(super) fn of(json: &Json) -> Self {
         let (members, _) = members(&json.0, 0).expect("the scan checked it");
-        Self { json: json.clone(), members }
+        Self::new(json.clone(), members)
     }
 
     /// Checks the object that starts at `at` of a message and records its members. Returns it and the position
@@ -60,7 +72,7 @@ impl Object {
     ) -> Result<(Self, usize), JsonError> {
         let at_place = |error: JsonError| JsonError::new(error.problem(), at + error.at());
         let (members, end) = members(&bytes[at..], depth).map_err(at_place)?;
-        let object = Self { json: Json(bytes.slice(at..at + end)), members };
+        let object = Self::new(Json(bytes.slice(at..at + end)), members);
         if duplicates == Duplicates::Refuse {
             object.refuse_duplicates().map_err(at_place)?;
         }
@@ -69,7 +81,7 @@ impl Object {
 
     fn refuse_duplicates(&self) -> Result<(), JsonError> {
         let keys = || self.members.iter().map(|member| self.key(member));
-        let twice = if self.members.len() <= 8 && !keys().any(|key| key.contains(&b'\\')) {
+        let twice = if self.members.len() <= 8 && !self.has_escaped_keys {
             let known = |n: usize| keys().take(n).any(|key| Some(key) == keys().nth(n));
             (1..self.members.len()).find(|&n| known(n))
         } else {
@@ -95,7 +107,18 @@ impl Object {
 
     /// The text of a member that is a string.
     pub fn text(&self, name: &str) -> Option<String> {
-        self.get(name)?.text().map(Cow::into_owned)
+        self.borrowed_text(name).map(Cow::into_owned)
+    }
+
+    /// The same without a copy, unless it has escapes.
+    pub fn borrowed_text(&self, name: &str) -> Option<Cow<'_, str>> {
+        unescaped(self.get_bytes(name)?.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
+    }
+
+    /// The member `_meta`, if it is an object. It is read once, however often it is asked for.
+    pub fn meta(&self) -> Option<&Arc<Self>> {
+        let read = || self.get("_meta")?.to_object().map(Arc::new);
+        self.meta.get_or_init(read).as_ref()
     }
 
     /// Finds a member that another parser may take for one of the known names, which are ASCII, because of its
@@ -117,6 +140,25 @@ impl Object {
         self.members.iter().map(|member| {
             let key = std::str::from_utf8(self.key(member)).expect("the scan checked it");
             (key, self.slice(member.value))
+        })
+    }
+
+    /// The same as bytes.
+    pub(crate) fn raw_members(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let value = |member: &Member| &self.as_bytes()[range(member.value)];
+        self.members.iter().map(move |member| (self.key(member), value(member)))
+    }
+
+    /// The members with their decoded names; `None` for a name with half a surrogate pair.
+    pub(crate) fn decoded_members(&self) -> impl Iterator<Item = (Option<Cow<'_, str>>, Json)> {
+        self.members.iter().map(|member| {
+            let key = self.key(member);
+            let name = if self.has_escaped_keys {
+                unescaped(key)
+            } else {
+                std::str::from_utf8(key).ok().map(Cow::Borrowed)
+            };
+            (name, self.slice(member.value))
         })
     }
 
@@ -144,7 +186,7 @@ impl Object {
         self.members.iter().rev().find(|member| {
             let key = self.key(member);
             key == name.as_bytes()
-                || key.contains(&b'\\') && unescaped(key).is_some_and(|key| key == name)
+                || self.has_escaped_keys && unescaped(key).is_some_and(|key| key == name)
         })
     }
 
@@ -154,6 +196,18 @@ impl Object {
 
     fn slice(&self, place: (u32, u32)) -> Json {
         Json(self.json.0.slice(range(place)))
+    }
+}
+
+impl Clone for Object {
+    fn clone(&self) -> Self {
+        let meta = self.meta.get().and_then(Option::as_ref);
+        Self {
+            json: self.json.clone(),
+            members: Members::from_slice(&self.members),
+            has_escaped_keys: self.has_escaped_keys,
+            meta: meta.map_or_else(OnceLock::new, |meta| Some(Arc::clone(meta)).into()),
+        }
     }
 }
 
@@ -176,18 +230,20 @@ fn range((start, end): (u32, u32)) -> std::ops::Range<usize> {
 }
 
 /// Checks the object at the start of `bytes` and returns the positions of its members and of its end.
-fn members(bytes: &[u8], depth: u32) -> Result<(Members, usize), JsonError> {
+fn members(bytes: &[u8], depth: u32) -> Result<(ScannedMembers, usize), JsonError> {
     if bytes.first() != Some(&b'{') {
         return Err(JsonError::new(Problem::NotAnObject, 0));
     }
     let place = |at: usize| u32::try_from(at).expect("a message is below 4 GiB");
-    let mut members = Members::new();
+    let (mut members, mut has_escapes) = (Members::new(), false);
     let mut at = scan::space(bytes, 1);
     if bytes.get(at) == Some(&b'}') {
-        return Ok((members, at + 1));
+        return Ok(((members, false), at + 1));
     }
     loop {
         let (key_end, behind) = scan::key(bytes, at)?;
+        has_escapes =
+            has_escapes || scan::short(bytes, at).is_none() && bytes[at..key_end].contains(&b'\\');
         let (start, end) = scan::value(bytes, behind, depth + 1)?;
         members.push(Member {
             key: (place(at + 1), place(key_end - 1)),
@@ -196,7 +252,7 @@ fn members(bytes: &[u8], depth: u32) -> Result<(Members, usize), JsonError> {
         at = scan::space(bytes, end);
         match bytes.get(at) {
             Some(b',') => at = scan::space(bytes, at + 1),
-            Some(b'}') => return Ok((members, at + 1)),
+            Some(b'}') => return Ok(((members, has_escapes), at + 1)),
             Some(_) => return Err(JsonError::new(Problem::Syntax, at)),
             None => return Err(JsonError::new(Problem::End, at)),
         }
@@ -217,6 +273,31 @@ mod tests {
         assert_eq!(object.get("b"), None);
         let keys: Vec<_> = object.members().map(|(key, _)| key).collect();
         assert_eq!(keys, ["a", "n\\u0061me", "z"]);
+    }
+
+    #[test]
+    fn the_meta_of_an_object_is_read_once_also_by_its_clones() {
+        let json = Json::parse(r#"{"_meta":{"a":1},"b":2}"#).unwrap();
+        let object = json.to_object().unwrap();
+        let meta = object.meta().unwrap();
+        assert_eq!(meta.get("a").unwrap().as_str(), "1");
+        assert!(Arc::ptr_eq(object.clone().meta().unwrap(), meta));
+        assert!(Arc::ptr_eq(object.meta().unwrap(), meta));
+        for none in [r#"{"b":2}"#, r#"{"_meta":[]}"#] {
+            let object = Json::parse(none).unwrap().to_object().unwrap();
+            assert_eq!((object.meta(), object.clone().meta()), (None, None));
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_found_under_any_spelling_too() {
+        let long = "n".repeat(40);
+        for written in [long.clone(), format!("\\u006e{}", &long[1..])] {
+            let text = format!(r#"{{"{written}":1,"b":2}}"#);
+            let object = Json::parse(text).unwrap().to_object().unwrap();
+            assert_eq!(object.get(&long).unwrap().as_str(), "1", "{written}");
+            assert_eq!(object.get("b").unwrap().as_str(), "2");
+        }
     }
 
     #[test]

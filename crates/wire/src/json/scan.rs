@@ -98,14 +98,20 @@ pub(crate) fn space(bytes: &[u8], mut at: usize) -> usize {
 
 /// Checks the string whose opening quote is at `at` and returns the position after its closing quote.
 pub(crate) fn string(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+    match short(bytes, at) {
+        Some(end) => Ok(end),
+        None => long(bytes, at + 1),
+    }
+}
+
+/// Returns the position after a string that is short and has no escapes, as most have none: one look finds its end.
+#[inline]
+pub(crate) fn short(bytes: &[u8], at: usize) -> Option<usize> {
     let start = at + 1;
-    let Some(chunk) = bytes.get(start..).and_then(|rest| rest.first_chunk()) else {
-        return slow(bytes, start);
-    };
-    // Most strings are short and plain: one look finds their end.
+    let chunk = bytes.get(start..)?.first_chunk()?;
     let marks = special(&u8x32::new(*chunk)).to_bitmask();
     let first = start + marks.trailing_zeros() as usize;
-    if marks != 0 && bytes[first] == b'"' { Ok(first + 1) } else { long(bytes, start) }
+    (marks != 0 && bytes[first] == b'"').then_some(first + 1)
 }
 
 /// Checks a string block by block. Errors are left to [`slow`], which locates them.

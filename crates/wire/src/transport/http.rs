@@ -167,7 +167,11 @@ impl Http {
             }
         }
         if dialect.is_modern() {
-            headers.insert(METHOD, encode(&request.method));
+            let method = match &*request.method {
+                "tools/call" => HeaderValue::from_static("tools/call"),
+                method => encode(method),
+            };
+            headers.insert(METHOD, method);
             if let Some(subject) = request.subject() {
                 headers.insert(NAME, encode(&subject));
             }
@@ -279,6 +283,9 @@ pub(crate) fn content(headers: &HeaderMap) -> Content {
         return Content::Other;
     }
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if kind == "application/json" {
+        return Content::Json;
+    }
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
         Content::Json

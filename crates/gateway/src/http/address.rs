@@ -1,0 +1,35 @@
+//! Paths of the MCP endpoints.
+
+use std::sync::Arc;
+
+use consort_core::Caller;
+
+use crate::front::Front;
+use crate::gateway::Inner;
+
+/// The MCP endpoint at a path.
+pub(super) enum Address {
+    /// Streamable HTTP.
+    Mcp(Arc<Front>),
+    /// HTTP+SSE, as of 2024-11-05.
+    Sse(Arc<Front>),
+}
+
+/// Returns the endpoint at a path, as far as this caller is offered it.
+pub(super) fn address(gateway: &Inner, path: &str, caller: &Caller) -> Option<Address> {
+    let mut parts = path.trim_matches('/').splitn(4, '/');
+    let fronts = &gateway.fronts;
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some("mcp"), None, ..) => Some(Address::Mcp(Arc::clone(fronts.whole()))),
+        (Some("sse"), None, ..) => Some(Address::Sse(Arc::clone(fronts.whole()))),
+        (Some("mcp"), Some(profile), None, _) => fronts.profile(profile).map(Address::Mcp),
+        (Some("sse"), Some(profile), None, _) => fronts.profile(profile).map(Address::Sse),
+        (Some("servers"), Some(server), Some("mcp"), None) => {
+            fronts.server(server, caller).map(Address::Mcp)
+        }
+        (Some("servers"), Some(server), Some("sse"), None) => {
+            fronts.server(server, caller).map(Address::Sse)
+        }
+        _ => None,
+    }
+}
