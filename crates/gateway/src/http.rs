@@ -346,9 +346,10 @@ pub(crate) async fn message(
     message: Pieces,
 ) -> Reply {
     gateway.records.metrics.sent(message.len());
-    let message = match message.is_ours() && gateway.budget.counts(message.len()) {
-        true => Box::pin(held(gateway, Some(caller), message)).await,
-        false => message,
+    let message = if message.is_ours() && gateway.budget.counts(message.len()) {
+        Box::pin(held(gateway, Some(caller), message)).await
+    } else {
+        message
     };
     let mut reply = Response::new(Body::Whole(Some(message)));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);

@@ -202,9 +202,10 @@ impl Request {
     /// Returns the current listing for its client.
     pub(crate) fn menu(&self) -> Arc<Menu> {
         let listing = self.listing.get_or_init(|| self.front.listing(&self.caller));
-        match self.front.is_current(listing) {
-            true => Arc::clone(&listing.menu),
-            false => self.front.menu(&self.caller),
+        if self.front.is_current(listing) {
+            Arc::clone(&listing.menu)
+        } else {
+            self.front.menu(&self.caller)
         }
     }
 

@@ -152,7 +152,7 @@ impl ConnectionPool {
         if !is_turn && (is_exclusive || is_new) {
             return None;
         }
-        if is_new && let Some(slot) = slots.make_room(&room, is_owner)? {
+        if is_new && let Some(slot) = slots.make_room(&room, is_owner).ok()? {
             self.close_slot(&slot);
         }
         let of_session = matches!(key.scope, SessionScope::Session(_));

@@ -81,12 +81,13 @@ pub(super) fn check(
     Ok(())
 }
 
+/// The `Accept` header that the specification asks for, and nearly every client sends.
+const USUAL: &str = "application/json, text/event-stream";
+
 /// Returns true if a client accepts an event stream as the answer.
 pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     let mut accepted =
         headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    // As the specification says, and nearly every client.
-    const USUAL: &str = "application/json, text/event-stream";
     let is_stream = |range: &str| {
         let essence = range.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case("text/event-stream") || essence == "*/*"

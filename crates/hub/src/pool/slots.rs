@@ -22,18 +22,18 @@ pub(super) struct PoolSlots {
 }
 
 impl PoolSlots {
-    /// Makes room for one more connection. Returns the slot that gave way, if one had to. `None` if there is no room.
+    /// Makes room for one more connection. Returns the slot that gave way, if one had to.
     pub(super) fn make_room(
         &mut self,
         room: &ConnectionRoom,
         is_owner: bool,
-    ) -> Option<Option<PoolSlot>> {
+    ) -> Result<Option<PoolSlot>, PoolFull> {
         let pooled = self.pooled();
         if room.has_room(&pooled, is_owner) {
-            return Some(None);
+            return Ok(None);
         }
-        let key = &room.gives_way(&pooled, is_owner)?.key;
-        Some(self.by_key.remove(key))
+        let key = &room.gives_way(&pooled, is_owner).ok_or(PoolFull)?.key;
+        Ok(self.by_key.remove(key))
     }
 
     /// Returns the connections, as far as the rules about room need to know them.
@@ -91,6 +91,10 @@ impl PoolSlots {
         gone.into_iter().map(|(_, slot)| slot).collect()
     }
 }
+
+/// Error: every connection is in use.
+#[derive(Debug)]
+pub(super) struct PoolFull;
 
 /// Slot of a connection that was made with earlier credentials.
 #[derive(Debug)]
