@@ -11,9 +11,9 @@ use consort_agent::{Agent, Limits, Model};
 use consort_core::{Catalog, Pattern, ServerId, Toolbox};
 use consort_shape::transform::{Draft, Transform};
 
-use crate::config::{self, AgentConfig, Thinking};
 use crate::models::{ModelError, Models};
 use crate::shaping::Layers;
+use consort_config::{self, AgentConfig, Thinking};
 
 /// The prefix for tools of any MCP server.
 const ANY_SERVER: &str = "mcp";
@@ -132,12 +132,12 @@ fn reasoning(thinking: Thinking) -> Reasoning {
     match thinking {
         Thinking::Tokens(tokens) => Reasoning::Budget(tokens),
         Thinking::Word(word) => Reasoning::Effort(match word {
-            config::Effort::Off => Effort::Off,
-            config::Effort::Minimal => Effort::Minimal,
-            config::Effort::Low => Effort::Low,
-            config::Effort::Medium => Effort::Medium,
-            config::Effort::High => Effort::High,
-            config::Effort::Max => Effort::Max,
+            consort_config::Effort::Off => Effort::Off,
+            consort_config::Effort::Minimal => Effort::Minimal,
+            consort_config::Effort::Low => Effort::Low,
+            consort_config::Effort::Medium => Effort::Medium,
+            consort_config::Effort::High => Effort::High,
+            consort_config::Effort::Max => Effort::Max,
         }),
     }
 }

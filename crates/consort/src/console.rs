@@ -33,8 +33,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use consort::config::Config;
 use consort::shaping::Shaping;
+use consort_config::Config;
 use consort_core::{BoxFuture, Caller, Problem, Toolbox, utc};
 use consort_gateway::{Entrance, Labels, Records, Site, SiteBody, Visit};
 use consort_hub::Hub;

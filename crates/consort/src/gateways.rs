@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use consort::config::ListenAddress;
+use consort_config::ListenAddress;
 use consort_files::Readers;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 //! [`Toolbox`].
 
 pub mod agents;
-pub mod config;
+
 pub mod demo;
 pub mod lock;
 pub mod models;
@@ -12,6 +12,7 @@ pub mod shaping;
 pub mod token;
 
 pub use consort_agent as agent;
+pub use consort_config as config;
 pub use consort_core::{
     Asked, Call, CallError, CallLimits, CallObserver, Caller, Catalog, ClientContext, Content,
     Event, Events, Json, Object, Operation, Outcome, Problem, ServerId, Target, Tool, ToolResult,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use consort_files::Readers;
 use consort_shape::pin::{Launch, Lock, LockError};
 
-use crate::config::{Auth, ServerConfig, Transport};
+use consort_config::{Auth, ServerConfig, Transport};
 
 /// Name of the file.
 pub const NAME: &str = "consort.lock";
@@ -105,7 +105,7 @@ pub fn launch(server: &ServerConfig) -> Launch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use consort_config::Config;
 
     #[test]
     fn a_lock_is_written_read_back_and_absent_before() {

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort::config::{ConfigError, LimitSettings, Resolve, ServerConfig};
+use consort_config::{ConfigError, LimitSettings, Resolve, ServerConfig};
 use consort_hub::ServerSettings;
 use consort_login::{Login, Person, Store};
 use consort_wire::{BoxFuture, Endpoint, Server};

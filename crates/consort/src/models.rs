@@ -7,7 +7,7 @@ use consort_agent::provider::{ChooseError, FactsSpec, PriceSpec, ProviderSpec, P
 use consort_agent::{Model, Script, Wire};
 use consort_wire::{NetworkSettings, ProxyChoice, ProxyUrl};
 
-use crate::config::{
+use consort_config::{
     Config, LimitSettings, ModelConfig, NO_PROXY, Options, ProviderConfig, Resolve, System,
     expand_variables,
 };

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort::config::{Config, Options};
 use consort_agent::RunObserver;
+use consort_config::{Config, Options};
 use consort_core::Toolbox;
 use consort_gateway::ledger::{Ledger, LedgerSettings, Mode, WriterRole};
 use consort_gateway::{LogLimits, Recorded, Records};

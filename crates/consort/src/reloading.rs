@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use consort::config::ReloadLimits;
+use consort_config::ReloadLimits;
 use consort_core::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use consort::config::{Config, ConfigFiles, EditError, Edited, Folders, UnusableFile};
+use consort_config::{Config, ConfigFiles, EditError, Edited, Folders, UnusableFile};
 use consort_core::{Problem, ServerId, utc};
 
 use crate::trust;

@@ -9,8 +9,8 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consort::config::{Config, Input, InputKind};
 use consort::shaping::{Layers, Shaping};
+use consort_config::{Config, Input, InputKind};
 use consort_core::{CallError, Caller, Catalog, Entry, Problem, ServerId, ShelfKind, Toolbox};
 use consort_hub::{Connect, Hub, Settings, State, Status, builtin};
 use consort_shape::Exposure;

@@ -23,10 +23,10 @@ use consort_shape::{
     Remember, ResultLimits, Shape, Shaped,
 };
 
-use crate::config::{
+use crate::models::{ModelError, Models};
+use consort_config::{
     Config, LimitSettings, Options, ProfileConfig, ServerConfig, Transport, merged,
 };
-use crate::models::{ModelError, Models};
 
 /// The layers described by a config.
 #[derive(Clone, Default)]

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use consort::config::{Config, System};
 use consort::shaping::Shaping;
+use consort_config::{Config, System};
 use consort_core::{Problem, ServerId, Toolbox};
 use consort_hub::{Connect, Hub, State};
 use consort_shape::pin::{Launch, Lock, Locked};

@@ -9,9 +9,7 @@ mod store;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use consort::config::{
-    Config, ConfigDigest, ConfigFiles, Folders, ServerConfig, VARIABLE, located,
-};
+use consort_config::{Config, ConfigDigest, ConfigFiles, Folders, ServerConfig, VARIABLE, located};
 
 use crate::cli::Common;
 use crate::exit::{Exit, Failure};
@@ -173,7 +171,7 @@ fn standing(common: &Common, config: &Config) -> Standing {
 
 /// Returns true if a config starts nothing, connects to nothing and sets nothing.
 fn is_inert(config: &Config) -> bool {
-    config.servers.is_empty() && config.options == consort::config::Options::default()
+    config.servers.is_empty() && config.options == consort_config::Options::default()
 }
 
 fn refusal(config: &Config, standing: Standing) -> Failure {

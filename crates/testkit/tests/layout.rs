@@ -23,8 +23,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("consort-gateway", &["consort-wire", "consort-core", "consort-files"]),
     ("consort-agent", &["consort-wire", "consort-core", "consort-files", "consort-shape"]),
     (
+        "consort-config",
+        &[
+            "consort-wire",
+            "consort-core",
+            "consort-hub",
+            "consort-login",
+            "consort-shape",
+            "consort-agent",
+            "consort-gateway",
+        ],
+    ),
+    (
         "consort",
         &[
+            "consort-config",
             "consort-wire",
             "consort-core",
             "consort-files",
@@ -288,7 +301,9 @@ fn the_map_fits_on_a_few_pages() {
 fn nobody_compares_revisions() {
     let crates = root().join("crates");
     let mut files = Vec::new();
-    for package in ["agent", "consort", "core", "gateway", "hub", "login", "shape", "wire"] {
+    for package in
+        ["agent", "config", "consort", "core", "gateway", "hub", "login", "shape", "wire"]
+    {
         sources(&crates.join(package).join("src"), &mut files);
     }
     let is_test = |path: &PathBuf| path.iter().any(|part| part == "tests" || part == "tests.rs");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser as _};
-use consort::config::ListenAddress;
+use consort_config::ListenAddress;
 use consort_gateway::HostPattern;
 
 use super::{Cli, Command, duration};
@@ -69,7 +69,7 @@ pub(crate) struct Serve {
 }
 
 fn origin(text: &str) -> Result<String, String> {
-    if consort::config::is_origin(text) {
+    if consort_config::is_origin(text) {
         Ok(text.to_owned())
     } else {
         Err("write scheme, host and port, as in http://localhost:6274".to_owned())

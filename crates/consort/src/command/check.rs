@@ -1,6 +1,6 @@
 //! `consort check`: errors and warnings of the config, without starting anything.
 
-use consort::config::{Config, System};
+use consort_config::{Config, System};
 use consort_core::{Problem, Severity};
 
 use super::serve;
@@ -26,7 +26,7 @@ pub(super) async fn run(common: &Common, options: &Check) -> Result<Exit, Failur
         Err(failure) => {
             exit = failure.exit;
             // What is wrong in the config itself is told already, with its place.
-            if !config.errors.iter().any(consort::config::ConfigError::is_blocking) {
+            if !config.errors.iter().any(consort_config::ConfigError::is_blocking) {
                 let problem = Problem::error(failure.message);
                 problems.push(failure.hint.into_iter().fold(problem, Problem::hint));
             }

@@ -6,7 +6,7 @@ mod limits;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use consort::config::{
+use consort_config::{
     Client, Config, Folders, Found, ImportSource, Layout, ServerConfig, Transport, add_servers,
     convert, find, import_sources,
 };
@@ -102,7 +102,7 @@ fn show(common: &Common) -> Result<Exit, Failure> {
 
 /// Prints the JSON Schema of the config.
 fn schema(common: &Common) {
-    let schema = consort::config::schema();
+    let schema = consort_config::schema();
     if common.json {
         return json(&schema);
     }
@@ -121,7 +121,7 @@ fn place(server: &ServerConfig) -> String {
 }
 
 fn path(common: &Common) -> Result<Exit, Failure> {
-    let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
+    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
     let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
         .map_err(|error| Failure::usage(error.to_string()))?;
     if common.json {
@@ -193,7 +193,7 @@ fn import(
             }
         }
     }
-    convert(&taken, consort::config::Target::Consort).problems.iter().for_each(tell);
+    convert(&taken, consort_config::Target::Consort).problems.iter().for_each(tell);
     if common.json {
         json(&json!({ "target": target, "servers": taken }));
     } else if taken.is_empty() {
@@ -236,7 +236,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, path)).map_err(failed)
 }
 
-impl From<Target> for consort::config::Target {
+impl From<Target> for consort_config::Target {
     fn from(target: Target) -> Self {
         match target {
             Target::McpServers => Self::McpServers,

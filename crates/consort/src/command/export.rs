@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use consort::config::{Folders, Found, Layout, Reach, Recipient, STDIN, export, find, snippet};
+use consort_config::{Folders, Found, Layout, Reach, Recipient, STDIN, export, find, snippet};
 use consort_wire::Endpoint;
 use serde_json::json;
 
@@ -104,7 +104,7 @@ fn reach(common: &Common, wanted: &Export) -> Result<Reach, Failure> {
 
 /// The config in force here. A client is started in another folder, and perhaps with another home.
 fn config(common: &Common) -> Result<Option<PathBuf>, Failure> {
-    let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
+    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
     let lookup = find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
         .map_err(|error| Failure::usage(escaped_line(&error.to_string())))?;
     let Found::File(file) = lookup.found else { return Ok(None) };

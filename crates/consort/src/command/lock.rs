@@ -5,8 +5,8 @@ mod show;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use consort::config::Config;
 use consort::lock::LockFileError;
+use consort_config::Config;
 use consort_core::ServerId;
 use consort_shape::pin::{Difference, Lock};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consort::config::{LimitSettings, ServerConfig, System, Transport};
+use consort_config::{LimitSettings, ServerConfig, System, Transport};
 use consort_login::Login;
 use consort_wire::{Client, Settings, ShelfKind, Times};
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use consort::config::{self, Folders, Found, ListenAddress};
+use consort_config::{self, Folders, Found, ListenAddress};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -45,9 +45,9 @@ pub(super) async fn run(common: &Common, options: &Reload) -> Result<Exit, Failu
 
 /// The selected config file; `None` for the embedded one.
 fn config_file(common: &Common) -> Result<Option<PathBuf>, Failure> {
-    let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
+    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
     let folders = Folders::of_process();
-    let lookup = config::find(common.config.as_deref(), variable.as_deref(), &folders);
+    let lookup = consort_config::find(common.config.as_deref(), variable.as_deref(), &folders);
     match lookup.map_err(|error| wrong(&error))?.found {
         Found::File(file) => Ok(std::path::absolute(file).ok()),
         Found::Embedded => Ok(None),

@@ -21,8 +21,8 @@ mod watch;
 use std::path::Path;
 use std::sync::Arc;
 
-use consort::config::{Config, Options, STDIN, System};
 use consort_agent::sub::Roster;
+use consort_config::{Config, Options, STDIN, System};
 use consort_core::Problem;
 use consort_gateway::{Gateway, Records};
 use consort_hub::Hub;

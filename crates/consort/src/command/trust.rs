@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use consort::config::{Folders, located};
+use consort_config::{Folders, located};
 use serde_json::json;
 
 use crate::cli::{Common, Trust};

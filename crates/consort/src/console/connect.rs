@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use consort::config::{Folders, Layout, Reach, Recipient, snippet};
+use consort_config::{Folders, Layout, Reach, Recipient, snippet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

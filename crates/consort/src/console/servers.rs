@@ -5,7 +5,7 @@ mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use consort::config::{Config, ServerConfig};
+use consort_config::{Config, ServerConfig};
 use consort_core::{Caller, Catalog, Problem, Revision, ServerId, Severity};
 use consort_hub::Status;
 use consort_wire::{Era, Way};
@@ -193,7 +193,7 @@ fn wrong<'a>(scene: &'a Scene, server: &ServerId) -> Option<&'a Problem> {
 /// The servers whose entries in the config are invalid.
 fn unreadable(scene: &Scene) -> impl Iterator<Item = &ServerId> {
     let errors = scene.config.iter().flat_map(|config| &config.errors);
-    errors.filter_map(consort::config::ConfigError::server)
+    errors.filter_map(consort_config::ConfigError::server)
 }
 
 fn configured<'a>(scene: &'a Scene, server: &ServerId) -> Option<&'a ServerConfig> {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::config::{self, Config, ConfigFiles, Folders, Found, System};
 use consort::lock;
 use consort::shaping::Shaping;
+use consort_config::{self, Config, ConfigFiles, Folders, Found, System};
 use consort_core::{Problem, ServerId};
 use consort_hub::{Settings, builtin};
 use consort_shape::pin::Lock;
@@ -65,9 +65,9 @@ pub(crate) fn source(common: &Common) -> Result<Option<ConfigSource>, Failure> {
     if common.bundled {
         return Ok(None);
     }
-    let variable = std::env::var_os(config::VARIABLE).map(PathBuf::from);
+    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
     let lookup =
-        config::find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
+        consort_config::find(common.config.as_deref(), variable.as_deref(), &Folders::of_process())
             .map_err(|error| wrong(&error))?;
     match lookup.found {
         Found::Embedded => Ok(None),
@@ -80,12 +80,14 @@ pub(crate) fn read_file(path: &Path) -> Result<Config, Failure> {
     ConfigSource::read(path)?.parse()
 }
 
-fn all_wrong(unusable: &config::UnusableFile) -> Failure {
+fn all_wrong(unusable: &consort_config::UnusableFile) -> Failure {
     several(unusable.errors().iter()).unwrap_or_else(|| Failure::usage(unusable.to_string()))
 }
 
 /// Combines several config errors to one failure.
-fn several<'a>(mut errors: impl Iterator<Item = &'a config::ConfigError>) -> Option<Failure> {
+fn several<'a>(
+    mut errors: impl Iterator<Item = &'a consort_config::ConfigError>,
+) -> Option<Failure> {
     let mut failure = wrong(errors.next()?);
     for error in errors {
         failure.message = format!("{}\n       {}", failure.message, escaped(&error.to_string()));
@@ -94,7 +96,7 @@ fn several<'a>(mut errors: impl Iterator<Item = &'a config::ConfigError>) -> Opt
 }
 
 /// Converts a config error to a failure.
-pub(crate) fn wrong(error: &config::ConfigError) -> Failure {
+pub(crate) fn wrong(error: &consort_config::ConfigError) -> Failure {
     let failure = Failure::usage(escaped(&error.to_string()));
     match error.hint() {
         Some(hint) => failure.hint(hint),
@@ -268,7 +270,7 @@ pub(crate) fn settings_of(
         settings.local.insert(ServerId::derive("builtin"), builtin());
     }
     // Also those that cannot be used or are withheld: nobody else answers to their names.
-    let unusable = config.errors.iter().filter_map(config::ConfigError::server);
+    let unusable = config.errors.iter().filter_map(consort_config::ConfigError::server);
     let named = config.servers.iter().map(|server| &server.name).chain(unusable);
     settings.reserved = named.cloned().collect();
     let servers = ResolvedServers::new(config, resolve, last_good);

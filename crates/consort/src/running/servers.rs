@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use consort::config::{Config, ConfigError, ServerConfig, System};
+use consort_config::{Config, ConfigError, ServerConfig, System};
 use consort_core::{Problem, ServerId};
 use consort_hub::ServerSettings;
 

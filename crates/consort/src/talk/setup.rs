@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use consort::agents::{self, AgentError};
-use consort::config::{AgentConfig, Config};
 use consort::models::Models;
 use consort::shaping::{Layers, Shaping};
 use consort_agent::sub::{AGENTS, Roster, tool_name};
 use consort_agent::{Agent, Bound, Consent, Limits, RunObserver, Sampling};
+use consort_config::{AgentConfig, Config};
 use consort_core::{Pattern, Problem, Toolbox, nearest};
 
 use super::model::{chained, model, typed};

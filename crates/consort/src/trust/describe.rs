@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use consort::config::{Config, ServerConfig, Text, Transport};
+use consort_config::{Config, ServerConfig, Text, Transport};
 
 use crate::output::escaped_line;
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use consort::config::ConfigDigest;
+use consort_config::ConfigDigest;
 use consort_files::Readers;
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
 //! Constants that are limits have a key in `[consort.limits]`, or a reason why not. The keys themselves are declared and
-//! tested in `consort/src/config/limits`.
+//! tested in `config/src/limits`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -22,27 +22,22 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
         "the config is not trusted",
         "read before any config may be trusted",
     ),
-    ("consort/src/config.rs", "LARGEST_MIB", "the config is refused", "the config itself"),
+    ("config/src/lib.rs", "LARGEST_MIB", "the config is refused", "the config itself"),
     (
-        "consort/src/config/include.rs",
+        "config/src/include.rs",
         "MOST_FRAGMENTS",
         "the config is refused",
         "counted before any key is read",
     ),
     (
-        "consort/src/config/resolve.rs",
+        "config/src/resolve.rs",
         "LARGEST",
         "the server does not start",
         "a secret that the config refers to is read while the config is",
     ),
+    ("config/src/text.rs", "DEEPEST", "the value is refused", "part of the config's syntax"),
     (
-        "consort/src/config/text.rs",
-        "DEEPEST",
-        "the value is refused",
-        "part of the config's syntax",
-    ),
-    (
-        "consort/src/config/period.rs",
+        "config/src/period.rs",
         "LONGEST",
         "the value is refused",
         "part of the config's syntax; limits have ranges of their own",
@@ -61,7 +56,7 @@ const FIXED: &[(&str, &str, &str, &str)] = &[
     ),
     ("core/src/name.rs", "LONGEST", "another name is derived, and reported", "names are stored"),
     (
-        "consort/src/config/read/agents.rs",
+        "config/src/read/agents.rs",
         "LONGEST",
         "the agent is left out",
         "`ask_NAME` is the name of a tool",
@@ -107,8 +102,8 @@ const OTHERS: &[(&str, &[&str])] = &[
         "the default of a key",
         &[
             "agent/src/settings.rs CONTEXT_TRIES",
-            "consort/src/config/installer.rs INSTALL",
-            "consort/src/config/limits/settings.rs LAME_DUCK",
+            "config/src/installer.rs INSTALL",
+            "config/src/limits/settings.rs LAME_DUCK",
             "gateway/src/metrics/tools.rs MOST_TOOLS",
             "hub/src/settings.rs STREAM_PING",
         ],
@@ -211,7 +206,7 @@ const OTHERS: &[(&str, &[&str])] = &[
             "agent/src/provider/verdict.rs LONGEST",
             "agent/src/record/redact.rs SHORTEST",
             "consort/src/command/doctor.rs LONGEST_NAME",
-            "consort/src/config.rs MOST_ERRORS",
+            "config/src/lib.rs MOST_ERRORS",
             "gateway/src/feed/call.rs LONGEST",
             "shape/src/dialect/loss.rs LONGEST",
             "shape/src/pin/diff.rs MOST_COMPARED",
@@ -224,9 +219,9 @@ const OTHERS: &[(&str, &[&str])] = &[
     (
         "a parameter of an algorithm, a format or another's interface",
         &[
-            "consort/src/config/period.rs SHORTEST",
-            "consort/src/config/read/aether.rs TIMEOUT",
-            "consort/src/config/sketch.rs MOST_SECONDS",
+            "config/src/period.rs SHORTEST",
+            "config/src/read/aether.rs TIMEOUT",
+            "config/src/sketch.rs MOST_SECONDS",
             "consort/src/demo.rs MESSAGE_BYTES",
             "core/src/elicitation/punycode.rs LEAST",
             "core/src/elicitation/punycode.rs MOST",
@@ -276,7 +271,7 @@ fn every_constant_that_is_named_like_a_limit_has_a_key_or_a_reason() {
     let new: Vec<&String> = found.iter().filter(|name| !listed.contains(name)).collect();
     assert!(
         new.is_empty(),
-        "make each a field of its crate's settings with a key in consort/src/config/limits, or list it here with a \
+        "make each a field of its crate's settings with a key in config/src/limits, or list it here with a \
          reason: {new:#?}"
     );
     let gone: Vec<&&String> = listed.iter().filter(|name| !found.contains(**name)).collect();

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use consort::config::{ConfigError, Edited, Folders, Found, add_servers, find, remove_server};
+use consort_config::{ConfigError, Edited, Folders, Found, add_servers, find, remove_server};
 use consort_core::{ServerId, Severity};
 use serde_json::{Map, Value, json};
 
@@ -77,7 +77,7 @@ pub(super) fn remove(common: &Common, name: &str) -> Result<Exit, Failure> {
 
 /// The config in use, or the path where one is created.
 fn target(common: &Common) -> Result<PathBuf, Failure> {
-    let variable = std::env::var_os(consort::config::VARIABLE).map(PathBuf::from);
+    let variable = std::env::var_os(consort_config::VARIABLE).map(PathBuf::from);
     let variable = variable.filter(|path| !path.as_os_str().is_empty());
     // One that is named is made if it is not there.
     if let Some(named) = common.config.clone().or(variable) {

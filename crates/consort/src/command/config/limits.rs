@@ -1,6 +1,6 @@
 //! `consort config limits`: every limit, and the value in force.
 
-use consort::config::{LIMIT_SECTIONS, Limit, LimitSettings, LimitUnit, LimitsConfig};
+use consort_config::{LIMIT_SECTIONS, Limit, LimitSettings, LimitUnit, LimitsConfig};
 use serde_json::{Value, json};
 
 use crate::cli::Common;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort::config::{Config, Fragment, Options};
+use consort_config::{Config, Fragment, Options};
 use consort_core::ServerId;
 use consort_hub::ServerSettings;
 use consort_shape::pin::Lock;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use consort::config::FindingLimits;
+use consort_config::FindingLimits;
 use consort_core::{Catalog, ServerId};
 use consort_hub::Hub;
 use consort_shape::pin::Pin;

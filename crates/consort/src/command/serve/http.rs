@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use consort::config::{ListenAddress, Reach, Recipient, snippet};
+use consort_config::{ListenAddress, Reach, Recipient, snippet};
 use consort_gateway::{BasePath, Gateway};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};

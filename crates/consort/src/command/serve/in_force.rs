@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use consort::config::{Config, ConfigFiles, Folders, Found, Options, STDIN, find};
 use consort::lock;
 use consort::shaping::Shaping;
+use consort_config::{Config, ConfigFiles, Folders, Found, Options, STDIN, find};
 use consort_core::{Problem, Severity};
 use consort_hub::ServerSettings;
 use consort_shape::pin::Lock;

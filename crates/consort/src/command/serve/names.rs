@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use consort::config::{ConfigDigest, located};
+use consort_config::{ConfigDigest, located};
 use consort_core::ServerId;
 use consort_files::Readers;
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use consort::config::AgentLimits;
 use consort_agent::openai::{ApiError, Asked, Format, HandedOut, Listed};
+use consort_config::AgentLimits;
 use consort_core::{BoxFuture, Caller};
 use consort_gateway::{Site, SiteBody, Visit};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use consort::config::Options;
+use consort_config::Options;
 use consort_gateway::feed::Feed;
 use consort_gateway::ledger::{Ledger, Search, search};
 use consort_gateway::metrics::{Extra, Metrics};

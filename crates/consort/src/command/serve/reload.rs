@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use consort::config::{Config, Options, System};
 use consort_agent::sub::Roster;
+use consort_config::{Config, Options, System};
 use consort_core::{Problem, Severity};
 use consort_gateway::{Access, Gateway, Records};
 use consort_hub::{Hub, Settings};

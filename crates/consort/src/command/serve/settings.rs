@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use consort::config::{ListenAddress, Options};
+use consort_config::{ListenAddress, Options};
 use consort_core::{Caller, CallerKind, IdentityId};
 use consort_gateway::{
     Access, BasePath, Naming, Permissions, ProxyHeaders, Settings, Token, TrustedProxy,

@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use consort::config::ListenAddress;
+use consort_config::ListenAddress;
 use consort_gateway::Listener;
 use rustix::io::FdFlags;
 use tokio::net::{TcpListener, UnixListener, UnixStream};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use consort::config::expand_variables;
 use consort::token::{self, SHORTEST};
+use consort_config::expand_variables;
 
 use crate::exit::Failure;
 use crate::running;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use consort::config::IncludePattern;
+use consort_config::IncludePattern;
 
 /// The metadata that identify a version of a file. They are those of the target of a link, so a swapped link is another
 /// version.

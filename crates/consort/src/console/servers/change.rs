@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use consort::config::{
+use consort::shaping::Shaping;
+use consort_config::{
     ConfigError, ConfigFiles, EditError, Edited, ServerConfig, System, add_servers, remove_server,
 };
-use consort::shaping::Shaping;
 use consort_core::{Problem, ServerId, Severity};
 use http::StatusCode;
 use schemars::JsonSchema;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use consort::config::{Auth, ServerConfig, Transport};
 use consort::demo;
+use consort_config::{Auth, ServerConfig, Transport};
 use consort_hub::State;
 use schemars::JsonSchema;
 use serde::Serialize;

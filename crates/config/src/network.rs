@@ -1,0 +1,91 @@
+//! The proxy and the certificates of one server's connections.
+
+use consort_wire::{ClientCertificate, NetworkSettings, ProxyChoice, ProxyUrl};
+use serde::Serialize;
+
+use crate::error::{ConfigError, Mistake};
+use crate::fields::Fields;
+use crate::resolve::Following;
+use crate::text::{Secrecy, Text};
+
+/// The keyword for a direct connection.
+pub const NO_PROXY: &str = "none";
+
+/// The keys `proxy`, `ca_file`, `client_certificate_file` and `client_key_file` of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NetworkConfig {
+    /// The URL of the proxy, or `none`, instead of that of the environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Text>,
+    /// PEM certificates that are trusted in addition to those of the operating system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<Text>,
+    /// The PEM certificate that is presented to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate_file: Option<Text>,
+    /// The PEM private key of that certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_key_file: Option<Text>,
+}
+
+impl NetworkConfig {
+    /// Reads the keys of a server.
+    pub(crate) fn read(fields: &Fields<'_>) -> Self {
+        let network = Self {
+            proxy: fields.text(&["proxy"], Secrecy::Address),
+            ca_file: fields.text(&["ca_file"], Secrecy::Looks),
+            client_certificate_file: fields.text(&["client_certificate_file"], Secrecy::Looks),
+            client_key_file: fields.text(&["client_key_file"], Secrecy::Looks),
+        };
+        let hint = "a client certificate has a certificate file and a key file";
+        let (missing, there) = match (&network.client_certificate_file, &network.client_key_file) {
+            (Some(_), None) => ("client_key_file", "client_certificate_file"),
+            (None, Some(_)) => ("client_certificate_file", "client_key_file"),
+            _ => return network,
+        };
+        fields.error(fields.at_of(there), Mistake::Missing { key: missing, hint });
+        network
+    }
+
+    /// Every key with its value.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&'static str, &Text)> {
+        [
+            ("proxy", &self.proxy),
+            ("ca_file", &self.ca_file),
+            ("client_certificate_file", &self.client_certificate_file),
+            ("client_key_file", &self.client_key_file),
+        ]
+        .into_iter()
+        .filter_map(|(key, text)| Some((key, text.as_ref()?)))
+    }
+
+    /// Resolves the references and builds settings.
+    pub(crate) fn to_settings(
+        &self,
+        following: &Following<'_>,
+    ) -> Result<NetworkSettings, ConfigError> {
+        let path = |key: &str, text: &Option<Text>| {
+            text.as_ref().map(|text| following.path(key, text)).transpose()
+        };
+        let proxy = match &self.proxy {
+            None => ProxyChoice::Environment,
+            Some(text) => match following.text("proxy", text)?.as_str() {
+                NO_PROXY => ProxyChoice::Direct,
+                url => ProxyChoice::Url(ProxyUrl::parse(url).map_err(|error| {
+                    let mistake = Mistake::Proxy(error);
+                    following.failed(text, mistake)
+                })?),
+            },
+        };
+        let certificate = path("client_certificate_file", &self.client_certificate_file)?;
+        let key = path("client_key_file", &self.client_key_file)?;
+        Ok(NetworkSettings {
+            proxy,
+            ca_file: path("ca_file", &self.ca_file)?,
+            client_certificate: certificate.zip(key).map(|(certificate_file, key_file)| {
+                ClientCertificate { certificate_file, key_file }
+            }),
+            ..NetworkSettings::default()
+        })
+    }
+}

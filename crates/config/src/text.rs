@@ -1,0 +1,423 @@
+//! Config values that may refer to variables, files and user input.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use consort_core::secret;
+use serde::{Serialize, Serializer};
+
+use crate::place::Spot;
+
+/// Limit of nested defaults of a reference, as in `${A:-${B:-c}}`.
+const DEEPEST: usize = 8;
+
+/// A config value as written: displayed with its references, never with their values, and with `***` in place of a
+/// likely secret.
+///
+/// | written | stands for |
+/// |---|---|
+/// | `env:NAME`, `${NAME}`, `${env:NAME}` | an environment variable of Consort |
+/// | `${NAME:-text}` | the same, or `text` if it is not set or empty |
+/// | `file:path`, `${file:path}` | the text of a file, without its last line end |
+/// | `${input:id}` | the answer of the user |
+/// | `${workspaceFolder}`, `${workspaceFolderBasename}` | the folder the config is for, and its name |
+/// | `${userHome}`, `${pathSeparator}`, `${/}` | the user's home, the path separator |
+#[derive(Clone)]
+pub struct Text {
+    parts: Vec<Part>,
+    spot: Spot,
+    secrecy: Secrecy,
+}
+
+/// A part of a text.
+#[derive(Clone, Eq)]
+pub(crate) enum Part {
+    /// Literal text.
+    Literal(String),
+    /// A reference, and its spelling.
+    Reference(Reference, String),
+}
+
+/// Target of a reference.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// An environment variable of Consort.
+    Variable { name: String, default: Option<Vec<Part>> },
+    /// The text of a file.
+    File(String),
+    /// The answer of the user.
+    Input(String),
+    /// The folder the config is for.
+    Folder,
+    /// The name of that folder.
+    FolderName,
+    /// The user's home.
+    Home,
+    /// The path separator.
+    Separator,
+}
+
+/// Extent to which a text may be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Secrecy {
+    /// All but likely secrets.
+    Looks,
+    /// A URL: all but credentials and keys.
+    Address,
+    /// Nothing.
+    Secret,
+}
+
+impl Secrecy {
+    /// Returns the secrecy of a value with this name.
+    pub(crate) fn of(name: &str) -> Self {
+        if secret::is_secret_name(name) { Self::Secret } else { Self::Looks }
+    }
+}
+
+/// The reason why a text cannot be parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidText {
+    /// The start is shown only if it is one of these words: the rest may be a secret.
+    #[error("a reference `${{{0}:…}}` cannot be followed here")]
+    Elsewhere(&'static str),
+    #[error("a `${{…}}` is not a reference")]
+    Unknown,
+    #[error("that is not the name of a variable")]
+    Name,
+    #[error("a reference names nothing")]
+    Empty,
+    #[error("a `${{` is not closed by a `}}`")]
+    Unclosed,
+    #[error("defaults are nested too deeply")]
+    Depth,
+    #[error("a text has a NUL character, which no program or server can be given")]
+    Nul,
+}
+
+/// References that only editors can resolve.
+const EDITORS: [&str; 4] = ["command", "config", "workspaceFolder", "extensionInstallFolder"];
+
+impl Text {
+    /// Parses the references in a text.
+    pub(crate) fn parse(text: &str, spot: Spot, secrecy: Secrecy) -> Result<Self, InvalidText> {
+        if text.contains('\0') {
+            return Err(InvalidText::Nul);
+        }
+        let whole = |reference| vec![Part::Reference(reference, text.to_owned())];
+        let parts = match text.split_once(':') {
+            Some(("env", name)) if is_name(name) => {
+                whole(Reference::Variable { name: name.to_owned(), default: None })
+            }
+            Some(("env", _)) => return Err(InvalidText::Name),
+            Some(("file", "")) => return Err(InvalidText::Empty),
+            // `file://` starts an address, which servers take as an argument.
+            Some(("file", path)) if !path.starts_with("//") => {
+                whole(Reference::File(path.to_owned()))
+            }
+            _ => parts(text, 0)?,
+        };
+        Ok(Self { parts, spot, secrecy })
+    }
+
+    /// A text without references.
+    pub(crate) fn literal(text: &str, spot: Spot) -> Self {
+        Self { parts: vec![Part::Literal(text.to_owned())], spot, secrecy: Secrecy::Looks }
+    }
+
+    /// A single reference to a variable.
+    pub(crate) fn variable(name: &str, spot: Spot) -> Result<Self, InvalidText> {
+        Self::parse(&format!("env:{name}"), spot, Secrecy::Secret)
+    }
+
+    /// The text with a prefix.
+    pub(crate) fn after(&self, prefix: &str) -> Self {
+        let mut text = self.clone();
+        text.parts.insert(0, Part::Literal(prefix.to_owned()));
+        text
+    }
+
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    pub(crate) fn spot(&self) -> Spot {
+        self.spot
+    }
+
+    /// The text exactly as written, including secrets: for users who must see all of it before they approve it.
+    pub fn written(&self) -> String {
+        let written = |part: &Part| match part {
+            Part::Literal(text) | Part::Reference(_, text) => text.clone(),
+        };
+        self.parts.iter().map(written).collect()
+    }
+
+    /// The text, if it has no references.
+    pub(crate) fn as_literal(&self) -> Option<Cow<'_, str>> {
+        match self.parts.as_slice() {
+            [] => Some(Cow::Borrowed("")),
+            [Part::Literal(text)] => Some(Cow::Borrowed(text)),
+            parts => parts
+                .iter()
+                .map(|part| match part {
+                    Part::Literal(text) => Some(text.as_str()),
+                    Part::Reference(..) => None,
+                })
+                .collect::<Option<String>>()
+                .map(Cow::Owned),
+        }
+    }
+
+    /// Returns true if the file itself contains a secret.
+    pub(crate) fn holds_secret(&self) -> bool {
+        self.as_literal().is_some_and(|text| self.hidden(&text) != text)
+    }
+
+    /// All references, including those in defaults.
+    pub(crate) fn references(&self) -> Vec<&Reference> {
+        let mut found = Vec::new();
+        collect(&self.parts, &mut found);
+        found
+    }
+
+    fn hidden<'a>(&self, literal: &'a str) -> Cow<'a, str> {
+        match self.secrecy {
+            Secrecy::Looks => secret::hide_if_secret(literal),
+            Secrecy::Address => secret::hide_in_url(literal),
+            Secrecy::Secret => secret::hide(literal),
+        }
+    }
+
+    fn shown(&self, parts: &[Part]) -> String {
+        let show = |part: &Part| match part {
+            Part::Literal(text) => self.hidden(text).into_owned(),
+            Part::Reference(Reference::Variable { name, default: Some(default) }, _) => {
+                format!("${{{name}:-{}}}", self.shown(default))
+            }
+            Part::Reference(_, spelled) => spelled.clone(),
+        };
+        parts.iter().map(show).collect()
+    }
+}
+
+/// References are equal if their targets are; `env:A` is `${A}`.
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Literal(text), Self::Literal(other)) => text == other,
+            (Self::Reference(reference, _), Self::Reference(other, _)) => reference == other,
+            _ => false,
+        }
+    }
+}
+
+/// Texts are equal if their parts are; their places do not matter.
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts == other.parts
+    }
+}
+
+impl Eq for Text {}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.shown(&self.parts))
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.shown(&self.parts))
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn collect<'a>(parts: &'a [Part], found: &mut Vec<&'a Reference>) {
+    for part in parts {
+        if let Part::Reference(reference, _) = part {
+            found.push(reference);
+            if let Reference::Variable { default: Some(default), .. } = reference {
+                collect(default, found);
+            }
+        }
+    }
+}
+
+fn parts(mut text: &str, depth: usize) -> Result<Vec<Part>, InvalidText> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    while let Some(start) = text.find("${") {
+        let length = closing(&text[start + 2..]).ok_or(InvalidText::Unclosed)?;
+        literal.push_str(&text[..start]);
+        let (inside, end) = (&text[start + 2..start + 2 + length], start + 3 + length);
+        let reference = reference(inside, depth)?;
+        if !literal.is_empty() {
+            parts.push(Part::Literal(std::mem::take(&mut literal)));
+        }
+        parts.push(Part::Reference(reference, text[start..end].to_owned()));
+        text = &text[end..];
+    }
+    literal.push_str(text);
+    if !literal.is_empty() {
+        parts.push(Part::Literal(literal));
+    }
+    Ok(parts)
+}
+
+/// Returns the offset of the brace that closes the one opened before `text`.
+fn closing(text: &str) -> Option<usize> {
+    let (mut open, mut last) = (1, b' ');
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' if last == b'$' => open += 1,
+            b'}' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return Some(at);
+        }
+        last = byte;
+    }
+    None
+}
+
+fn reference(inside: &str, depth: usize) -> Result<Reference, InvalidText> {
+    let named = |rest: &str| {
+        if rest.is_empty() { Err(InvalidText::Empty) } else { Ok(rest.to_owned()) }
+    };
+    match inside {
+        "" => return Err(InvalidText::Empty),
+        "workspaceFolder" => return Ok(Reference::Folder),
+        "workspaceFolderBasename" => return Ok(Reference::FolderName),
+        "userHome" => return Ok(Reference::Home),
+        "pathSeparator" | "/" => return Ok(Reference::Separator),
+        _ => {}
+    }
+    match inside.split_once(':') {
+        Some(("input", id)) => named(id).map(Reference::Input),
+        Some(("file", path)) => named(path).map(Reference::File),
+        Some(("env", rest)) => variable(rest, depth),
+        Some((word, rest)) if !rest.starts_with('-') => {
+            let editor = EDITORS.into_iter().find(|known| *known == word);
+            Err(editor.map_or(InvalidText::Unknown, InvalidText::Elsewhere))
+        }
+        _ => variable(inside, depth),
+    }
+}
+
+fn variable(text: &str, depth: usize) -> Result<Reference, InvalidText> {
+    let (name, default) = match text.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (text, None),
+    };
+    if !is_name(name) {
+        return Err(InvalidText::Unknown);
+    }
+    let default = match default {
+        Some(_) if depth == DEEPEST => return Err(InvalidText::Depth),
+        Some(default) => Some(parts(default, depth + 1)?),
+        None => None,
+    };
+    Ok(Reference::Variable { name: name.to_owned(), default })
+}
+
+/// Returns true for a valid variable name.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, secrecy: Secrecy) -> Result<String, InvalidText> {
+        let text = Text::parse(text, Spot::default(), secrecy)?;
+        let kinds: String = text
+            .references()
+            .into_iter()
+            .map(|reference| match reference {
+                Reference::Variable { name, .. } => format!(" {name}"),
+                Reference::File(path) => format!(" file({path})"),
+                Reference::Input(id) => format!(" input({id})"),
+                Reference::Folder => " folder".to_owned(),
+                Reference::FolderName => " folder name".to_owned(),
+                Reference::Home => " home".to_owned(),
+                Reference::Separator => " separator".to_owned(),
+            })
+            .collect();
+        Ok(format!("{text} ->{kinds}"))
+    }
+
+    #[test]
+    fn references_are_found_and_shown_as_written() {
+        for (text, found) in [
+            ("env:TOKEN", "env:TOKEN -> TOKEN"),
+            ("${TOKEN}", "${TOKEN} -> TOKEN"),
+            ("Bearer ${env:TOKEN}", "Bearer ${env:TOKEN} -> TOKEN"),
+            ("${A:-b}${C:-${D}}", "${A:-b}${C:-${D}} -> A C D"),
+            ("${A:-}", "${A:-} -> A"),
+            ("${A:-file:./dev.db}", "${A:-file:./dev.db} -> A"),
+            ("file:token.txt", "file:token.txt -> file(token.txt)"),
+            ("x ${file:/a b}", "x ${file:/a b} -> file(/a b)"),
+            ("file:///data/x.db", "file:///data/x.db ->"),
+            ("${input:key}", "${input:key} -> input(key)"),
+            ("${workspaceFolder}/x", "${workspaceFolder}/x -> folder"),
+            ("${workspaceFolderBasename}", "${workspaceFolderBasename} -> folder name"),
+            ("${userHome}${/}.x", "${userHome}${/}.x -> home separator"),
+            ("^a$|b", "^a$|b ->"),
+            ("$HOME $$ {A}", "$HOME $$ {A} ->"),
+            ("", " ->"),
+        ] {
+            assert_eq!(read(text, Secrecy::Looks).as_deref(), Ok(found));
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_reference_is_refused() {
+        use InvalidText::{Depth, Elsewhere, Empty, Name, Nul, Unclosed, Unknown};
+        let deep = format!("{}{}", "${A:-".repeat(9), "}".repeat(9));
+        for (text, why) in [
+            ("env:MY-TOKEN", Name),
+            ("env:", Name),
+            ("file:", Empty),
+            ("${}", Empty),
+            ("${TOKEN", Unclosed),
+            ("${ ${TOKEN}", Unclosed),
+            ("${input:}", Empty),
+            ("${command:pick}", Elsewhere("command")),
+            ("${hunter:2}", Unknown),
+            ("${a b}", Unknown),
+            ("${:-x}", Unknown),
+            ("a\0b", Nul),
+            (&deep, Depth),
+        ] {
+            assert_eq!(read(text, Secrecy::Looks), Err(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn literals_are_hidden_where_a_secret_is_expected_or_seen() {
+        for (text, secrecy, shown) in [
+            ("hunter2", Secrecy::Secret, "*** ->"),
+            ("Bearer hunter2", Secrecy::Secret, "Bearer *** ->"),
+            ("${A:-hunter2}", Secrecy::Secret, "${A:-***} -> A"),
+            ("Bearer ${A}", Secrecy::Secret, "Bearer ${A} -> A"),
+            ("ghp_0123456789ab", Secrecy::Looks, "*** ->"),
+            ("production", Secrecy::Looks, "production ->"),
+            ("https://x/?key=hunter2", Secrecy::Address, "https://x/?key=*** ->"),
+        ] {
+            assert_eq!(read(text, secrecy).as_deref(), Ok(shown));
+        }
+        let text = Text::parse("hunter2", Spot::default(), Secrecy::Secret).unwrap();
+        assert_eq!(format!("{text:?}"), r#""***""#);
+        assert!(text.holds_secret());
+    }
+}
